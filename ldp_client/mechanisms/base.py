@@ -1,0 +1,78 @@
+"""What every local randomizer is: a frozen object of parameters with one pure function, `randomize`.
+
+A randomizer turns an index (an element of the collection's domain, see protocol/domain.py) and a fixed number of
+random words into a report, an integer in [0, bound). It touches no clock, socket, disk, environment or source of
+coins: the words are handed in, uniform on [0, 2^word_bits). So its whole output law is a matter of counting words,
+and `probability` states that law exactly. tests/mechanisms/battery.py holds every randomizer to it.
+
+`word_bits` is 64 in every collection. Tests shrink it, so that the real code can be run on *every* word.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import ClassVar
+
+from ldp_client.protocol.epsilon import Epsilon
+
+__all__ = ["WORD_BITS", "Randomizer"]
+
+WORD_BITS = 64
+
+
+class Randomizer(ABC):
+    """A local randomizer with all its parameters; gives pure epsilon-LDP."""
+
+    name: ClassVar[str]
+    """The mechanism's name in specs, tables and on command lines."""
+
+    epsilon: Epsilon
+    """The budget of one report, as declared."""
+
+    size: int
+    """How many indexes there are: 0 (none) to size - 1."""
+
+    @property
+    @abstractmethod
+    def words(self) -> int:
+        """How many random words one report takes: fixed, whatever the item and the outcome."""
+
+    @property
+    @abstractmethod
+    def bound(self) -> int:
+        """Reports are integers in [0, bound)."""
+
+    @abstractmethod
+    def randomize(self, index: int, words: Sequence[int]) -> int:
+        """Return the report for the domain's element `index`: the privacy-critical line of the mechanism."""
+
+    @abstractmethod
+    def probability(self, index: int, report: int) -> Fraction:
+        """Return the exact probability of `report` for `index`, over uniform words."""
+
+    @property
+    @abstractmethod
+    def ratio(self) -> Fraction:
+        """The exact largest ratio of an output's probabilities under two items; at most e^epsilon."""
+
+    @abstractmethod
+    def parameters(self) -> Mapping[str, int]:
+        """The numbers that the spec gives besides domain and epsilon, by their names there."""
+
+    @property
+    def report_bits(self) -> int:
+        """How many bits of information a report has."""
+        return max(1, (self.bound - 1).bit_length())
+
+    @property
+    def report_bytes(self) -> int:
+        """How many bytes a report takes in a payload (protocol/packing.py)."""
+        return (self.report_bits + 7) // 8
+
+    @property
+    def realised_epsilon(self) -> float:
+        """The epsilon that the integers give: ln(ratio), never above the declared one by more than float dust."""
+        return math.log(self.ratio)

@@ -1,0 +1,124 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    REASON_UNSPECIFIED: _ClassVar[Reason]
+    UNKNOWN_COLLECTION: _ClassVar[Reason]
+    NOT_YET_OPEN: _ClassVar[Reason]
+    WINDOW_CLOSED: _ClassVar[Reason]
+    COLLECTION_CLOSED: _ClassVar[Reason]
+    COLLECTION_DELETED: _ClassVar[Reason]
+    BAD_COLLECTION_ID: _ClassVar[Reason]
+    BAD_BATCH_ID: _ClassVar[Reason]
+    EMPTY_BATCH: _ClassVar[Reason]
+    BATCH_TOO_LARGE: _ClassVar[Reason]
+    WRONG_LENGTH: _ClassVar[Reason]
+    REPORT_OUT_OF_RANGE: _ClassVar[Reason]
+    BATCH_ID_CONFLICT: _ClassVar[Reason]
+    NOT_ADMITTED: _ClassVar[Reason]
+    TOKEN_USED: _ClassVar[Reason]
+    BAD_STATE: _ClassVar[Reason]
+REASON_UNSPECIFIED: Reason
+UNKNOWN_COLLECTION: Reason
+NOT_YET_OPEN: Reason
+WINDOW_CLOSED: Reason
+COLLECTION_CLOSED: Reason
+COLLECTION_DELETED: Reason
+BAD_COLLECTION_ID: Reason
+BAD_BATCH_ID: Reason
+EMPTY_BATCH: Reason
+BATCH_TOO_LARGE: Reason
+WRONG_LENGTH: Reason
+REPORT_OUT_OF_RANGE: Reason
+BATCH_ID_CONFLICT: Reason
+NOT_ADMITTED: Reason
+TOKEN_USED: Reason
+BAD_STATE: Reason
+
+class GetCollectionRequest(_message.Message):
+    __slots__ = ("collection_id",)
+    COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
+    collection_id: bytes
+    def __init__(self, collection_id: _Optional[bytes] = ...) -> None: ...
+
+class GetCollectionResponse(_message.Message):
+    __slots__ = ("spec_bytes",)
+    SPEC_BYTES_FIELD_NUMBER: _ClassVar[int]
+    spec_bytes: bytes
+    def __init__(self, spec_bytes: _Optional[bytes] = ...) -> None: ...
+
+class ListCollectionsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListCollectionsResponse(_message.Message):
+    __slots__ = ("spec_bytes", "signed_list")
+    SPEC_BYTES_FIELD_NUMBER: _ClassVar[int]
+    SIGNED_LIST_FIELD_NUMBER: _ClassVar[int]
+    spec_bytes: _containers.RepeatedScalarFieldContainer[bytes]
+    signed_list: SignedCollectionList
+    def __init__(self, spec_bytes: _Optional[_Iterable[bytes]] = ..., signed_list: _Optional[_Union[SignedCollectionList, _Mapping]] = ...) -> None: ...
+
+class CollectionList(_message.Message):
+    __slots__ = ("serial", "spec_bytes", "next_key")
+    SERIAL_FIELD_NUMBER: _ClassVar[int]
+    SPEC_BYTES_FIELD_NUMBER: _ClassVar[int]
+    NEXT_KEY_FIELD_NUMBER: _ClassVar[int]
+    serial: int
+    spec_bytes: _containers.RepeatedScalarFieldContainer[bytes]
+    next_key: bytes
+    def __init__(self, serial: _Optional[int] = ..., spec_bytes: _Optional[_Iterable[bytes]] = ..., next_key: _Optional[bytes] = ...) -> None: ...
+
+class SignedCollectionList(_message.Message):
+    __slots__ = ("list_bytes", "signature", "public_key")
+    LIST_BYTES_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    PUBLIC_KEY_FIELD_NUMBER: _ClassVar[int]
+    list_bytes: bytes
+    signature: bytes
+    public_key: bytes
+    def __init__(self, list_bytes: _Optional[bytes] = ..., signature: _Optional[bytes] = ..., public_key: _Optional[bytes] = ...) -> None: ...
+
+class SubmitRequest(_message.Message):
+    __slots__ = ("collection_id", "batch_id", "payload", "admission_token")
+    COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
+    BATCH_ID_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    ADMISSION_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    collection_id: bytes
+    batch_id: bytes
+    payload: bytes
+    admission_token: bytes
+    def __init__(self, collection_id: _Optional[bytes] = ..., batch_id: _Optional[bytes] = ..., payload: _Optional[bytes] = ..., admission_token: _Optional[bytes] = ...) -> None: ...
+
+class SubmitResponse(_message.Message):
+    __slots__ = ("batch_id", "accepted", "rejection")
+    BATCH_ID_FIELD_NUMBER: _ClassVar[int]
+    ACCEPTED_FIELD_NUMBER: _ClassVar[int]
+    REJECTION_FIELD_NUMBER: _ClassVar[int]
+    batch_id: bytes
+    accepted: Accepted
+    rejection: Rejection
+    def __init__(self, batch_id: _Optional[bytes] = ..., accepted: _Optional[_Union[Accepted, _Mapping]] = ..., rejection: _Optional[_Union[Rejection, _Mapping]] = ...) -> None: ...
+
+class Accepted(_message.Message):
+    __slots__ = ("reports", "duplicate")
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
+    DUPLICATE_FIELD_NUMBER: _ClassVar[int]
+    reports: int
+    duplicate: bool
+    def __init__(self, reports: _Optional[int] = ..., duplicate: bool = ...) -> None: ...
+
+class Rejection(_message.Message):
+    __slots__ = ("reason", "detail")
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    DETAIL_FIELD_NUMBER: _ClassVar[int]
+    reason: Reason
+    detail: str
+    def __init__(self, reason: _Optional[_Union[Reason, str]] = ..., detail: _Optional[str] = ...) -> None: ...

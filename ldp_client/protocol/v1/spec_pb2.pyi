@@ -1,0 +1,110 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Collection(_message.Message):
+    __slots__ = ("question", "window")
+    QUESTION_FIELD_NUMBER: _ClassVar[int]
+    WINDOW_FIELD_NUMBER: _ClassVar[int]
+    question: bytes
+    window: Window
+    def __init__(self, question: _Optional[bytes] = ..., window: _Optional[_Union[Window, _Mapping]] = ...) -> None: ...
+
+class Window(_message.Message):
+    __slots__ = ("opens", "closes")
+    OPENS_FIELD_NUMBER: _ClassVar[int]
+    CLOSES_FIELD_NUMBER: _ClassVar[int]
+    opens: int
+    closes: int
+    def __init__(self, opens: _Optional[int] = ..., closes: _Optional[int] = ...) -> None: ...
+
+class Question(_message.Message):
+    __slots__ = ("version", "text", "domain", "epsilon", "mechanism", "schedule", "nonce")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    MECHANISM_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULE_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    text: str
+    domain: Domain
+    epsilon: str
+    mechanism: Mechanism
+    schedule: Schedule
+    nonce: int
+    def __init__(self, version: _Optional[int] = ..., text: _Optional[str] = ..., domain: _Optional[_Union[Domain, _Mapping]] = ..., epsilon: _Optional[str] = ..., mechanism: _Optional[_Union[Mechanism, _Mapping]] = ..., schedule: _Optional[_Union[Schedule, _Mapping]] = ..., nonce: _Optional[int] = ...) -> None: ...
+
+class Domain(_message.Message):
+    __slots__ = ("categories", "strings", "integers")
+    CATEGORIES_FIELD_NUMBER: _ClassVar[int]
+    STRINGS_FIELD_NUMBER: _ClassVar[int]
+    INTEGERS_FIELD_NUMBER: _ClassVar[int]
+    categories: Categories
+    strings: Strings
+    integers: Integers
+    def __init__(self, categories: _Optional[_Union[Categories, _Mapping]] = ..., strings: _Optional[_Union[Strings, _Mapping]] = ..., integers: _Optional[_Union[Integers, _Mapping]] = ...) -> None: ...
+
+class Categories(_message.Message):
+    __slots__ = ("names",)
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    names: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, names: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Strings(_message.Message):
+    __slots__ = ("max_bytes",)
+    MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    max_bytes: int
+    def __init__(self, max_bytes: _Optional[int] = ...) -> None: ...
+
+class Integers(_message.Message):
+    __slots__ = ("lowest", "count")
+    LOWEST_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    lowest: int
+    count: int
+    def __init__(self, lowest: _Optional[int] = ..., count: _Optional[int] = ...) -> None: ...
+
+class Schedule(_message.Message):
+    __slots__ = ("period_seconds", "reports")
+    PERIOD_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
+    period_seconds: int
+    reports: int
+    def __init__(self, period_seconds: _Optional[int] = ..., reports: _Optional[int] = ...) -> None: ...
+
+class Mechanism(_message.Message):
+    __slots__ = ("randomized_response", "linear_hash", "hashtogram")
+    RANDOMIZED_RESPONSE_FIELD_NUMBER: _ClassVar[int]
+    LINEAR_HASH_FIELD_NUMBER: _ClassVar[int]
+    HASHTOGRAM_FIELD_NUMBER: _ClassVar[int]
+    randomized_response: RandomizedResponse
+    linear_hash: LinearHash
+    hashtogram: Hashtogram
+    def __init__(self, randomized_response: _Optional[_Union[RandomizedResponse, _Mapping]] = ..., linear_hash: _Optional[_Union[LinearHash, _Mapping]] = ..., hashtogram: _Optional[_Union[Hashtogram, _Mapping]] = ...) -> None: ...
+
+class RandomizedResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class LinearHash(_message.Message):
+    __slots__ = ("q", "t")
+    Q_FIELD_NUMBER: _ClassVar[int]
+    T_FIELD_NUMBER: _ClassVar[int]
+    q: int
+    t: int
+    def __init__(self, q: _Optional[int] = ..., t: _Optional[int] = ...) -> None: ...
+
+class Hashtogram(_message.Message):
+    __slots__ = ("rows", "q", "t")
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    Q_FIELD_NUMBER: _ClassVar[int]
+    T_FIELD_NUMBER: _ClassVar[int]
+    rows: int
+    q: int
+    t: int
+    def __init__(self, rows: _Optional[int] = ..., q: _Optional[int] = ..., t: _Optional[int] = ...) -> None: ...
