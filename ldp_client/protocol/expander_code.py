@@ -1,0 +1,91 @@
+"""The code of PrivateExpanderSketch: which cell of which team an item falls into.
+
+    block     = permutation(index)                               `bits` bits, bits = the domain's
+    symbol_m  = Reed-Solomon codeword of the block, position m   `chunk_bits` bits, k = ceil(bits / chunk_bits) carry data
+    h_m       = pairwise-independent hash of the block           `hash_bits` bits
+    b         = (8 bits)-wise independent hash of the block      `bucket_bits` bits, none in the practical form
+    cell_m    = symbol_m | h_m | h_n1 | ... | h_nd | b           n1 ... nd the neighbours of m in the expander
+
+with the symbol in the lowest bits of the cell. The h of the neighbours are pointers: cells of different teams that
+belong to one item agree on them, and that is how the pieces of an item are found among those of all the others
+(Larsen, Nelson, Nguyen and Thorup's construction, in the paper's Theorem 3.6). `h` and `b` are hashes of the permuted
+block, a bijective image of the item: the families' independence is the same, and a decoder that has pieced a block
+together checks them before it inverts anything.
+
+A block shorter than k chunks is padded with zeros at the top *after* the permutation, so that the decoder knows
+those bits while it searches: what the padding costs in length it gives back as redundancy.
+"""
+
+from __future__ import annotations
+
+from ldp_client.errors import InvalidSpec
+from ldp_client.protocol.expander import Expander
+from ldp_client.protocol.hashing import KWiseHash, PairwiseHash
+from ldp_client.protocol.permutation import BlockPermutation
+from ldp_client.protocol.reed_solomon import ReedSolomon
+
+__all__ = ["ExpanderCode"]
+
+_LABEL = "expander-sketch"
+_MAX_CELL_BITS = 24
+_MIN_BITS = 2
+
+
+class ExpanderCode:
+    """index -> cell, for each team; everything in it is public."""
+
+    def __init__(
+        self,
+        seed: bytes,
+        bits: int,
+        *,
+        teams: int,
+        chunk_bits: int,
+        hash_bits: int,
+        degree: int,
+        attempt: int = 0,
+        bucket_bits: int = 0,
+    ) -> None:
+        if bits < _MIN_BITS:
+            raise InvalidSpec("an expander sketch wants a domain of at least 3 elements; randomized response fits less")
+        if not 1 <= chunk_bits <= 16:
+            raise InvalidSpec(f"chunk_bits is 1 to 16, not {chunk_bits}")
+        data = -(-bits // chunk_bits)
+        if not data <= teams <= min(64, 1 << chunk_bits):
+            raise InvalidSpec(
+                f"items of {bits} bits in chunks of {chunk_bits} need {data} to {min(64, 1 << chunk_bits)} teams, not {teams}"
+            )
+        if not 1 <= hash_bits <= 16 or not 0 <= bucket_bits <= 16:
+            raise InvalidSpec("hash_bits is 1 to 16 and bucket_bits 0 to 16")
+        self.cell_bits = chunk_bits + (degree + 1) * hash_bits + bucket_bits
+        if self.cell_bits > _MAX_CELL_BITS:
+            raise InvalidSpec(f"a cell has at most {_MAX_CELL_BITS} bits, not {self.cell_bits}")
+        self.bits, self.teams, self.chunk_bits, self.hash_bits = bits, teams, chunk_bits, hash_bits
+        self.degree, self.bucket_bits, self.data = degree, bucket_bits, data
+        self.permutation = BlockPermutation(seed, f"{_LABEL}/permutation", bits)
+        self.reed_solomon = ReedSolomon(chunk_bits, data, teams)
+        self.expander = Expander(seed, f"{_LABEL}/expander", teams, degree, attempt)
+        self.hashes = tuple(PairwiseHash(seed, f"{_LABEL}/hash/{m}", bits, 1 << hash_bits) for m in range(teams))
+        self.bucket_hash = (
+            KWiseHash(seed, f"{_LABEL}/bucket", bits, 8 * bits, 1 << bucket_bits) if bucket_bits else None
+        )
+
+    @property
+    def cells(self) -> int:
+        """How many cells each team has."""
+        return 1 << self.cell_bits
+
+    def cell(self, index: int, team: int) -> int:
+        """The cell of an element of the domain in a team."""
+        return self.cell_of_block(self.permutation.forward(index), team)
+
+    def cell_of_block(self, block: int, team: int) -> int:
+        """The same for a permuted block."""
+        cell = self.reed_solomon.symbol(block, team) | self.hashes[team](block) << self.chunk_bits
+        shift = self.chunk_bits + self.hash_bits
+        for neighbour in self.expander.neighbours[team]:
+            cell |= self.hashes[neighbour](block) << shift
+            shift += self.hash_bits
+        if self.bucket_hash is not None:
+            cell |= self.bucket_hash(block) << shift
+        return cell
