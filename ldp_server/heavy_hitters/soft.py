@@ -1,0 +1,243 @@
+"""The soft decoder: search by scores, accept like a statistician.
+
+The score of an item is its estimate in units of the standard error an unheld item has, z = fhat / sqrt(n v). With the
+teams' cell estimates in units of *their* standard errors, E_m, and u_m = sqrt(n_m / n), it is the sum of
+u_m E_m[cell_m]: the same number for equal and for unequal teams.
+
+Rounds of search (beam.py) on the residual scores propose candidates down to `margin` below the threshold. Best first,
+each is scored again on the current residual and, unless the teams disagree about it (a chimera of several strong
+items; chi-square), it joins the model and what it explains is subtracted. Items just below the threshold are modelled
+but not listed: unexplained, a few of them together make mixtures that look like an item. At the end all modelled
+items are estimated jointly (they may share cells), and those are listed whose joint estimate passes the threshold of
+tails.py over the whole domain, whatever the search was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ldp_server.bulk.expander_code import BulkExpanderCode
+from ldp_server.heavy_hitters.beam import TeamScores, search
+from ldp_server.heavy_hitters.tails import chi_square_quantile
+
+__all__ = ["Found", "Noise", "Settings", "decode_scores"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Scores = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How wide to search and when to believe."""
+
+    threshold: float
+    """The joint score from which an item is listed."""
+    width: int = 1 << 14
+    margin: float = 2.0
+    """How far below the threshold candidates are still modelled."""
+    chi_tail: float = 1e-3
+    """How often balance across teams may refuse a true item."""
+    rounds: int = 8
+    most: int = 4000
+    """No more modelled items than this."""
+    peel: float = 0.5
+    """A round accepts nothing below this part of its best."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The inner oracle's law for one report: v of an unheld item, r = p(1-p)/(s(1-s)) for holders; and n."""
+
+    reports: int
+    variance: float
+    holder_ratio: float
+
+    def spread(self, z: npt.ArrayLike) -> Floats:
+        """The variance of one team's E about its mean, relative to an unheld cell's, for an item with score z."""
+        z = np.maximum(np.asarray(z, float), 0.0)
+        share = z * np.sqrt(self.variance / self.reports)
+        return np.maximum(1.0 + share * (self.holder_ratio - 1.0) + share * (1 - share) / self.variance, 0.05)
+
+
+@dataclass(frozen=True)
+class Found:
+    """The listed items: messages (rows of symbols), cells, joint scores, standard errors in the same units, misfit."""
+
+    messages: Ints
+    cells: Ints
+    scores: Floats
+    errors: Floats
+    misfits: Floats
+    modelled: int
+    rounds: int
+
+
+class _Model:
+    """The items accepted so far, and the scores that they leave unexplained."""
+
+    def __init__(self, scores: Sequence[Scores], weights: Floats, noise: Noise) -> None:
+        self.original = scores
+        self.residual = [s.copy() for s in scores]
+        self.weights, self.noise = weights, noise
+        self.teams = len(scores)
+        self.cells: Ints = np.empty((0, self.teams), np.int64)
+        self.keys: Ints = np.empty((0, 0), np.int64)
+        self.scores: Floats = np.empty(0)
+
+    def at(self, cells: Ints) -> Floats:
+        """The residual E of each cell, shape (n, M)."""
+        return np.stack([self.residual[m][cells[:, m]].astype(float) for m in range(self.teams)], axis=1)
+
+    def misfit(self, values: Floats, z: Floats) -> Floats:
+        """Chi-square of the teams' values about an item of score z; the tenth of z allows for unequal sampling."""
+        spread = self.noise.spread(z) + (0.1 * np.asarray(z)) ** 2 / self.teams
+        return (((values - np.asarray(z)[..., None] * self.weights) ** 2).sum(axis=-1)) / spread
+
+    def add(self, cells: Ints, z: float) -> None:
+        """Take an item into the model and subtract it."""
+        self.cells = np.concatenate([self.cells, cells[None]])
+        self.scores = np.append(self.scores, z)
+        for m in range(self.teams):
+            self.residual[m][cells[m]] -= np.float32(z * self.weights[m])
+
+    def refit(self) -> Floats:
+        """Estimate all items jointly, put the residual right, and return the standard errors."""
+        count = len(self.cells)
+        if not count:
+            return np.empty(0)
+        gram = np.zeros((count, count))
+        raw = np.zeros(count)
+        for m in range(self.teams):
+            column = self.cells[:, m]
+            raw += self.weights[m] * self.original[m][column]
+            order = np.argsort(column, kind="stable")
+            same = np.flatnonzero(np.diff(column[order]) == 0)
+            gram[np.arange(count), np.arange(count)] += self.weights[m] ** 2
+            if len(same):
+                shared = (column[:, None] == column[None, :]) if count <= 600 else None
+                if shared is not None:
+                    np.fill_diagonal(shared, False)
+                    gram += self.weights[m] ** 2 * shared
+                else:
+                    for group in np.split(order, np.flatnonzero(np.diff(column[order]) != 0) + 1):
+                        if len(group) > 1:
+                            block = np.full((len(group), len(group)), self.weights[m] ** 2)
+                            np.fill_diagonal(block, 0)
+                            gram[np.ix_(group, group)] += block
+        gram[np.arange(count), np.arange(count)] += 1e-9
+        inverse = np.linalg.inv(gram)
+        fitted = inverse @ raw
+        for i in range(self.teams):
+            np.subtract.at(
+                self.residual[i], self.cells[:, i], ((fitted - self.scores) * self.weights[i]).astype(np.float32)
+            )
+        self.scores = fitted
+        return np.sqrt(np.diag(inverse) * self.noise.spread(fitted))
+
+    def keep(self, chosen: npt.NDArray[np.bool_]) -> None:
+        """Forget the items that are not chosen, giving back what they explained."""
+        for m in range(self.teams):
+            out = ~chosen
+            np.add.at(
+                self.residual[m], self.cells[out, m], (self.scores[out] * self.weights[m]).astype(np.float32)
+            )
+        self.cells, self.scores = self.cells[chosen], self.scores[chosen]
+
+
+def decode_scores(
+    bulk: BulkExpanderCode,
+    scores: Sequence[Scores],
+    sizes: npt.ArrayLike,
+    noise: Noise,
+    settings: Settings,
+    *,
+    in_domain: Callable[[Ints], npt.NDArray[np.bool_]] | None = None,
+    tick: Callable[[float], None] | None = None,
+    executor: Executor | None = None,
+) -> Found:
+    """Decode score arrays E_m (float32, one value a cell). `tick` is called often, with the part done, and may raise."""
+    share = np.asarray(sizes, float)
+    weights = np.sqrt(share / share.sum())
+    model = _Model(scores, weights, noise)
+    code = bulk.code
+    low = settings.threshold - settings.margin
+    limit = chi_square_quantile(code.teams - 1, settings.chi_tail)
+    messages: Ints = np.empty((0, code.data), np.int64)
+    seen: set[bytes] = set()
+    rounds = 0
+    for rounds in range(1, settings.rounds + 1):  # noqa: B007 - reported
+        found = _candidates(bulk, model, low, settings.width, tick, executor)
+        if in_domain is not None and len(found):
+            found = found[in_domain(found)]
+        fresh = [i for i, row in enumerate(found) if row.tobytes() not in seen]
+        added = _accept(bulk, model, found[fresh], low, limit, settings)
+        for row in added:
+            seen.add(row.tobytes())
+        messages = np.concatenate([messages, added])
+        best = model.scores[len(model.scores) - len(added) :].max(initial=0.0)
+        if best < settings.threshold or len(messages) >= settings.most:
+            break  # nothing that could be listed is new; what it could still hide is below the threshold
+        model.refit()
+    errors = model.refit()
+    values = model.at(model.cells) + model.scores[:, None] * weights if len(messages) else np.empty((0, code.teams))
+    misfits = model.misfit(values, model.scores) if len(messages) else np.empty(0)
+    listed = (model.scores >= settings.threshold) & (misfits <= limit)
+    order = np.flatnonzero(listed)[np.argsort(-model.scores[listed], kind="stable")]
+    return Found(
+        messages[order], model.cells[order], model.scores[order], errors[order], misfits[order], len(messages), rounds
+    )
+
+
+def _candidates(
+    bulk: BulkExpanderCode,
+    model: _Model,
+    low: float,
+    width: int,
+    tick: Callable[[float], None] | None,
+    executor: Executor | None,
+) -> Ints:
+    """The messages, of all starts, whose score on the residual is at least `low`, best first."""
+    teams = range(model.teams)
+    weighted = [(model.residual[m] * np.float32(model.weights[m])) for m in teams]
+    lists = [TeamScores(bulk, m, weighted[m]) for m in teams]
+    del weighted
+
+    def one(start: int) -> tuple[Ints, Floats]:
+        messages = search(bulk, lists, start, width, (lambda: tick(0.0)) if tick else None)
+        z = model.at(bulk.cells(messages)) @ model.weights if len(messages) else np.empty(0)
+        return messages[z >= low], z[z >= low]
+
+    parts = list(executor.map(one, teams) if executor is not None else map(one, teams))
+    messages = np.concatenate([p[0] for p in parts])
+    z = np.concatenate([p[1] for p in parts])
+    messages, first = np.unique(messages, axis=0, return_index=True)
+    order = np.argsort(-z[first], kind="stable")
+    return messages[order][:20_000]
+
+
+def _accept(
+    bulk: BulkExpanderCode, model: _Model, found: Ints, low: float, limit: float, settings: Settings
+) -> Ints:
+    """Add candidates to the model, best first, each scored on what the ones before it have left."""
+    added: list[int] = []
+    cells = bulk.cells(found) if len(found) else np.empty((0, model.teams), np.int64)
+    best = 0.0
+    for i in range(len(found)):
+        values = model.at(cells[i : i + 1])[0]
+        z = float(values @ model.weights)
+        if z < low or z < settings.peel * best:
+            continue
+        if float(model.misfit(values, np.array(z))) > limit:
+            continue
+        best = max(best, z)
+        model.add(cells[i], z)
+        added.append(i)
+        if len(model.cells) >= settings.most:
+            break
+    return found[added]
