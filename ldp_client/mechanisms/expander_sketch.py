@@ -18,7 +18,7 @@ Two forms:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -78,7 +78,10 @@ class ExpanderSketch(TeamSketch):
     word_bits: int = WORD_BITS
     code: ExpanderCode = field(init=False, repr=False, compare=False)
     inner: LinearHash = field(init=False, repr=False, compare=False)
+    sketch: ExpanderSketch | None = field(init=False, repr=False, compare=False)
+    """In the paper's form, the first of the two reports, at half of epsilon."""
     oracle: Hashtogram | None = field(init=False, repr=False, compare=False)
+    """In the paper's form, the second."""
     name: ClassVar[str] = "expander-sketch"
 
     def __post_init__(self) -> None:
@@ -94,18 +97,20 @@ class ExpanderSketch(TeamSketch):
         )
         if not 2 <= self.q <= MAX_CELLS or not 1 <= self.t <= 24 or self.q**self.t < code.cells:
             raise InvalidSpec(f"{code.cells} cells do not fit into {self.q}^{self.t} (at most {MAX_CELLS})")
-        split = self.oracle_rows > 0
-        if not split and (self.oracle_q or self.oracle_t):
+        if not self.oracle_rows and (self.oracle_q or self.oracle_t):
             raise InvalidSpec("oracle_q and oracle_t belong to a second report, and there are no oracle_rows")
-        epsilon = halved(self.epsilon) if split else self.epsilon
-        inner = LinearHash(epsilon, self.q**self.t, self.q, self.t, self.word_bits)
+        half = halved(self.epsilon) if self.oracle_rows else self.epsilon
+        inner = LinearHash(half, self.q**self.t, self.q, self.t, self.word_bits)
         check_teams(self.teams, inner)
-        oracle = (
-            Hashtogram(epsilon, self.size, self.seed, self.oracle_rows, self.oracle_q, self.oracle_t, self.word_bits)
-            if split
-            else None
-        )
-        for name, value in (("code", code), ("inner", inner), ("oracle", oracle)):
+        sketch = oracle = None
+        if self.oracle_rows:
+            sketch = replace(self, epsilon=half, oracle_rows=0, oracle_q=0, oracle_t=0)
+            oracle = Hashtogram(
+                half, self.size, self.seed, self.oracle_rows, self.oracle_q, self.oracle_t, self.word_bits
+            )
+            if sketch.bound * oracle.bound > 1 << 64:
+                raise InvalidSpec("the two reports together have more than 64 bits")
+        for name, value in (("code", code), ("inner", inner), ("sketch", sketch), ("oracle", oracle)):
             object.__setattr__(self, name, value)
 
     @classmethod

@@ -27,7 +27,7 @@ from ldp_client.protocol.reed_solomon import ReedSolomon
 __all__ = ["ExpanderCode"]
 
 _LABEL = "expander-sketch"
-_MAX_CELL_BITS = 24
+_MAX_CELL_BITS = 62  # what a decoder holds in a word; a sketch is held to fewer by its cells
 _MIN_BITS = 2
 
 

@@ -45,13 +45,15 @@ class Beam:
 class TeamScores:
     """One team's best cells, by falling score, with their hash fields; and the orders for joins, made once each."""
 
-    def __init__(self, bulk: BulkExpanderCode, team: int, scores: npt.NDArray[np.float32], keep: int = KEEP) -> None:
+    def __init__(
+        self, bulk: BulkExpanderCode, team: int, scores: npt.NDArray[np.float32], weight: float, keep: int = KEEP
+    ) -> None:
         code = bulk.code
         self.fields = (team, *code.expander.neighbours[team])  # whose hash each field of the cell is
         cells = _best_cells(bulk, team, scores, keep)
         order = np.argsort(-scores[cells], kind="stable")
         self.cells: Ints = cells[order].astype(np.int64)
-        self.scores: Floats = scores[self.cells].astype(np.float64)
+        self.scores: Floats = scores[self.cells].astype(np.float64) * weight
         self._shift = code.chunk_bits
         self._bits = code.hash_bits
         self._orders: dict[int, tuple[npt.NDArray[np.intp], Floats]] = {}

@@ -79,15 +79,13 @@ class Found:
 
 
 class _Model:
-    """The items accepted so far, and the scores that they leave unexplained."""
+    """The items accepted so far, and the scores that they leave unexplained (in the arrays handed in, in place)."""
 
     def __init__(self, scores: Sequence[Scores], weights: Floats, noise: Noise) -> None:
-        self.original = scores
-        self.residual = [s.copy() for s in scores]
+        self.residual = scores
         self.weights, self.noise = weights, noise
         self.teams = len(scores)
         self.cells: Ints = np.empty((0, self.teams), np.int64)
-        self.keys: Ints = np.empty((0, 0), np.int64)
         self.scores: Floats = np.empty(0)
 
     def at(self, cells: Ints) -> Floats:
@@ -106,48 +104,31 @@ class _Model:
         for m in range(self.teams):
             self.residual[m][cells[m]] -= np.float32(z * self.weights[m])
 
-    def refit(self) -> Floats:
-        """Estimate all items jointly, put the residual right, and return the standard errors."""
-        count = len(self.cells)
-        if not count:
-            return np.empty(0)
-        gram = np.zeros((count, count))
-        raw = np.zeros(count)
+    def _overlap(self) -> Floats:
+        """Entry (i, j): the sum of u_m^2 over the teams in which items i and j share a cell."""
+        gram = np.zeros((len(self.cells), len(self.cells)))
         for m in range(self.teams):
             column = self.cells[:, m]
-            raw += self.weights[m] * self.original[m][column]
             order = np.argsort(column, kind="stable")
-            same = np.flatnonzero(np.diff(column[order]) == 0)
-            gram[np.arange(count), np.arange(count)] += self.weights[m] ** 2
-            if len(same):
-                shared = (column[:, None] == column[None, :]) if count <= 600 else None
-                if shared is not None:
-                    np.fill_diagonal(shared, False)
-                    gram += self.weights[m] ** 2 * shared
+            for group in np.split(order, np.flatnonzero(np.diff(column[order])) + 1):
+                if len(group) == 1:
+                    gram[group[0], group[0]] += self.weights[m] ** 2
                 else:
-                    for group in np.split(order, np.flatnonzero(np.diff(column[order]) != 0) + 1):
-                        if len(group) > 1:
-                            block = np.full((len(group), len(group)), self.weights[m] ** 2)
-                            np.fill_diagonal(block, 0)
-                            gram[np.ix_(group, group)] += block
-        gram[np.arange(count), np.arange(count)] += 1e-9
-        inverse = np.linalg.inv(gram)
-        fitted = inverse @ raw
-        for i in range(self.teams):
-            np.subtract.at(
-                self.residual[i], self.cells[:, i], ((fitted - self.scores) * self.weights[i]).astype(np.float32)
-            )
-        self.scores = fitted
-        return np.sqrt(np.diag(inverse) * self.noise.spread(fitted))
+                    gram[np.ix_(group, group)] += self.weights[m] ** 2
+        return gram
 
-    def keep(self, chosen: npt.NDArray[np.bool_]) -> None:
-        """Forget the items that are not chosen, giving back what they explained."""
+    def refit(self) -> Floats:
+        """Estimate all items jointly by least squares, put the residual right, and return the standard errors."""
+        if not len(self.cells):
+            return np.empty(0)
+        gram = self._overlap()
+        left = self.at(self.cells) @ self.weights  # what the present scores leave unexplained of each item
+        inverse = np.linalg.inv(gram + 1e-9 * np.eye(len(gram)))
+        change = inverse @ left
         for m in range(self.teams):
-            out = ~chosen
-            np.add.at(
-                self.residual[m], self.cells[out, m], (self.scores[out] * self.weights[m]).astype(np.float32)
-            )
-        self.cells, self.scores = self.cells[chosen], self.scores[chosen]
+            np.subtract.at(self.residual[m], self.cells[:, m], (change * self.weights[m]).astype(np.float32))
+        self.scores = self.scores + change
+        return np.sqrt(np.diag(inverse) * self.noise.spread(self.scores))
 
 
 def decode_scores(
@@ -161,28 +142,29 @@ def decode_scores(
     tick: Callable[[float], None] | None = None,
     executor: Executor | None = None,
 ) -> Found:
-    """Decode score arrays E_m (float32, one value a cell). `tick` is called often, with the part done, and may raise."""
+    """Decode score arrays E_m (float32, one value a cell), which are used up. `tick` is called often, with the part done, and may raise."""
     share = np.asarray(sizes, float)
     weights = np.sqrt(share / share.sum())
     model = _Model(scores, weights, noise)
     code = bulk.code
-    low = settings.threshold - settings.margin
     limit = chi_square_quantile(code.teams - 1, settings.chi_tail)
     messages: Ints = np.empty((0, code.data), np.int64)
     seen: set[bytes] = set()
-    rounds = 0
-    for rounds in range(1, settings.rounds + 1):  # noqa: B007 - reported
+    low, rounds = settings.threshold, 0
+    while rounds < settings.rounds and len(messages) < settings.most:
+        rounds += 1
         found = _candidates(bulk, model, low, settings.width, tick, executor)
         if in_domain is not None and len(found):
             found = found[in_domain(found)]
         fresh = [i for i, row in enumerate(found) if row.tobytes() not in seen]
         added = _accept(bulk, model, found[fresh], low, limit, settings)
-        for row in added:
-            seen.add(row.tobytes())
+        seen.update(row.tobytes() for row in added)
         messages = np.concatenate([messages, added])
-        best = model.scores[len(model.scores) - len(added) :].max(initial=0.0)
-        if best < settings.threshold or len(messages) >= settings.most:
-            break  # nothing that could be listed is new; what it could still hide is below the threshold
+        fitted = model.scores[len(messages) - len(added) :]
+        if fitted.max(initial=0.0) < settings.threshold:  # nothing that could be listed is new
+            if low < settings.threshold:
+                break
+            low = settings.threshold - settings.margin  # now what lies just below it
         model.refit()
     errors = model.refit()
     values = model.at(model.cells) + model.scores[:, None] * weights if len(messages) else np.empty((0, code.teams))
@@ -204,9 +186,7 @@ def _candidates(
 ) -> Ints:
     """The messages, of all starts, whose score on the residual is at least `low`, best first."""
     teams = range(model.teams)
-    weighted = [(model.residual[m] * np.float32(model.weights[m])) for m in teams]
-    lists = [TeamScores(bulk, m, weighted[m]) for m in teams]
-    del weighted
+    lists = [TeamScores(bulk, m, model.residual[m], float(model.weights[m])) for m in teams]
 
     def one(start: int) -> tuple[Ints, Floats]:
         messages = search(bulk, lists, start, width, (lambda: tick(0.0)) if tick else None)

@@ -140,13 +140,17 @@ class ExpanderSketch(_message.Message):
     def __init__(self, teams: _Optional[int] = ..., chunk_bits: _Optional[int] = ..., hash_bits: _Optional[int] = ..., degree: _Optional[int] = ..., attempt: _Optional[int] = ..., q: _Optional[int] = ..., t: _Optional[int] = ..., bucket_bits: _Optional[int] = ..., oracle_rows: _Optional[int] = ..., oracle_q: _Optional[int] = ..., oracle_t: _Optional[int] = ...) -> None: ...
 
 class PrefixTree(_message.Message):
-    __slots__ = ("first_bits", "step_bits", "q", "t")
+    __slots__ = ("first_bits", "step_bits", "cell_bits", "q", "t", "check_levels")
     FIRST_BITS_FIELD_NUMBER: _ClassVar[int]
     STEP_BITS_FIELD_NUMBER: _ClassVar[int]
+    CELL_BITS_FIELD_NUMBER: _ClassVar[int]
     Q_FIELD_NUMBER: _ClassVar[int]
     T_FIELD_NUMBER: _ClassVar[int]
+    CHECK_LEVELS_FIELD_NUMBER: _ClassVar[int]
     first_bits: int
     step_bits: int
+    cell_bits: int
     q: int
     t: int
-    def __init__(self, first_bits: _Optional[int] = ..., step_bits: _Optional[int] = ..., q: _Optional[int] = ..., t: _Optional[int] = ...) -> None: ...
+    check_levels: int
+    def __init__(self, first_bits: _Optional[int] = ..., step_bits: _Optional[int] = ..., cell_bits: _Optional[int] = ..., q: _Optional[int] = ..., t: _Optional[int] = ..., check_levels: _Optional[int] = ...) -> None: ...
