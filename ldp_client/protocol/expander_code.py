@@ -2,6 +2,7 @@
 
     block     = permutation(index)                               `bits` bits, bits = the domain's
     symbol_m  = Reed-Solomon codeword of the block, position m   `chunk_bits` bits, k = ceil(bits / chunk_bits) carry data
+                (data symbol j is the block's next floor((bits + k - 1 - j) / k) bits, from the lowest)
     h_m       = pairwise-independent hash of the block           `hash_bits` bits
     b         = (8 bits)-wise independent hash of the block      `bucket_bits` bits, none in the practical form
     cell_m    = symbol_m | h_m | h_n1 | ... | h_nd | b           n1 ... nd the neighbours of m in the expander
@@ -12,11 +13,14 @@ belong to one item agree on them, and that is how the pieces of an item are foun
 block, a bijective image of the item: the families' independence is the same, and a decoder that has pieced a block
 together checks them before it inverts anything.
 
-A block shorter than k chunks is padded with zeros at the top *after* the permutation, so that the decoder knows
-those bits while it searches: what the padding costs in length it gives back as redundancy.
+Where the block is shorter than k chunks, the data symbols are as equal as can be and their missing upper bits are
+zero. The padding comes *after* the permutation and is spread over the symbols, so that the decoder knows some bits
+of every data team while it searches (measured against one short symbol: 0.1 in the smallest frequency found).
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.expander import Expander
@@ -62,6 +66,10 @@ class ExpanderCode:
             raise InvalidSpec(f"a cell has at most {_MAX_CELL_BITS} bits, not {self.cell_bits}")
         self.bits, self.teams, self.chunk_bits, self.hash_bits = bits, teams, chunk_bits, hash_bits
         self.degree, self.bucket_bits, self.data = degree, bucket_bits, data
+        self.widths = tuple((bits + data - 1 - j) // data for j in range(data))
+        """How many bits each data symbol has, at most `chunk_bits`."""
+        self.starts = tuple(sum(self.widths[:j]) for j in range(data))
+        self._fields = tuple((start, (1 << width) - 1) for start, width in zip(self.starts, self.widths, strict=True))
         self.permutation = BlockPermutation(seed, f"{_LABEL}/permutation", bits)
         self.reed_solomon = ReedSolomon(chunk_bits, data, teams)
         self.expander = Expander(seed, f"{_LABEL}/expander", teams, degree, attempt)
@@ -81,7 +89,12 @@ class ExpanderCode:
 
     def cell_of_block(self, block: int, team: int) -> int:
         """The same for a permuted block."""
-        cell = self.reed_solomon.symbol(block, team) | self.hashes[team](block) << self.chunk_bits
+        if team < self.data:
+            start, mask = self._fields[team]
+            symbol = block >> start & mask
+        else:
+            symbol = self.reed_solomon.symbol(self.message(block), team)
+        cell = symbol | self.hashes[team](block) << self.chunk_bits
         shift = self.chunk_bits + self.hash_bits
         for neighbour in self.expander.neighbours[team]:
             cell |= self.hashes[neighbour](block) << shift
@@ -89,3 +102,13 @@ class ExpanderCode:
         if self.bucket_hash is not None:
             cell |= self.bucket_hash(block) << shift
         return cell
+
+    def message(self, block: int) -> tuple[int, ...]:
+        """The data symbols of a permuted block."""
+        return tuple([block >> start & mask for start, mask in self._fields])
+
+    def block(self, message: Sequence[int]) -> int | None:
+        """The permuted block that data symbols spell; None where they are wider than it."""
+        if any(symbol >> width for symbol, width in zip(message, self.widths, strict=True)):
+            return None
+        return sum(symbol << start for symbol, start in zip(message, self.starts, strict=True))

@@ -1,8 +1,7 @@
 """Reed-Solomon codes over GF(2^c), c <= 16, as a client needs them: encoding, one symbol at a time.
 
-A message is k symbols of c bits, one integer of k*c bits with symbol j in bits c*j .. c*j + c - 1. It is read as the
-polynomial f of degree < k with f(j) = symbol j for j < k, and its codeword is f(0), f(1), ... f(M-1), where the
-position m stands for the field element whose bits are those of m. So the code is systematic (the first k symbols are
+A message is k symbols of c bits. It is read as the polynomial f of degree < k with f(j) = symbol j for j < k, and its
+codeword is f(0), f(1), ... f(M-1), where the position m stands for the field element whose bits are those of m. So the code is systematic (the first k symbols are
 the message), and any k symbols give the message back: every two codewords differ in at least M - k + 1 places.
 
 Position m >= k is a fixed linear combination of the message, f(m) = sum over j of L_j(m) symbol_j with Lagrange's
@@ -13,6 +12,8 @@ same code on arrays, with decoding.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from ldp_client.errors import InvalidSpec
 
@@ -85,7 +86,6 @@ class ReedSolomon:
         self.bits = bits
         self.data = data
         self.length = length
-        self._mask = (1 << bits) - 1
         self._tables: dict[int, tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]] = {}
 
     def coefficients(self, position: int) -> tuple[int, ...]:
@@ -100,21 +100,19 @@ class ReedSolomon:
             result.append(multiply(top, inverse(bottom, self.bits), self.bits))
         return tuple(result)
 
-    def symbol(self, message: int, position: int) -> int:
-        """The codeword's symbol at `position`, for a message below 2^(data * bits)."""
-        bits, mask = self.bits, self._mask
+    def symbol(self, message: Sequence[int], position: int) -> int:
+        """The codeword's symbol at `position`, for a message of `data` symbols."""
         if position < self.data:
-            return message >> bits * position & mask
+            return message[position]
         tables = self._tables.get(position)
         if tables is None:
-            tables = tuple(_products(c, bits) for c in self.coefficients(position))
+            tables = tuple(_products(c, self.bits) for c in self.coefficients(position))
             self._tables[position] = tables
         value = 0
-        for low, high in tables:
-            value ^= low[message & 0xFF & mask] ^ high[(message & mask) >> 8]
-            message >>= bits
+        for symbol, (low, high) in zip(message, tables, strict=True):
+            value ^= low[symbol & 0xFF] ^ high[symbol >> 8]
         return value
 
-    def encode(self, message: int) -> tuple[int, ...]:
+    def encode(self, message: Sequence[int]) -> tuple[int, ...]:
         """The whole codeword."""
         return tuple(self.symbol(message, position) for position in range(self.length))

@@ -82,6 +82,13 @@ class BulkReedSolomon:
         """The codewords (n, M) of messages (n, k)."""
         return np.concatenate([messages, self.field.combine(messages, self._parity)], axis=1)
 
+    def symbols(self, messages: Symbols, position: int) -> Symbols:
+        """The codewords' symbols at one position."""
+        if position < self.code.data:
+            return messages[:, position].copy()
+        column = position - self.code.data
+        return self.field.combine(messages, self._parity[:, column : column + 1])[:, 0]
+
     def interpolate(self, positions: Sequence[int], symbols: Symbols) -> Symbols:
         """The messages (n, k) of the codewords that have `symbols` (n, k) at k distinct positions."""
         key = tuple(positions)

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_client.protocol.expander_code import ExpanderCode
-from ldp_server.bulk.expander_code import BulkExpanderCode
+from ldp_server.bulk.team_cells import BulkExpanderCode
 from ldp_server.heavy_hitters.clusters import best_cut, components
 
 __all__ = ["MAX_LIST", "UniqueListRecoverableCode"]
@@ -93,8 +93,8 @@ class UniqueListRecoverableCode:
         message = self.bulk.reed_solomon.decode(word)
         if message is None:
             return None, piece[:0]
-        block = sum(symbol << self.code.chunk_bits * j for j, symbol in enumerate(message))
-        if block >> self.code.bits:
+        block = self.code.block(message)
+        if block is None:
             return None, piece[:0]
         own = graph.vertices_of(block)
         agreeing = np.intersect1d(piece, own)

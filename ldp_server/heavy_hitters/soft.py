@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ldp_server.bulk.expander_code import BulkExpanderCode
-from ldp_server.heavy_hitters.beam import TeamScores, search
+from ldp_server.bulk.team_cells import BulkCode, BulkExpanderCode, BulkTreeCode
+from ldp_server.heavy_hitters import beam, tree
 from ldp_server.heavy_hitters.tails import chi_square_quantile
 
 __all__ = ["Found", "Noise", "Settings", "decode_scores"]
@@ -30,6 +30,9 @@ __all__ = ["Found", "Noise", "Settings", "decode_scores"]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float32]
+Tick = Callable[[], None]
+
+_MOST_CANDIDATES = 20_000
 
 
 @dataclass(frozen=True)
@@ -58,11 +61,18 @@ class Noise:
     variance: float
     holder_ratio: float
 
+    def share(self, z: npt.ArrayLike) -> Floats:
+        """The part of all users that holds an item with score z."""
+        return np.clip(np.asarray(z, float) * np.sqrt(self.variance / self.reports), 0.0, 1.0)
+
     def spread(self, z: npt.ArrayLike) -> Floats:
-        """The variance of one team's E about its mean, relative to an unheld cell's, for an item with score z."""
-        z = np.maximum(np.asarray(z, float), 0.0)
-        share = z * np.sqrt(self.variance / self.reports)
-        return np.maximum(1.0 + share * (self.holder_ratio - 1.0) + share * (1 - share) / self.variance, 0.05)
+        """The variance of an item's score, relative to that of an unheld one: holders answer by another law."""
+        return 1.0 + self.share(z) * (self.holder_ratio - 1.0)
+
+    def team_spread(self, z: npt.ArrayLike) -> Floats:
+        """The same for one team's part, whose number of holders is a draw as well."""
+        share = self.share(z)
+        return self.spread(z) + share * (1 - share) / self.variance
 
 
 @dataclass(frozen=True)
@@ -94,7 +104,7 @@ class _Model:
 
     def misfit(self, values: Floats, z: Floats) -> Floats:
         """Chi-square of the teams' values about an item of score z; the tenth of z allows for unequal sampling."""
-        spread = self.noise.spread(z) + (0.1 * np.asarray(z)) ** 2 / self.teams
+        spread = self.noise.team_spread(z) + (0.1 * np.asarray(z)) ** 2 / self.teams
         return (((values - np.asarray(z)[..., None] * self.weights) ** 2).sum(axis=-1)) / spread
 
     def add(self, cells: Ints, z: float) -> None:
@@ -132,32 +142,31 @@ class _Model:
 
 
 def decode_scores(
-    bulk: BulkExpanderCode,
+    code: BulkCode,
     scores: Sequence[Scores],
     sizes: npt.ArrayLike,
     noise: Noise,
     settings: Settings,
     *,
     in_domain: Callable[[Ints], npt.NDArray[np.bool_]] | None = None,
-    tick: Callable[[float], None] | None = None,
+    tick: Tick | None = None,
     executor: Executor | None = None,
 ) -> Found:
-    """Decode score arrays E_m (float32, one value a cell), which are used up. `tick` is called often, with the part done, and may raise."""
+    """Decode score arrays E_m (float32, one value a cell), which are used up. `tick` is called often and may raise."""
     share = np.asarray(sizes, float)
     weights = np.sqrt(share / share.sum())
     model = _Model(scores, weights, noise)
-    code = bulk.code
     limit = chi_square_quantile(code.teams - 1, settings.chi_tail)
-    messages: Ints = np.empty((0, code.data), np.int64)
+    messages: Ints = np.empty((0, len(code.starts)), np.int64)
     seen: set[bytes] = set()
     low, rounds = settings.threshold, 0
     while rounds < settings.rounds and len(messages) < settings.most:
         rounds += 1
-        found = _candidates(bulk, model, low, settings.width, tick, executor)
+        found = _candidates(code, model, low, settings.width, tick, executor)
         if in_domain is not None and len(found):
             found = found[in_domain(found)]
         fresh = [i for i, row in enumerate(found) if row.tobytes() not in seen]
-        added = _accept(bulk, model, found[fresh], low, limit, settings)
+        added = _accept(code, model, found[fresh], low, limit, settings)
         seen.update(row.tobytes() for row in added)
         messages = np.concatenate([messages, added])
         fitted = model.scores[len(messages) - len(added) :]
@@ -177,36 +186,31 @@ def decode_scores(
 
 
 def _candidates(
-    bulk: BulkExpanderCode,
-    model: _Model,
-    low: float,
-    width: int,
-    tick: Callable[[float], None] | None,
-    executor: Executor | None,
+    code: BulkCode, model: _Model, low: float, width: int, tick: Tick | None, executor: Executor | None
 ) -> Ints:
-    """The messages, of all starts, whose score on the residual is at least `low`, best first."""
-    teams = range(model.teams)
-    lists = [TeamScores(bulk, m, model.residual[m], float(model.weights[m])) for m in teams]
-
-    def one(start: int) -> tuple[Ints, Floats]:
-        messages = search(bulk, lists, start, width, (lambda: tick(0.0)) if tick else None)
-        z = model.at(bulk.cells(messages)) @ model.weights if len(messages) else np.empty(0)
-        return messages[z >= low], z[z >= low]
-
-    parts = list(executor.map(one, teams) if executor is not None else map(one, teams))
-    messages = np.concatenate([p[0] for p in parts])
-    z = np.concatenate([p[1] for p in parts])
+    """The messages that a search of the residual proposes and whose score is at least `low`, best first."""
+    if isinstance(code, BulkExpanderCode):
+        proposed = beam.propose(code, model.residual, model.weights, width, tick, executor)
+    elif isinstance(code, BulkTreeCode):
+        proposed = tree.propose(code, model.residual, model.weights, width, tick)
+    else:
+        raise TypeError("no search is known for this code")
+    good: list[tuple[Ints, Floats]] = []
+    for messages in proposed:
+        z = model.at(code.cells(messages)) @ model.weights
+        good.append((messages[z >= low], z[z >= low]))
+    messages = np.concatenate([m for m, _ in good])
+    z = np.concatenate([z for _, z in good])
     messages, first = np.unique(messages, axis=0, return_index=True)
-    order = np.argsort(-z[first], kind="stable")
-    return messages[order][:20_000]
+    return messages[np.argsort(-z[first], kind="stable")][:_MOST_CANDIDATES]
 
 
 def _accept(
-    bulk: BulkExpanderCode, model: _Model, found: Ints, low: float, limit: float, settings: Settings
+    code: BulkCode, model: _Model, found: Ints, low: float, limit: float, settings: Settings
 ) -> Ints:
     """Add candidates to the model, best first, each scored on what the ones before it have left."""
     added: list[int] = []
-    cells = bulk.cells(found) if len(found) else np.empty((0, model.teams), np.int64)
+    cells = code.cells(found) if len(found) else np.empty((0, model.teams), np.int64)
     best = 0.0
     for i in range(len(found)):
         values = model.at(cells[i : i + 1])[0]
