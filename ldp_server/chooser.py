@@ -150,7 +150,7 @@ def _linear(users: int, size: int, epsilon: Epsilon) -> Iterator[Alternative]:
 
 
 def _hashed(users: int, size: int, epsilon: Epsilon, memory: int, skew: float) -> Iterator[Alternative]:
-    """The fewest cells that keep the collisions small at a good q; if memory forbids that, the least error that fits."""
+    """The fewest cells that keep collisions small at a good q; if memory forbids that, the least error that fits."""
     noise = {q: _spread(*_support(epsilon, q, 20), math.inf) for q in _primes(float(epsilon))}
     wanted = (1 + COLLISION_SHARE) * TOLERANCE * min(noise.values())
     options = []
