@@ -122,15 +122,21 @@ class BulkExpanderCode(BulkCode):
 
     def _assemble(self, symbols: Cells, hashes: dict[int, Cells], buckets: Cells | None, team: int) -> Cells:
         code = self.code
-        cells = symbols | hashes[team] << code.chunk_bits
-        shift = code.chunk_bits + code.hash_bits
+        cells = symbols if code.symbol_pointers else symbols | hashes[team] << code.chunk_bits
+        shift = code.pointer_shift
         for neighbour in code.expander.neighbours[team]:
-            cells |= hashes[neighbour] << shift
+            cells = cells | hashes[neighbour] << shift
             shift += code.hash_bits
         return cells if buckets is None else cells | buckets << shift
 
-    def _hash(self, blocks: Indexes, team: int) -> Cells:
-        return pairwise(self.code.hashes[team], blocks).astype(np.int64)
+    def symbol_hashes(self, symbols: Cells, team: int) -> Cells:
+        """h_team of symbols, for symbol pointers."""
+        return pairwise(self.code.hashes[team], symbols.astype(np.uint64)).astype(np.int64)
+
+    def _hashes(self, blocks: Indexes, words: dict[int, Cells], teams: tuple[int, ...]) -> dict[int, Cells]:
+        if self.code.symbol_pointers:
+            return {m: self.symbol_hashes(words[m], m) for m in teams}
+        return {m: pairwise(self.code.hashes[m], blocks).astype(np.int64) for m in teams}
 
     def _buckets(self, blocks: Indexes) -> Cells | None:
         hash_ = self.code.bucket_hash
@@ -140,16 +146,19 @@ class BulkExpanderCode(BulkCode):
         """The cells of permuted blocks in one team."""
         fields = zip(self.starts, self.widths, strict=True)
         data = np.stack([_field(blocks, start, width) for start, width in fields], axis=1).astype(np.int64)
-        hashes = {m: self._hash(blocks, m) for m in (team, *self.code.expander.neighbours[team])}
-        return self._assemble(self.reed_solomon.symbols(data, team), hashes, self._buckets(blocks), team)
+        near = (team, *self.code.expander.neighbours[team])
+        wanted = near if self.code.symbol_pointers else (team,)
+        words = {m: self.reed_solomon.symbols(data, m) for m in wanted}
+        return self._assemble(words[team], self._hashes(blocks, words, near), self._buckets(blocks), team)
 
     def cells(self, messages: Messages) -> Cells:
         """The cells of every team, shape (n, M); each hash is worked out once."""
         blocks = self.blocks(messages)
-        hashes = {m: self._hash(blocks, m) for m in range(self.teams)}
+        encoded = self.reed_solomon.encode(messages)
+        words = {m: encoded[:, m] for m in range(self.teams)}
+        hashes = self._hashes(blocks, words, tuple(range(self.teams)))
         buckets = self._buckets(blocks)
-        words = self.reed_solomon.encode(messages)
-        return np.stack([self._assemble(words[:, m], hashes, buckets, m) for m in range(self.teams)], axis=1)
+        return np.stack([self._assemble(words[m], hashes, buckets, m) for m in range(self.teams)], axis=1)
 
 
 class BulkTreeCode(BulkCode):

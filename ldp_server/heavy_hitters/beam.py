@@ -26,55 +26,59 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Paths:
-    """Partial paths, best first: their scores, the hashes they know (hash m from bit m*y on), their cells so far."""
+    """Partial paths, best first: their scores, the hashes they know (a column for each team), their cells so far."""
 
     scores: Floats
-    hashes: Ints
+    hashes: npt.NDArray[np.int32]
     cells: Ints
 
 
 class TeamScores:
-    """One team's best cells, by falling score, with their hash fields; and the orders for joins, made once each."""
+    """One team's best cells, by falling score, with the hashes they name; and the orders for joins, made once each."""
 
     def __init__(self, code: BulkExpanderCode, team: int, residual: npt.NDArray[np.float32], weight: float) -> None:
-        self.fields = (team, *code.code.expander.neighbours[team])  # whose hash each field of the cell is
-        self._shift, self._bits = code.code.chunk_bits, code.code.hash_bits
+        spec = code.code
         cells = _possible(code, team, residual)
-        order = np.argsort(-residual[cells], kind="stable")
-        self.cells: Ints = cells[order]
+        self.cells: Ints = cells[np.argsort(-residual[cells], kind="stable")]
         self.scores: Floats = residual[self.cells].astype(float) * weight
+        self.fields = (team, *spec.expander.neighbours[team])  # whose hash each slot names
+        mask, bits = (1 << spec.hash_bits) - 1, spec.hash_bits
+        if spec.symbol_pointers:
+            own = code.symbol_hashes(self.cells & ((1 << spec.chunk_bits) - 1), team)
+        else:
+            own = self.cells >> spec.chunk_bits & mask
+        pointers = [self.cells >> (spec.pointer_shift + j * bits) & mask for j in range(spec.degree)]
+        self.named = np.stack([own, *pointers], axis=1).astype(np.int32)
+        self._bits = bits
         self._orders: dict[tuple[int, ...], Sorted] = {}
-
-    def _field(self, slot: int, cells: Ints) -> Ints:
-        return cells >> (self._shift + slot * self._bits) & ((1 << self._bits) - 1)
 
     def slots(self, known: int) -> tuple[int, ...]:
         """The slots whose hashes are among those of the `known` teams (a bit mask)."""
         return tuple(slot for slot, team in enumerate(self.fields) if known >> team & 1)
 
+    def _block(self, columns: list[npt.NDArray[np.int32]], count: int) -> Ints:
+        block = np.zeros(count, np.int64)
+        for column in columns:
+            block = block << self._bits | column
+        return block
+
     def order(self, known: int) -> Sorted:
         """The cells by the hashes of `known` teams."""
         slots = self.slots(known)
         if slots not in self._orders:
-            block = np.zeros(len(self.cells), np.int64)
-            for slot in slots:
-                block = block << self._bits | self._field(slot, self.cells)
-            self._orders[slots] = Sorted(block, self.scores)
+            self._orders[slots] = Sorted(self._block([self.named[:, s] for s in slots], len(self.cells)), self.scores)
         return self._orders[slots]
 
-    def learn(self, hashes: Ints, known: int, cells: Ints) -> Ints:
-        """The paths' hashes with the fields of newly joined cells added."""
+    def learn(self, hashes: npt.NDArray[np.int32], known: int, chosen: Ints) -> npt.NDArray[np.int32]:
+        """The paths' hashes with what newly joined cells name, in place."""
         for slot, team in enumerate(self.fields):
             if not known >> team & 1:
-                hashes = hashes | self._field(slot, cells) << team * self._bits
+                hashes[:, team] = self.named[chosen, slot]
         return hashes
 
-    def blocks(self, hashes: Ints, known: int) -> Ints:
+    def blocks(self, hashes: npt.NDArray[np.int32], known: int) -> Ints:
         """The block of cells that each path may be continued by."""
-        block = np.zeros(len(hashes), np.int64)
-        for slot in self.slots(known):
-            block = block << self._bits | (hashes >> self.fields[slot] * self._bits & ((1 << self._bits) - 1))
-        return block
+        return self._block([hashes[:, self.fields[slot]] for slot in self.slots(known)], len(hashes))
 
 
 def _possible(code: BulkExpanderCode, team: int, residual: npt.NDArray[np.float32]) -> Ints:
@@ -103,9 +107,9 @@ def search(
 ) -> Ints:
     """The messages (rows of symbols) of the complete paths that grow from one team."""
     first = lists[start]
-    size = min(width, len(first.cells))
-    cells = first.cells[:size]
-    paths = Paths(first.scores[:size], first.learn(np.zeros(size, np.int64), 0, cells), cells[:, None])
+    best = np.arange(min(width, len(first.cells)))
+    hashes = first.learn(np.zeros((len(best), code.teams), np.int32), 0, best)
+    paths = Paths(first.scores[best], hashes, first.cells[best, None])
     visited, known = [start], _mask(first.fields)
     while len(visited) < code.code.data:
         if tick is not None:
@@ -113,9 +117,8 @@ def search(
         team = _next_team(visited, known, lists)
         here = lists[team]
         parents, chosen, scores = join_rows(paths.scores, here.blocks(paths.hashes, known), here.order(known), width)
-        cells = here.cells[chosen]
-        hashes = here.learn(paths.hashes[parents], known, cells)
-        paths = Paths(scores, hashes, np.concatenate([paths.cells[parents], cells[:, None]], axis=1))
+        hashes = here.learn(paths.hashes[parents], known, chosen)
+        paths = Paths(scores, hashes, np.concatenate([paths.cells[parents], here.cells[chosen, None]], axis=1))
         visited.append(team)
         known |= _mask(here.fields)
     symbols = paths.cells & ((1 << code.code.chunk_bits) - 1)

@@ -11,7 +11,14 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
-__all__ = ["binomial_tail_log", "chi_square_quantile", "normal_quantile", "threshold"]
+__all__ = ["binomial_tail_log", "chi_square_quantile", "log_normal_tail", "normal_quantile", "threshold"]
+
+
+def log_normal_tail(z: float) -> float:
+    """ln P(N(0,1) > z), for any z."""
+    if z < 25:
+        return math.log(0.5 * math.erfc(z / math.sqrt(2)))
+    return -z * z / 2 - math.log(z * math.sqrt(2 * math.pi)) + math.log1p(-1 / (z * z) + 3 / z**4)
 
 
 def normal_quantile(log_tail: float) -> float:
