@@ -15,6 +15,7 @@ from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.prefix_tree import PrefixTree
 from ldp_client.mechanisms.randomized_response import RandomizedResponse
+from ldp_client.mechanisms.tree_sketch import TreeSketch
 
 __all__ = [
     "MECHANISMS",
@@ -24,8 +25,10 @@ __all__ = [
     "PrefixTree",
     "RandomizedResponse",
     "Randomizer",
+    "TreeSketch",
 ]
 
 MECHANISMS: Final[dict[str, type[Randomizer]]] = {
-    mechanism.name: mechanism for mechanism in (RandomizedResponse, LinearHash, Hashtogram, ExpanderSketch, PrefixTree)
+    mechanism.name: mechanism
+    for mechanism in (RandomizedResponse, LinearHash, Hashtogram, ExpanderSketch, PrefixTree, TreeSketch)
 }

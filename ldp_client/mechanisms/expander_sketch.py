@@ -43,7 +43,7 @@ def halved(epsilon: Epsilon) -> Epsilon:
 
 @lru_cache(maxsize=16)
 def _code(
-    seed: bytes, bits: int, teams: int, chunk_bits: int, hash_bits: int, degree: int, attempt: int, bucket_bits: int
+    seed: bytes, bits: int, teams: int, chunk_bits: int, hash_bits: int, degree: int, attempt: int, bucket_bits: int, symbol_pointers: int
 ) -> ExpanderCode:
     return ExpanderCode(
         seed,
@@ -54,6 +54,7 @@ def _code(
         degree=degree,
         attempt=attempt,
         bucket_bits=bucket_bits,
+        symbol_pointers=bool(symbol_pointers),
     )
 
 
@@ -75,6 +76,7 @@ class ExpanderSketch(TeamSketch):
     oracle_rows: int = 0
     oracle_q: int = 0
     oracle_t: int = 0
+    symbol_pointers: int = 0
     word_bits: int = WORD_BITS
     code: ExpanderCode = field(init=False, repr=False, compare=False)
     inner: LinearHash = field(init=False, repr=False, compare=False)
@@ -85,6 +87,8 @@ class ExpanderSketch(TeamSketch):
     name: ClassVar[str] = "expander-sketch"
 
     def __post_init__(self) -> None:
+        if self.symbol_pointers not in (0, 1):
+            raise InvalidSpec("symbol_pointers is 0 or 1")
         code = _code(
             self.seed,
             (self.size - 1).bit_length(),
@@ -94,6 +98,7 @@ class ExpanderSketch(TeamSketch):
             self.degree,
             self.attempt,
             self.bucket_bits,
+            self.symbol_pointers,
         )
         if not 2 <= self.q <= MAX_CELLS or not 1 <= self.t <= 24 or self.q**self.t < code.cells:
             raise InvalidSpec(f"{code.cells} cells do not fit into {self.q}^{self.t} (at most {MAX_CELLS})")
@@ -165,5 +170,6 @@ class ExpanderSketch(TeamSketch):
             "oracle_rows",
             "oracle_q",
             "oracle_t",
+            "symbol_pointers",
         )
         return {name: getattr(self, name) for name in names}

@@ -13,11 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_client.mechanisms.expander_sketch import ExpanderSketch
-from ldp_client.mechanisms.prefix_tree import PrefixTree, TreeCode
 from ldp_client.mechanisms.team_sketch import TeamSketch
+from ldp_client.mechanisms.tree_sketch import TreeSketch
 from ldp_client.protocol.expander_code import ExpanderCode
 from ldp_client.protocol.hashing import PairwiseHash, limb_count
 from ldp_client.protocol.permutation import BlockPermutation
+from ldp_client.protocol.tree_code import TreeCode
 from ldp_server.bulk.hashing import Indexes, kwise, limb, pairwise
 from ldp_server.bulk.permutation import forward, inverse
 from ldp_server.bulk.reed_solomon import BulkReedSolomon
@@ -162,7 +163,7 @@ class BulkExpanderCode(BulkCode):
 
 
 class BulkTreeCode(BulkCode):
-    """The twin of the prefix tree's code; a message is the payloads of the levels that have one."""
+    """The twin of a tree's code; a message is the payloads of the levels that have one."""
 
     def __init__(self, code: TreeCode) -> None:
         self.code = code
@@ -195,7 +196,7 @@ def _bulk(code: ExpanderCode | TreeCode) -> BulkExpanderCode | BulkTreeCode:
 
 def bulk_code(randomizer: TeamSketch) -> BulkExpanderCode | BulkTreeCode:
     """The array form of a sketch's code."""
-    if not isinstance(randomizer, ExpanderSketch | PrefixTree):
+    if not isinstance(randomizer, ExpanderSketch | TreeSketch):
         raise TypeError(f"{randomizer.name} is no sketch of teams")
     return _bulk(randomizer.code)
 

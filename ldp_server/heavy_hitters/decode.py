@@ -1,7 +1,7 @@
 """From a collection and its oracle to the list of heavy hitters: one door for every mechanism and decoder.
 
     decode(collection, oracle)                         the mechanism's default decoder
-    decode(collection, oracle, decoder="cluster")      the paper's, for an expander sketch with two reports
+    decode(collection, oracle, decoder="paths")        another one of the mechanism's
 
 `progress(stage, part)` is called along the way; `cancelled()` is asked often, and `Cancelled` is raised soon after it
 says yes. With an `executor` (threads or processes) the teams' transforms and the searches run on it. Work and memory
@@ -21,7 +21,6 @@ import numpy.typing as npt
 from ldp_client.collection import Collection
 from ldp_client.errors import Cancelled, InvalidSpec
 from ldp_client.mechanisms.expander_sketch import ExpanderSketch
-from ldp_client.mechanisms.prefix_tree import PrefixTree
 from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_client.protocol.domain import NONE
 from ldp_server.bulk.items import to_ints
@@ -41,7 +40,11 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Progress = Callable[[str, float], None]
 
-DECODERS = {"expander-sketch": ("soft", "cluster"), "prefix-tree": ("paths", "levels")}
+DECODERS = {
+    "expander-sketch": ("soft", "cluster"),
+    "tree-sketch": ("paths", "levels"),
+    "prefix-tree": ("levels", "paths"),
+}
 """The decoders of each mechanism, the default first."""
 
 
@@ -79,8 +82,8 @@ def decode(
     if not 0 < false_items < 1:
         raise InvalidSpec("false_items lies strictly between 0 and 1, such as 0.05")
     names = DECODERS[sketch.name]
-    name = names[0] if decoder is None else decoder
     split = isinstance(oracle, ExpanderSketchOracle) and oracle.second is not None
+    name = decoder or ("cluster" if split else names[0])
     if name not in names:
         raise InvalidSpec(f"{sketch.name} has the decoders {' and '.join(names)}")
     if split != (name == "cluster"):
@@ -212,7 +215,8 @@ class _Run:
 
     def _levels(self) -> HeavyHitters:
         code = self.code
-        assert isinstance(code, BulkTreeCode)  # noqa: S101 - the tree's decoder; this tells the type checker
+        if not isinstance(code, BulkTreeCode):
+            raise InvalidSpec("only trees have levels")
         scored = self._scores()
         keep = self.limits.keep
         messages = tree.levels(code, [part.scores for part in scored], keep, self.tick)
@@ -233,13 +237,18 @@ class _Run:
         return self._result(items, bar, unit, {"tested": float(len(messages))})
 
     def _cluster(self) -> HeavyHitters:
-        oracle = self.oracle
-        assert isinstance(oracle, ExpanderSketchOracle)  # noqa: S101 - decode() has checked
-        assert oracle.second is not None  # noqa: S101 - decode() has checked
-        indexes = cluster.candidates(oracle, self._scores(), self.log_items, self.say)
+        oracle, sketch = self.oracle, self.sketch
+        if not isinstance(oracle, ExpanderSketchOracle) or not isinstance(sketch, ExpanderSketch) or not oracle.second:
+            raise InvalidSpec("the cluster decoder reads the paper's form of the expander sketch")
+        if sketch.symbol_pointers:
+            raise InvalidSpec("the cluster decoder reads item pointers (symbol_pointers = 0)")
+        scores = [part.scores for part in self._scores()]
+        indexes = cluster.candidates(sketch, scores, self.log_items, self.say)
         indexes = [index for index in indexes if index < self.collection.domain.size]
-        estimates, errors, unit, bar = cluster.estimates(oracle, indexes, self.false_items)
-        order = [i for i in np.argsort(-estimates, kind="stable") if estimates[i] >= bar * unit]
+        estimates, errors, unit, bar = cluster.estimates(oracle, oracle.second, indexes, self.false_items)
+        if not math.isfinite(bar):
+            return self._nothing()
+        order = [int(i) for i in np.argsort(-estimates, kind="stable") if estimates[i] >= bar * unit]
         items = self._items([indexes[i] for i in order], estimates[order] / unit, errors[order] / unit, unit, bar)
         return self._result(items, bar, unit, {"candidates": float(len(indexes))})
 
@@ -256,7 +265,8 @@ class _Run:
 
     def _result(self, items: list[HeavyHitter], bar: float, unit: float, details: dict[str, float]) -> HeavyHitters:
         self.say("done", 1.0)
-        reliable = reliable_score(self.sketch, self.decoder, bar) * unit
+        users = self.reports / self.sketch.teams if self.decoder == "levels" else float(self.reports)
+        reliable = reliable_score(self.sketch, self.decoder, bar, users) * unit
         return HeavyHitters(
             items=tuple(h for h in items if h.index != NONE),
             none=next((h for h in items if h.index == NONE), None),
@@ -277,7 +287,3 @@ class _Run:
             (), None, self.reports, self.decoder, math.inf, math.inf, self.false_items, self._needed(), {}
         )
 
-
-def is_sketch(collection: Collection) -> bool:
-    """Whether a collection's mechanism finds heavy hitters."""
-    return isinstance(collection.randomizer, ExpanderSketch | PrefixTree)

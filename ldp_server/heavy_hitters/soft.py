@@ -44,7 +44,7 @@ class Settings:
     width: int = 1 << 14
     margin: float = 2.0
     """How far below the threshold candidates are still modelled."""
-    chi_tail: float = 1e-3
+    chi_tail: float = 5e-3
     """How often balance across teams may refuse a true item."""
     rounds: int = 8
     most: int = 4000
@@ -150,6 +150,7 @@ def decode_scores(
     *,
     in_domain: Callable[[Ints], npt.NDArray[np.bool_]] | None = None,
     tick: Tick | None = None,
+    on_round: Callable[[int], None] | None = None,
     executor: Executor | None = None,
 ) -> Found:
     """Decode score arrays E_m (float32, one value a cell), which are used up. `tick` is called often and may raise."""
@@ -162,6 +163,8 @@ def decode_scores(
     low, rounds = settings.threshold, 0
     while rounds < settings.rounds and len(messages) < settings.most:
         rounds += 1
+        if on_round is not None:
+            on_round(rounds)
         found = _candidates(code, model, low, settings.width, tick, executor)
         if in_domain is not None and len(found):
             found = found[in_domain(found)]

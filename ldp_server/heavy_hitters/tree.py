@@ -23,6 +23,8 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float32]
 
+_RETRIED = 24
+
 
 def propose(
     code: BulkTreeCode,
@@ -44,6 +46,27 @@ def propose(
         parents, chosen, scores = join_rows(scores, code.prefix_hashes(rows, level), order, width)
         rows = np.concatenate([rows[parents], (cells[chosen] & ((1 << payload_bits) - 1))[:, None]], axis=1)
     yield rows
+    yield _last_payloads(code, residual, weights, rows)
+
+
+def _last_payloads(code: BulkTreeCode, residual: Sequence[Scores], weights: Floats, rows: Ints) -> Ints:
+    """The best paths again, with every last payload: the last join sees no check, and drops what the checks would save."""
+    last = len(code.starts) - 1
+    if last == 0 or not len(rows):
+        return rows
+    _, first = np.unique(rows[:, :last], axis=0, return_index=True)
+    prefixes = rows[np.sort(first)[:_RETRIED], :last]
+    width = code.code.widths[last]
+    every = np.arange(1 << width)
+    out = []
+    for prefix in prefixes:
+        full = np.concatenate([np.repeat(prefix[None], len(every), axis=0), every[:, None]], axis=1)
+        blocks = code.blocks(full)
+        z = np.zeros(len(full))
+        for level in range(last, code.teams):
+            z += weights[level] * residual[level][code.block_cells(blocks, level)]
+        out.append(full[np.argsort(-z, kind="stable")[:2]])
+    return np.concatenate(out)
 
 
 def levels(code: BulkTreeCode, scores: Sequence[Scores], keep: int, tick: Callable[[], None] | None) -> Ints:

@@ -13,7 +13,7 @@ from ldp_server.oracles.base import Oracle
 from ldp_server.oracles.hashtogram import HashtogramOracle
 from ldp_server.oracles.linear_hash import LinearHashOracle
 from ldp_server.oracles.randomized_response import RandomizedResponseOracle
-from ldp_server.oracles.team_sketch import ExpanderSketchOracle, PrefixTreeOracle
+from ldp_server.oracles.team_sketch import ExpanderSketchOracle, PrefixTreeOracle, TreeSketchOracle
 
 __all__ = [
     "ORACLES",
@@ -23,6 +23,7 @@ __all__ = [
     "Oracle",
     "PrefixTreeOracle",
     "RandomizedResponseOracle",
+    "TreeSketchOracle",
     "oracle_for",
     "restore",
 ]
@@ -35,6 +36,7 @@ ORACLES: Final[dict[str, type[Oracle]]] = {
         HashtogramOracle,
         ExpanderSketchOracle,
         PrefixTreeOracle,
+        TreeSketchOracle,
     )
 }
 

@@ -1,4 +1,4 @@
-"""The oracles of the sketches of teams (expander sketch, prefix tree): counts by team, and estimates of given items.
+"""The oracles of the sketches of teams (expander sketch, prefix tree, tree sketch): counts by team, and estimates of given items.
 
 In team m, with n_m reports, fhat_m(cell_m(x)) estimates the team's holders of all items that share x's cell. Removing
 the expected collisions, f(x) = sum over m of K/(K-1) (fhat_m(cell_m(x)) - n_m/K), K the cells a team uses, is unbiased
@@ -22,6 +22,7 @@ from ldp_client.mechanisms.base import Randomizer
 from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.mechanisms.prefix_tree import PrefixTree
 from ldp_client.mechanisms.team_sketch import TeamSketch
+from ldp_client.mechanisms.tree_sketch import TreeSketch
 from ldp_server.bulk.hashing import Indexes
 from ldp_server.bulk.packing import pack, unpack
 from ldp_server.bulk.team_cells import bulk_code
@@ -31,7 +32,7 @@ from ldp_server.oracles.hashtogram import HashtogramOracle
 from ldp_server.oracles.linear_hash import binomial_skewness
 from ldp_server.oracles.rows import RowCounts
 
-__all__ = ["ExpanderSketchOracle", "PrefixTreeOracle", "TeamSketchOracle"]
+__all__ = ["ExpanderSketchOracle", "PrefixTreeOracle", "TeamSketchOracle", "TreeSketchOracle"]
 
 
 class TeamSketchOracle(Oracle):
@@ -116,20 +117,27 @@ class TeamSketchOracle(Oracle):
         return False
 
 
-class PrefixTreeOracle(TeamSketchOracle):
-    """The prefix tree's."""
+class TreeSketchOracle(TeamSketchOracle):
+    """The tree sketch's."""
 
-    kind: ClassVar[type[Randomizer]] = PrefixTree
+    kind: ClassVar[type[Randomizer]] = TreeSketch
 
-    def __init__(self, randomizer: PrefixTree) -> None:
-        self._levels = randomizer.teams
-        self._checks = randomizer.check_levels
+    def __init__(self, randomizer: TreeSketch) -> None:
+        if not isinstance(randomizer, self.kind):
+            raise InvalidSpec(f"this oracle reads reports of {self.kind.name}, not of {randomizer.name}")
+        self._telling = range(randomizer.teams - 1 - randomizer.check_levels, randomizer.teams)
         super().__init__(randomizer)
 
     @property
     def telling(self) -> range:
         """The last payload's level and those that check."""
-        return range(self._levels - 1 - self._checks, self._levels)
+        return self._telling
+
+
+class PrefixTreeOracle(TreeSketchOracle):
+    """The prefix tree's."""
+
+    kind: ClassVar[type[Randomizer]] = PrefixTree
 
 
 _STATE = struct.Struct("<8sQ")

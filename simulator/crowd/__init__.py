@@ -19,6 +19,7 @@ from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.prefix_tree import PrefixTree
 from ldp_client.mechanisms.randomized_response import RandomizedResponse
+from ldp_client.mechanisms.tree_sketch import TreeSketch
 from ldp_server.bulk.hashing import Indexes
 from simulator.crowd import hashtogram, linear_hash, randomized_response, team_sketch
 
@@ -35,6 +36,7 @@ CROWDS: Final[dict[type[Randomizer], Callable[[Any, Indexes, U64], U64]]] = {
     Hashtogram: hashtogram.randomize,
     ExpanderSketch: team_sketch.randomize,
     PrefixTree: team_sketch.randomize,
+    TreeSketch: team_sketch.randomize,
 }
 
 

@@ -1,4 +1,4 @@
-"""Many reports of a sketch of teams at once, the twin of ldp_client/mechanisms/{expander_sketch,prefix_tree}.py."""
+"""Many reports of a sketch of teams at once, the twin of the clients' expander sketch and trees."""
 
 from __future__ import annotations
 
