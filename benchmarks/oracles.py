@@ -307,7 +307,7 @@ def timing(full: bool) -> Iterator[Row]:
         gc.enable()
         honest = np.array([words[-1] < threshold for words in lines])
         yield row(
-            f"timing of truth against lie, |AUC - 0.5|: {mechanism.name} {dict(mechanism.parameters())} k={mechanism.size}",
+            f"timing of truth against lie, |AUC - 0.5|: {mechanism.name} {dict(mechanism.parameters())}",
             abs(auc(taken[honest], taken[~honest]) - 0.5),
             "probability",
             "<= 0.1",
