@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ldp_client.protocol.reed_solomon import MODULUS, ReedSolomon, inverse, multiply
 
-__all__ = ["BulkReedSolomon", "Field"]
+__all__ = ["BulkReedSolomon", "Field", "field"]
 
 Symbols = npt.NDArray[np.int64]
 

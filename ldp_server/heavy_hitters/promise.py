@@ -16,7 +16,7 @@ from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_client.mechanisms.tree_sketch import TreeSketch
 from ldp_server.heavy_hitters.tails import threshold
 
-__all__ = ["MIXTURES", "least_users", "reliable_score", "sketch_law"]
+__all__ = ["MIXTURES", "least_users", "reliable_score", "reliable_users", "sketch_law"]
 
 MIXTURES = 0.4
 SEARCH = {"soft": 1.03, "paths": 1.05, "levels": 1.0, "cluster": 1.0}
@@ -53,8 +53,8 @@ def _allowance(sketch: TeamSketch, decoder: str) -> float:
     return max(0.0, alone * math.sqrt(sketch.teams) - _CLUSTER)
 
 
-def _reliable_users(sketch: TeamSketch, decoder: str, log_items: float, false_items: float, users: int) -> float:
-    """The reliable frequency at so many users."""
+def reliable_users(sketch: TeamSketch, decoder: str, log_items: float, false_items: float, users: int) -> float:
+    """The frequency from which an item is listed with probability 95%, at so many users."""
     _, s, v, _ = sketch_law(sketch)
     part = 1.0
     if decoder == "levels":
@@ -71,13 +71,13 @@ def _reliable_users(sketch: TeamSketch, decoder: str, log_items: float, false_it
 def least_users(sketch: TeamSketch, decoder: str, log_items: float, false_items: float, share: float = 1.0) -> int:
     """The least number of users, to 1%, at which an item held by a `share` of them is listed with probability 95%."""
     low, high = 1, 2
-    while _reliable_users(sketch, decoder, log_items, false_items, high) > share * high:
+    while reliable_users(sketch, decoder, log_items, false_items, high) > share * high:
         low, high = high, 2 * high
         if high > 1 << 60:
             return high
     while high - low > max(1, low // 100):
         middle = (low + high) // 2
-        if _reliable_users(sketch, decoder, log_items, false_items, middle) > share * middle:
+        if reliable_users(sketch, decoder, log_items, false_items, middle) > share * middle:
             low = middle
         else:
             high = middle
