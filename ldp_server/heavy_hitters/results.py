@@ -19,6 +19,7 @@ from ldp_server.heavy_hitters.tails import log_normal_tail, normal_quantile
 __all__ = ["HeavyHitter", "HeavyHitters", "selected_interval", "surest_interval"]
 
 CONFIDENCE = 0.95
+_CAUTION = 0.01  # what the normal law and the search leave out: the ends are those of a 96% interval
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ def selected_interval(estimate: float, error: float, cut: float, skewness: float
     `error` is the standard error, and `skewness` that of the noise: the second-order term (z^2 - 1) g/6 is taken off
     both ends, as in ldp_server/estimates.py.
     """
-    alpha = 1 - CONFIDENCE
+    alpha = 1 - CONFIDENCE - _CAUTION
     z, c = estimate / error, min(cut, estimate) / error
     low, high = _solve(z, c, alpha / 2), _solve(z, c, 1 - alpha / 2)
     shift = (normal_quantile(math.log(alpha / 2)) ** 2 - 1) * skewness / 6
