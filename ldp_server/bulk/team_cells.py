@@ -6,6 +6,7 @@ shape (n, fields), the lowest first. Decoders piece blocks together in that form
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from functools import lru_cache
 
@@ -81,6 +82,11 @@ class BulkCode(ABC):
     @abstractmethod
     def block_cells(self, blocks: Indexes, team: int) -> Cells:
         """The cells of permuted blocks in one team."""
+
+    def near_copies(self) -> list[tuple[list[int], float]]:
+        """Ways in which another element can share cells with a given one: the teams left to tell them apart, and the
+        natural logarithm of how many such elements there are."""
+        return []
 
     def permuted(self, indexes: Indexes) -> Indexes:
         """Indexes as permuted blocks."""
@@ -171,6 +177,14 @@ class BulkTreeCode(BulkCode):
         levels = [g for g, width in enumerate(code.widths) if width]
         self.starts = tuple(code.starts[g] for g in levels)
         self.widths = tuple(code.widths[g] for g in levels)
+
+    def near_copies(self) -> list[tuple[list[int], float]]:
+        """An element that shares all payloads before a level shares all cells before it, and no others."""
+        starts = self.code.starts
+        return [
+            (list(range(level, self.teams)), (self.bits - starts[level]) * math.log(2))
+            for level in range(1, len(self.starts))
+        ]
 
     def prefix_hashes(self, messages: Messages, level: int) -> Cells:
         """h_level of what comes before that level; only the fields before it are read."""

@@ -29,7 +29,7 @@ __all__ = ["DEFAULT_MEMORY", "Plan", "create", "d_opt", "plan", "plans", "table"
 
 DEFAULT_MEMORY = 1 << 30
 _SEED = bytes(SEED_BYTES)  # a promise does not depend on the seed
-_LONG = 10_000  # bits: 64 teams or 256 levels hold no more
+_SHORT = 96  # bits: beyond, an expander's near-copies make false items (docs/heavy-hitters.md)
 _TOLERANCE = 1.03
 
 
@@ -93,13 +93,13 @@ def _field(epsilon: Epsilon, cells: int) -> tuple[int, int] | None:
     return q, t
 
 
-def _expander(epsilon: Epsilon, size: int, cell_bits: int) -> ExpanderSketch | None:
+def _expander(epsilon: Epsilon, size: int, cell_bits: int, forced: bool) -> ExpanderSketch | None:
     """Chunks as large as the cell allows beside two pointers of 2 or 3 bits, one team more than data; a cycle."""
     bits = (size - 1).bit_length()
     widest = min(16, cell_bits - 6)
     data = max(2, -(-bits // widest))
     chunk, teams = -(-bits // data), data + 1
-    if widest < 6 or teams > min(64, 1 << chunk) or bits > _LONG:
+    if widest < 6 or teams > min(64, 1 << chunk) or (bits > _SHORT and not forced):
         return None
     hash_bits = min(3, (cell_bits - chunk) // 2)
     field = _field(epsilon, 1 << chunk + 2 * hash_bits)
@@ -108,8 +108,9 @@ def _expander(epsilon: Epsilon, size: int, cell_bits: int) -> ExpanderSketch | N
     return ExpanderSketch(epsilon, size, _SEED, teams, chunk, hash_bits, 2, 0, *field, symbol_pointers=1)
 
 
-def _tree(epsilon: Epsilon, size: int, cell_bits: int) -> TreeSketch | None:
-    """A first level without a hash, then equal payloads beside hashes of 8 bits, and one level that checks."""
+def _tree(epsilon: Epsilon, size: int, cell_bits: int, forced: bool) -> TreeSketch | None:
+    """A first level without a hash, then equal payloads beside hashes of 8 bits, and two levels that check."""
+    del forced
     bits = (size - 1).bit_length()
     first = min(cell_bits, bits)
     steps = -(-(bits - first) // (cell_bits - 8)) if bits > first else 0
@@ -117,11 +118,12 @@ def _tree(epsilon: Epsilon, size: int, cell_bits: int) -> TreeSketch | None:
     if field is None or steps > 200:
         return None
     step = max(1, -(-(bits - first) // steps)) if steps else 1
-    return TreeSketch(epsilon, size, _SEED, first, step, cell_bits, *field, check_levels=1)
+    return TreeSketch(epsilon, size, _SEED, first, step, cell_bits, *field, check_levels=2)
 
 
-def _prefix(epsilon: Epsilon, size: int, cell_bits: int) -> PrefixTree | None:
+def _prefix(epsilon: Epsilon, size: int, cell_bits: int, forced: bool) -> PrefixTree | None:
     """Sixteen bits, then eight at a time."""
+    del forced
     bits = (size - 1).bit_length()
     field = _field(epsilon, 1 << cell_bits)
     if field is None or bits > 16 + 8 * 200:
@@ -167,7 +169,7 @@ def plans(
     for name, (shape, decoder) in _SHAPES.items():
         if mechanism in ("auto", name):
             for cell_bits in range(22, 11, -1):
-                sketch = shape(epsilon, domain.size, cell_bits)
+                sketch = shape(epsilon, domain.size, cell_bits, mechanism == name)
                 if sketch is not None and _memory(sketch) <= memory:
                     found.append(_plan(sketch, decoder, users, false_items))
                     break

@@ -14,6 +14,7 @@ tails.py over the whole domain, whatever the search was.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ import numpy.typing as npt
 
 from ldp_server.bulk.team_cells import BulkCode, BulkExpanderCode, BulkTreeCode
 from ldp_server.heavy_hitters import beam, tree
-from ldp_server.heavy_hitters.tails import chi_square_quantile
+from ldp_server.heavy_hitters.tails import chi_square_quantile, normal_quantile
 
 __all__ = ["Found", "Noise", "Settings", "decode_scores"]
 
@@ -46,6 +47,8 @@ class Settings:
     """How far below the threshold candidates are still modelled."""
     chi_tail: float = 5e-3
     """How often balance across teams may refuse a true item."""
+    copy_tail: float = 0.02
+    """How often the near-copies of one true item may produce one that is not told from it."""
     rounds: int = 8
     most: int = 4000
     """No more modelled items than this."""
@@ -88,6 +91,36 @@ class Found:
     rounds: int
 
 
+class _Tests:
+    """What an item must pass besides the threshold, from its teams' values and its score.
+
+    *Balance*: chi-square of the teams' values about the item's score refuses chimeras of several strong items.
+    *Near-copies*: the elements that share part of their cells with a true item borrow its evidence there. So the teams
+    that tell them apart must prove the item by themselves, against as many rivals as there are near-copies.
+    """
+
+    def __init__(self, code: BulkCode, weights: Floats, noise: Noise, settings: Settings) -> None:
+        self._weights, self._noise = weights, noise
+        self.limit = chi_square_quantile(code.teams - 1, settings.chi_tail)
+        parts = code.near_copies()
+        self._parts = np.zeros((len(parts), code.teams))
+        self._needed = np.zeros(len(parts))
+        for i, (teams, log_count) in enumerate(parts):
+            share = weights[teams]
+            self._parts[i, teams] = share / max(1e-9, math.sqrt(float(share @ share)))
+            self._needed[i] = normal_quantile(math.log(settings.copy_tail) - log_count)
+
+    def misfit(self, values: Floats, z: Floats) -> Floats:
+        """Chi-square; the tenth of z allows for unequal sampling."""
+        spread = self._noise.team_spread(z) + (0.1 * np.asarray(z)) ** 2 / len(self._weights)
+        return (((values - np.asarray(z)[..., None] * self._weights) ** 2).sum(axis=-1)) / spread
+
+    def passed(self, values: Floats, z: Floats) -> npt.NDArray[np.bool_]:
+        """Which rows of values pass."""
+        own = (values @ self._parts.T >= self._needed).all(axis=-1)
+        return np.asarray((self.misfit(values, z) <= self.limit) & own)
+
+
 class _Model:
     """The items accepted so far, and the scores that they leave unexplained (in the arrays handed in, in place)."""
 
@@ -101,11 +134,6 @@ class _Model:
     def at(self, cells: Ints) -> Floats:
         """The residual E of each cell, shape (n, M)."""
         return np.stack([self.residual[m][cells[:, m]].astype(float) for m in range(self.teams)], axis=1)
-
-    def misfit(self, values: Floats, z: Floats) -> Floats:
-        """Chi-square of the teams' values about an item of score z; the tenth of z allows for unequal sampling."""
-        spread = self.noise.team_spread(z) + (0.1 * np.asarray(z)) ** 2 / self.teams
-        return (((values - np.asarray(z)[..., None] * self.weights) ** 2).sum(axis=-1)) / spread
 
     def add(self, cells: Ints, z: float) -> None:
         """Take an item into the model and subtract it."""
@@ -157,7 +185,7 @@ def decode_scores(
     share = np.asarray(sizes, float)
     weights = np.sqrt(share / share.sum())
     model = _Model(scores, weights, noise)
-    limit = chi_square_quantile(code.teams - 1, settings.chi_tail)
+    tests = _Tests(code, weights, noise, settings)
     messages: Ints = np.empty((0, len(code.starts)), np.int64)
     seen: set[bytes] = set()
     low, rounds = settings.threshold, 0
@@ -169,7 +197,7 @@ def decode_scores(
         if in_domain is not None and len(found):
             found = found[in_domain(found)]
         fresh = [i for i, row in enumerate(found) if row.tobytes() not in seen]
-        added = _accept(code, model, found[fresh], low, limit, settings)
+        added = _accept(code, model, tests, found[fresh], low, settings)
         seen.update(row.tobytes() for row in added)
         messages = np.concatenate([messages, added])
         fitted = model.scores[len(messages) - len(added) :]
@@ -180,8 +208,8 @@ def decode_scores(
         model.refit()
     errors = model.refit()
     values = model.at(model.cells) + model.scores[:, None] * weights if len(messages) else np.empty((0, code.teams))
-    misfits = model.misfit(values, model.scores) if len(messages) else np.empty(0)
-    listed = (model.scores >= settings.threshold) & (misfits <= limit)
+    misfits = tests.misfit(values, model.scores)
+    listed = (model.scores >= settings.threshold) & tests.passed(values, model.scores)
     order = np.flatnonzero(listed)[np.argsort(-model.scores[listed], kind="stable")]
     return Found(
         messages[order], model.cells[order], model.scores[order], errors[order], misfits[order], len(messages), rounds
@@ -209,7 +237,7 @@ def _candidates(
 
 
 def _accept(
-    code: BulkCode, model: _Model, found: Ints, low: float, limit: float, settings: Settings
+    code: BulkCode, model: _Model, tests: _Tests, found: Ints, low: float, settings: Settings
 ) -> Ints:
     """Add candidates to the model, best first, each scored on what the ones before it have left."""
     added: list[int] = []
@@ -220,7 +248,7 @@ def _accept(
         z = float(values @ model.weights)
         if z < low or z < settings.peel * best:
             continue
-        if float(model.misfit(values, np.array(z))) > limit:
+        if not tests.passed(values, np.array(z)):
             continue
         best = max(best, z)
         model.add(cells[i], z)
