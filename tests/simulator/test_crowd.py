@@ -1,4 +1,4 @@
-"""The crowd is the client, many times over: the same report for the same words, and the same crowd for the same seed."""
+"""The crowd is the client, many times over: the same report for the same words, the same crowd for the same seed."""
 
 from __future__ import annotations
 
