@@ -23,6 +23,7 @@ from ldp_server.bulk.packing import pack
 from ldp_server.heavy_hitters import HeavyHitters, decode
 from ldp_server.heavy_hitters.planner import create, d_opt, plan
 from ldp_server.oracles import Oracle, oracle_for
+from ldp_server.oracles.base import binomial_variance
 from simulator import crowd
 
 __all__ = ["KINDS", "Setting", "Trial", "collect", "run_trial", "speeds"]
@@ -161,14 +162,17 @@ def run_trial(setting: Setting, seed: int, decoder: str | None = None) -> Trial:
     listed = decode(collection, oracle, decoder=decoder)
     seconds["decode"] = process_time() - start
     found = {h.index for h in listed.items}
-    sd = {h.index: float(np.sqrt(oracle.variance([truth.get(h.index, 0)])[0])) for h in listed.items}
+    p, s = (float(x) for x in collection.randomizer.inner.support)  # type: ignore[attr-defined] # every sketch has one
     held = [h for h in listed.items if truth.get(h.index, 0) > 0]
     missed = sorted((count for index, count in truth.items() if index not in found), reverse=True)[:1]
     return Trial(
         mechanism=collection.randomizer.name,
         planted=[(m, index in found) for m, index in zip(setting.planted, planted, strict=True)],
         false=len(listed.items) - len(held),
-        errors=[(h.estimate - truth[h.index]) / sd[h.index] for h in held],
+        errors=[
+            (h.estimate - truth[h.index]) / float(np.sqrt(binomial_variance(truth[h.index], setting.users, p, s)))
+            for h in held
+        ],
         covered=[h.low <= truth.get(h.index, 0) <= h.high for h in listed.items],
         missed=[count / setting.users for count in missed],
         seconds=seconds,

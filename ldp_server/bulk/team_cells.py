@@ -6,6 +6,7 @@ shape (n, fields), the lowest first. Decoders piece blocks together in that form
 
 from __future__ import annotations
 
+import itertools
 import math
 from abc import ABC, abstractmethod
 from functools import lru_cache
@@ -123,6 +124,31 @@ class BulkExpanderCode(BulkCode):
         self.reed_solomon = BulkReedSolomon(code.reed_solomon)
         self.starts, self.widths = code.starts, code.widths
 
+    def near_copies(self) -> list[tuple[list[int], float]]:
+        """An element that shares the cells of some teams S has their symbols and their pointers: |S| c bits, and y bits
+        for every hash that those cells name. All S that leave two teams or more; of many teams, runs and pairs."""
+        code, teams = self.code, range(self.teams)
+        if self.teams <= 8:
+            sets = [set(s) for size in range(1, self.teams - 1) for s in itertools.combinations(teams, size)]
+        else:
+            sets = [set(pair) for size in (1, 2) for pair in itertools.combinations(teams, size)]
+            order = self._walk()
+            sets += [set(order[i : i + n]) for n in range(3, self.teams - 2) for i in range(self.teams - n + 1)]
+        out = []
+        for shared in sets:
+            named = {n for m in shared for n in code.expander.neighbours[m]}
+            named = named - shared if code.symbol_pointers else named | shared
+            fixed = len(shared) * code.chunk_bits + len(named) * code.hash_bits
+            out.append(([m for m in teams if m not in shared], max(0, self.bits - fixed) * math.log(2)))
+        return out
+
+    def _walk(self) -> list[int]:
+        """The teams along the expander's first cycle."""
+        order = [0]
+        while len(order) < self.teams and self.code.expander.neighbours[order[-1]][0] not in order:
+            order.append(self.code.expander.neighbours[order[-1]][0])
+        return order
+
     def fits(self, messages: Messages) -> npt.NDArray[np.bool_]:
         """Which rows have zeros in the padding."""
         return np.asarray((messages >> np.array(self.widths) == 0).all(axis=1))
@@ -179,12 +205,14 @@ class BulkTreeCode(BulkCode):
         self.widths = tuple(code.widths[g] for g in levels)
 
     def near_copies(self) -> list[tuple[list[int], float]]:
-        """An element that shares all payloads before a level shares all cells before it, and no others."""
-        starts = self.code.starts
-        return [
+        """An element that shares all payloads before a level shares all cells before it; any other shares single cells."""
+        starts, one_cell = self.code.starts, max(0, self.bits - self.code.cell_bits)
+        prefixes = [
             (list(range(level, self.teams)), (self.bits - starts[level]) * math.log(2))
             for level in range(1, len(self.starts))
         ]
+        teams = range(self.teams)
+        return prefixes + [([m for m in teams if m != shared], one_cell * math.log(2)) for shared in teams]
 
     def prefix_hashes(self, messages: Messages, level: int) -> Cells:
         """h_level of what comes before that level; only the fields before it are read."""

@@ -227,14 +227,23 @@ class _Run:
             return self._nothing()
         z = scored[last].scores[code.block_cells(code.blocks(messages), last)].astype(float)
         chosen = np.flatnonzero(z >= bar)
-        chosen = chosen[np.argsort(-z[chosen], kind="stable")]
         chosen = chosen[self._in_domain(messages[chosen])] if len(chosen) else chosen
+        chosen = self._one_per_cell(chosen, messages, scored, last)
+        chosen = chosen[np.argsort(-z[chosen], kind="stable")]
         noise = self._noise(users / self.reports)
         scale = self.reports / users
         errors = np.sqrt(noise.spread(z[chosen]) + (1 - 1 / scale) * z[chosen] / math.sqrt(users * noise.variance))
         unit = scale * math.sqrt(noise.reports * noise.variance)
         items = self._items(to_ints(code.indexes(messages[chosen])), z[chosen], errors, unit, bar)
         return self._result(items, bar, unit, {"tested": float(len(messages))})
+
+    def _one_per_cell(self, chosen: Ints, messages: Ints, scored: list[Scored], last: int) -> Ints:
+        """Of candidates that the last level cannot tell apart, the one that all levels together like best."""
+        cells = self.code.cells(messages[chosen])
+        total = np.array([sum(scored[g].scores[row[g]] for g in range(last + 1)) for row in cells])
+        order = np.argsort(-total, kind="stable")
+        _, first = np.unique(cells[order, last], return_index=True)
+        return np.asarray(chosen[order[first]])
 
     def _cluster(self) -> HeavyHitters:
         oracle, sketch = self.oracle, self.sketch

@@ -47,7 +47,7 @@ class Settings:
     """How far below the threshold candidates are still modelled."""
     chi_tail: float = 5e-3
     """How often balance across teams may refuse a true item."""
-    copy_tail: float = 0.02
+    copy_tail: float = 0.005
     """How often the near-copies of one true item may produce one that is not told from it."""
     rounds: int = 8
     most: int = 4000

@@ -96,7 +96,7 @@ class TeamSketchOracle(Oracle):
         """Noise and collisions, and the draw of the telling teams where they are not all."""
         f, size, scale = np.asarray(frequencies, float), self.cells, self._scale()
         if not scale:
-            return np.full(f.shape, np.inf)
+            return np.zeros(f.shape)
         if any(team not in self._second_moments for team in self.telling):
             for team in self.telling:
                 self._second_moments[team] = self._second_moment(team, self._rows.cell_estimates(team)[:size])
