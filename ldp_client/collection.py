@@ -173,16 +173,17 @@ class Collection:
     def from_toml(cls, text: str) -> Self:
         """Read the readable form."""
         try:
-            return cls.from_dict(tomllib.loads(text))
-        except tomllib.TOMLDecodeError as error:
+            data = tomllib.loads(text)
+        except (ValueError, RecursionError) as error:  # a number of thousands of digits is a plain ValueError
             raise InvalidSpec(f"not TOML: {error}") from None
+        return cls.from_dict(data)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Read the readable form, as JSON."""
         try:
             data = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidSpec(f"not JSON: {error}") from None
         return cls.from_dict(collection_text.as_table(data, "a collection"))
 

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Plain", "as_table", "read", "take", "toml", "write"]
 
+_LAST_MOMENT = 253_402_300_799
+"""The end of the year 9999, the last that dates are written for; a later moment is written in seconds."""
+
 
 @dataclass(frozen=True)
 class Plain:
@@ -66,8 +69,8 @@ def as_table(value: object, name: str) -> Mapping[str, Any]:
 
 
 def take(table: Mapping[str, Any], name: str, **kinds: type) -> dict[str, Any]:
-    """Return the named values of a table, each of its type; any other key but "kind" is refused."""
-    unknown = sorted(set(table) - set(kinds) - {"kind"})
+    """Return the named values of a table, each of its type; any other key is refused, but the "kind" of a domain."""
+    unknown = sorted(set(table) - set(kinds) - ({"kind"} if name == "domain" else set()))
     if unknown:
         raise InvalidSpec(f"unknown key {unknown[0]!r} in {name}; it takes {', '.join(kinds)}")
     for key, kind in kinds.items():
@@ -126,12 +129,15 @@ def _seconds(value: object) -> int:
             raise InvalidSpec('a moment is written like "2026-11-01T00:00:00Z"') from None
     if not isinstance(value, datetime) or value.tzinfo is None:
         raise InvalidSpec("a moment is a date and a time with a zone, such as 2026-11-01T00:00:00Z")
-    if value.microsecond:
+    seconds = value.timestamp()
+    if value.microsecond or not seconds.is_integer():
         raise InvalidSpec("a moment is a whole second")
-    return int(value.timestamp())
+    return int(seconds)
 
 
-def _moment(seconds: int) -> str:
+def _moment(seconds: int) -> str | int:
+    if seconds > _LAST_MOMENT:
+        return seconds
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
