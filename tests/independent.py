@@ -172,9 +172,9 @@ def seed(question: bytes) -> bytes:
     return hashlib.sha256(b"hearsay/seed/v1" + question).digest()
 
 
-# The characters with the Unicode property White_Space.
+# The characters with the Unicode property White_Space, and U+001C to U+001F.
 WHITE_SPACE = set(
-    "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"
 )
 
