@@ -156,14 +156,17 @@ def _hashed(users: int, size: int, epsilon: Epsilon, memory: int, skew: float) -
     options = []
     for q, variance in noise.items():
         for t in range(2, _places(q, MAX_CELLS + 1)):
-            for rows in ROWS:
+            for rows in ROWS if size > LISTABLE else ROWS[:2]:
                 total = variance * (q**t / (q**t - 1)) ** 2 + skew * users / (rows * (q**t - 1))
                 cost = _memory(rows * (q**t - 1) // (q - 1) * q, q**t)
                 if cost <= memory and rows * q**t < size and q ** (2 * t) >= users:
                     options.append((total > wanted, -rows if total <= wanted else total, cost, total, q, t, rows))
     if options:
         missed, _, _, total, q, t, rows = min(options)
-        remark = "collisions add more than they should: more memory would help" if missed else ""
+        remark = ""
+        if missed:
+            remark = f"hash collisions add {total / noise[q] - 1:.0%} to the variance"
+            remark += "; more memory would help" if size > LISTABLE else ""
         randomizer = Hashtogram(epsilon, size, bytes(SEED_BYTES), rows, q, t)
         yield _alternative(randomizer, users, total, q**t, rows * q**t, float(epsilon), remark)
 
