@@ -382,7 +382,7 @@ def response(epsilon: str, k: int, x: int, u: int) -> int:
     if u < t:
         return x
     if u < t + (k - 1) * w:
-        j = (u - t) // w
+        j = (u - t) % (k - 1)
         return j if j < x else j + 1
     return (u - t - (k - 1) * w) % k
 

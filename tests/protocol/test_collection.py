@@ -31,6 +31,8 @@ def make(**changes: Any) -> Collection:
 
 DIFFERENT: list[dict[str, Any]] = [
     {"question": "Which one?"},
+    {"question": "".join(map(chr, range(0x100))) + "\u2028\u2029\ufeff\ufffe\U0010ffff\u202e'''"},
+    {"domain": Categories(("\x7f", "\x00", "\r\n", '"', "\\", "\\u0041", "\x85", "[window]", "#"))},
     {"domain": Strings(9)},
     {"domain": Integers(0, 5)},
     {"domain": Integers(1, 5)},
@@ -78,7 +80,7 @@ def test_the_same_bytes_are_the_same_collection() -> None:
     assert again.randomizer == collection.randomizer
 
 
-@pytest.mark.parametrize("changes", DIFFERENT, ids=str)
+@pytest.mark.parametrize("changes", DIFFERENT, ids=ascii)
 def test_the_readable_forms_give_the_same_bytes(changes: dict[str, Any], tmp_path: Path) -> None:
     collection = make(**changes)
     assert Collection.from_toml(collection.to_toml()).spec_bytes == collection.spec_bytes
@@ -269,6 +271,7 @@ def test_what_is_no_moment(moment: Any) -> None:
         {"domain": {"kind": "categories", "names": [["a"]]}},
         {"domain": {"kind": "integers", "lowest": 5, "highest": 4}},
         {"domain": {"kind": "integers", "lowest": 0}},
+        {"domain": {"kind": "integers", "lowest": 0, "highest": True}},
         {"domain": {"kind": ["strings"], "max_bytes": 8}},
         {"domain": {"max_bytes": 8}},
         {"domain": "strings"},

@@ -59,6 +59,15 @@ def test_twins_agree_across_chunks(bits: int) -> None:
         assert len(twin(hash_, array[:0])) == 0
 
 
+def test_a_sum_of_p_is_zero_in_both_forms() -> None:
+    """c_0 + c_1 u = p exactly."""
+    for polynomial, index in (((MERSENNE - 1, 1), 1), ((5, MERSENNE - 5), 1), ((1 << 60, 1), (1 << 60) - 1)):
+        hash_ = KWiseHash(SEED, "edge", 60, 2, 1 << 32)
+        hash_.__dict__["polynomial"] = polynomial
+        assert hash_(index) == 0
+        assert bulk.kwise(hash_, from_ints([index], 60)).tolist() == [0]
+
+
 def test_twins_agree_at_the_largest_residues() -> None:
     """Products and sums near 2^122 and p - 1, where a carry would be lost."""
     for bits in (60, 64, 96):

@@ -243,8 +243,22 @@ RESPONSE_SIZES = (2, 3, 4, 5, 16, 257, 1000, (1 << 16) + 1, 1 << 20)
 def response_words(response: Response) -> list[int]:
     """Words on both sides of every boundary, and one in the middle of each part."""
     t, w, leftover = response.truth, response.lie, N - response.spare
-    edges = (0, t // 2, t - 1, t, t + w - 1, t + w, (t + leftover) // 2, leftover - 1, leftover, leftover + 1, N - 1)
-    return sorted({word for word in edges if word < N})
+    middle, lies = (t + leftover) // 2, response.k - 1
+    edges = {
+        0,
+        t // 2,
+        t - 1,
+        t,
+        t + lies - 1,
+        t + lies,
+        t + w - 1,
+        t + w,
+        middle,
+        leftover - 1,
+        leftover,
+        leftover + 1,
+    }
+    return sorted({word for word in edges if word < N} | {N - 1})
 
 
 def response_vectors() -> Iterator[dict[str, Any]]:
@@ -272,11 +286,14 @@ def word_lines(randomizer: Randomizer) -> Iterator[list[int]]:
         for i, line in enumerate(word_lines(inner)):
             yield [middle[i % 4], *line]
     elif isinstance(randomizer, LinearHash):
-        points = randomizer.points
-        edge = -(-(points // 2 * N) // points)
-        chosen = [0, N - 1, edge, edge - 1 if edge else 0, spread("point", 64)]
+        q, t, points = randomizer.q, randomizer.t, randomizer.points
+        starts = {(q**s - 1) // (q - 1) for s in (0, 1, t // 2, t - 1)}
+        first = sorted(-(-point * N // points) for point in starts | {points // 2, points - 1} if point < points)
+        chosen = [*first, *(word - 1 for word in first[1:]), N - 1, spread("point", 64)]
+        for word in chosen:
+            yield [word, 0]
         for i, word in enumerate(response_words(randomizer.response)):
-            yield [chosen[i % 5], word]
+            yield [chosen[5 * i % len(chosen)], word]
     else:
         for word in response_words(randomizer.response):
             yield [word]

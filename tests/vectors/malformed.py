@@ -198,7 +198,18 @@ def rules() -> Iterator[tuple[str, Callable[[Any, Any], None]]]:
             "Infinity",
             "1/2",
         ),
-        *("\u0661", "\uff11", "1\u0665", "0.\u0665", "\u00b2", "0.1234567891", "1.00000000000000001", "one", "1\x00"),
+        *(
+            "\u0661",
+            "\uff11",
+            "1\u0665",
+            "0.\u0665",
+            "0.\u06655",
+            "\u00b2",
+            "0.1234567891",
+            "1.00000000000000001",
+            "one",
+            "1\x00",
+        ),
     ):
         yield f"epsilon {text!a}", put("epsilon", text)
     yield "schedule of nothing", lambda question, _: question.schedule.SetInParent()
