@@ -182,7 +182,7 @@ class Collection:
     def from_json(cls, text: str) -> Self:
         """Read the readable form, as JSON."""
         try:
-            data = json.loads(text)
+            data = json.loads(text, object_pairs_hook=collection_text.no_doubles)
         except (ValueError, RecursionError) as error:
             raise InvalidSpec(f"not JSON: {error}") from None
         return cls.from_dict(collection_text.as_table(data, "a collection"))
@@ -232,7 +232,7 @@ def _parse(kind: type[M], data: bytes) -> M:
     message = kind()
     try:
         message.ParseFromString(data)
-    except DecodeError:
+    except (DecodeError, UnicodeDecodeError):  # the second: protobuf without its C extension
         raise InvalidSpec(f"the spec's bytes are not a {kind.__name__}") from None
     message.DiscardUnknownFields()
     if message.SerializeToString(deterministic=True) != data:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from functools import cache
 from typing import Any
 
@@ -274,6 +277,40 @@ def test_malformed_specs_are_refused(vector: Vector) -> None:
         Collection.from_bytes(spec)
     with pytest.raises(independent.Refused):
         independent.read_collection(spec)
+
+
+PURE_PYTHON = """
+import json, sys
+from google.protobuf.internal import api_implementation
+from ldp_client.collection import Collection
+from ldp_client.errors import InvalidSpec
+
+assert api_implementation.Type() == "python"
+for vector in json.loads(open(sys.argv[1]).read())["vectors"]:
+    assert Collection.from_bytes(bytes.fromhex(vector["spec"])).id.hex() == vector["id"], vector["name"]
+deep = {"why": "deep groups", "spec": (b"\x4b" * 50_000).hex()}
+for vector in [*json.loads(open(sys.argv[2]).read())["vectors"], deep]:
+    try:
+        Collection.from_bytes(bytes.fromhex(vector["spec"]))
+    except InvalidSpec:
+        continue
+    sys.exit("accepted: " + vector["why"])
+"""
+
+
+def test_specs_are_judged_alike_where_protobuf_has_no_extension() -> None:
+    """Its pure Python fallback fails with other errors than the extension does."""
+    files = [str(generate.FOLDER / name) for name in ("collections.json", "refused_specs.json")]
+    environment = os.environ | {"PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": "python"}
+    done = subprocess.run(
+        [sys.executable, "-c", PURE_PYTHON, *files],
+        env=environment,
+        cwd=generate.FOLDER.parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_malformed_specs_are_different() -> None:
