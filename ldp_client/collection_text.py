@@ -39,7 +39,7 @@ from ldp_client.errors import InvalidSpec
 if TYPE_CHECKING:
     from ldp_client.collection import Collection
 
-__all__ = ["Plain", "as_table", "read", "take", "toml", "write"]
+__all__ = ["Plain", "as_table", "no_doubles", "read", "take", "toml", "write"]
 
 _LAST_MOMENT = 253_402_300_799
 """The end of the year 9999, the last that dates are written for; a later moment is written in seconds."""
@@ -66,6 +66,14 @@ def as_table(value: object, name: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise InvalidSpec(f"{name} must be a table of named values")
     return value
+
+
+def no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON as a table; a key that is given twice is refused, as TOML does."""
+    table = dict(pairs)
+    if len(table) != len(pairs):
+        raise InvalidSpec("a key is given twice")
+    return table
 
 
 def take(table: Mapping[str, Any], name: str, **kinds: type) -> dict[str, Any]:

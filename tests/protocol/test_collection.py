@@ -320,6 +320,15 @@ def test_what_is_no_json(text: str) -> None:
         Collection.from_json(text)
 
 
+@pytest.mark.parametrize("old", ['"nonce": 0', '"max_bytes": 8', '"closes": "2026-12-01T00:00:00Z"'])
+def test_a_key_given_twice_is_refused(old: str) -> None:
+    """One reader would take the first and another the last."""
+    text = make().to_json()
+    assert text.count(old) == 1
+    with pytest.raises(InvalidSpec, match="twice"):
+        Collection.from_json(text.replace(old, f"{old}, {old}"))
+
+
 @pytest.mark.parametrize("place", ["epsilon", "nonce", "opens", "max_bytes", "rows"])
 def test_numbers_of_thousands_of_digits_are_refused_wherever_they_stand(place: str) -> None:
     text = make(nonce=3).to_toml()
