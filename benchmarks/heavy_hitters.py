@@ -86,8 +86,8 @@ def curves(options: Options) -> Iterator[Row]:
         ("16-byte strings, n=1e6, eps=1", Setting(Strings(16), 10**6, "1", each=1), 8, 400, "<= 1.25"),
         ("32-byte strings, n=1e6, eps=1", Setting(Strings(32), 10**6, "1", each=1), 6, 400, "<= 1.35"),
     ]
-    for name, setting, short, long, target in cases:
-        setting = setting.plant(MULTIPLES, 5 if options.full and setting.each > 1 else setting.each)
+    for name, plain, short, long, target in cases:
+        setting = plain.plant(MULTIPLES, 5 if options.full and plain.each > 1 else plain.each)
         trials = [run_trial(setting, seed) for seed in range(long if options.full else short)]
         yield from recall_rows(f"{name} ({trials[0].mechanism})", trials, setting.slope, target)
         yield from quality_rows(name, trials)

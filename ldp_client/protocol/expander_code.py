@@ -1,11 +1,11 @@
 """The code of PrivateExpanderSketch: which cell of which team an item falls into.
 
     block     = permutation(index)                               `bits` bits, bits = the domain's
-    symbol_m  = Reed-Solomon codeword of the block, position m   `chunk_bits` bits, k = ceil(bits / chunk_bits) carry data
+    symbol_m  = Reed-Solomon codeword of the block, position m   `chunk_bits` bits; k = ceil(bits/chunk_bits) carry data
                 (data symbol j is the block's next floor((bits + k - 1 - j) / k) bits, from the lowest)
     h_m       = a hash of `hash_bits` bits, n1 ... nd the neighbours of m in the expander
 
-There are two forms. The paper's, with *item pointers*, is Larsen, Nelson, Nguyen and Thorup's construction (Theorem 3.6):
+There are two forms. The paper's, with *item pointers*, is the construction of Larsen et al. (Theorem 3.6):
 
     h_m       = pairwise-independent hash of the block
     b         = (8 bits)-wise independent hash of the block      `bucket_bits` bits, perhaps none
@@ -16,8 +16,8 @@ The practical one, with *symbol pointers*, hashes each team's symbol instead of 
     h_m       = pairwise-independent hash of symbol_m
     cell_m    = symbol_m | h_n1 | ... | h_nd
 
-Either way the h of the neighbours are pointers: cells of different teams that belong to one item agree on them, and that
-is how the pieces of an item are found among those of all the others. A hash of the item can only be checked once the
+Either way the h of the neighbours are pointers: cells of different teams that belong to one item agree on them, and
+that is how the pieces of an item are found among those of all the others. A hash of the item can only be checked once the
 whole item is known, so while a decoder searches, it costs bits without paying; a hash of a symbol is checked the
 moment its team is joined, and the team's own hash need not be sent. Two items collide in h_m with probability 2^-y, or
 1 where their symbols are equal; the theorem allows any fixed functions h_m.
@@ -70,7 +70,8 @@ class ExpanderCode:
         data = -(-bits // chunk_bits)
         if not data <= teams <= min(64, 1 << chunk_bits):
             raise InvalidSpec(
-                f"items of {bits} bits in chunks of {chunk_bits} need {data} to {min(64, 1 << chunk_bits)} teams, not {teams}"
+                f"items of {bits} bits in chunks of {chunk_bits} need {data} to {min(64, 1 << chunk_bits)} teams, "
+                f"not {teams}"
             )
         if not 1 <= hash_bits <= 16 or not 0 <= bucket_bits <= 16:
             raise InvalidSpec("hash_bits is 1 to 16 and bucket_bits 0 to 16")

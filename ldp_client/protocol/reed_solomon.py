@@ -1,8 +1,9 @@
 """Reed-Solomon codes over GF(2^c), c <= 16, as a client needs them: encoding, one symbol at a time.
 
 A message is k symbols of c bits. It is read as the polynomial f of degree < k with f(j) = symbol j for j < k, and its
-codeword is f(0), f(1), ... f(M-1), where the position m stands for the field element whose bits are those of m. So the code is systematic (the first k symbols are
-the message), and any k symbols give the message back: every two codewords differ in at least M - k + 1 places.
+codeword is f(0), f(1), ... f(M-1), where the position m stands for the field element whose bits are those of m. So the
+code is systematic (the first k symbols are the message), and any k symbols give the message back: every two codewords
+differ in at least M - k + 1 places.
 
 Position m >= k is a fixed linear combination of the message, f(m) = sum over j of L_j(m) symbol_j with Lagrange's
 coefficients L_j(m) = prod over i != j of (m - i)/(j - i); minus is exclusive or. Multiplying by a constant is linear

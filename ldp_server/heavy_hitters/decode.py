@@ -36,6 +36,8 @@ from ldp_server.oracles.transform import support
 
 __all__ = ["DECODERS", "Limits", "decode", "team_scores"]
 
+_AGAINST = 3.5  # standard errors
+
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Progress = Callable[[str, float], None]
@@ -87,7 +89,9 @@ def decode(
     if name not in names:
         raise InvalidSpec(f"{sketch.name} has the decoders {' and '.join(names)}")
     if split != (name == "cluster"):
-        raise InvalidSpec("the cluster decoder reads the paper's form (two reports, oracle_rows above 0), and only that")
+        raise InvalidSpec(
+            "the cluster decoder reads the paper's form (two reports, oracle_rows above 0), and only that"
+        )
     run = _Run(collection, oracle, name, false_items, limits or Limits(), progress, cancelled, executor)
     return run.answer()
 
@@ -129,9 +133,7 @@ class _Run:
         self.collection, self.oracle, self.decoder = collection, oracle, decoder
         self.false_items, self.limits, self.executor = false_items, limits, executor
         self._progress, self._cancelled = progress, cancelled
-        sketch = oracle.counts.randomizer
-        assert isinstance(sketch, TeamSketch)  # noqa: S101 - decode() has checked; this tells the type checker
-        self.sketch = sketch
+        self.sketch = sketch = oracle.sketch
         self.code: BulkCode = bulk_code(sketch)
         self.p, self.s = (float(x) for x in sketch.inner.support)
         self.reports = oracle.reports
@@ -238,10 +240,18 @@ class _Run:
         return self._result(items, bar, unit, {"tested": float(len(messages))})
 
     def _one_per_cell(self, chosen: Ints, messages: Ints, scored: list[Scored], last: int) -> Ints:
-        """Of candidates that the last level cannot tell apart, the one that all levels together like best."""
+        """Refuse what only the last level likes: a wrong prefix whose hash met a popular one's.
+
+        Earlier levels must not speak against the item, and of several in one cell they choose the best.
+        """
+        if not len(chosen) or last == 0:
+            return chosen
         cells = self.code.cells(messages[chosen])
-        total = np.array([sum(scored[g].scores[row[g]] for g in range(last + 1)) for row in cells])
-        order = np.argsort(-total, kind="stable")
+        values = np.stack([scored[g].scores[cells[:, g]].astype(float) for g in range(last + 1)], axis=1)
+        early, z = values[:, :last].mean(axis=1), values[:, last]
+        spread = np.sqrt((1 + 1 / last) * self._noise(1 / (last + 1)).team_spread(z) + (0.1 * z) ** 2)
+        order = np.flatnonzero(early - z >= -_AGAINST * spread)
+        order = order[np.argsort(-early[order], kind="stable")]
         _, first = np.unique(cells[order, last], return_index=True)
         return np.asarray(chosen[order[first]])
 
@@ -295,4 +305,3 @@ class _Run:
         return HeavyHitters(
             (), None, self.reports, self.decoder, math.inf, math.inf, self.false_items, self._needed(), {}
         )
-

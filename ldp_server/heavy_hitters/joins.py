@@ -50,12 +50,13 @@ class Sorted:
 
     def starts(self, blocks: Ints) -> Ints:
         """Where each block begins in the order."""
-        return np.searchsorted(self.keys, blocks * _SPAN - _SPAN / 2)
+        return np.asarray(np.searchsorted(self.keys, blocks * _SPAN - _SPAN / 2), np.int64)
 
     def partners(self, starts: Ints, blocks: Ints, scores: Floats, tau: float) -> Ints:
         """How many cells continue each path to a sum of at least tau."""
         needed = np.clip(tau - scores, -_REACH, _REACH)
-        return np.maximum(np.searchsorted(self.keys, blocks * _SPAN - needed, side="right") - starts, 0)
+        reached = np.searchsorted(self.keys, blocks * _SPAN - needed, side="right")
+        return np.asarray(np.maximum(reached - starts, 0), np.int64)
 
 
 def join_rows(scores: Floats, blocks: Ints, cells: Sorted, width: int) -> tuple[Ints, Ints, Floats]:

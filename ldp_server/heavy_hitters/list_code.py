@@ -66,18 +66,18 @@ class UniqueListRecoverableCode:
         """Dec: the blocks whose words agree with at least (1 - alpha) M of the lists."""
         graph = _Graph(self, lists)
         found: dict[int, None] = {}
-        stack = [(piece, False) for piece in components(len(graph.teams), graph.edges)]
+        stack = components(len(graph.teams), graph.edges)
         while stack:
-            piece, cut = stack.pop()
+            piece = stack.pop()
             block = None
             if len(piece) >= self.code.teams / 2:
                 block, agreeing = self._read(graph, piece)
                 if block is not None:
                     if graph.agreement(block) >= self.agreement:
                         found[block] = None
-                    stack += [(part, True) for part in graph.parts(np.setdiff1d(piece, agreeing))]
+                    stack += graph.parts(np.setdiff1d(piece, agreeing))
                     continue
-                stack += [(part, True) for part in graph.split(piece)]
+                stack += graph.split(piece)
         return list(found)
 
     def _read(self, graph: _Graph, piece: Ints) -> tuple[int | None, Ints]:

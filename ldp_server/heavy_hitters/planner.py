@@ -164,7 +164,9 @@ def plans(
     if mechanism != "auto" and mechanism not in _SHAPES:
         raise InvalidSpec(f"mechanisms that find heavy hitters: {', '.join(_SHAPES)}")
     if domain.bits < 8:
-        raise InvalidSpec("a domain of fewer than 2^8 elements is listed outright: ask the chooser of frequency oracles")
+        raise InvalidSpec(
+            "a domain of fewer than 2^8 elements is listed outright: ask the chooser of frequency oracles"
+        )
     found = []
     for name, (shape, decoder) in _SHAPES.items():
         if mechanism in ("auto", name):

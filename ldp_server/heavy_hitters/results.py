@@ -72,10 +72,10 @@ class HeavyHitters:
                 f"would drown in the noise. It takes about {self.users_needed} users."
             )
         return (
-            f"Every item held by at least {math.ceil(self.reliable)} of the {self.reports} users who reported is listed "
-            f"with probability 95%. The chance that the list has any item which nobody holds is at most "
-            f"{self.false_items:g}. This is about honest reports: users who agree to lie together can plant or hide items "
-            "(docs/heavy-hitters.md says how many it takes)."
+            f"Every item held by at least {math.ceil(self.reliable)} of the {self.reports} users who reported is "
+            "listed with probability 95%. The chance that the list has any item which nobody holds is at most "
+            f"{self.false_items:g}. This is about honest reports: users who agree to lie together can plant or hide "
+            "items (docs/heavy-hitters.md says how many it takes)."
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class Settings:
     """How far below the threshold candidates are still modelled."""
     chi_tail: float = 5e-3
     """How often balance across teams may refuse a true item."""
-    copy_tail: float = 0.005
+    copy_tail: float = 0.001
     """How often the near-copies of one true item may produce one that is not told from it."""
     rounds: int = 8
     most: int = 4000
@@ -66,16 +66,16 @@ class Noise:
 
     def share(self, z: npt.ArrayLike) -> Floats:
         """The part of all users that holds an item with score z."""
-        return np.clip(np.asarray(z, float) * np.sqrt(self.variance / self.reports), 0.0, 1.0)
+        return np.asarray(np.clip(np.asarray(z, float) * np.sqrt(self.variance / self.reports), 0.0, 1.0))
 
     def spread(self, z: npt.ArrayLike) -> Floats:
         """The variance of an item's score, relative to that of an unheld one: holders answer by another law."""
-        return 1.0 + self.share(z) * (self.holder_ratio - 1.0)
+        return np.asarray(1.0 + self.share(z) * (self.holder_ratio - 1.0))
 
     def team_spread(self, z: npt.ArrayLike) -> Floats:
         """The same for one team's part, whose number of holders is a draw as well."""
         share = self.share(z)
-        return self.spread(z) + share * (1 - share) / self.variance
+        return np.asarray(self.spread(z) + share * (1 - share) / self.variance)
 
 
 @dataclass(frozen=True)
@@ -111,9 +111,10 @@ class _Tests:
             self._needed[i] = normal_quantile(math.log(settings.copy_tail) - log_count)
 
     def misfit(self, values: Floats, z: Floats) -> Floats:
-        """Chi-square; the tenth of z allows for unequal sampling."""
-        spread = self._noise.team_spread(z) + (0.1 * np.asarray(z)) ** 2 / len(self._weights)
-        return (((values - np.asarray(z)[..., None] * self._weights) ** 2).sum(axis=-1)) / spread
+        """Chi-square; the last term allows for unequal sampling."""
+        spread = self._noise.team_spread(z) + (0.03 * np.asarray(z)) ** 2 / len(self._weights)
+        gaps = values - np.asarray(z)[..., None] * self._weights
+        return np.asarray((gaps**2).sum(axis=-1) / spread)
 
     def passed(self, values: Floats, z: Floats) -> npt.NDArray[np.bool_]:
         """Which rows of values pass."""
@@ -236,9 +237,7 @@ def _candidates(
     return messages[np.argsort(-z[first], kind="stable")][:_MOST_CANDIDATES]
 
 
-def _accept(
-    code: BulkCode, model: _Model, tests: _Tests, found: Ints, low: float, settings: Settings
-) -> Ints:
+def _accept(code: BulkCode, model: _Model, tests: _Tests, found: Ints, low: float, settings: Settings) -> Ints:
     """Add candidates to the model, best first, each scored on what the ones before it have left."""
     added: list[int] = []
     cells = code.cells(found) if len(found) else np.empty((0, model.teams), np.int64)

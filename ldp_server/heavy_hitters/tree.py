@@ -50,7 +50,7 @@ def propose(
 
 
 def _last_payloads(code: BulkTreeCode, residual: Sequence[Scores], weights: Floats, rows: Ints) -> Ints:
-    """The best paths again, with every last payload: the last join sees no check, and drops what the checks would save."""
+    """The best paths with every last payload: the last join sees no check, and drops what the checks would save."""
     last = len(code.starts) - 1
     if last == 0 or not len(rows):
         return rows

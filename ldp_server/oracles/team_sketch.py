@@ -1,4 +1,4 @@
-"""The oracles of the sketches of teams (expander sketch, prefix tree, tree sketch): counts by team, and estimates of given items.
+"""The oracles of the sketches of teams (expander sketch, trees): counts by team, and estimates of given items.
 
 In team m, with n_m reports, fhat_m(cell_m(x)) estimates the team's holders of all items that share x's cell. Removing
 the expected collisions, f(x) = sum over m of K/(K-1) (fhat_m(cell_m(x)) - n_m/K), K the cells a team uses, is unbiased
@@ -42,6 +42,11 @@ class TeamSketchOracle(Oracle):
         self._sketch = randomizer
         self._second_moments: dict[int, float] = {}
         super().__init__(randomizer)
+
+    @property
+    def sketch(self) -> TeamSketch:
+        """The mechanism of the counts by team (of the first report, where there are two)."""
+        return self._sketch
 
     @property
     def rows(self) -> RowCounts:
@@ -103,13 +108,13 @@ class TeamSketchOracle(Oracle):
         noise = binomial_variance(f / scale, self.counts.total / scale, self._rows.p, self._rows.s)
         draw = np.clip(f, 0, None) / scale * (1 - 1 / scale)
         others = max(0.0, sum(self._second_moments[team] for team in self.telling))
-        return (noise * (size / (size - 1)) ** 2 + draw + others / (size - 1)) * scale**2
+        return np.asarray((noise * (size / (size - 1)) ** 2 + draw + others / (size - 1)) * scale**2)
 
     @property
     def skewness(self) -> float:
         """Of the noise."""
         scale = self._scale()
-        return binomial_skewness(self.counts.total / scale, self._rows.s) if scale else 0.0
+        return binomial_skewness(round(self.counts.total / scale), self._rows.s) if scale else 0.0
 
     @property
     def can_list(self) -> bool:

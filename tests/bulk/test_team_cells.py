@@ -22,7 +22,18 @@ def expander(bits, teams, chunk, y, d=2, buckets=0, symbols=0, size=None):
     for attempt in range(200):
         try:
             return ExpanderSketch(
-                ONE, size or 1 << bits, SEED, teams, chunk, y, d, attempt, 3, 15, bucket_bits=buckets, symbol_pointers=symbols
+                ONE,
+                size or 1 << bits,
+                SEED,
+                teams,
+                chunk,
+                y,
+                d,
+                attempt,
+                3,
+                15,
+                bucket_bits=buckets,
+                symbol_pointers=symbols,
             )
         except InvalidSpec as error:
             if "double edge" not in str(error):

@@ -30,14 +30,19 @@ def test_the_best_pairs_that_agree(width, paths):
 
 
 def test_equal_scores_do_not_blow_up():
-    parents, _, _ = join_rows(np.zeros(5000), np.zeros(5000, np.int64), Sorted(np.zeros(5000, np.int64), np.zeros(5000)), 100)
+    parents, _, _ = join_rows(
+        np.zeros(5000), np.zeros(5000, np.int64), Sorted(np.zeros(5000, np.int64), np.zeros(5000)), 100
+    )
     assert len(parents) <= 200
 
 
 def test_nothing_joins_nothing():
     empty = np.empty(0)
     none = np.empty(0, np.int64)
-    for result in (join_rows(empty, none, Sorted(none, empty), 10), join_rows(np.ones(1), np.zeros(1, np.int64), Sorted(none, empty), 10)):
+    for result in (
+        join_rows(empty, none, Sorted(none, empty), 10),
+        join_rows(np.ones(1), np.zeros(1, np.int64), Sorted(none, empty), 10),
+    ):
         assert all(len(part) == 0 for part in result)
 
 

@@ -51,7 +51,9 @@ def adversarial(code, recover, items, bad, junk, mode, rng):
                 lists[m].setdefault(y, recover.encode(other)[m][1])
     for held in lists:
         for _ in range(junk):
-            held.setdefault(rng.randrange(1 << code.hash_bits), rng.getrandbits(code.chunk_bits + code.degree * code.hash_bits))
+            held.setdefault(
+                rng.randrange(1 << code.hash_bits), rng.getrandbits(code.chunk_bits + code.degree * code.hash_bits)
+            )
     shuffled = [list(held.items()) for held in lists]
     for pairs in shuffled:
         rng.shuffle(pairs)
@@ -144,7 +146,10 @@ def test_best_cut_finds_two_cliques_joined_by_an_edge():
     clique = [(i, j) for i in range(6) for j in range(i)]
     edges = np.array([*clique, *[(a + 6, b + 6) for a, b in clique], (0, 6)])
     side, sparsity = best_cut(12, edges)
-    assert {frozenset(np.flatnonzero(side)), frozenset(np.flatnonzero(~side))} == {frozenset(range(6)), frozenset(range(6, 12))}
+    assert {frozenset(np.flatnonzero(side)), frozenset(np.flatnonzero(~side))} == {
+        frozenset(range(6)),
+        frozenset(range(6, 12)),
+    }
     assert sparsity < 0.1
     _, dense = best_cut(6, np.array(clique))
     assert dense > 0.8

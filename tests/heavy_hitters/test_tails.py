@@ -23,7 +23,9 @@ def test_normal_tail_and_quantile(z):
     assert normal_quantile(stats.norm.logsf(z)) == pytest.approx(z, abs=2e-3)
 
 
-@pytest.mark.parametrize(("n", "q", "z"), [(10**6, 3, 9.4), (10**6, 47, 9.4), (10**5, 47, 9.6), (1000, 3, 5), (50, 2, 4)])
+@pytest.mark.parametrize(
+    ("n", "q", "z"), [(10**6, 3, 9.4), (10**6, 47, 9.4), (10**5, 47, 9.6), (1000, 3, 5), (50, 2, 4)]
+)
 def test_binomial_tail(n, q, z):
     p = 1 / q
     at = math.ceil(n * p + z * math.sqrt(n * p * (1 - p)))

@@ -39,7 +39,7 @@ def errors(randomizer, runs=RUNS, users=USERS):
 
 
 def noise_only(randomizer, found, variances):
-    """For Hashtogram and the sketches the hash is fixed, so its collisions are a bias of each item: compare runs with their own mean."""
+    """Hashes are fixed, so their collisions are a bias of each item: compare runs with their own mean."""
     if not isinstance(randomizer, HASHED):
         return found, variances
     centred = (found - found.mean(axis=0)) * np.sqrt(len(found) / (len(found) - 1))
