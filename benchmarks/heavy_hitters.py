@@ -16,6 +16,7 @@ from statistics import NormalDist, median
 import numpy as np
 
 from benchmarks.hitters_growth import growth_rows
+from benchmarks.hitters_poison import poison_rows
 from benchmarks.hitters_theorem import theorem_rows
 from benchmarks.hitters_trials import KINDS, Setting, Trial, run_trial, speeds
 from benchmarks.row import Options, Row, row
@@ -145,4 +146,5 @@ def run(options: Options) -> Iterator[Row]:
     yield from zipf(options)
     yield from theorem_rows(options)
     yield from growth_rows(options)
+    yield from poison_rows(options)
     yield row("all of this took", time.perf_counter() - started, "s")
