@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ldp_server.bulk.team_cells import BulkExpanderCode
 from ldp_server.heavy_hitters.joins import KEEP, Sorted, best_cells, join_rows
 
-__all__ = ["TeamScores", "propose", "search"]
+__all__ = ["Paths", "TeamScores", "propose", "search"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

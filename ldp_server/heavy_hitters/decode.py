@@ -34,7 +34,7 @@ from ldp_server.oracles.base import Oracle
 from ldp_server.oracles.team_sketch import ExpanderSketchOracle, TeamSketchOracle
 from ldp_server.oracles.transform import support
 
-__all__ = ["DECODERS", "Limits", "decode", "team_scores"]
+__all__ = ["DECODERS", "Limits", "Scored", "decode", "team_scores"]
 
 _AGAINST = 3.5  # standard errors
 

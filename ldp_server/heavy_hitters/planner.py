@@ -10,7 +10,7 @@ The promise is promise.py's formula. tests/heavy_hitters/test_promise.py holds i
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
@@ -57,6 +57,10 @@ class Plan:
     def enough(self) -> bool:
         """Whether anything can be seen."""
         return self.reliable <= self.users
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data for JSON, the promise in words included."""
+        return asdict(self) | {"enough": self.enough, "promise": self.promise}
 
     @property
     def promise(self) -> str:

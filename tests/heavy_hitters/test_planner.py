@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -40,6 +41,7 @@ def test_plans_are_collections_that_fit(domain, epsilon, memory):
         assert found.enough
         assert 1.0 < found.multiple < 3
         assert f"{math.ceil(found.reliable):,}" in found.promise
+        assert json.loads(json.dumps(found.to_dict()))["promise"] == found.promise
     assert plans(10**6, domain, epsilon)[0].mechanism in ("expander-sketch", "tree-sketch")
 
 
