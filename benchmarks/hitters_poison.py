@@ -2,8 +2,8 @@
 
 They know everything public and send any report they like.
 
-- *Plant*: spread over the teams, each sends a report that supports the item's cell for certain. An honest holder does so
-  with probability p only, so a liar counts as (1 - s)/(p - s) holders.
+- *Plant*: spread over the teams, each sends a report that supports the item's cell for certain. An honest holder
+  does so with probability p only, so a liar counts as (1 - s)/(p - s) holders.
 - *Plant several*: a report names a linear function and its value, and supports every cell on a hyperplane: one liar
   can support up to t cells at once, so several items cost no more than one.
 - *Deny*: each sends a report that does not support the item's cell: it takes off s/(p - s) holders.

@@ -78,7 +78,7 @@ def graph(seed, teams, degree, attempt):
     label = f"expander-sketch/expander/attempt={attempt}"
     rounds = (degree + 1) // 2
     words = expand_words(seed, label, rounds * (teams - 1))
-    slots = [dict() for _ in range(teams)]
+    slots = [{} for _ in range(teams)]
     for i in range(rounds):
         order = list(range(teams))
         for step in range(teams - 1):
@@ -131,7 +131,7 @@ def tree_cell(seed, bits, name, parameters, index, level):
     block = permute(seed, f"{name}/permutation", bits, index)
     starts = [0, *range(parameters["first_bits"], bits, parameters["step_bits"])]
     starts += [bits] * parameters.get("check_levels", 0)
-    start, end = starts[level], (starts + [bits])[level + 1]
+    start, end = starts[level], [*starts, bits][level + 1]
     payload = block // 2**start % 2 ** (end - start)
     if start == 0:
         return payload

@@ -1,4 +1,4 @@
-"""The sketches' golden vectors: the product's code, and a second implementation written from the page, agree on them."""
+"""The sketches' golden vectors: the product's code and a second implementation, from the page, agree on them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,12 @@ def test_the_file_is_what_the_product_computes():
 
 @pytest.mark.parametrize("vector", HELD["vectors"], ids=lambda v: f"{v['mechanism']}-{v['bits']}")
 def test_the_second_implementation_agrees(vector):
-    seed, name, bits, parameters = bytes.fromhex(HELD["seed"]), vector["mechanism"], vector["bits"], vector["parameters"]
+    seed, name, bits, parameters = (
+        bytes.fromhex(HELD["seed"]),
+        vector["mechanism"],
+        vector["bits"],
+        vector["parameters"],
+    )
     for line in vector["items"]:
         index = int(line["index"], 16)
         for team, cell in enumerate(line["cells"]):

@@ -17,8 +17,8 @@ The practical one, with *symbol pointers*, hashes each team's symbol instead of 
     cell_m    = symbol_m | h_n1 | ... | h_nd
 
 Either way the h of the neighbours are pointers: cells of different teams that belong to one item agree on them, and
-that is how the pieces of an item are found among those of all the others. A hash of the item can only be checked once the
-whole item is known, so while a decoder searches, it costs bits without paying; a hash of a symbol is checked the
+that is how the pieces of an item are found among those of all the others. A hash of the item can only be checked once
+the whole item is known, so while a decoder searches, it costs bits without paying; a hash of a symbol is checked the
 moment its team is joined, and the team's own hash need not be sent. Two items collide in h_m with probability 2^-y, or
 1 where their symbols are equal; the theorem allows any fixed functions h_m.
 

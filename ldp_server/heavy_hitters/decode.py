@@ -56,7 +56,7 @@ class Limits:
 
     width: int = 1 << 13
     """Partial paths kept."""
-    rounds: int = 12
+    rounds: int = 16
     items: int = 2000
     """Items modelled."""
     keep: int = 64

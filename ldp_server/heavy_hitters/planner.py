@@ -27,7 +27,7 @@ from ldp_server.heavy_hitters.promise import least_users, reliable_users
 
 __all__ = ["DEFAULT_MEMORY", "Plan", "create", "d_opt", "plan", "plans", "table"]
 
-DEFAULT_MEMORY = 1 << 30
+DEFAULT_MEMORY = 3 << 29
 _SEED = bytes(SEED_BYTES)  # a promise does not depend on the seed
 _SHORT = 96  # bits: beyond, an expander's near-copies make false items (docs/heavy-hitters.md)
 _TOLERANCE = 1.03

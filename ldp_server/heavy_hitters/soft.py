@@ -238,8 +238,13 @@ def _candidates(
 
 
 def _accept(code: BulkCode, model: _Model, tests: _Tests, found: Ints, low: float, settings: Settings) -> Ints:
-    """Add candidates to the model, best first, each scored on what the ones before it have left."""
+    """Add candidates to the model, best first, each scored on what the ones before it have left.
+
+    If all that could be listed are refused, the best of them is modelled all the same (the last tests will not list
+    it): unexplained, it would fill every beam to come and hide what is still to be found.
+    """
     added: list[int] = []
+    refused: tuple[float, int] | None = None
     cells = code.cells(found) if len(found) else np.empty((0, model.teams), np.int64)
     best = 0.0
     for i in range(len(found)):
@@ -248,10 +253,15 @@ def _accept(code: BulkCode, model: _Model, tests: _Tests, found: Ints, low: floa
         if z < low or z < settings.peel * best:
             continue
         if not tests.passed(values, np.array(z)):
+            if z >= settings.threshold and (refused is None or z > refused[0]):
+                refused = z, i
             continue
         best = max(best, z)
         model.add(cells[i], z)
         added.append(i)
         if len(model.cells) >= settings.most:
             break
+    if not added and refused is not None:
+        model.add(cells[refused[1]], refused[0])
+        added.append(refused[1])
     return found[added]

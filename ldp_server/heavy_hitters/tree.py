@@ -24,6 +24,9 @@ Ints = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float32]
 
 _RETRIED = 24
+_WIDER = 4
+_BACK = 3
+_FAMILIES = 32
 
 
 def propose(
@@ -36,6 +39,7 @@ def propose(
     """Search from the root; yield the messages found."""
     rows: Ints = np.zeros((1, 0), np.int64)
     scores: Floats = np.zeros(1)
+    lines: list[Ints] = []
     for level in range(len(code.starts)):
         if tick is not None:
             tick()
@@ -43,10 +47,32 @@ def propose(
         values = residual[level][cells].astype(float) * weights[level]
         payload_bits = code.code.widths[level]
         order = Sorted(cells >> payload_bits, values)
-        parents, chosen, scores = join_rows(scores, code.prefix_hashes(rows, level), order, width)
-        rows = np.concatenate([rows[parents], (cells[chosen] & ((1 << payload_bits) - 1))[:, None]], axis=1)
+        parents, chosen, sums = join_rows(scores, code.prefix_hashes(rows, level), order, _WIDER * width)
+        lines.append(parents)
+        kept = _spread(lines[-_BACK:], width)
+        lines[-1], scores = parents[kept], sums[kept]
+        rows = np.concatenate([rows[parents[kept]], (cells[chosen[kept]] & ((1 << payload_bits) - 1))[:, None]], axis=1)
     yield rows
     yield _last_payloads(code, residual, weights, rows)
+
+
+def _spread(lines: list[Ints], width: int) -> Ints:
+    """Which of the joined paths stay: the best `width`, but not too many of one ancestor a few levels back.
+
+    One strong item has thousands of near-copies that differ from it in the last levels only; left alone, they fill the
+    beam and hide every other item. `lines` are the parents' places, level by level.
+    """
+    ancestors = lines[-1]
+    for parents in reversed(lines[:-1]):
+        ancestors = parents[ancestors]
+    if len(lines) < _BACK or not len(ancestors):
+        return np.arange(min(width, len(ancestors)))
+    order = np.argsort(ancestors, kind="stable")
+    grouped = ancestors[order]
+    starts = np.searchsorted(grouped, grouped)
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order)) - starts
+    return np.flatnonzero(rank < max(1, width // _FAMILIES))[:width]
 
 
 def _last_payloads(code: BulkTreeCode, residual: Sequence[Scores], weights: Floats, rows: Ints) -> Ints:

@@ -35,7 +35,12 @@ CASES: list[tuple[str, str, int, dict[str, int]]] = [
     ("expander-sketch", "4", 64, EXPANDER | ITEM | {"q": 47, "t": 4}),
     ("expander-sketch", "1", 65, EXPANDER | {"chunk_bits": 13, "teams": 6}),
     ("expander-sketch", "2", 129, EXPANDER | {"chunk_bits": 15, "teams": 10, "q": 7, "t": 8, "attempt": 7}),
-    ("expander-sketch", "1", 64, EXPANDER | ITEM | {"chunk_bits": 8, "teams": 12, "degree": 3, "bucket_bits": 3, "t": 13}),
+    (
+        "expander-sketch",
+        "1",
+        64,
+        EXPANDER | ITEM | {"chunk_bits": 8, "teams": 12, "degree": 3, "bucket_bits": 3, "t": 13},
+    ),
     ("expander-sketch", "0.5", 40, EXPANDER | ITEM | {"chunk_bits": 9, "teams": 9, "degree": 4, "t": 13}),
     ("tree-sketch", "1", 129, {"first_bits": 22, "step_bits": 14, "cell_bits": 22, "q": 3, "t": 14, "check_levels": 2}),
     ("tree-sketch", "1", 257, {"first_bits": 22, "step_bits": 14, "cell_bits": 22, "q": 3, "t": 14, "check_levels": 1}),
