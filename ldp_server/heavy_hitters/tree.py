@@ -26,7 +26,7 @@ Scores = npt.NDArray[np.float32]
 _RETRIED = 24
 _WIDER = 4
 _BACK = 3
-_FAMILIES = 32
+_FAMILIES = 4
 
 
 def propose(
