@@ -34,6 +34,7 @@ Scores = npt.NDArray[np.float32]
 Tick = Callable[[], None]
 
 _MOST_CANDIDATES = 20_000
+_STRONG, _LENIENT = 1.3, 0.4
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,7 @@ class _Tests:
 
     def __init__(self, code: BulkCode, weights: Floats, noise: Noise, settings: Settings) -> None:
         self._weights, self._noise = weights, noise
+        self._threshold = settings.threshold
         self.limit = chi_square_quantile(code.teams - 1, settings.chi_tail)
         parts = code.near_copies()
         self._parts = np.zeros((len(parts), code.teams))
@@ -111,8 +113,10 @@ class _Tests:
             self._needed[i] = normal_quantile(math.log(settings.copy_tail) - log_count)
 
     def misfit(self, values: Floats, z: Floats) -> Floats:
-        """Chi-square; the last term allows for unequal sampling."""
-        spread = self._noise.team_spread(z) + (0.03 * np.asarray(z)) ** 2 / len(self._weights)
+        """Chi-square. The last term lets strong items share a cell: a chimera as strong would need stronger parents,
+        and those are found first."""
+        strong = np.maximum(0.0, np.asarray(z) - _STRONG * self._threshold)
+        spread = self._noise.team_spread(z) + (_LENIENT * strong) ** 2 / len(self._weights)
         gaps = values - np.asarray(z)[..., None] * self._weights
         return np.asarray((gaps**2).sum(axis=-1) / spread)
 
