@@ -114,7 +114,8 @@ class _Tests:
 
     def misfit(self, values: Floats, z: Floats) -> Floats:
         """Chi-square. The last term lets strong items share a cell: a chimera as strong would need stronger parents,
-        and those are found first."""
+        and those are found first.
+        """
         strong = np.maximum(0.0, np.asarray(z) - _STRONG * self._threshold)
         spread = self._noise.team_spread(z) + (_LENIENT * strong) ** 2 / len(self._weights)
         gaps = values - np.asarray(z)[..., None] * self._weights

@@ -1,4 +1,4 @@
-"""Write tests/vectors/v1/sketches.json from the product's code: `python -m tests.vectors.sketches`."""
+"""Write tests/vectors/sketches-v1.json from the product's code: `python -m tests.vectors.sketches`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ldp_client.mechanisms import MECHANISMS
 from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_client.protocol.epsilon import Epsilon
 
-FILE = Path(__file__).with_name("v1") / "sketches.json"
+FILE = Path(__file__).with_name("sketches-v1.json")
 SEED = bytes(range(32))
 
 EXPANDER = {
