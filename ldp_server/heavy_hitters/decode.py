@@ -55,7 +55,7 @@ class Limits:
     """What a decoding may spend, whatever the reports hold."""
 
     width: int = 1 << 13
-    """Partial paths kept."""
+    """Partial paths kept by each of an expander's searches; a tree's only search keeps four times as many."""
     rounds: int = 16
     items: int = 2000
     """Items modelled."""
@@ -191,7 +191,8 @@ class _Run:
             return self._nothing()
         scored = self._scores()
         noise = self._noise()
-        settings = Settings(bar, width=self.limits.width, rounds=self.limits.rounds, most=self.limits.items)
+        width = self.limits.width * (4 if isinstance(self.code, BulkTreeCode) else 1)
+        settings = Settings(bar, width=width, rounds=self.limits.rounds, most=self.limits.items)
         rounds = 0
 
         def search(round_: int) -> None:

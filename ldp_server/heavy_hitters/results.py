@@ -15,6 +15,7 @@ from typing import Any
 
 from ldp_client.protocol.domain import Item
 from ldp_server.heavy_hitters.tails import log_normal_tail, normal_quantile
+from ldp_server.shapes import item_shape
 
 __all__ = ["HeavyHitter", "HeavyHitters", "selected_interval", "surest_interval"]
 
@@ -79,12 +80,11 @@ class HeavyHitters:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; bytes that are no text are given as hex."""
+        """Plain data for JSON; items as everywhere (ldp_server/shapes.py). An infinite number becomes null."""
 
         def plain(h: HeavyHitter) -> dict[str, Any]:
-            item: object = h.item if not isinstance(h.item, bytes) else {"hex": h.item.hex()}
             return {
-                "item": item,
+                "item": item_shape(h.item),
                 "estimate": h.estimate,
                 "standard_error": h.standard_error,
                 "low": h.low,
@@ -99,14 +99,19 @@ class HeavyHitters:
             "none": None if self.none is None else plain(self.none),
             "reports": self.reports,
             "decoder": self.decoder,
-            "threshold": self.threshold,
-            "reliable": self.reliable,
+            "threshold": _finite(self.threshold),
+            "reliable": _finite(self.reliable),
             "false_items": self.false_items,
             "enough_users": self.enough,
             "users_needed": self.users_needed,
             "guarantee": self.guarantee,
             "details": dict(self.details),
         }
+
+
+def _finite(value: float) -> float | None:
+    """JSON has no name for infinity."""
+    return value if math.isfinite(value) else None
 
 
 def _solve(z: float, cut: float, wanted: float) -> float:

@@ -12,6 +12,7 @@ from ldp_client.errors import Cancelled, InvalidSpec
 from ldp_client.protocol.domain import Integers, Strings
 from ldp_server.heavy_hitters import DECODERS, Limits, decode
 from ldp_server.oracles import oracle_for
+from ldp_server.shapes import dump
 from tests.heavy_hitters.cases import EXPANDER, ITEM_POINTERS, PAPER, PREFIX, TREE, WIDE, collection, filled
 
 POPULAR = {123456789: 9000, 987654321012: 6000, 5: 5000}
@@ -84,6 +85,7 @@ def test_too_few_users_is_an_answer():
         assert not answer.enough
         assert answer.items == ()
         assert "Not enough users" in answer.guarantee
+        assert json.loads(dump(answer.to_dict()))["enough_users"] is False
         assert answer.users_needed > 300
     needed = answer.users_needed
     assert decode(spec, filled(spec, {7: 2 * needed}, 2 * needed)).items[0].item == 7
