@@ -64,8 +64,8 @@ class PrivacyStatement:
     def lines(self) -> list[str]:
         """The statement in words, one line each."""
         said = [
-            f"One report: eps = {_show(self.epsilon)}. Whatever it says, the odds between any two answers"
-            f" change by a factor of at most {_show(self.odds)}; a fifty-fifty guess about an answer becomes at best"
+            f"One report: eps = {_show(self.epsilon)}. Whatever it says, the odds between any two"
+            f" answers change by a factor of at most {_show(self.odds)}; a fifty-fifty guess about an answer becomes at best"
             f" {_percent(self.even_guess)}; it carries at most {_show(self.nats)} nats"
             f" ({_show(self.nats / math.log(2))} bits) about the answer.",
         ]

@@ -4,12 +4,14 @@ n users, epsilon a report, |X| = `size` items, beta the probability of failing a
 
 - `v_opt`: 4e/(e-1)^2, the best per-user variance known for estimating the count of an item that nobody holds
 - `sigma_opt`: sqrt(n v_opt), its standard deviation over n users
-- `d_opt`: sigma_opt sqrt(2 ln(2|X|/beta)), the error such an oracle would have on *every* item of X at once, with
-  probability 1 - beta. For a large X nobody can compute all those estimates; as a yardstick it still says which
-  items a one-round protocol could hope to list, so thresholds are quoted as multiples of it.
-- `optimal_scan_error`: the same, exactly: the (1 - beta) quantile of the largest of |X| independent normal errors
+- `d_opt`: sigma_opt sqrt(2 ln(2|X|/beta)), the error such an oracle would have on *every* item of X at once,
+  with probability 1 - beta. For a large X nobody can compute all those estimates; as a yardstick it still
+  says which items a one-round protocol could hope to list, so thresholds are quoted as multiples of it.
+- `optimal_scan_error`: the same, exactly: the (1 - beta) quantile of the largest of |X| independent normal
+  errors
 - `lower_bound_shape`: (1/eps) sqrt(n ln(|X|/beta)), the shape of the lower bound for every non-interactive
-  protocol, valid for eps = O(1) only. **Its constant is unknown**: draw it as a shape, labelled so, never as a floor.
+  protocol, valid for eps = O(1) only. **Its constant is unknown**: draw it as a shape, labelled so, never as
+  a floor.
 """
 
 from __future__ import annotations
