@@ -81,8 +81,7 @@ class AttributeFilter:
     def __str__(self) -> str:
         """Both numbers, side by side."""
         each = ", ".join(
-            f"{name} {float(spent):g} of {float(self.caps[name]):g}"
-            for name, spent in self.attributes.items()
+            f"{name} {float(spent):g} of {float(self.caps[name]):g}" for name, spent in self.attributes.items()
         )
         return f"per attribute: {each}; the person: {float(self.person):g} of {float(self.person_cap):g}"
 

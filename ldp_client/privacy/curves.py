@@ -173,9 +173,7 @@ class LawCurve(Curve):
         if any(sum(row) != 1 or min(row) < 0 for row in rows):
             raise InvalidSpec("every law must be non-negative and sum to 1 exactly")
         distinct = {
-            _Pair(
-                tuple(sorted((p, q, count) for (p, q), count in Counter(zip(one, two, strict=True)).items()))
-            )
+            _Pair(tuple(sorted((p, q, count) for (p, q), count in Counter(zip(one, two, strict=True)).items())))
             for one in rows
             for two in rows
             if one is not two

@@ -82,9 +82,7 @@ class RenyiFilter:
         room = self.epsilon - renyi_epsilon(order, 0.0, delta)
         self.limit = room - (abs(room) + self.epsilon) * 2.0**-40
         if self.limit <= 0:
-            raise InvalidSpec(
-                "at this order the conversion alone takes more than epsilon: use a larger order"
-            )
+            raise InvalidSpec("at this order the conversion alone takes more than epsilon: use a larger order")
         if not spent >= 0:
             raise InvalidSpec("what was spent must not be negative")
         self.spent = spent

@@ -84,7 +84,7 @@ class _Clones:
         first = max(0, math.floor(mean - reach))
         last = min(trials, math.ceil(mean + reach))
         self.rare = rare if first else 0.0
-        edges = sorted({first + (last - first) * i // BUCKETS for i in range(BUCKETS)})
+        edges = sorted({first + (last + 1 - first) * i // BUCKETS for i in range(BUCKETS)})
         masses = self._masses(trials, chance, first, last)
         self.buckets = []
         for start, end in zip(edges, [*edges[1:], last + 1], strict=True):
@@ -102,9 +102,7 @@ class _Clones:
         masses = []
         for c in range(first, last + 1):
             stay = (trials - c) * no if trials > c else 0.0
-            masses.append(
-                slack * math.exp(total - math.lgamma(c + 1) - math.lgamma(trials - c + 1) + c * yes + stay)
-            )
+            masses.append(slack * math.exp(total - math.lgamma(c + 1) - math.lgamma(trials - c + 1) + c * yes + stay))
         return masses
 
     def delta(self, epsilon: float) -> float:

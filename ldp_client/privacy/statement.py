@@ -64,19 +64,15 @@ class PrivacyStatement:
     def lines(self) -> list[str]:
         """The statement in words, one line each."""
         said = [
-            f"One report: eps = {_show(self.epsilon)}. Whatever it says, the odds between any two"
-            f" answers change by a factor of at most {_show(self.odds)}; a fifty-fifty guess about an answer becomes at best"
+            f"One report: eps = {_show(self.epsilon)}. Whatever it says, the odds between any two answers"
+            f" change by a factor of at most {_show(self.odds)}; a fifty-fifty guess becomes at best"
             f" {_percent(self.even_guess)}; it carries at most {_show(self.nats)} nats"
             f" ({_show(self.nats / math.log(2))} bits) about the answer.",
         ]
         if self.reports > 1:
             said.append(f"This question, at most {self.reports} reports of one device: {self.question}.")
         if self.device is not None:
-            limit = (
-                ""
-                if self.budget is None
-                else f", of {_show(self.budget)} allowed in its life (counted by adding)"
-            )
+            limit = "" if self.budget is None else f", of {_show(self.budget)} allowed in its life (counted by adding)"
             said.append(f"This device so far: {self.device}{limit}.")
         for line in self.groups:
             name = f"A household of {line.people}" if line.people <= 9 else f"A group of {line.people} people"
@@ -125,7 +121,7 @@ def privacy_statement(
     lines = tuple(
         GroupLine(
             people,
-            group(people, charges, delta),
+            _clear(group(people, charges, delta), people * reports * amount),
             every_group_of(people, users, charges, delta) if users is not None and people <= users else None,
         )
         for people in groups
@@ -136,13 +132,11 @@ def privacy_statement(
         even_guess=best_guess(amount, 0.5),
         nats=mutual_information(amount),
         reports=reports,
-        question=compose(charges, delta if reports > 1 else 0.0),
+        question=_clear(compose(charges, delta), reports * amount),
         device=None if device is None else _device(device, delta),
         budget=None if budget is None else fraction_up(exact(budget)),
         groups=lines,
-        shuffled=shuffled_epsilon(amount, users, delta)
-        if shuffled and users is not None and users > 1
-        else None,
+        shuffled=shuffled_epsilon(amount, users, delta) if shuffled and users is not None and users > 1 else None,
         delta=delta,
     )
 
@@ -151,10 +145,13 @@ def _device(charges: Charges, delta: float) -> Total:
     counts = tally(charges)
     if not counts:
         return Total(0.0, 0.0, "basic")
-    total: Fraction = basic(counts)
-    best = compose(counts, delta)
-    # A statement with a delta has to be clearly smaller to be worth its delta.
-    return best if best.epsilon < 0.99 * fraction_up(total) else Total(fraction_up(total), 0.0, "basic")
+    return _clear(compose(counts, delta), basic(counts))
+
+
+def _clear(best: Total, added: Fraction) -> Total:
+    """Return the plain sum unless the best statement is clearly smaller: a delta has to be worth its while."""
+    plain = fraction_up(added)
+    return best if best.epsilon < 0.98 * plain else Total(plain, 0.0, "basic")
 
 
 def _show(value: float) -> str:

@@ -108,8 +108,4 @@ def hidden_renyi(divergence: Callable[[int], float], order: int, participation: 
 
 
 def _log_choose(n: int, k: int) -> float:
-    return (
-        math.log(math.comb(n, k))
-        if n <= 400
-        else math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
-    )
+    return math.log(math.comb(n, k)) if n <= 400 else math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
