@@ -22,7 +22,7 @@ from ldp_client.privacy.charges import Charges, basic, tally
 from ldp_client.privacy.conversion import curve_delta, curve_epsilon, tcdp_epsilon
 from ldp_client.privacy.curves import Curve, ResponseCurve, Tcdp, pure_rho
 from ldp_client.privacy.optimal import Losses
-from ldp_client.privacy.rounding import Number, exact, fraction_up, probability, up
+from ldp_client.privacy.rounding import Number, exact, fraction_down, fraction_up, probability, up
 
 __all__ = ["Composed", "Total", "advanced", "basic", "compose", "compose_tcdp", "every_rule", "smallest"]
 
@@ -85,7 +85,7 @@ class Composed(Curve):
 
     def delta(self, epsilon: Number) -> float:
         """The smallest delta that the Renyi curve supports; 0 from the pure epsilon on."""
-        asked = float(exact(epsilon))
+        asked = fraction_down(exact(epsilon))
         return 0.0 if asked >= self.pure else curve_delta(self.renyi, asked)
 
 

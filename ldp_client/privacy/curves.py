@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.privacy.rounding import Number, exact, exp_floor, fraction_up, log_up, positive, up
+from ldp_client.privacy.rounding import Number, exact, exp_floor, fraction_down, fraction_up, log_up, positive, up
 
 __all__ = ["Curve", "GaussianCurve", "LawCurve", "ResponseCurve", "Tcdp", "pure_rho"]
 
@@ -232,7 +232,7 @@ class ResponseCurve(Curve):
 
     def delta(self, epsilon: Number) -> float:
         """P - e^epsilon q for epsilon below the pure one: only the truth's own answer is above the stick."""
-        asked = float(exact(epsilon))
+        asked = fraction_down(exact(epsilon))
         return up(max(0.0, -self.p * math.expm1(asked - self._epsilon)), 2.0**-36)
 
     def tcdp(self, omega: float = math.inf, tolerance: float = 1e-6) -> Tcdp:
@@ -270,7 +270,7 @@ class GaussianCurve(Curve):
 
     def delta(self, epsilon: Number) -> float:
         """The two tails; their difference loses at most a few digits, so the margin is 1e-9 of the first."""
-        asked = float(exact(epsilon))
+        asked = fraction_down(exact(epsilon))
         first = math.erfc((asked / self._m - self._m / 2) / math.sqrt(2)) / 2
         second = math.erfc((asked / self._m + self._m / 2) / math.sqrt(2)) / 2
         grown = math.exp(asked + math.log(second)) if second > 0 else 0.0

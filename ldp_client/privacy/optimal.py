@@ -48,7 +48,9 @@ class Losses:
             steps = math.ceil(epsilon / self._unit)
             law = _convolve(law, self._binomial(steps, count))
         unit = fraction_up(self._unit)
-        self._law = sorted(((loss * unit, weight) for loss, weight in law.items()), reverse=True)
+        # A margin of its own for the losses: their product with the unit is rounded, and delta(epsilon) just below
+        # a loss is as small as their difference.
+        self._law = sorted(((up(loss * unit, 2.0**-50), weight) for loss, weight in law.items()), reverse=True)
 
     def _choose_unit(self, charges: Counter[Fraction]) -> Fraction:
         if not charges:

@@ -22,6 +22,7 @@ __all__ = [
     "exact",
     "exp_ceil",
     "exp_floor",
+    "fraction_down",
     "fraction_up",
     "log_up",
     "positive",
@@ -89,6 +90,11 @@ def fraction_up(value: Fraction) -> float:
     except OverflowError:
         return math.inf
     return near if Fraction(near) >= value else math.nextafter(near, math.inf)
+
+
+def fraction_down(value: Fraction) -> float:
+    """Return the largest float that is not above the fraction."""
+    return -fraction_up(-value)
 
 
 def log_up(value: Fraction) -> float:
