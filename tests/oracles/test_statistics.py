@@ -1,8 +1,8 @@
 """Unbiased, with the stated variance: tests with a fixed error rate, and with the power to notice 30%.
 
 Each oracle is run on the same users with many independent sets of words. The z-scores of its errors are compared with
-the standard normal law: their mean must be 0 and their mean square 1. With a few thousand of them, a mean square that is
-off by 30% is beyond ten standard deviations, and both tests reject with probability 1e-6 where all is well.
+the standard normal law: their mean must be 0 and their mean square 1. With a few thousand of them, a mean square
+that is off by 30% is beyond ten standard deviations, and both tests reject with probability 1e-6 where all is well.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ def errors(randomizer, runs=RUNS, users=USERS):
     truth = np.bincount(held.astype(np.intp), minlength=int(items.max()) + 1)[items.astype(np.intp)]
     probe, users_held = items, held
     if randomizer.size > 1 << 64:
-        pad = lambda a: np.stack([a, a * 0, a * 0], axis=1).astype(np.uint32)
-        probe, users_held = pad(items), pad(held)
+        probe, users_held = (np.stack([a, a * 0, a * 0], axis=1).astype(np.uint32) for a in (items, held))
     found, variances = [], []
     for run in range(runs):
         oracle = filled(randomizer, users_held, 1000 + run)
