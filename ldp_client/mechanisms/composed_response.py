@@ -1,30 +1,30 @@
 r"""Composed randomized response: k yes/no attributes answered at once, as one pure mechanism (Theorem 5.1).
 
-Flip every attribute with probability f = flip/2^32 and keep the answer if the number of flips lies in a shell
-[low, high]; otherwise answer with a uniform element of all the others, those *outside* the shell around x. With
-w_d the probability of one answer y at distance d from x,
+Flip every attribute with probability f = flip/2^48 and keep the answer if the number of flips lies in a shell
+[low, high]; otherwise answer with a uniform element of all the others, those *outside* the shell around x.
+With w_d the probability of one answer y at distance d from x,
 
     w_d = (1-f)^(k-d) f^d           low <= d <= high
     w_d = rest / (answers outside)  else, rest = 1 - sum over the shell of C(k,d) (1-f)^(k-d) f^d,
 
-every answer can be at any distance from some set of attributes, so the **exact** epsilon is ln(max w / min w). The paper's
-shell is centred at k f with a width that makes `rest` at most beta, and its bound 6 eps0 sqrt(k ln(1/beta)) on the
-result is about four times too large; here the shell is free and the exact value is what counts. `design` finds the
-shell and the smallest flip for a wanted epsilon.
+every answer can be at any distance from some set of attributes, so the **exact** epsilon is ln(max w / min
+w). The paper's shell is centred at k f with a width that makes `rest` at most beta, and its bound 6 eps0
+sqrt(k ln(1/beta)) on the result is about four times too large; here the shell is free and the exact value is
+what counts. `design` finds the shell and the smallest flip for a wanted epsilon.
 
 The integer law. One word u, uniform on [0, N), N = 2^64. Each answer at distance d has m_d words:
-m_d = floor(N w_d) in the shell, m = floor((N - sum over the shell of C(k,d) m_d) / (answers outside)) outside it. In
-order of distance, the words of the C(k,d) answers at distance d come rank by rank: rank = (u - start_d) // m_d names
-the flipped attributes (rank-th d-subset, in the order of the combinatorial number system). Words left over say answer
-(u - used) mod 2^k *whatever the truth is*, so with s_y of them
+m_d = floor(N w_d) in the shell, m = floor((N - sum over the shell of C(k,d) m_d) / (answers outside)) outside
+it. In order of distance, the words of the C(k,d) answers at distance d come rank by rank: rank = (u -
+start_d) // m_d names the flipped attributes (rank-th d-subset, in the order of the combinatorial number
+system). Words left over say answer (u - used) mod 2^k *whatever the truth is*, so with s_y of them
 
     Pr[y | x] = (m_d(x,y) + s_y) / N          and the ratio is at most max m / min m,
 
 which must be at most e_low: a spec whose numbers break that is refused.
 
 Estimation. y is x plus noise that depends on its weight alone, so characters are eigenvectors: for a set S of
-attributes, E[(-1)^(y . S)] = l_|S| (-1)^(x . S), with l_w = sum over d of (mass of distance d) K_d(w)/C(k,d), K the
-Krawtchouk polynomials. Attributes need l_1, pairs l_2, the full table all of them.
+attributes, E[(-1)^(y . S)] = l_|S| (-1)^(x . S), with l_w = sum over d of (mass of distance d) K_d(w)/C(k,d),
+K the Krawtchouk polynomials. Attributes need l_1, pairs l_2, the full table all of them.
 
 Timing. Which attributes are flipped is a function of the word alone; the item enters by one exclusive or.
 """
@@ -36,7 +36,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache
 from itertools import accumulate
 from typing import ClassVar, Self
 
@@ -47,7 +47,7 @@ from ldp_client.protocol.epsilon import Epsilon
 
 __all__ = ["ComposedResponse", "design", "krawtchouk", "shell_weights"]
 
-FLIP_BITS = 32
+FLIP_BITS = 48
 
 
 def shell_weights(k: int, low: int, high: int, flip: int, word_bits: int) -> tuple[int, ...]:
@@ -90,7 +90,7 @@ class ComposedResponse(Randomizer):
         if self.size != 1 << k or not 1 <= k <= MAX_ATTRIBUTES:
             raise InvalidSpec(f"composed-response takes an attributes domain of 1 to {MAX_ATTRIBUTES} names")
         if not 0 <= self.low <= self.high <= k or not 0 < self.flip <= 1 << FLIP_BITS - 1:
-            raise InvalidSpec("composed-response takes 0 <= low <= high <= k and a flip from 1 to 2^31")
+            raise InvalidSpec("composed-response takes 0 <= low <= high <= k and a flip from 1 to 2^47")
         weights = shell_weights(k, self.low, self.high, self.flip, self.word_bits)
         if min(weights) < 1 or max(weights) > self.epsilon.e_low * min(weights):
             raise InvalidSpec("the shell and flip of this composed-response need more than its epsilon")
@@ -158,7 +158,7 @@ class ComposedResponse(Randomizer):
         return {"low": self.low, "high": self.high, "flip": self.flip}
 
 
-@lru_cache(maxsize=None)
+@cache
 def _pascal(n: int) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(math.comb(i, j) for j in range(n + 1)) for i in range(n + 1))
 
@@ -175,11 +175,13 @@ def _subset(k: int, chosen: int, rank: int) -> int:
     return flips
 
 
-def design(epsilon: Epsilon | str, k: int, *, shell: tuple[int, int] | None = None, pairs: bool = False) -> dict[str, int]:
+def design(
+    epsilon: Epsilon | str, k: int, *, shell: tuple[int, int] | None = None, pairs: bool = False
+) -> dict[str, int]:
     """Return the parameters with the least variance for attributes (or for pairs) at this epsilon.
 
-    For every shell (or the given one) the smallest flip whose exact ratio fits e_low is found by bisection on the
-    integers themselves; the one that keeps the largest eigenvalue wins.
+    For every shell (or the given one) the smallest flip whose exact ratio fits e_low is found by bisection on
+    the integers themselves; the one that keeps the largest eigenvalue wins.
     """
     budget = epsilon if isinstance(epsilon, Epsilon) else Epsilon.parse(epsilon)
     if not 1 <= k <= MAX_ATTRIBUTES:
@@ -201,7 +203,7 @@ def design(epsilon: Epsilon | str, k: int, *, shell: tuple[int, int] | None = No
 
 
 def _smallest_flip(epsilon: Epsilon, k: int, low: int, high: int) -> int | None:
-    """Return the smallest flip that fits, by bisection down from 2^31, where nothing is told."""
+    """Return the smallest flip that fits, by bisection down from 2^47, where nothing is told."""
 
     def fits(flip: int) -> bool:
         weights = shell_weights(k, low, high, flip, WORD_BITS)

@@ -1,14 +1,16 @@
-"""One attribute out of k, drawn by the device's coins, answered by binary randomized response at the full epsilon.
+"""One attribute out of k, drawn by the device's coins, answered by binary randomized response at the full
+epsilon.
 
-The plain way to ask k yes/no questions, and for epsilon up to about 2 the better one: a report says something about
-one attribute only, but with all of the budget. Two words: the first draws the attribute j = word * k >> 64, whatever
-the item is; the second answers. Report = 2 j + answer.
+The plain way to ask k yes/no questions, and for epsilon up to about 2 the better one: a report says something
+about one attribute only, but with all of the budget. Two words: the first draws the attribute j = word * k >>
+64, whatever the item is; the second answers. Report = 2 j + answer.
 
-Privacy. Given j, the report is binary randomized response of one bit of the item: epsilon-LDP with exactly the
-response's epsilon.
+Privacy. Given j, the report is binary randomized response of one bit of the item: epsilon-LDP with exactly
+the response's epsilon.
 
-Estimation. With n_j reports about attribute j, the binary estimate (C_j - n_j q)/(p - q) is scaled by n/n_j. Its
-variance is about k n e/(e-1)^2 plus the sampling of the users, f (1 - f/n) (k - 1). Pairs are never seen together.
+Estimation. With n_j reports about attribute j, the binary estimate (C_j - n_j q)/(p - q) is scaled by n/n_j.
+Its variance is about k n e/(e-1)^2 plus the sampling of the users, f (1 - f/n) (k - 1). Pairs are never seen
+together.
 """
 
 from __future__ import annotations

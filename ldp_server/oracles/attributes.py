@@ -1,4 +1,6 @@
-"""What every oracle of yes/no attributes answers: how many users hold each attribute, with its standard error."""
+"""What every oracle of yes/no attributes answers: how many users hold each attribute, with its standard
+error.
+"""
 
 from __future__ import annotations
 

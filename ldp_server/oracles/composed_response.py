@@ -1,13 +1,16 @@
-"""The oracle of composed randomized response: attributes, pairs and the full table, by one Walsh-Hadamard transform.
+"""The oracle of composed randomized response: attributes, pairs and the full table, by one Walsh-Hadamard
+transform.
 
-With C[y] the counts, corrected for the words that are left over (n s_y / N of each answer), the character of a set S,
-chi_S = sum over y of C[y] (-1)^(y . S), has mean l_|S| times that of the truth (ldp_client/mechanisms/composed_response.py).
-Attribute i: (n - chi_i/l_1)/2, variance n (1/l_1^2 - 1)/4 whatever is held. A pair: the sum over reports of
+With C[y] the counts, corrected for the words that are left over (n s_y / N of each answer), the character of
+a set S, chi_S = sum over y of C[y] (-1)^(y . S), has mean l_|S| times that of the truth
+(ldp_client/mechanisms/composed_response.py). Attribute i: (n - chi_i/l_1)/2, variance n (1/l_1^2 - 1)/4
+whatever is held. A pair: the sum over reports of
 
     Z(y) = (1 - chi_i(y)/l_1 - chi_j(y)/l_1 + chi_ij(y)/l_2)/4,
 
-whose variance is (sum of E[Z^2]) - f, and the first term is read off the reports. The full table: all characters
-divided by their eigenvalues, transformed back; the weight of a report at distance d in it is `_kernel[d]`.
+whose variance is (sum of E[Z^2]) - f, and the first term is read off the reports. The full table: all
+characters divided by their eigenvalues, transformed back; the weight of a report at distance d in it is
+`_kernel[d]`.
 """
 
 from __future__ import annotations
@@ -125,4 +128,4 @@ class ComposedResponseOracle(AttributesOracle):
             return 0.0
         shares = np.array([math.comb(self._k, w) for w in range(self._k + 1)]) / self.randomizer.size
         third, second = float(shares @ self._kernel**3), float(shares @ self._kernel**2)
-        return third / second**1.5 / math.sqrt(self.reports)
+        return third / math.sqrt(second) ** 3 / math.sqrt(self.reports)

@@ -1,7 +1,7 @@
 """The oracle of one sampled attribute: the binary estimate among those who drew it, scaled to all.
 
-f_j = (n/n_j) (C_j - n_j q)/(p - q); variance (n/n_j)^2 times the binomial one, plus f (1 - f/n) (n/n_j - 1) for which
-users drew the attribute.
+f_j = (n/n_j) (C_j - n_j q)/(p - q); variance (n/n_j)^2 times the binomial one, plus f (1 - f/n) (n/n_j - 1)
+for which users drew the attribute.
 """
 
 from __future__ import annotations
@@ -49,10 +49,12 @@ class SampledAttributeOracle(AttributesOracle):
 
     def estimate(self, indexes: Indexes) -> Floats:
         """Combinations are not asked by this mechanism."""
+        del indexes
         raise InvalidSpec("sampled-attribute asks for single attributes: use attributes(), not whole sets")
 
     def variance(self, frequencies: npt.ArrayLike) -> Floats:
         """As for `estimate`."""
+        del frequencies
         raise InvalidSpec("sampled-attribute asks for single attributes: use attributes(), not whole sets")
 
     @property
