@@ -7,9 +7,10 @@ of w consecutive ones can stand at J + 1 = m - w + 1 places.
 1. Rounding: v J / R lies between two places; one word picks the upper one with probability its fraction
    (rounded up to a whole number of words), so that the place is v J / R on average. `none` stands for the
    middle, J/2.
-2. Answer: one word picks an answer, each inside the window with T words, each outside with W words, T/W <=
-   e_low; W = floor(N / (w e_low + m - w)), T = floor(e_low W). Words left over say answer (u - used) mod m
-   whatever the place is.
+2. Answer: one word picks an answer, each inside the window with T words, each outside with W words, T/W <= e_low. With
+   x = N / (w e_low + m - w), two forms fit: W = floor(x), T = floor(e_low W), and W = ceil(x), T = floor((N - (m-w) W) / w).
+   Words left over say answer (u - used) mod m whatever the place is, so each answer has at least s = floor(left / m)
+   of them; the form with the larger (T + s)/(W + s) is used, the first where they tie.
 3. Presence: of 256 devices `presence` say instead, by binary randomized response, whether they have a number
    at all. The first word decides who, whatever the item is. Without it (0), people without a number count as
    the middle.
@@ -27,6 +28,7 @@ mean answer at place 0, is an unbiased estimate of v/R from one report. The orac
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -55,8 +57,7 @@ class Window:
             raise InvalidSpec(f"bounded-number takes 2 to {MAX_PLACES} answers and a window of fewer")
         total, e_low = 1 << word_bits, epsilon.e_low
         self.answers, self.window, self.word_bits = answers, window, word_bits
-        self.lie = int(total / (window * e_low + answers - window))
-        self.truth = int(e_low * self.lie)
+        self.truth, self.lie = _weights(total, e_low, answers, window)
         """T: how many words say each answer inside the window; W, `lie`, each outside."""
         self.used = window * self.truth + (answers - window) * self.lie
         self.spare = total - self.used
@@ -107,6 +108,20 @@ class Window:
             if 0 < f < 1:
                 at.append((1 - f) * moments[j] + f * moments[j + 1] - (base + step * (j + f)) ** 2)
         return max(at) / scale**2
+
+
+def _weights(total: int, e_low: Fraction, answers: int, window: int) -> tuple[int, int]:
+    """The form of (T, W) that gives away less of e_low; (0, 1) if the words are too few for either."""
+    share = total / (window * e_low + answers - window)
+    down, up = int(share), math.ceil(share)
+    forms = [(int(e_low * down), down), ((total - (answers - window) * up) // window, up)]
+
+    def ratio(form: tuple[int, int]) -> Fraction:
+        truth, lie = form
+        spare = (total - window * truth - (answers - window) * lie) // answers
+        return Fraction(truth + spare, lie + spare)
+
+    return max((form for form in forms if 0 < form[1] < form[0]), key=ratio, default=(0, 1))
 
 
 @dataclass(frozen=True)

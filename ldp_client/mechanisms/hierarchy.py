@@ -29,7 +29,7 @@ from ldp_client.mechanisms.linear_hash import MAX_CELLS, LinearHash, is_prime
 from ldp_client.protocol.domain import Domain, Integers
 from ldp_client.protocol.epsilon import Epsilon
 
-__all__ = ["MAX_BRANCHING", "Hierarchy", "design"]
+__all__ = ["MAX_BRANCHING", "Hierarchy", "design", "level_cells"]
 
 MAX_BRANCHING = 1024
 

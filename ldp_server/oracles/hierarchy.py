@@ -94,7 +94,7 @@ class HierarchyOracle(Oracle):
             weights = 1 / np.array([float(self._cell_variance(i, float(u), 0.0)) for i, u in enumerate(totals)])
             none = float(weights @ [level[0] for level in raw] / weights.sum())
             leaves = self._agree([level[1:] for level in raw], 1 / weights, self.reports - none, 1 / weights.sum())
-            self._tree = _Tree(leaves, self.reports - none, float(1 / weights.sum()))
+            self._tree = _Tree(leaves, float(leaves.sum()), float(1 / weights.sum()))
         return self._tree
 
     def _agree(self, raw: list[Floats], variances: Floats, root: float, root_variance: float) -> Floats:
