@@ -12,6 +12,7 @@ from typing import Final
 from ldp_client.mechanisms.base import Randomizer
 from ldp_client.mechanisms.bounded_number import BoundedNumber
 from ldp_client.mechanisms.composed_response import ComposedResponse
+from ldp_client.mechanisms.genprot import GenProt
 from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_client.mechanisms.hierarchy import Hierarchy
 from ldp_client.mechanisms.linear_hash import LinearHash
@@ -22,6 +23,7 @@ __all__ = [
     "MECHANISMS",
     "BoundedNumber",
     "ComposedResponse",
+    "GenProt",
     "Hashtogram",
     "Hierarchy",
     "LinearHash",
@@ -40,5 +42,6 @@ MECHANISMS: Final[dict[str, type[Randomizer]]] = {
         SampledAttribute,
         BoundedNumber,
         Hierarchy,
+        GenProt,
     )
 }

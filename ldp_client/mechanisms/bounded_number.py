@@ -7,10 +7,10 @@ of w consecutive ones can stand at J + 1 = m - w + 1 places.
 1. Rounding: v J / R lies between two places; one word picks the upper one with probability its fraction
    (rounded up to a whole number of words), so that the place is v J / R on average. `none` stands for the
    middle, J/2.
-2. Answer: one word picks an answer, each inside the window with T words, each outside with W words, T/W <= e_low. With
-   x = N / (w e_low + m - w), two forms fit: W = floor(x), T = floor(e_low W), and W = ceil(x), T = floor((N - (m-w) W) / w).
-   Words left over say answer (u - used) mod m whatever the place is, so each answer has at least s = floor(left / m)
-   of them; the form with the larger (T + s)/(W + s) is used, the first where they tie.
+2. Answer: one word picks an answer, each inside the window with T words, each outside with W words, T/W <= e_low.
+   With x = N / (w e_low + m - w), two forms fit: W = floor(x), T = floor(e_low W), and W = ceil(x),
+   T = floor((N - (m-w) W) / w). Words left over say answer (u - used) mod m whatever the place is, so each answer has
+   at least s = floor(left / m) of them; the form with the larger (T + s)/(W + s) is used, the first where they tie.
 3. Presence: of 256 devices `presence` say instead, by binary randomized response, whether they have a number
    at all. The first word decides who, whatever the item is. Without it (0), people without a number count as
    the middle.

@@ -17,6 +17,7 @@ from typing import Protocol, runtime_checkable
 from ldp_client.errors import InvalidSpec
 
 __all__ = [
+    "HasValue",
     "Number",
     "down",
     "exact",

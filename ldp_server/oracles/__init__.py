@@ -12,6 +12,7 @@ from ldp_client.mechanisms.base import Randomizer
 from ldp_server.oracles.base import Oracle
 from ldp_server.oracles.bounded_number import BoundedNumberOracle
 from ldp_server.oracles.composed_response import ComposedResponseOracle
+from ldp_server.oracles.genprot import GenProtOracle
 from ldp_server.oracles.hashtogram import HashtogramOracle
 from ldp_server.oracles.hierarchy import HierarchyOracle
 from ldp_server.oracles.linear_hash import LinearHashOracle
@@ -22,6 +23,7 @@ __all__ = [
     "ORACLES",
     "BoundedNumberOracle",
     "ComposedResponseOracle",
+    "GenProtOracle",
     "HashtogramOracle",
     "HierarchyOracle",
     "LinearHashOracle",
@@ -42,6 +44,7 @@ ORACLES: Final[dict[str, type[Oracle]]] = {
         SampledAttributeOracle,
         BoundedNumberOracle,
         HierarchyOracle,
+        GenProtOracle,
     )
 }
 

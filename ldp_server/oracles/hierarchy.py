@@ -117,7 +117,8 @@ class HierarchyOracle(Oracle):
             children, shares = children[: len(parents)], shares[: len(parents)]
             lack = parents - children.sum(axis=1)
             parents = (children + shares / shares.sum(axis=1, keepdims=True) * lack[:, None]).ravel()[: len(raw[level])]
-        return np.asarray(parents, np.float64)
+        agreed: Floats = parents
+        return agreed
 
     @staticmethod
     def _pad(level: Floats, b: int) -> Floats:
@@ -162,7 +163,8 @@ class HierarchyOracle(Oracle):
                 spread += cells * empty
             sampling = np.clip(held, 0, self.reports) * (self.reports / users.min() - 1)
             errors.append(np.sqrt(spread + sampling))
-        return np.minimum(errors[0], errors[1] + math.sqrt(self.tree().holders_variance))
+        found: Floats = np.minimum(errors[0], errors[1] + math.sqrt(self.tree().holders_variance))
+        return found
 
     def quantile(self, share: float, confidence: float = 0.95) -> Quantile:
         """Return the integer at or below which this share of the numbers lie, with an interval.

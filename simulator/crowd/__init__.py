@@ -16,6 +16,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import Randomizer
 from ldp_client.mechanisms.bounded_number import BoundedNumber
 from ldp_client.mechanisms.composed_response import ComposedResponse
+from ldp_client.mechanisms.genprot import GenProt
 from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_client.mechanisms.hierarchy import Hierarchy
 from ldp_client.mechanisms.linear_hash import LinearHash
@@ -25,6 +26,7 @@ from ldp_server.bulk.hashing import Indexes
 from simulator.crowd import (
     bounded_number,
     composed_response,
+    genprot,
     hashtogram,
     hierarchy,
     linear_hash,
@@ -48,6 +50,7 @@ CROWDS: Final[dict[type[Randomizer], Callable[[Any, Indexes, U64], U64]]] = {
     SampledAttribute: sampled_attribute.randomize,
     BoundedNumber: bounded_number.randomize,
     Hierarchy: hierarchy.randomize,
+    GenProt: genprot.randomize,
 }
 
 
