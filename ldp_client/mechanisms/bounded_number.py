@@ -11,6 +11,11 @@ of w consecutive ones can stand at J + 1 = m - w + 1 places.
    With x = N / (w e_low + m - w), two forms fit: W = floor(x), T = floor(e_low W), and W = ceil(x),
    T = floor((N - (m-w) W) / w). Words left over say answer (u - used) mod m whatever the place is, so each answer has
    at least s = floor(left / m) of them; the form with the larger (T + s)/(W + s) is used, the first where they tie.
+
+       u in [0, w T)          answer place + (u mod w)
+       u in [w T, used)       j = (u - w T) mod (m - w): answer j below the window, j + w from it on
+       the rest               answer (u - used) mod m
+
 3. Presence: of 256 devices `presence` say instead, by binary randomized response, whether they have a number
    at all. The first word decides who, whatever the item is. Without it (0), people without a number count as
    the middle.
@@ -21,6 +26,8 @@ epsilon about 1. `design` picks the m and w with the least worst-case variance.
 Privacy. Every answer has weight T or W (plus the same leftover) whatever the place, and rounding mixes two
 such laws; so the ratio is at most (T + s)/(W + s) with s the smallest number of leftover words; and T/W <=
 e_low <= e^epsilon.
+
+Timing. As in randomized_response.py: all three answers are worked out from sums of a fixed size, one is selected.
 
 Estimation. Moving the window by one place moves the mean answer by B = w (T - W)/N, so (Y - A)/(B J), A the
 mean answer at place 0, is an unbiased estimate of v/R from one report. The oracle averages it.
@@ -50,7 +57,19 @@ _ROLES = 256
 class Window:
     """The core: one of m answers, a window of w of them more likely."""
 
-    __slots__ = ("answers", "lie", "spare", "truth", "used", "window", "word_bits")
+    __slots__ = (
+        "_after_lies",
+        "_after_truth",
+        "_to_lie",
+        "_to_spare",
+        "answers",
+        "lie",
+        "spare",
+        "truth",
+        "used",
+        "window",
+        "word_bits",
+    )
 
     def __init__(self, epsilon: Epsilon, answers: int, window: int, word_bits: int = WORD_BITS) -> None:
         if not 1 <= window < answers <= MAX_PLACES:
@@ -63,14 +82,23 @@ class Window:
         self.spare = total - self.used
         if not 0 < self.lie < self.truth <= e_low * self.lie:
             raise InvalidSpec(f"{word_bits} random bits are too few for {answers} answers at epsilon {epsilon}")
+        self._prepare(total)
+
+    def _prepare(self, total: int) -> None:
+        """Work out the offsets of `choose`: what the law subtracts, modulo the divisor, plus a multiple beyond N."""
+        lies, split = self.answers - self.window, self.window * self.truth
+        self._to_lie = -split % lies - (-total // lies) * lies
+        self._to_spare = -self.used % self.answers - (-total // self.answers) * self.answers
+        self._after_truth = 2 * total - split
+        self._after_lies = self.spare
 
     def choose(self, word: int, place: int) -> int:
         """Return the answer when the window stands at `place`."""
-        rest = word - self.window * self.truth
-        lie = rest // self.lie
-        spare = (word - self.used) % self.answers
-        outside = lie + self.window * (lie >= place)
-        return (outside, spare, place + word // self.truth)[(rest < 0) * 2 + (word >= self.used)]
+        inside = place + word % self.window
+        lie = (word + self._to_lie) % (self.answers - self.window)
+        spare = (word + self._to_spare) % self.answers
+        chosen = (word + self._after_truth >> self.word_bits) + (word + self._after_lies >> self.word_bits)
+        return (0, inside, lie + self.window * (lie >= place), spare)[chosen]
 
     def weight(self, place: int, answer: int) -> int:
         """How many words make a window at `place` say `answer`."""

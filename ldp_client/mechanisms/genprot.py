@@ -25,6 +25,8 @@ and the uniform choice is off by a factor 1 +- T/N at most: ratio <= F(u, l)/F(l
 it tends to 8 eps_b, against the theorem's 10. It must be at most e_low: a spec that breaks that is refused. A hostile
 seed or nonce changes only v, never l, u.
 
+Timing. Not held to the other mechanisms' discipline: bounds of exponentials are cached.
+
 Utility. Averaged over the public draws the chosen v has the law
     w(v) (p(v) (1 - (1-P)^T)/P + (1-p(v)) (1-P)^(T-1)),   w the law of A(default), P = sum of w p;
 `total_variation` gives its exact distance to A(x), the theorem's bound on it being (1/2 + eps_b)^T + 6 T delta

@@ -16,11 +16,10 @@ U64 = npt.NDArray[np.uint64]
 
 def _choose(law: Window, words: U64, places: U64) -> U64:
     """Return every user's answer."""
-    truth, lie = np.uint64(law.truth), np.uint64(law.lie)
     split = np.uint64(law.window * law.truth)
-    outside = (words - split) // lie
+    outside = (words - split) % np.uint64(law.answers - law.window)
     outside += np.uint64(law.window) * (outside >= places)
-    answers = np.where(words < split, places + words // truth, outside)
+    answers = np.where(words < split, places + words % np.uint64(law.window), outside)
     if law.spare:
         used = np.uint64(law.used)
         answers = np.where(words >= used, (words - used) % np.uint64(law.answers), answers)

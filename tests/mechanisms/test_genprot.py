@@ -27,9 +27,9 @@ SIX = Epsilon("6")
 
 SMALL = [
     GenProt(SIX, 3, SEED, 1, 300_000_000, 8, word_bits=4),
-    GenProt(SIX, 4, SEED, 2, 300_000_000, 6, word_bits=4),
-    GenProt(SIX, 4, SEED, 2, 200_000_000, 30, True, word_bits=4),
-    GenProt(SIX, 3, SEED, 3, 300_000_000, 8, word_bits=3),
+    GenProt(SIX, 4, SEED, 2, 300_000_000, 6, word_bits=3),
+    GenProt(SIX, 4, SEED, 2, 200_000_000, 30, True, word_bits=3),
+    GenProt(SIX, 3, SEED, 3, 300_000_000, 8, word_bits=2),
 ]
 
 
@@ -41,7 +41,7 @@ def test_law(randomizer):
 @pytest.mark.parametrize("seed", [bytes(32), b"\xff" * 32])
 def test_no_public_draws_change_epsilon(seed):
     """Whatever the draws are: hostile ones, at the ends of [l, u], included."""
-    check_law(GenProt(SIX, 4, seed, 2, 300_000_000, 6, word_bits=4))
+    check_law(GenProt(SIX, 4, seed, 2, 300_000_000, 6, word_bits=3))
 
     class Hostile(GenProt):
         def public(self, nonce):
@@ -50,7 +50,7 @@ def test_no_public_draws_change_epsilon(seed):
         def exponent(self, index, draw):
             return Fraction(3 * self.base, 2_000_000_000) * (1 if draw[0] > 0 else -1) * (1 if index % 2 else -1)
 
-    check_law(Hostile(SIX, 3, seed, 3, 300_000_000, 8, word_bits=3))
+    check_law(Hostile(SIX, 3, seed, 3, 300_000_000, 8, word_bits=2))
 
 
 @pytest.mark.parametrize("draws", [1, 3, 8])

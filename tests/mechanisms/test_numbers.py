@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from fractions import Fraction
 
@@ -101,20 +100,20 @@ def test_near_optimal_variance(epsilon):
 
 
 def test_pieces_at_64_bits():
+    """Within the words of the window, of the lies and of the rest, answers follow each other round and round."""
     law = Window(TWO, 7, 2)
+    split = 2 * law.truth
+    assert split + 5 * law.lie == law.used <= 1 << 64
     for place in range(6):
-        counts = [0] * 7
-        edges = [0]
-        for step in (law.truth, law.truth, *([law.lie] * 5)):
-            edges.append(edges[-1] + step)
-        for first, after in itertools.pairwise(edges):
-            answer = law.choose(first, place)
-            assert answer == law.choose(after - 1, place)
-            counts[answer] += after - first
-        for word in range(edges[-1], 1 << 64):
-            counts[law.choose(word, place)] += 1
-        assert counts == [law.weight(place, y) for y in range(7)]
-        assert sum(counts) == 1 << 64
+        lies = [y for y in range(7) if not place <= y < place + 2]
+        for start in (0, split - 8):
+            assert [law.choose(start + i, place) for i in range(8)] == [place + (start + i) % 2 for i in range(8)]
+        for start in (split, law.used - 10):
+            found = [law.choose(start + i, place) for i in range(10)]
+            assert found == [lies[(start - split + i) % 5] for i in range(10)]
+        for word in range(law.used, 1 << 64):
+            assert law.choose(word, place) == (word - law.used) % 7
+        assert sum(law.weight(place, y) for y in range(7)) == 1 << 64
 
 
 def test_levels_of_the_tree():
