@@ -10,9 +10,9 @@ event E, Pr[E | one] <= e^eps Pr[E | two], so
 
 is a lower bound on epsilon, with the confidence of the two bounds (Clopper-Pearson, exact for any sample size). Which
 event to look at is learned on one half of the messages and tested on the other, so that looking for it costs nothing;
-two directions, two bounds each: every bound gets a quarter of alpha. Candidate events see a message whole, by its
-length, by each byte and by each bit: the values that are more frequent under one item than under the other by some
-factor, for each of several factors.
+two directions, two bounds each: every bound gets a quarter of alpha. Candidate events see a message as a whole, by its
+length, by each byte and bit, and by how often each byte occurs in it; an event is a set of values that are more
+frequent under one item than under the other.
 
 A mechanism that keeps epsilon is reported above it with probability alpha at most, whatever the events. The reverse
 is not promised: an audit that finds nothing proves nothing.
@@ -119,10 +119,14 @@ def worst_pair(samples: Sequence[Sequence[bytes]], confidence: float = 0.999) ->
 View = Callable[[bytes], object]
 
 
-def _views(longest: int) -> Iterator[tuple[str, View]]:
-    """Ways to look at a message."""
+def _views(messages: Sequence[bytes]) -> Iterator[tuple[str, View]]:
+    """Ways to look at a message: as a whole, by its parts, and by how often each byte occurs in it."""
+    longest = max(map(len, messages), default=0)
     yield "length", len
     yield "whole message", bytes
+    if longest > 1:
+        for value in Counter(b"".join(messages[:200])):
+            yield f"how often byte value {value}", lambda m, v=value: m.count(v)  # type: ignore[misc] # as below
     for place in range(min(longest, 64)):
         yield f"byte {place}", lambda m, i=place: m[i : i + 1]  # type: ignore[misc] # mypy does not type defaults
     for place in range(8 * min(longest, 64)):
@@ -130,24 +134,25 @@ def _views(longest: int) -> Iterator[tuple[str, View]]:
 
 
 def _learn(one: Sequence[bytes], two: Sequence[bytes]) -> tuple[Callable[[bytes], bool], str]:
-    """Return the event with the largest lower bound on this half: an honest guess at what the other half will show.
+    """Return the event that promises the largest lower bound.
+
+    A view's values are put in falling order of their ratio on the first part of these messages; every prefix of that
+    order is a candidate, and is judged on the second part. (Judged on the first, a view in which every message is
+    different would look perfect.)
     """
+    cut = len(one) // 2
     best: tuple[float, View, frozenset[object], str] = (-math.inf, len, frozenset(), "nothing")
-    longest = max(map(len, (*one, *two)), default=0)
-    for name, view in _views(longest):
-        here, there = Counter(map(view, one)), Counter(map(view, two))
+    for name, view in _views((*one, *two)):
+        here, there = Counter(map(view, one[:cut])), Counter(map(view, two[:cut]))
         if here.keys() == there.keys() and len(here) == 1:
             continue
-        # Values in falling order of their smoothed ratio; every prefix of that order is a candidate.
         order = sorted(here, key=lambda value: ((here[value] + 0.5) / (there[value] + 0.5), here[value]), reverse=True)
+        here, there = Counter(map(view, one[cut:])), Counter(map(view, two[cut:]))
         hits = others = 0
         for place, value in enumerate(order):
             hits += here[value]
             others += there[value]
-            following = order[place + 1] if place + 1 < len(order) else None
-            if following is not None and (here[following], there[following]) == (here[value], there[value]):
-                continue
-            score = _plain_bound(hits, others, len(one))
+            score = _plain_bound(hits, others, len(one) - cut)
             if score > best[0]:
                 best = (score, view, frozenset(order[: place + 1]), f"{name}: {place + 1} values")
     _, view, values, name = best
