@@ -109,7 +109,7 @@ def _wire_rows(messages: int) -> Iterator[Row]:
         yield row(name, found.epsilon, "nats", f"<= {float(collection.epsilon):g}")
     for leaky in BROKEN:
         # A rounded threshold is a small leak: it takes more messages to be sure of it.
-        found = audit_leaky(leaky, 4 * messages if "threshold" in leaky.name else messages)
+        found = audit_leaky(leaky, 8 * messages if "threshold" in leaky.name else messages)
         yield row(f"wire: {leaky.name}, lower bound on eps", found.epsilon, "nats", f">= {float(leaky.epsilon):g}")
     for sound in SOUND:
         found = audit_leaky(sound, messages)

@@ -269,7 +269,7 @@ def _write_domain(domain: Domain) -> spec_pb2.Domain:
     elif isinstance(domain, Attributes):
         message.attributes.names.extend(domain.names)
     else:
-        raise InvalidSpec("the domain is Categories, Strings, Integers or Attributes")
+        raise InvalidSpec("the domain is Attributes, Categories, Strings or Integers")
     return message
 
 
