@@ -3,17 +3,24 @@
 Raw: a cell of level l is estimated from the level's n_l users and scaled by n/n_l; its variance is (n/n_l)^2
 times the linear hash's, plus f (1 - f/n)(n/n_l - 1) for which users drew the level.
 
-Agreement (weighted least squares on the tree, the levels' noises being independent): upwards, every cell's
-own estimate is averaged with the sum of its children, each weighted by the inverse of its variance;
-downwards, what a cell's children lack of it is shared out in proportion to their variances. The root is n
-minus the users who have no number, which every level estimates. Least squares never has more variance than
-any other unbiased sum, so the standard errors below, those of the raw cells that make up a range, are upper
-bounds.
+Agreement (weighted least squares on the tree, the levels' noises being independent): upwards, every cell's own
+estimate is averaged with the sum of its children, each weighted by the inverse of its variance; downwards, what a
+cell's children lack of it is shared out in proportion to their variances. The root is n minus the users who have no
+number, which every level estimates.
+
+The variance of a count at or below an integer. Let X be a cell's final value, c_i its children's values on the way up
+with variances s_i, S their sum. Then d_i = c_i - (s_i/S) sum c is independent of sum c, hence of X, and the final
+child is d_i + (s_i/S) X. So the part of a cell that lies at or below the integer is a X + B, with B independent of X,
+and up the tree, w_i = 1 for the children to the left, w_j = a_j for the child on the path, 0 to the right:
+
+    a = sum of w_i s_i / S,   Var B = sum of s_i (w_i - a)^2 + Var B_j.
+
+At the root the count is a X + B, and its excess over a share p of all is (a - p) X + B. Which users drew which level
+adds at most F (1 - F/n)(n/n_l - 1), n_l the smallest level.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import ClassVar
@@ -48,6 +55,8 @@ class _Tree:
     leaves: Floats
     holders: float
     holders_variance: float
+    spreads: list[Floats]
+    """The variances of every level's cells on the way up; 0 beyond the range."""
 
 
 class HierarchyOracle(Oracle):
@@ -78,6 +87,18 @@ class HierarchyOracle(Oracle):
         cells = support(counts, linear.q, linear.t)[: linear.size].astype(np.float64)
         return (cells - users * s) / (p - s) * (self.reports / users)
 
+    def _cells(self, leaves: Floats, up: int) -> Floats:
+        """The sums of the leaves under every cell, so many levels up."""
+        for _ in range(up):
+            leaves = self._pad(leaves, self._branching).reshape(-1, self._branching).sum(axis=1)
+        return leaves
+
+    def _noise(self, level: int, users: float, holders: Floats) -> Floats:
+        """A cell's variance without the lottery of the levels."""
+        p, s = (float(x) for x in self._levels[level].support)
+        scale = self.reports / users
+        return scale**2 * binomial_variance(np.clip(holders, 0, self.reports) / scale, users, p, s)
+
     def _cell_variance(self, level: int, users: float, holders: npt.ArrayLike) -> Floats:
         p, s = (float(x) for x in self._levels[level].support)
         scale = self.reports / users
@@ -93,15 +114,23 @@ class HierarchyOracle(Oracle):
             raw = [self._raw(level, float(users)) for level, users in enumerate(totals)]
             weights = 1 / np.array([float(self._cell_variance(i, float(u), 0.0)) for i, u in enumerate(totals)])
             none = float(weights @ [level[0] for level in raw] / weights.sum())
-            leaves = self._agree([level[1:] for level in raw], 1 / weights, self.reports - none, 1 / weights.sum())
-            self._tree = _Tree(leaves, float(leaves.sum()), float(1 / weights.sum()))
+            root = float(1 / weights.sum())
+            cells = [level[1:] for level in raw]
+            empty = [np.full(len(level), 1 / weight) for level, weight in zip(cells, weights, strict=True)]
+            first = self._agree(cells, empty, self.reports - none, root)
+            # Once more, with the larger variances of the cells that many users hold.
+            spreads = [
+                self._noise(level, float(users), self._cells(first.leaves, len(totals) - 1 - level))
+                for level, users in enumerate(totals)
+            ]
+            self._tree = self._agree(cells, spreads, self.reports - none, root)
         return self._tree
 
-    def _agree(self, raw: list[Floats], variances: Floats, root: float, root_variance: float) -> Floats:
+    def _agree(self, raw: list[Floats], variances: list[Floats], root: float, root_variance: float) -> _Tree:
         """Weighted least squares, up and down; cells beyond the range are known to be empty."""
         b = self._branching
         values = [self._pad(level, b) for level in raw]
-        spreads = [self._pad(np.full(len(level), v), b) for level, v in zip(raw, variances, strict=True)]
+        spreads = [self._pad(level, b) for level in variances]
         for level in range(len(raw) - 2, -1, -1):
             size = len(raw[level])
             sums = values[level + 1].reshape(-1, b).sum(axis=1)[:size]
@@ -117,8 +146,8 @@ class HierarchyOracle(Oracle):
             children, shares = children[: len(parents)], shares[: len(parents)]
             lack = parents - children.sum(axis=1)
             parents = (children + shares / shares.sum(axis=1, keepdims=True) * lack[:, None]).ravel()[: len(raw[level])]
-        agreed: Floats = parents
-        return agreed
+        variance = spread * root_variance / (spread + root_variance)
+        return _Tree(parents, float(parents.sum()), variance, spreads)
 
     @staticmethod
     def _pad(level: Floats, b: int) -> Floats:
@@ -144,26 +173,22 @@ class HierarchyOracle(Oracle):
         """Of a raw cell on the finest level."""
         return binomial_skewness(int(self.level_totals()[-1]), float(self._levels[-1].support[1]))
 
-    def _prefix_errors(self, sums: Floats, total: float) -> Floats:
-        """Upper bounds on the standard errors of the counts at or below every integer.
-
-        The first x leaves are d_l(x) cells of each level l, the digits of x in base b; or all but the cells
-        of the rest.
-        """
-        users = self.level_totals()
-        errors = []
-        ends = np.arange(1, self._leaves + 1)
-        for count, held in ((ends, sums), (self._leaves - ends, total - sums)):
-            spread = np.zeros(self._leaves)
-            left = count.copy()
-            for level in range(len(users) - 1, -1, -1):
-                cells = left % self._branching if level else left
-                left = left // self._branching
-                empty = float(self._cell_variance(level, float(users[level]), 0.0))
-                spread += cells * empty
-            sampling = np.clip(held, 0, self.reports) * (self.reports / users.min() - 1)
-            errors.append(np.sqrt(spread + sampling))
-        found: Floats = np.minimum(errors[0], errors[1] + math.sqrt(self.tree().holders_variance))
+    def _prefix_errors(self, share: float) -> Floats:
+        """The standard errors of (count at or below every integer) - share * (count of all)."""
+        tree, b = self.tree(), self._branching
+        cells = np.arange(self._leaves)
+        inside, rest = np.ones(self._leaves), np.zeros(self._leaves)
+        for spreads in reversed(tree.spreads):
+            left = np.concatenate(([0.0], np.cumsum(spreads)))
+            first = cells // b * b
+            below, own, total = left[cells] - left[first], spreads[cells], left[first + b] - left[first]
+            share_below = (below + inside * own) / total
+            rest += below * (1 - share_below) ** 2 + own * (inside - share_below) ** 2
+            rest += (total - below - own) * share_below**2
+            inside, cells = share_below, cells // b
+        held = np.clip(np.cumsum(tree.leaves), 0, self.reports)
+        lottery = held * (1 - held / self.reports) * (self.reports / self.level_totals().min() - 1)
+        found: Floats = np.sqrt(rest + (inside - share) ** 2 * tree.holders_variance + lottery)
         return found
 
     def quantile(self, share: float, confidence: float = 0.95) -> Quantile:
@@ -177,10 +202,8 @@ class HierarchyOracle(Oracle):
             raise InvalidSpec("a quantile's share and its confidence lie strictly between 0 and 1")
         tree = self.tree()
         sums = np.cumsum(tree.leaves)
-        # The wanted count is itself estimated: compare (1 - share) of what lies below with share of what lies
-        # above.
         excess = sums - share * tree.holders
-        errors = self._prefix_errors(sums, tree.holders) + share * math.sqrt(tree.holders_variance)
+        errors = self._prefix_errors(share)
         reach = NormalDist().inv_cdf((1 + confidence) / 2) * errors
         above = np.maximum.accumulate(excess) >= 0
         estimate = int(np.argmax(above)) if above.any() else self._leaves - 1
@@ -191,12 +214,13 @@ class HierarchyOracle(Oracle):
         return Quantile(share, estimate, min(low, estimate), max(high, estimate))
 
     def between(self, first: int, last: int) -> tuple[float, float]:
-        """Return how many users hold an integer from `first` to `last` (distances from the lowest), and its
-        error.
+        """Return how many users hold an integer from `first` to `last`, as distances from the lowest.
+
+        Beside it a bound on its standard error: the sum of those of its two ends.
         """
         if not 0 <= first <= last < self._leaves:
             raise InvalidSpec("a range lies within the domain, its ends in order")
         tree = self.tree()
         sums = np.concatenate(([0.0], np.cumsum(tree.leaves)))
-        errors = np.concatenate(([0.0], self._prefix_errors(sums[1:], tree.holders)))
+        errors = np.concatenate(([0.0], self._prefix_errors(0.0)))
         return float(sums[last + 1] - sums[first]), float(errors[last + 1] + errors[first])
