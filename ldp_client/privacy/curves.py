@@ -72,11 +72,13 @@ class Curve(ABC):
         """The smallest delta at which the mechanism is (epsilon, delta)-private."""
 
     def epsilon(self, delta: float, tolerance: float = 1e-12) -> float:
-        """Return the smallest epsilon with delta(epsilon) <= delta, rounded up to the tolerance."""
+        """Return the smallest epsilon with delta(epsilon) <= delta, rounded up to the tolerance; infinity if none."""
         if self.delta(0) <= delta:
             return 0.0
         low, high = 0.0, self.pure if self.pure < math.inf else 1.0
         while self.delta(high) > delta:
+            if high > 1000:
+                return math.inf  # some output tells two items apart for certain, more often than delta
             low, high = high, 2 * high
         while high - low > tolerance * max(1.0, high):
             middle = (low + high) / 2

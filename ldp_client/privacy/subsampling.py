@@ -97,14 +97,26 @@ def hidden_renyi(divergence: Callable[[int], float], order: int, participation: 
     if order < 2:
         raise InvalidSpec("a whole order of at least 2 is needed")
     s = share(participation)
-    logs = [] if s == 1 else [order * math.log1p(-s), math.log(order * s) + (order - 1) * math.log1p(-s)]
+    if s == 1:
+        return divergence(order)
+    logs = []
     for k in range(2, order + 1):
-        stay = 0.0 if k == order else (order - k) * (math.log1p(-s) if s < 1 else -math.inf)
-        logs.append(_log_choose(order, k) + stay + k * math.log(s) + (k - 1) * divergence(k))
+        weight = _log_choose(order, k) + (order - k) * math.log1p(-s) + k * math.log(s)
+        logs.append(weight + _log_expm1((k - 1) * divergence(k)))
     top = max(logs)
     if math.isinf(top):
-        return math.inf
-    return up((top + math.log(math.fsum(math.exp(value - top) for value in logs))) / (order - 1), 2.0**-36)
+        return math.inf if top > 0 else 0.0
+    # The weights sum to 1, so the sum is 1 plus what the exponentials exceed 1 by: nothing cancels.
+    excess = math.fsum(math.exp(value - top) for value in logs)
+    total = math.log1p(excess * math.exp(top)) if top < 600 else top + math.log(excess)
+    return up(total / (order - 1), 2.0**-36)
+
+
+def _log_expm1(x: float) -> float:
+    """ln(e^x - 1)."""
+    if x <= 0:
+        return -math.inf
+    return x + math.log1p(-math.exp(-x)) if x > 30 else math.log(math.expm1(x))
 
 
 def _log_choose(n: int, k: int) -> float:

@@ -4,7 +4,7 @@ import math
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_client.errors import InvalidSpec
@@ -42,14 +42,12 @@ def test_reference_table_of_many_reports(epsilon, count, simple, zcdp, exact):
 
 
 @given(charges, deltas)
-@settings(deadline=None)
 def test_no_rule_is_below_the_exact_curve(amounts, delta):
     for total in every_rule(amounts, delta):
         assert composed_delta(amounts, total.epsilon) <= dec(total.delta) + dec("1e-55")
 
 
 @given(charges, deltas)
-@settings(deadline=None)
 def test_the_optimal_rule_is_exact(amounts, delta):
     epsilon = optimal_epsilon(amounts, delta)
     if epsilon > 0:
@@ -83,7 +81,6 @@ def test_unequal_epsilons_without_a_common_step_are_rounded_up():
 
 
 @given(charges, charges, deltas)
-@settings(deadline=None)
 def test_composition_is_monotone_and_basic_is_additive(some, more, delta):
     assert basic(some) + basic(more) == basic(some + more)
     both, one = by_rule(some + more, delta), by_rule(some, delta)

@@ -124,6 +124,8 @@ def test_a_law_with_a_forbidden_output_has_no_pure_epsilon():
     assert curve.ratio is None
     assert curve.pure == curve.renyi(2) == math.inf
     assert curve.delta(5) == 0.5
+    assert curve.epsilon(0.4) == math.inf
+    assert curve.epsilon(0.5) == 0.0
     with pytest.raises(InvalidSpec):
         curve.tcdp()
 

@@ -67,7 +67,7 @@ def test_reference_values():
 
 
 @given(st.floats(0.1, 4), st.integers(2, 3000), st.floats(1e-9, 1e-2))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_shuffling_never_hurts_and_keeps_its_delta(epsilon0, users, delta):
     epsilon = shuffled_epsilon(epsilon0, users, delta)
     assert 0 <= epsilon <= shuffled_epsilon_closed(epsilon0, users, delta) * (1 + 1e-9) <= epsilon0 * (1 + 1e-6)
