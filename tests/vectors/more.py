@@ -11,14 +11,14 @@ from ldp_client.mechanisms import bounded_number, composed_response, genprot, hi
 from ldp_client.protocol.domain import Attributes, Categories, Domain, Integers, Item
 from tests.vectors.generate import FOLDER, NOVEMBER, VERSION, N, number, numbers, spread
 
-LINES = 24
+LINES = 12
 
 
 def collections() -> dict[str, Collection]:
     """Every mechanism of the file with small, usual and extreme parameters."""
     make = Collection.create
     habits = Attributes(("smokes", "drives", "votes", "läuft", "🦔"))
-    many = Attributes(tuple(f"attribute {i}" for i in range(20)))
+    many = Attributes(tuple(f"a{i}" for i in range(20)))
     hours, signed, wide = Integers(0, 24), Integers(-500, 1001), Integers(-(1 << 63), N - 1)
     plain = {
         "habits": (habits, "composed-response", "2", composed_response.design("2", 5)),
@@ -96,10 +96,10 @@ def vectors() -> Iterator[dict[str, Any]]:
             "bound": number(maker.bound),
             "words": maker.words,
         }
-        for line in range(max(LINES, 2 * len(marks)) if maker.words < 4 else 6):
+        for line in range(max(LINES, len(marks)) if maker.words < 4 else 5):
             words = [spread(f"{name} {line} {i}", 64) for i in range(maker.words)]
-            if line < 2 * len(marks):
-                words[(line + maker.words - 1) % maker.words] = marks[line // 2]
+            if line < len(marks):
+                words[(line + maker.words - 1) % maker.words] = marks[line]
             item = items[line % len(items)]
             yield {
                 "collection": name,
