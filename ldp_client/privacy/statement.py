@@ -12,16 +12,40 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from typing import Protocol
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.privacy.charges import Charges, basic, tally
 from ldp_client.privacy.composition import Total, compose
 from ldp_client.privacy.groups import every_group_of, group
 from ldp_client.privacy.information import best_guess, mutual_information, odds_factor
-from ldp_client.privacy.rounding import Number, exact, fraction_up
+from ldp_client.privacy.rounding import HasValue, Number, exact, fraction_up
 from ldp_client.privacy.shuffle import shuffled_epsilon
 
-__all__ = ["GroupLine", "PrivacyStatement", "privacy_statement"]
+__all__ = ["Asked", "GroupLine", "PrivacyStatement", "Repeated", "privacy_statement", "statement_for"]
+
+
+class Repeated(Protocol):
+    """A schedule of repeated measurement."""
+
+    @property
+    def reports(self) -> int:
+        """The most reports of one device."""
+        ...
+
+
+class Asked(Protocol):
+    """What a statement has to know of a collection; ldp_client.collection.Collection is one."""
+
+    @property
+    def epsilon(self) -> HasValue:
+        """Of one report."""
+        ...
+
+    @property
+    def schedule(self) -> Repeated | None:
+        """How often a device answers; None: once."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -137,6 +161,27 @@ def privacy_statement(
         budget=None if budget is None else fraction_up(exact(budget)),
         groups=lines,
         shuffled=shuffled_epsilon(amount, users, delta) if shuffled and users is not None and users > 1 else None,
+        delta=delta,
+    )
+
+
+def statement_for(
+    collection: Asked,
+    *,
+    device: Charges | None = None,
+    budget: Number | None = None,
+    groups: Sequence[int] = (2, 5),
+    users: int | None = None,
+    delta: float = 1e-6,
+) -> PrivacyStatement:
+    """Return the statement for a collection: what a server, a ledger and a simulator show beside it."""
+    return privacy_statement(
+        collection.epsilon,
+        reports=1 if collection.schedule is None else collection.schedule.reports,
+        device=device,
+        budget=budget,
+        groups=groups,
+        users=users,
         delta=delta,
     )
 

@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ldp_client.privacy
+from ldp_client.collection import Collection, Schedule
 from ldp_client.errors import InvalidSpec
-from ldp_client.privacy.statement import _show, privacy_statement
+from ldp_client.privacy.statement import _show, privacy_statement, statement_for
+from ldp_client.protocol.domain import Categories
 
 
 def test_a_server_says_what_it_knows():
@@ -45,6 +47,15 @@ def test_it_is_data_too():
     assert json.loads(json.dumps(data)) == json.loads(json.dumps(data))
     assert data["epsilon"] == 0.5
     assert data["lines"][0].startswith("One report: eps = 0.5.")
+
+
+def test_of_a_collection():
+    parameters = {"opens": 0, "closes": 1}
+    yes_no = Categories(("yes", "no"))
+    once = Collection.create("?", yes_no, "randomized-response", "1", **parameters)
+    weekly = Collection.create("?", yes_no, "randomized-response", "1", **parameters, schedule=Schedule(604_800, 52))
+    assert statement_for(once).reports == 1
+    assert statement_for(weekly, users=1000) == privacy_statement("1", reports=52, users=1000, groups=(2, 5))
 
 
 def test_small_totals_are_stated_without_delta():
