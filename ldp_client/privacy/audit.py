@@ -24,6 +24,8 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
 from typing import Protocol
 
 from ldp_client.errors import InvalidSpec
@@ -49,7 +51,7 @@ class Lawful(Protocol):
         """How many reports."""
         ...
 
-    def probability(self, index: int, report: int) -> object:
+    def probability(self, index: int, report: int) -> Fraction:
         """The exact probability of a report."""
         ...
 
@@ -59,7 +61,7 @@ def exact_audit(randomizer: Lawful) -> LawCurve:
     if randomizer.size * randomizer.bound > MAX_LAW:
         raise InvalidSpec(f"an exact audit lists at most {MAX_LAW} probabilities: use a smaller domain")
     reports = range(randomizer.bound)
-    return LawCurve([[randomizer.probability(x, y) for y in reports] for x in range(randomizer.size)])  # type: ignore[misc] # a Fraction: Protocol keeps the property covariant
+    return LawCurve([[randomizer.probability(x, y) for y in reports] for x in range(randomizer.size)])
 
 
 @dataclass(frozen=True)
@@ -126,11 +128,23 @@ def _views(messages: Sequence[bytes]) -> Iterator[tuple[str, View]]:
     yield "whole message", bytes
     if longest > 1:
         for value in Counter(b"".join(messages[:200])):
-            yield f"how often byte value {value}", lambda m, v=value: m.count(v)  # type: ignore[misc] # as below
+            yield f"how often byte value {value}", partial(_count, value)
     for place in range(min(longest, 64)):
-        yield f"byte {place}", lambda m, i=place: m[i : i + 1]  # type: ignore[misc] # mypy does not type defaults
+        yield f"byte {place}", partial(_byte, place)
     for place in range(8 * min(longest, 64)):
-        yield f"bit {place}", lambda m, i=place: m[i // 8] >> i % 8 & 1 if i // 8 < len(m) else None  # type: ignore[misc]
+        yield f"bit {place}", partial(_bit, place)
+
+
+def _count(value: int, message: bytes) -> object:
+    return message.count(value)
+
+
+def _byte(place: int, message: bytes) -> object:
+    return message[place : place + 1]
+
+
+def _bit(place: int, message: bytes) -> object:
+    return message[place // 8] >> place % 8 & 1 if place // 8 < len(message) else None
 
 
 def _learn(one: Sequence[bytes], two: Sequence[bytes]) -> tuple[Callable[[bytes], bool], str]:

@@ -13,6 +13,7 @@ from scipy import stats
 from benchmarks import audit
 from benchmarks.broken import BROKEN, SOUND
 from ldp_client.errors import InvalidSpec
+from ldp_client.mechanisms import MECHANISMS
 from ldp_client.mechanisms.randomized_response import RandomizedResponse, Response
 from ldp_client.privacy.audit import black_box, clopper_pearson, exact_audit, worst_pair
 from ldp_client.protocol.epsilon import Epsilon
@@ -39,6 +40,11 @@ def test_clopper_pearson_covers_exactly(p):
     bounds = [clopper_pearson(k, trials, alpha) for k in range(trials + 1)]
     assert sum(law.pmf(k) for k in range(trials + 1) if bounds[k][0] > p) <= alpha
     assert sum(law.pmf(k) for k in range(trials + 1) if bounds[k][1] < p) <= alpha
+
+
+def test_every_mechanism_is_audited():
+    assert {case[0] for case in audit.WIRE} == set(MECHANISMS)
+    assert {case[0] for case in audit.EXACT} == set(MECHANISMS) - {"genprot"}
 
 
 @pytest.mark.parametrize("case", audit.EXACT, ids=audit._label)
