@@ -22,7 +22,7 @@ from ldp_client.privacy.charges import Charges, basic, tally
 from ldp_client.privacy.conversion import curve_delta, curve_epsilon, tcdp_epsilon
 from ldp_client.privacy.curves import Curve, ResponseCurve, Tcdp, pure_rho
 from ldp_client.privacy.optimal import Losses
-from ldp_client.privacy.rounding import Number, exact, fraction_down, fraction_up, probability, up
+from ldp_client.privacy.rounding import Number, exact, fraction_down, fraction_up, probability, shown, up
 
 __all__ = ["Composed", "Total", "advanced", "basic", "compose", "compose_tcdp", "every_rule", "smallest"]
 
@@ -36,13 +36,9 @@ class Total:
     rule: str
 
     def __str__(self) -> str:
-        """The statement in one line, epsilon rounded up at the fourth digit."""
-        shown = math.ceil(self.epsilon * 1e4) / 1e4
-        return (
-            f"eps = {shown:g} ({self.rule})"
-            if self.delta == 0
-            else (f"eps = {shown:g} at delta = {self.delta:g} ({self.rule})")
-        )
+        """The statement in one line, epsilon rounded up at the sixth digit."""
+        where = "" if self.delta == 0 else f" at delta = {self.delta:g}"
+        return f"eps = {shown(self.epsilon, 6)}{where} ({self.rule})"
 
 
 def advanced(charges: Charges, delta: float) -> float:

@@ -11,6 +11,7 @@ tests/privacy/test_rounding.py checks both against 60-digit decimals.
 from __future__ import annotations
 
 import math
+from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from typing import Protocol, runtime_checkable
 
@@ -28,6 +29,7 @@ __all__ = [
     "log_up",
     "positive",
     "probability",
+    "shown",
     "up",
 ]
 
@@ -105,6 +107,14 @@ def log_up(value: Fraction) -> float:
     if Fraction(1, 2) < value < 2:
         return up(math.log1p(float(value - 1)))
     return up(math.log(value.numerator) - math.log(value.denominator), 2.0**-38)
+
+
+def shown(value: float, digits: int) -> str:
+    """Return a number for people: so many significant digits, rounded up, the package's own margin forgiven."""
+    if value == 0 or math.isinf(value):
+        return f"{value:g}"
+    number = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(value * (1 - 4 * MARGIN)).normalize()
+    return format(number, "f") if 1e-5 <= value < 1e12 else format(number, "E")
 
 
 def exp_floor(exponent: Fraction, bits: int = 192) -> Fraction:

@@ -19,7 +19,7 @@ from ldp_client.privacy.charges import Charges, basic, tally
 from ldp_client.privacy.composition import Total, compose
 from ldp_client.privacy.groups import every_group_of, group
 from ldp_client.privacy.information import best_guess, mutual_information, odds_factor
-from ldp_client.privacy.rounding import HasValue, Number, exact, fraction_up
+from ldp_client.privacy.rounding import HasValue, Number, exact, fraction_up, shown
 from ldp_client.privacy.shuffle import shuffled_epsilon
 
 __all__ = ["Asked", "GroupLine", "PrivacyStatement", "Repeated", "privacy_statement", "statement_for"]
@@ -201,13 +201,7 @@ def _clear(best: Total, added: Fraction) -> Total:
 
 def _show(value: float) -> str:
     """Four significant digits, rounded up."""
-    if value == 0 or math.isinf(value):
-        return f"{value:g}"
-    scale = 10.0 ** (3 - math.floor(math.log10(abs(value))))
-    digits = value * scale
-    nearest = round(digits)
-    shown = nearest if abs(digits - nearest) < 1e-6 * abs(digits) else math.ceil(digits)
-    return f"{shown / scale:.6g}"
+    return shown(value, 4)
 
 
 def _percent(value: float) -> str:

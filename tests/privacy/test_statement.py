@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 import ldp_client.privacy
 from ldp_client.collection import Collection, Schedule
 from ldp_client.errors import InvalidSpec
-from ldp_client.privacy.statement import _show, privacy_statement, statement_for
+from ldp_client.privacy.composition import Total
+from ldp_client.privacy.rounding import shown
+from ldp_client.privacy.statement import privacy_statement, statement_for
 from ldp_client.protocol.domain import Categories
 
 
@@ -28,7 +30,7 @@ def test_a_server_says_what_it_knows():
 
 def test_a_ledger_adds_its_device():
     text = str(privacy_statement("1", reports=365, device=["1"] * 300, budget="400"))
-    assert "at most 365 reports of one device: eps = 244.634 at delta = 1e-06 (optimal)" in text
+    assert "at most 365 reports of one device: eps = 244.635 at delta = 1e-06 (optimal)" in text
     assert "This device so far: eps = " in text
     assert "of 400 allowed in its life" in text
     assert "eps = 0" in str(privacy_statement("1", device=[]))
@@ -62,11 +64,24 @@ def test_small_totals_are_stated_without_delta():
     assert privacy_statement("1", device=["1", "1"]).device.rule == "basic"
 
 
-@given(st.floats(1e-9, 1e9))
-def test_shown_numbers_are_rounded_up_at_the_fourth_digit(value):
-    shown = float(_show(value))
-    assert shown >= value * (1 - 1e-5)
-    assert shown <= value * 1.0011
+@given(st.floats(1e-9, 1e15), st.integers(2, 8))
+def test_shown_numbers_are_rounded_up(value, digits):
+    text = float(shown(value, digits))
+    assert text >= value * (1 - 1e-11)
+    assert text <= value * (1 + 1.01 * 10 ** (1 - digits))
+
+
+def test_shown_numbers():
+    assert [shown(v, 4) for v in (0.0, 1.0, 2.71801, 18345.12, 1e-3, 0.1 * (1 + 1e-12))] == [
+        "0",
+        "1",
+        "2.719",
+        "18350",
+        "0.001",
+        "0.1",
+    ]
+    assert shown(244.6340001, 6) == "244.635"
+    assert str(Total(18345.123, 1e-6, "optimal")) == "eps = 18345.2 at delta = 1e-06 (optimal)"
 
 
 @pytest.mark.parametrize(
