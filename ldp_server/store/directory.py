@@ -1,0 +1,90 @@
+"""The data directory: what lies in it, and the lock that keeps a second server out.
+
+    DIR/lock                 held (flock) by the one serving process; the text in it is that process's number
+    DIR/log.db               the truth: collections, batches, folded counts, used admission tokens
+    DIR/access.db            who may ask: analyst tokens, hashed
+    DIR/states/ID.state      checkpoints of counts: derived, may be deleted at any time
+    DIR/local.token          an analyst token for the commands of this machine's operator (mode 0600)
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from ldp_server.store.errors import InUse, StorageError, translated
+
+__all__ = ["DataDirectory", "DirectoryLock"]
+
+
+class DataDirectory:
+    """The paths of one data directory."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.lock = root / "lock"
+        self.log = root / "log.db"
+        self.access = root / "access.db"
+        self.states = root / "states"
+        self.local_token = root / "local.token"
+
+    def create(self) -> Self:
+        """Make what is missing, readable by its owner alone."""
+        with translated(self.root):
+            self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.states.mkdir(exist_ok=True, mode=0o700)
+        return self
+
+    def require(self) -> Self:
+        """Refuse a directory that holds no log."""
+        if not self.log.is_file():
+            raise StorageError(f"{self.root} holds no Hearsay log: start it with `ldp-server serve` first")
+        return self
+
+
+class DirectoryLock:
+    """The exclusive right to serve a data directory; the kernel drops it when the process ends, however it ends."""
+
+    def __init__(self, directory: DataDirectory) -> None:
+        self._path = directory.lock
+        self._file: IO[str] | None = None
+
+    def acquire(self) -> Self:
+        """Take the lock, or raise `InUse`."""
+        with translated(self._path):
+            file = self._path.open("a+")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            file.seek(0)
+            holder = file.read(32).strip()
+            file.close()
+            who = f"process {holder}" if holder.isdigit() else "another process"
+            raise InUse(f"{self._path.parent} is being served by {who}") from error
+        try:
+            with translated(self._path):
+                file.truncate(0)
+                file.write(f"{os.getpid()}\n")
+                file.flush()
+        except StorageError:
+            file.close()
+            raise
+        self._file = file
+        return self
+
+    def release(self) -> None:
+        """Give the lock back."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __enter__(self) -> Self:
+        return self.acquire()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
