@@ -16,6 +16,7 @@ import hmac
 import os
 import re
 import sqlite3
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,6 +57,7 @@ class AccessFile:
     def __init__(self, path: Path, clock: Callable[[], float]) -> None:
         self._path = path
         self._clock = clock
+        self._lock = threading.Lock()
         self._db: sqlite3.Connection = connect(path)
         try:
             self._prepare()
@@ -122,7 +124,7 @@ class AccessFile:
         id_, text = form.groups() if form else ("", "A" * 43)
         secret = base64.urlsafe_b64decode(text + "=")
         try:
-            with translated(self._path):
+            with self._lock, translated(self._path):
                 row = self._db.execute(
                     "SELECT id, name, created, expires, revoked, hash FROM tokens WHERE id = ?", (id_,)
                 ).fetchone()

@@ -18,7 +18,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from ldp_client.errors import StorageError
 from ldp_server.store.checkpointer import Checkpointer
@@ -34,13 +34,14 @@ T = TypeVar("T")
 class Ticket:
     """A batch that waits for its group. Afterwards it has an outcome, or else an error."""
 
-    __slots__ = ("batch", "born", "error", "outcome", "owner", "reports")
+    __slots__ = ("batch", "born", "error", "gate", "outcome", "owner", "reports")
 
-    def __init__(self, batch: Batch, reports: int, owner: object, born: float) -> None:
+    def __init__(self, batch: Batch, reports: int, owner: Callable[[Ticket], None], gate: Any) -> None:
         self.batch = batch
         self.reports = reports
         self.owner = owner
-        self.born = born
+        self.gate = gate
+        self.born = time.perf_counter()
         self.outcome: Outcome | None = None
         self.error: StorageError | None = None
 
