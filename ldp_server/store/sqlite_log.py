@@ -91,6 +91,10 @@ class SqliteLog(ReportLog):
             self._last[collection] = max(newest & _MASK if newest else 0, folded[0] if folded else 0)
         return self._last[collection]
 
+    def forget_last(self, collection: int) -> None:
+        """Look in the file for the newest sequence next time: another process is the writer."""
+        self._last.pop(collection, None)
+
     def read(self, collection: int, after: int, *, max_bytes: int = 4_000_000) -> Iterator[list[StoredBatch]]:
         """Batches after a sequence. Each list is one short read transaction, so the writer is never held up."""
         low, high = collection << SEQUENCE_BITS, (collection + 1) << SEQUENCE_BITS
@@ -120,17 +124,6 @@ class SqliteLog(ReportLog):
                 "SELECT batch_id FROM batches WHERE position = ?", ((collection << SEQUENCE_BITS) + sequence,)
             ).fetchone()
         return row is not None and row[0] == batch_id
-
-    def totals(self, collection: int) -> tuple[int, int]:
-        """How many batches the log holds of a collection, and their payload bytes, folded ones left out."""
-        low, high = collection << SEQUENCE_BITS, (collection + 1) << SEQUENCE_BITS
-        with translated(self.path):
-            row = self.db.execute(
-                "SELECT count(*), coalesce(sum(length(payload)), 0) FROM batches WHERE position > "
-                "? + coalesce((SELECT folded FROM collections WHERE number = ?), 0) AND position < ?",
-                (low, collection, high),
-            ).fetchone()
-        return row[0], row[1]
 
     def check(self) -> None:
         """Raise `Corrupt` if SQLite finds the file's structure damaged."""

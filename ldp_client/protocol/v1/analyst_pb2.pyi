@@ -159,23 +159,25 @@ class TopItems(_message.Message):
     def __init__(self, count: _Optional[int] = ...) -> None: ...
 
 class EstimateRequest(_message.Message):
-    __slots__ = ("collection_id", "given", "all", "top", "confidence", "threshold")
+    __slots__ = ("collection_id", "given", "all", "top", "confidence", "threshold", "together")
     COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
     GIVEN_FIELD_NUMBER: _ClassVar[int]
     ALL_FIELD_NUMBER: _ClassVar[int]
     TOP_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     THRESHOLD_FIELD_NUMBER: _ClassVar[int]
+    TOGETHER_FIELD_NUMBER: _ClassVar[int]
     collection_id: bytes
     given: GivenItems
     all: AllItems
     top: TopItems
     confidence: float
     threshold: float
-    def __init__(self, collection_id: _Optional[bytes] = ..., given: _Optional[_Union[GivenItems, _Mapping]] = ..., all: _Optional[_Union[AllItems, _Mapping]] = ..., top: _Optional[_Union[TopItems, _Mapping]] = ..., confidence: _Optional[float] = ..., threshold: _Optional[float] = ...) -> None: ...
+    together: bool
+    def __init__(self, collection_id: _Optional[bytes] = ..., given: _Optional[_Union[GivenItems, _Mapping]] = ..., all: _Optional[_Union[AllItems, _Mapping]] = ..., top: _Optional[_Union[TopItems, _Mapping]] = ..., confidence: _Optional[float] = ..., threshold: _Optional[float] = ..., together: bool = ...) -> None: ...
 
 class EstimateResponse(_message.Message):
-    __slots__ = ("reports", "items", "estimates", "standard_errors", "lows", "highs", "consistent", "verdicts", "confidence", "interval", "everything_else")
+    __slots__ = ("reports", "items", "estimates", "standard_errors", "lows", "highs", "consistent", "verdicts", "confidence", "coverage", "everything_else")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     ESTIMATES_FIELD_NUMBER: _ClassVar[int]
@@ -185,7 +187,7 @@ class EstimateResponse(_message.Message):
     CONSISTENT_FIELD_NUMBER: _ClassVar[int]
     VERDICTS_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
-    INTERVAL_FIELD_NUMBER: _ClassVar[int]
+    COVERAGE_FIELD_NUMBER: _ClassVar[int]
     EVERYTHING_ELSE_FIELD_NUMBER: _ClassVar[int]
     reports: int
     items: _containers.RepeatedCompositeFieldContainer[Item]
@@ -196,9 +198,21 @@ class EstimateResponse(_message.Message):
     consistent: _containers.RepeatedScalarFieldContainer[float]
     verdicts: _containers.RepeatedScalarFieldContainer[Verdict]
     confidence: float
-    interval: str
-    everything_else: float
-    def __init__(self, reports: _Optional[int] = ..., items: _Optional[_Iterable[_Union[Item, _Mapping]]] = ..., estimates: _Optional[_Iterable[float]] = ..., standard_errors: _Optional[_Iterable[float]] = ..., lows: _Optional[_Iterable[float]] = ..., highs: _Optional[_Iterable[float]] = ..., consistent: _Optional[_Iterable[float]] = ..., verdicts: _Optional[_Iterable[_Union[Verdict, str]]] = ..., confidence: _Optional[float] = ..., interval: _Optional[str] = ..., everything_else: _Optional[float] = ...) -> None: ...
+    coverage: str
+    everything_else: Rest
+    def __init__(self, reports: _Optional[int] = ..., items: _Optional[_Iterable[_Union[Item, _Mapping]]] = ..., estimates: _Optional[_Iterable[float]] = ..., standard_errors: _Optional[_Iterable[float]] = ..., lows: _Optional[_Iterable[float]] = ..., highs: _Optional[_Iterable[float]] = ..., consistent: _Optional[_Iterable[float]] = ..., verdicts: _Optional[_Iterable[_Union[Verdict, str]]] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., everything_else: _Optional[_Union[Rest, _Mapping]] = ...) -> None: ...
+
+class Rest(_message.Message):
+    __slots__ = ("estimate", "standard_error", "low", "high")
+    ESTIMATE_FIELD_NUMBER: _ClassVar[int]
+    STANDARD_ERROR_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    estimate: float
+    standard_error: float
+    low: float
+    high: float
+    def __init__(self, estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
 
 class HeavyHittersRequest(_message.Message):
     __slots__ = ("collection_id", "limit")
