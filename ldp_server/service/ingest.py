@@ -97,7 +97,8 @@ class Ingest:
         self.commit: GroupCommit | None = None
         self.held = 0
         self.waiting = 0
-        self.closed = False
+        self.stored: dict[int, int] = {}
+        """Batches made durable since the start, by the collection's number."""
 
     def offer(self, request: pb.SubmitRequest, peer: Peer, owner: Callable[[Ticket], None]) -> Ticket:
         """Let a batch wait for the disk; `owner` is called with its ticket when its fate is known."""
@@ -161,6 +162,8 @@ class Ingest:
                 count = counts.setdefault(ticket.gate.label, [0, 0])
                 count[0] += 1
                 count[1] += ticket.reports
+                number = ticket.batch.collection
+                self.stored[number] = self.stored.get(number, 0) + 1
             elif ticket.error is None:
                 self._count_other(ticket)
             ticket.owner(ticket)
