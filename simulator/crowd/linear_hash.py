@@ -20,13 +20,14 @@ _TABLE_SIDE = 256
 
 
 @lru_cache(maxsize=16)
-def _table(q: int) -> tuple[int, npt.NDArray[np.uint8] | npt.NDArray[np.uint16]]:
+def _table(q: int) -> tuple[int, npt.NDArray[np.uint8]]:
     """The inner products, modulo q, of all pairs of vectors of as many digits as a table holds."""
     digits = 1
     while q ** (digits + 1) <= _TABLE_SIDE:
         digits += 1
-    places = np.arange(q**digits)[:, None] // q ** np.arange(digits) % q
-    return q**digits, (places @ places.T % q).astype(np.uint8 if q <= 256 else np.uint16).ravel()
+    side: int = q**digits
+    places = np.arange(side)[:, None] // q ** np.arange(digits) % q
+    return side, (places @ places.T % q).astype(np.uint8).ravel()
 
 
 def points(mechanism: LinearHash, numbers: U64) -> U64:
@@ -45,14 +46,11 @@ def points(mechanism: LinearHash, numbers: U64) -> U64:
 def products(mechanism: LinearHash, left: U64, right: U64) -> U64:
     """Return the inner products of pairs of vectors, modulo q."""
     if mechanism.q == 2:
-        return (np.bitwise_count(left & right) & np.uint8(1)).astype(np.uint64)
+        parity: U64 = (np.bitwise_count(left & right) & np.uint8(1)).astype(np.uint64)
+        return parity
     q, cells = mechanism.q, mechanism.q**mechanism.t
     if q > _TABLE_SIDE:
-        side, total = np.uint64(q), np.zeros(len(left), np.uint64)
-        while cells > 1:
-            total += (left % side) * (right % side)
-            left, right, cells = left // side, right // side, cells // q
-        return total % side
+        return _long_products(q, mechanism.t, left, right)
     width, table = _table(q)
     a, b, total = left.astype(np.uint32), right.astype(np.uint32), np.zeros(len(left), np.uint16)
     step = np.uint32(width)
@@ -62,6 +60,15 @@ def products(mechanism: LinearHash, left: U64, right: U64) -> U64:
         a, b, cells = a_high, b_high, -(-cells // width)
     total += table[a * step + b]
     return (total % np.uint16(q)).astype(np.uint64)
+
+
+def _long_products(q: int, places: int, left: U64, right: U64) -> U64:
+    """Digit by digit, for a q whose table would be too large."""
+    side, total = np.uint64(q), np.zeros(len(left), np.uint64)
+    for _ in range(places):
+        total += (left % side) * (right % side)
+        left, right = left // side, right // side
+    return total % side
 
 
 def respond(mechanism: LinearHash, cells: U64, point_words: U64, answer_words: U64) -> U64:
