@@ -4,6 +4,7 @@
     DIR/log.db               the truth: collections, batches, folded counts, used admission tokens
     DIR/access.db            who may ask: analyst tokens, hashed
     DIR/states/ID.state      checkpoints of counts: derived, may be deleted at any time
+    DIR/address              where the running server takes operators' calls
     DIR/local.token          an analyst token for the commands of this machine's operator (mode 0600)
 """
 
@@ -29,6 +30,7 @@ class DataDirectory:
         self.log = root / "log.db"
         self.access = root / "access.db"
         self.states = root / "states"
+        self.address = root / "address"
         self.local_token = root / "local.token"
 
     def create(self) -> Self:
