@@ -65,11 +65,10 @@ def test_points_are_one_vector_of_every_line(q, t):
     """Each non-zero vector is a multiple of exactly one point."""
     mechanism = LinearHash(Epsilon("1"), q**t, q, t)
     assert mechanism.points == (q**t - 1) // (q - 1)
-    digits = lambda v: [v // q**i % q for i in range(t)]
-    number = lambda d: sum(x * q**i for i, x in enumerate(d))
     seen = set()
     for j in range(mechanism.points):
-        seen |= {number([c * x % q for x in digits(mechanism.point(j))]) for c in range(1, q)}
+        digits = [mechanism.point(j) // q**i % q for i in range(t)]
+        seen |= {sum(c * x % q * q**i for i, x in enumerate(digits)) for c in range(1, q)}
     assert seen == set(range(1, q**t))
 
 
