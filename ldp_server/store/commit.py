@@ -30,6 +30,12 @@ __all__ = ["GroupCommit", "RangeCheck", "Ticket"]
 
 T = TypeVar("T")
 
+LINGER = 0.002
+"""While the server is busy (the last group had company) a small group waits this long for more: measured, that takes
+a third of the CPU off a batch. A lone batch never waits."""
+FULL = 64
+"""A group of so many does not wait."""
+
 
 class Ticket:
     """A batch that waits for its group. Afterwards it has an outcome, or else an error."""
@@ -74,6 +80,7 @@ class GroupCommit:
         self._work: deque[tuple[Callable[[SqliteLog], object], Future[object]]] = deque()
         self._wake = threading.Event()
         self._idle = False
+        self._busy = False
         self._stopping = False
         self._checkpointer = Checkpointer(log)
         self._thread = threading.Thread(target=self._main, name="hearsay-writer", daemon=True)
@@ -119,6 +126,8 @@ class GroupCommit:
                 self._sleep()
                 continue
             if self._waiting:
+                if self._busy and len(self._waiting) < FULL:
+                    time.sleep(LINGER)
                 self._commit(self._take())
             if self._work:
                 self._step(*self._work.popleft())
@@ -142,6 +151,7 @@ class GroupCommit:
         return group
 
     def _commit(self, group: list[Ticket]) -> None:
+        self._busy = len(group) > 1
         started = time.perf_counter()
         sound = self._sound(group)
         try:
