@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -13,12 +12,13 @@ from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.cli.connection import Connection, connected
 from ldp_server.cli.main import cli
 from ldp_server.cli.show import lines, moment, print_json, table, whole
+from ldp_server.shapes import CollectionShape, SummaryShape
 
 _json = click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
 _ADMISSION = {"open": pb.OPEN, "certificate": pb.CERTIFICATE, "token": pb.TOKEN}
 
 
-def _info(info: pb.CollectionInfo) -> dict[str, Any]:
+def _info(info: pb.CollectionInfo) -> CollectionShape:
     collection = Collection.from_bytes(info.spec_bytes)
     return {
         "id": info.collection_id.hex(),
@@ -77,7 +77,8 @@ def list_all(connection: Connection, as_json: bool) -> None:
     """List every collection, deleted ones included."""
     found = [_info(info) for info in connection.call("ListAllCollections", pb.ListAllCollectionsRequest()).collections]
     if as_json:
-        print_json(found)
+        for row in found:
+            print_json(row)
         return
     columns = [("id", ""), ("state", ""), ("question", ""), ("mechanism", ""), ("epsilon", "right"), ("closes", "")]
     rows = [
@@ -94,13 +95,16 @@ def list_all(connection: Connection, as_json: bool) -> None:
 def show(connection: Connection, which: str, as_json: bool) -> None:
     """Show one collection: its state, how much came, and what is promised to those who report."""
     summary = connection.call("ShowCollection", pb.ShowCollectionRequest(collection_id=connection.find(which)))
-    data = _info(summary.info)
-    data["reports"], data["batches"] = summary.reports, summary.batches
-    data["stored_bytes"] = summary.stored_bytes
-    data["standard_error"] = summary.standard_error
-    data["lists_domain"] = summary.lists_domain
-    data["decodes_heavy_hitters"] = summary.decodes_heavy_hitters
-    data["statement"] = list(summary.statement)
+    data: SummaryShape = {
+        **_info(summary.info),
+        "reports": summary.reports,
+        "batches": summary.batches,
+        "stored_bytes": summary.stored_bytes,
+        "standard_error": summary.standard_error,
+        "lists_domain": summary.lists_domain,
+        "decodes_heavy_hitters": summary.decodes_heavy_hitters,
+        "statement": list(summary.statement),
+    }
     if as_json:
         print_json(data)
         return

@@ -11,6 +11,7 @@ from ldp_server.cli.connection import data_option
 from ldp_server.cli.main import cli
 from ldp_server.cli.show import lines, print_json, whole
 from ldp_server.doctor import examine
+from ldp_server.shapes import FindingShape
 from ldp_server.store import DataDirectory
 from ldp_server.store.upkeep import backup as copy_log
 
@@ -31,7 +32,9 @@ def doctor(data: Path, file: Path | None, deep: bool, as_json: bool) -> None:
     """Check a data directory and a configuration, and say what is wrong. Changes nothing."""
     findings = list(examine(data, file, deep=deep))
     if as_json:
-        print_json([{"what": f.what, "verdict": f.verdict, "detail": f.detail} for f in findings])
+        for f in findings:
+            shape: FindingShape = {"what": f.what, "verdict": f.verdict, "detail": f.detail}
+            print_json(shape)
     else:
         lines(*(f"{_MARKS[f.verdict]}  {f.what}: {f.detail}" for f in findings))
     wrong = sum(f.verdict == "wrong" for f in findings)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import Console
@@ -16,13 +15,14 @@ from ldp_client.protocol.domain import Categories, Integers, Item
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.cli.connection import Connection, connected
 from ldp_server.cli.main import cli
-from ldp_server.cli.show import item_json, item_text, lines, print_json, table, whole
+from ldp_server.cli.show import item_text, lines, print_json, table, whole
+from ldp_server.shapes import EstimateShape, EstimatesShape, HeavyHittersShape, RestShape, item_shape
 from ldp_server.store.errors import translated
 from ldp_server.worker.items import from_wire, to_wire
 
 _json = click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
 _LONG = 3600.0
-_SHOWN = 50
+_SHOWN = 1000
 
 
 def _items(source: str, collection: Collection) -> list[pb.Item]:
@@ -80,54 +80,51 @@ def estimate(
     else:
         request.top.count = top or 10
     response = connection.call("Estimate", request, timeout=_LONG)
-    rows = _rows(response, collection)
+    items = _named(response, collection)
     if as_json:
-        print_json({
+        shape: EstimatesShape = {
             "reports": response.reports,
             "confidence": response.confidence,
             "coverage": response.coverage,
-            "rows": rows,
+            "rows": [_row(response, i, item) for i, item in enumerate(items)],
             "everything_else": _rest(response),
-        })
-        return
-    _show_estimates(collection, response, rows)
+        }
+        print_json(shape)
+    else:
+        _show_estimates(collection, response, items)
 
 
-def _rest(response: pb.EstimateResponse) -> dict[str, float] | None:
+def _named(response: pb.EstimateResponse, collection: Collection) -> list[Item]:
+    """The items that the response's entries are about."""
+    if response.items:
+        return [from_wire(item) for item in response.items]
+    return [collection.domain.item(i) for i in range(len(response.estimates))]
+
+
+def _rest(response: pb.EstimateResponse) -> RestShape | None:
     if not response.HasField("everything_else"):
         return None
     rest = response.everything_else
-    return {
-        "estimate": rest.estimate,
-        "standard_error": rest.standard_error,
-        "low": rest.low,
-        "high": rest.high,
+    return {"estimate": rest.estimate, "standard_error": rest.standard_error, "low": rest.low, "high": rest.high}
+
+
+def _row(response: pb.EstimateResponse, i: int, item: Item) -> EstimateShape:
+    row: EstimateShape = {
+        "item": item_shape(item),
+        "estimate": response.estimates[i],
+        "standard_error": response.standard_errors[i],
+        "low": response.lows[i],
+        "high": response.highs[i],
     }
+    if response.consistent:
+        row["consistent"] = response.consistent[i]
+    if response.verdicts:
+        row["verdict"] = _verdict(response.verdicts[i])
+    return row
 
 
-def _rows(response: pb.EstimateResponse, collection: Collection) -> list[dict[str, Any]]:
-    if response.items:
-        items = [item_json(item) for item in response.items]
-    else:
-        items = [item_json(to_wire(collection.domain.item(i))) for i in range(len(response.estimates))]
-    rows = []
-    for i, item in enumerate(items):
-        row: dict[str, Any] = {
-            "item": item,
-            "estimate": response.estimates[i],
-            "standard_error": response.standard_errors[i],
-            "low": response.lows[i],
-            "high": response.highs[i],
-            "consistent": response.consistent[i] if response.consistent else None,
-        }
-        if response.verdicts:
-            row["verdict"] = pb.Verdict.Name(response.verdicts[i]).lower().replace("_", " ")
-        rows.append(row)
-    return rows
-
-
-def _plain(item: Any) -> str:
-    return item_text(bytes.fromhex(item["hex"]) if isinstance(item, dict) else item)
+def _verdict(verdict: pb.Verdict) -> str:
+    return pb.Verdict.Name(verdict).lower().replace("_", " ")
 
 
 _COVERAGE = {
@@ -137,29 +134,25 @@ _COVERAGE = {
 }
 
 
-def _show_estimates(collection: Collection, response: pb.EstimateResponse, rows: list[dict[str, Any]]) -> None:
-    percent = f"{response.confidence:.0%}"
+def _show_estimates(collection: Collection, response: pb.EstimateResponse, items: list[Item]) -> None:
+    percent = f"{response.confidence * 100:.6g}%"
     columns = [("item", ""), ("users", "right"), ("± error", "right"), (f"{percent} interval", "right")]
     if response.verdicts:
         columns.append(("frequent?", ""))
-    shown = rows if response.items or isinstance(collection.domain, Categories) else rows[: 20 * _SHOWN]
     cells = []
-    for row in shown:
-        line = [
-            _plain(row["item"]),
-            whole(row["estimate"]),
-            whole(row["standard_error"]),
-            f"{whole(row['low'])} to {whole(row['high'])}",
-        ]
-        cells.append([*line, row["verdict"]] if response.verdicts else line)
+    for i, item in enumerate(items[:_SHOWN]):
+        line = [item_text(item), whole(response.estimates[i]), whole(response.standard_errors[i])]
+        line.append(f"{whole(response.lows[i])} to {whole(response.highs[i])}")
+        cells.append([*line, _verdict(response.verdicts[i])] if response.verdicts else line)
     rest = _rest(response)
     if rest is not None:
         line = ["everything else", whole(rest["estimate"]), whole(rest["standard_error"])]
-        cells.append([*line, f"{whole(rest['low'])} to {whole(rest['high'])}", *[""] * bool(response.verdicts)])
+        line.append(f"{whole(rest['low'])} to {whole(rest['high'])}")
+        cells.append([*line, ""] if response.verdicts else line)
     caption = f"{whole(response.reports)} reports; {_COVERAGE.get(response.coverage, response.coverage)}"
     table(collection.question, columns, cells, caption)
-    if len(shown) < len(rows):
-        lines(f"{len(rows) - len(shown):,} more: use --json")
+    if len(items) > _SHOWN:
+        lines(f"{len(items) - _SHOWN:,} more: use --json")
 
 
 @cli.command("heavy-hitters")
@@ -201,12 +194,12 @@ def heavy_hitters(connection: Connection, which: str, limit: int, as_json: bool)
     lines(*result.guarantee)
 
 
-def _result(result: pb.HeavyHittersResult) -> dict[str, Any]:
+def _result(result: pb.HeavyHittersResult) -> HeavyHittersShape:
     return {
         "reports": result.reports,
         "items": [
             {
-                "item": item_json(row.item),
+                "item": item_shape(from_wire(row.item)),
                 "estimate": row.estimate,
                 "standard_error": row.standard_error,
                 "low": row.low,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,15 +12,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from ldp_client.protocol.domain import Item
-from ldp_client.protocol.v1 import analyst_pb2 as pb
-from ldp_server.worker.items import from_wire
+from ldp_server.shapes import dump
 
-__all__ = ["item_json", "item_text", "lines", "moment", "print_json", "table", "whole"]
+__all__ = ["item_text", "lines", "moment", "print_json", "table", "whole"]
 
 
-def print_json(value: Any) -> None:
-    """One JSON document on standard output."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+def print_json(shape: Mapping[str, Any]) -> None:
+    """One JSON object on a line of its own."""
+    sys.stdout.write(dump(shape) + "\n")
 
 
 def table(title: str, columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[str]], caption: str = "") -> None:
@@ -50,12 +48,6 @@ def item_text(item: Item) -> str:
     if isinstance(item, str):
         return item if item.isprintable() and item else repr(item)
     return str(item)
-
-
-def item_json(message: pb.Item) -> str | int | dict[str, str] | None:
-    """An item in JSON: text as a string, integers as numbers, other bytes as {"hex": ...}."""
-    item = from_wire(message)
-    return {"hex": item.hex()} if isinstance(item, bytes) else item
 
 
 def whole(value: float) -> str:

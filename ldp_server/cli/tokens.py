@@ -16,6 +16,7 @@ from ldp_server.admission.tokens import TokenSigner, make_key
 from ldp_server.cli.connection import data_option
 from ldp_server.cli.main import cli
 from ldp_server.cli.show import lines, moment, print_json, table
+from ldp_server.shapes import TokenShape
 from ldp_server.store import AccessFile, DataDirectory
 from ldp_server.store.errors import translated
 
@@ -74,8 +75,11 @@ def list_tokens(data: Path, as_json: bool) -> None:
     finally:
         access.close()
     if as_json:
-        keys = ("name", "created", "expires", "revoked")
-        print_json([{key: getattr(row, key) for key in keys} for row in found])
+        for row in found:
+            shape: TokenShape = {
+                "name": row.name, "created": row.created, "expires": row.expires, "revoked": row.revoked
+            }
+            print_json(shape)
         return
     rows = [(row.name, moment(row.created), moment(row.expires or 0), moment(row.revoked or 0)) for row in found]
     table("Analyst tokens", [("name", ""), ("created", ""), ("expires", ""), ("revoked", "")], rows)
