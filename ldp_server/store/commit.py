@@ -18,6 +18,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 from ldp_client.errors import StorageError
@@ -82,6 +83,7 @@ class GroupCommit:
         self._idle = False
         self._busy = False
         self._stopping = False
+        self._ended = False
         self._checkpointer = Checkpointer(log)
         self._thread = threading.Thread(target=self._main, name="hearsay-writer", daemon=True)
         self.failure: StorageError | None = None
@@ -94,17 +96,18 @@ class GroupCommit:
     def submit(self, ticket: Ticket) -> None:
         """Let a ticket wait for the next group. Called by the event loop only."""
         self._waiting.append(ticket)
-        if self._idle:
+        if self._ended:
+            self._abandon()
+        elif self._idle:
             self._idle = False
             self._wake.set()
 
     def run(self, work: Callable[[SqliteLog], T]) -> Future[T]:
         """Run `work` on the writer thread, between groups."""
         future: Future[T] = Future()
-        if self.failure is not None:
-            future.set_exception(self.failure)
-            return future
         self._work.append((work, future))  # type: ignore[arg-type]  # a Future[T] is filled by a function giving T
+        if self._ended:
+            self._abandon()
         self._idle = False
         self._wake.set()
         return future
@@ -131,8 +134,15 @@ class GroupCommit:
                 self._commit(self._take())
             if self._work:
                 self._step(*self._work.popleft())
-            self._checkpointer.after_commit()
+            self._settle()
+        self._ended = True
         self._abandon()
+
+    def _settle(self) -> None:
+        try:
+            self._checkpointer.after_commit()
+        except StorageError as error:
+            self._judge(error)
 
     def _sleep(self) -> None:
         self._idle = True
@@ -196,14 +206,15 @@ class GroupCommit:
             self.failure = error
 
     def _abandon(self) -> None:
-        """Nothing is written any more: say so to whoever waits."""
+        """Nothing is written any more: say so to whoever waits. Whoever comes later calls this for himself."""
         error = self.failure or StorageError("the server is stopping")
-        while self._waiting:
-            group = self._take()
-            for ticket in group:
+        with suppress(IndexError):  # the other thread may be emptying the same queues
+            while True:
+                ticket = self._waiting.popleft()
                 ticket.error = error
-            self._deliver(group, 0.0)
-        while self._work:
-            _, future = self._work.popleft()
-            if future.set_running_or_notify_cancel():
-                future.set_exception(error)
+                self._deliver([ticket], 0.0)
+        with suppress(IndexError):
+            while True:
+                _, future = self._work.popleft()
+                if future.set_running_or_notify_cancel():
+                    future.set_exception(error)

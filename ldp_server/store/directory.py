@@ -10,11 +10,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import Self
 
 from ldp_server.store.errors import InUse, StorageError, translated
 
@@ -52,36 +53,30 @@ class DirectoryLock:
 
     def __init__(self, directory: DataDirectory) -> None:
         self._path = directory.lock
-        self._file: IO[str] | None = None
+        self._handle: int | None = None
 
     def acquire(self) -> Self:
         """Take the lock, or raise `InUse`."""
         with translated(self._path):
-            file = self._path.open("a+")
+            handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            file.seek(0)
-            holder = file.read(32).strip()
-            file.close()
-            who = f"process {holder}" if holder.isdigit() else "another process"
+            holder = os.read(handle, 32).strip()
+            os.close(handle)
+            who = f"process {holder.decode()}" if holder.isdigit() else "another process"
             raise InUse(f"{self._path.parent} is being served by {who}") from error
-        try:
-            with translated(self._path):
-                file.truncate(0)
-                file.write(f"{os.getpid()}\n")
-                file.flush()
-        except StorageError:
-            file.close()
-            raise
-        self._file = file
+        with contextlib.suppress(OSError):  # the number is for people; on a full disk the lock holds all the same
+            os.ftruncate(handle, 0)
+            os.write(handle, b"%d\n" % os.getpid())
+        self._handle = handle
         return self
 
     def release(self) -> None:
         """Give the lock back."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
 
     def __enter__(self) -> Self:
         return self.acquire()

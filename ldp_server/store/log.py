@@ -38,6 +38,9 @@ class Batch(NamedTuple):
     payload: bytes
     token_id: bytes | None = None
 
+    def __repr__(self) -> str:
+        return f"Batch(collection={self.collection}, {len(self.payload)} bytes)"
+
 
 class StoredBatch(NamedTuple):
     """A batch as the log holds it."""
@@ -45,6 +48,9 @@ class StoredBatch(NamedTuple):
     sequence: int
     batch_id: bytes
     payload: bytes
+
+    def __repr__(self) -> str:
+        return f"StoredBatch(sequence={self.sequence}, {len(self.payload)} bytes)"
 
 
 class Admission(NamedTuple):

@@ -23,6 +23,8 @@ __all__ = ["backup", "fold_commit", "fold_parts", "folded_state", "sweep"]
 
 PART = 4_000_000
 SLICE = 2000
+SPARE_PAGES = 256
+"""Free pages that are kept for the next batches rather than given back to the disk."""
 
 
 def fold_parts(collection: int, generation: int, state: bytes) -> Iterator[tuple[int, int, int, bytes]]:
@@ -89,7 +91,7 @@ def sweep(log: SqliteLog) -> bool:
             return True
     with translated(log.path):
         free = log.db.execute("PRAGMA freelist_count").fetchone()[0]
-        if free > SLICE:
+        if free > SPARE_PAGES:
             log.db.execute(f"PRAGMA incremental_vacuum({SLICE})").fetchall()
             return bool(log.db.execute("PRAGMA freelist_count").fetchone()[0] < free)
     return False
