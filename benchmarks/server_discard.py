@@ -24,7 +24,7 @@ async def submit(data: bytes, _: Any) -> bytes:
 
 async def submit_stream(_: Any, context: Any) -> None:
     """Answer each batch as it comes."""
-    while (data := await context.read()) is not grpc.aio.EOF:
+    while isinstance(data := await context.read(), bytes):
         await context.write(_answer(data))
 
 
@@ -37,7 +37,7 @@ async def pipelined_stream(_: Any, context: Any) -> None:
             await context.write(answer)
 
     writer = asyncio.create_task(write())
-    while (data := await context.read()) is not grpc.aio.EOF:
+    while isinstance(data := await context.read(), bytes):
         await answers.put(_answer(data))
     await answers.put(None)
     await writer

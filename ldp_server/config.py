@@ -140,23 +140,12 @@ def split_address(text: str, setting: str) -> tuple[str, int]:
 
 def is_loopback(host: str) -> bool:
     """Whether only this machine can connect to an address."""
-    return host == "localhost" or host == "::1" or host.startswith("127.")
+    return host in {"localhost", "::1"} or host.startswith("127.")
 
 
 def _check(config: Config) -> None:
-    split_address(config.collector.listen, "collector.listen")
-    if config.analyst.listen:
-        split_address(config.analyst.listen, "analyst.listen")
-    elif config.analyst.client_ca not in {None, config.collector.client_ca}:
-        raise InvalidSpec("analyst.client_ca needs a port of its own: set analyst.listen")
-    if config.watch.metrics:
-        split_address(config.watch.metrics, "watch.metrics")
-    if (config.tls.certificate is None) != (config.tls.key is None):
-        raise InvalidSpec("tls.certificate and tls.key come together")
-    if config.tls.certificate is None and (config.collector.client_ca or config.analyst.client_ca):
-        raise InvalidSpec("client certificates need TLS: set tls.certificate and tls.key")
-    if config.analyst.certificate_names and not (config.analyst.client_ca or config.collector.client_ca):
-        raise InvalidSpec("analyst.certificate_names needs analyst.client_ca")
+    _check_addresses(config)
+    _check_certificates(config)
     if config.watch.log_format not in {"text", "json"}:
         raise InvalidSpec('watch.log_format is "text" or "json"')
     if config.watch.log_level not in {"debug", "info", "warning", "error"}:
@@ -169,8 +158,30 @@ def _check(config: Config) -> None:
     for name in ("waiting_bytes", "stream_batches", "stream_bytes", "calls", "worker_memory_mb", "decodes"):
         if not getattr(config.limits, name):
             raise InvalidSpec(f"limits.{name} must be above 0")
-    if config.retention.compact_seconds == 0 or config.retention.checkpoint_seconds == 0:
-        raise InvalidSpec("retention times must be above 0")
+    if not (config.retention.compact_seconds is None or config.retention.compact_seconds > 0):
+        raise InvalidSpec("retention.compact_after must be above 0")
+    if config.retention.checkpoint_seconds <= 0:
+        raise InvalidSpec("retention.checkpoint_every must be above 0")
+
+
+def _check_addresses(config: Config) -> None:
+    split_address(config.collector.listen, "collector.listen")
+    if config.analyst.listen:
+        split_address(config.analyst.listen, "analyst.listen")
+    if config.watch.metrics:
+        split_address(config.watch.metrics, "watch.metrics")
+
+
+def _check_certificates(config: Config) -> None:
+    collector, analyst, tls = config.collector, config.analyst, config.tls
+    if not analyst.listen and analyst.client_ca not in {None, collector.client_ca}:
+        raise InvalidSpec("analyst.client_ca needs a port of its own: set analyst.listen")
+    if (tls.certificate is None) != (tls.key is None):
+        raise InvalidSpec("tls.certificate and tls.key come together")
+    if tls.certificate is None and (collector.client_ca or analyst.client_ca):
+        raise InvalidSpec("client certificates need TLS: set tls.certificate and tls.key")
+    if analyst.certificate_names and not (analyst.client_ca or collector.client_ca):
+        raise InvalidSpec("analyst.certificate_names needs analyst.client_ca")
 
 
 def load_config(path: Path) -> Config:

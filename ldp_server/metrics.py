@@ -41,7 +41,9 @@ class Metrics:
         )
         self.commit = Histogram("hearsay_commit_seconds", "One commit", buckets=_SECONDS, registry=registry)
         self.ack = Histogram(
-            "hearsay_ack_seconds", "Arrival to durable; the oldest batch of each commit", buckets=_SECONDS,
+            "hearsay_ack_seconds",
+            "Arrival to durable; the oldest batch of each commit",
+            buckets=_SECONDS,
             registry=registry,
         )
         self.query = Histogram("hearsay_query_seconds", "An estimate", buckets=_LONG, registry=registry)

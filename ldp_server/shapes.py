@@ -244,13 +244,15 @@ class EstimatesShape(TypedDict):
 
 
 class HitterShape(TypedDict):
-    """One heavy hitter; `score` is its estimate in standard errors."""
+    """One heavy hitter: `low` and `high` given that it was listed, the surest ones for the whole domain at once."""
 
     item: ItemShape
     estimate: float
     standard_error: float
     low: float
     high: float
+    surest_low: float
+    surest_high: float
     score: float
 
 
@@ -259,10 +261,14 @@ class HeavyHittersShape(TypedDict):
 
     reports: int
     items: list[HitterShape]
-    threshold: float
+    none: HitterShape | None
+    decoder: str
+    threshold: float | None
     probability: float
+    false_items: float
     guarantee: list[str]
     too_few_reports: bool
+    users_needed: int | None
 
 
 class TokenShape(TypedDict):

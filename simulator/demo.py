@@ -110,11 +110,19 @@ def requests(collection: Collection, items: npt.NDArray[np.uint64], seed: int) -
             )
 
 
+def _collector(channel: grpc.Channel) -> Any:
+    return collector_pb2_grpc.CollectorStub(channel)  # type: ignore[no-untyped-call]  # generated without types
+
+
+def _analyst(channel: grpc.Channel) -> Any:
+    return analyst_pb2_grpc.AnalystStub(channel)  # type: ignore[no-untyped-call]  # generated without types
+
+
 def send(target: str, collection: Collection, items: npt.NDArray[np.uint64], seed: int) -> int:
     """Stream all reports and return how many were acknowledged as durable."""
     durable = 0
     with grpc.insecure_channel(target) as channel:
-        for response in collector_pb2_grpc.CollectorStub(channel).SubmitStream(requests(collection, items, seed)):
+        for response in _collector(channel).SubmitStream(requests(collection, items, seed)):
             if response.WhichOneof("outcome") != "accepted":
                 raise InvalidSpec(f"refused: {collector_pb2.Reason.Name(response.rejection.reason)}")
             durable += response.accepted.reports
@@ -125,14 +133,14 @@ def ask(target: str, data: Path, collection: Collection, count: int) -> Any:
     """Create nothing, send nothing: ask for the most frequent words."""
     request = analyst_pb2.EstimateRequest(collection_id=collection.id, top=analyst_pb2.TopItems(count=count))
     with grpc.insecure_channel(target) as channel:
-        return analyst_pb2_grpc.AnalystStub(channel).Estimate(request, metadata=token(data), timeout=60)
+        return _analyst(channel).Estimate(request, metadata=token(data), timeout=60)
 
 
 def enter(target: str, data: Path, collection: Collection) -> None:
     """Enter the question."""
     request = analyst_pb2.CreateCollectionRequest(spec_bytes=collection.spec_bytes)
     with grpc.insecure_channel(target) as channel:
-        analyst_pb2_grpc.AnalystStub(channel).CreateCollection(request, metadata=token(data), timeout=60)
+        _analyst(channel).CreateCollection(request, metadata=token(data), timeout=60)
 
 
 def token(data: Path) -> tuple[tuple[str, str]]:
@@ -195,8 +203,9 @@ def show(found: dict[str, Any]) -> None:
     rate = found["reports_durable"] / found["seconds_to_send"]
     console.print(
         f"{found['users']:,} devices each sent {found['report_bytes']} bytes, randomized with epsilon = "
-        f"{found['epsilon']} ({found['mechanism']}).\nThe server never saw a word. It kept {found['reports_durable']:,} "
-        f"reports, durably, at {rate:,.0f} a second,\nand answered in {found['seconds_to_estimate'] * 1000:,.0f} ms."
+        f"{found['epsilon']} ({found['mechanism']}).\n"
+        f"The server never saw a word. It kept {found['reports_durable']:,} reports, durably, at {rate:,.0f} a second,\n"
+        f"and answered in {found['seconds_to_estimate'] * 1000:,.0f} ms."
     )
 
 

@@ -148,10 +148,14 @@ def connected(command: F) -> F:
             token = _read(token_file, "the token file").decode("ascii", "replace").strip()
             metadata = (("authorization", f"Bearer {token}"),)
         with _channel(server, ca, cert, key) as channel:
-            connection = Connection(analyst_pb2_grpc.AnalystStub(channel), metadata)
+            connection = Connection(_stub(channel), metadata)
             return command(connection, *args, **kwargs)
 
     return wrapper  # type: ignore[return-value]  # the options change what click sees, not what the caller wrote
+
+
+def _stub(channel: grpc.Channel) -> Any:
+    return analyst_pb2_grpc.AnalystStub(channel)  # type: ignore[no-untyped-call]  # generated without types
 
 
 def _known_address(directory: DataDirectory) -> str:

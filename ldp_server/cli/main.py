@@ -1,11 +1,11 @@
 """The group `ldp-server`, and how errors become exit codes.
 
-    0    done
-    1    the server refused, or `doctor` found something wrong
-    2    wrong usage, an unreadable file, a wrong setting
-    3    the data directory cannot be used
-    4    nobody answered, or "not now": try again
-    130  interrupted
+0    done
+1    the server refused, or `doctor` found something wrong
+2    wrong usage, an unreadable file, a wrong setting
+3    the data directory cannot be used
+4    nobody answered, or "not now": try again
+130  interrupted
 """
 
 from __future__ import annotations

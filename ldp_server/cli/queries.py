@@ -11,12 +11,12 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
-from ldp_client.protocol.domain import Categories, Integers, Item
+from ldp_client.protocol.domain import Integers, Item
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.cli.connection import Connection, connected
 from ldp_server.cli.main import cli
 from ldp_server.cli.show import item_text, lines, print_json, table, whole
-from ldp_server.shapes import EstimateShape, EstimatesShape, HeavyHittersShape, RestShape, item_shape
+from ldp_server.shapes import EstimateShape, EstimatesShape, HeavyHittersShape, HitterShape, RestShape, item_shape
 from ldp_server.store.errors import translated
 from ldp_server.worker.items import from_wire, to_wire
 
@@ -189,29 +189,34 @@ def heavy_hitters(connection: Connection, which: str, limit: int, as_json: bool)
         for row in result.items
     ]
     table("Heavy hitters", columns_shown, rows, caption=f"{whole(result.reports)} reports, {len(rows)} items")
-    if result.too_few_reports:
-        lines("Not enough users yet to see anything.")
     lines(*result.guarantee)
+
+
+def _hitter(row: pb.HeavyHitter) -> HitterShape:
+    return {
+        "item": item_shape(from_wire(row.item)),
+        "estimate": row.estimate,
+        "standard_error": row.standard_error,
+        "low": row.low,
+        "high": row.high,
+        "surest_low": row.surest_low,
+        "surest_high": row.surest_high,
+        "score": row.score,
+    }
 
 
 def _result(result: pb.HeavyHittersResult) -> HeavyHittersShape:
     return {
         "reports": result.reports,
-        "items": [
-            {
-                "item": item_shape(from_wire(row.item)),
-                "estimate": row.estimate,
-                "standard_error": row.standard_error,
-                "low": row.low,
-                "high": row.high,
-                "score": row.score,
-            }
-            for row in result.items
-        ],
-        "threshold": result.threshold,
+        "items": [_hitter(row) for row in result.items],
+        "none": _hitter(result.none) if result.HasField("none") else None,
+        "decoder": result.decoder,
+        "threshold": result.threshold or None,
         "probability": result.probability,
+        "false_items": result.false_items,
         "guarantee": list(result.guarantee),
         "too_few_reports": result.too_few_reports,
+        "users_needed": result.users_needed or None,
     }
 
 

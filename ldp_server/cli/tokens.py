@@ -77,7 +77,10 @@ def list_tokens(data: Path, as_json: bool) -> None:
     if as_json:
         for row in found:
             shape: TokenShape = {
-                "name": row.name, "created": row.created, "expires": row.expires, "revoked": row.revoked
+                "name": row.name,
+                "created": row.created,
+                "expires": row.expires,
+                "revoked": row.revoked,
             }
             print_json(shape)
         return

@@ -19,7 +19,7 @@ from ldp_server.metrics import Metrics
 from ldp_server.service.gates import Gates
 from ldp_server.service.ingest import Busy, Ingest, answer, rejection
 from ldp_server.service.published import Published
-from ldp_server.service.wire import Refused, abort, parse
+from ldp_server.service.wire import EOF, Refused, abort, parse
 from ldp_server.store import Ticket
 
 __all__ = ["Collector"]
@@ -179,7 +179,7 @@ class _Stream:
                 data = await context.read()
             except _GONE:
                 return None
-            if data is grpc.aio.EOF:
+            if data is EOF:
                 self.ended = True
                 return None
             try:

@@ -14,7 +14,7 @@ from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, StorageError
 from ldp_server.config import Config
 from ldp_server.metrics import Metrics
-from ldp_server.oracles import ORACLES
+from ldp_server.oracles import ORACLES, oracle_for
 from ldp_server.service.gates import Gate, Gates
 from ldp_server.service.published import Published
 from ldp_server.service.wire import Refused
@@ -25,8 +25,8 @@ from ldp_server.worker.client import Worker
 
 __all__ = ["Core"]
 
-_COUNT_BYTES = 12
-"""What a cell takes while it is counted and estimated: the count, and an estimate beside it."""
+_TIMES = 3
+"""What counting and estimating take, in times the counts: the counts, and estimates beside them."""
 
 
 @dataclass
@@ -70,7 +70,7 @@ class Core:
     async def create(self, spec: bytes, admission: Admission, *, public: bool) -> CollectionRecord:
         """Enter a new collection."""
         collection = await asyncio.to_thread(Collection.from_bytes, spec)
-        self._check_new(collection, admission)
+        await asyncio.to_thread(self._check_new, collection, admission)
         now = int(self.clock())
 
         def work(log: SqliteLog) -> CollectionRecord:
@@ -93,7 +93,7 @@ class Core:
             raise Refused(grpc.StatusCode.UNIMPLEMENTED, f"no oracle for {collection.randomizer.name} here")
         if len(self.gates) >= self.config.limits.collections:
             raise Refused(grpc.StatusCode.FAILED_PRECONDITION, "too many collections: raise limits.collections")
-        needed = collection.randomizer.bound * _COUNT_BYTES >> 20
+        needed = _memory(collection)
         if needed > self.config.limits.worker_memory_mb // 2:
             raise InvalidSpec(
                 f"counting this collection takes {needed} MB: choose a smaller mechanism or raise "
@@ -135,9 +135,7 @@ class Core:
             if record.generation is not None:
                 return record
             if record.closed is None and self.clock() < gate.closes:
-                raise Refused(
-                    grpc.StatusCode.FAILED_PRECONDITION, "the collection still takes batches: close it first"
-                )
+                raise Refused(grpc.StatusCode.FAILED_PRECONDITION, "the collection still takes batches: close it first")
             await asyncio.wrap_future(self.commit.run(lambda log: log.seal(record.number)))
             meta, _ = await self.worker.ask({"op": "checkpoint", "number": record.number})
             checkpoint = await asyncio.to_thread(read_checkpoint, self.directory.states, record.id)
@@ -179,6 +177,14 @@ class Core:
             except OSError:
                 continue
         return total
+
+
+def _memory(collection: Collection) -> int:
+    """About how many megabytes a collection's counts and estimates take; nothing is touched, so nothing is used."""
+    try:
+        return oracle_for(collection).counts.values.nbytes * _TIMES >> 20
+    except MemoryError:
+        return 1 << 30
 
 
 def _again(log: SqliteLog, number: int) -> CollectionRecord:

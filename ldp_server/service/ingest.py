@@ -47,7 +47,7 @@ def _accepted(reports: int, duplicate: bool) -> bytes:
 
 def rejection(batch_id: bytes, rejected: Rejected) -> bytes:
     """The response that refuses a batch."""
-    reason = pb.Reason.Value(rejected.reason)
+    reason = pb.Reason.Name(pb.Reason.Value(rejected.reason))  # a defect if it is none
     return pb.SubmitResponse(
         batch_id=batch_id[:64], rejection=pb.Rejection(reason=reason, detail=rejected.detail)
     ).SerializeToString()

@@ -1,9 +1,9 @@
 """Puts one server together, runs it, and drains it.
 
-    1. lock the data directory, open the log (which checks and migrates it), make every collection's gate
-    2. start the writer thread, bind the ports, say SERVING
-    3. on SIGTERM or SIGINT: say NOT_SERVING, refuse what is new, read no more from streams, let the disk finish what
-       was read, answer it, end the child, close the log, give the lock back
+1. lock the data directory, open the log (which checks and migrates it), make every collection's gate
+2. start the writer thread, bind the ports, say SERVING
+3. on SIGTERM or SIGINT: say NOT_SERVING, refuse what is new, read no more from streams, let the disk finish what
+   was read, answer it, end the child, close the log, give the lock back
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import grpc
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1._async import HealthServicer
 from grpc_reflection.v1alpha import reflection
 
 from ldp_client.errors import InvalidSpec, StorageError
@@ -41,6 +42,7 @@ from ldp_server.worker.client import Worker
 __all__ = ["Server"]
 
 COLLECTOR = collector_pb2.DESCRIPTOR.services_by_name["Collector"].full_name
+HEALTH = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
 ANALYST = analyst_pb2.DESCRIPTOR.services_by_name["Analyst"].full_name
 
 _BATCH_MESSAGE = 512 * 1024
@@ -70,7 +72,7 @@ class Server:
         self._directory = DataDirectory(config.data)
         self._lock = DirectoryLock(self._directory)
         self._servers: list[grpc.aio.Server] = []
-        self._health = health.aio.HealthServicer()
+        self._health = HealthServicer()
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = asyncio.Event()
         self.failure: StorageError | None = None
@@ -149,15 +151,13 @@ class Server:
         self.analyst_port = self.port
         if split:
             second = self._server(_ANALYST_MESSAGE, collector=False, analyst=True)
-            self.analyst_port = self._bind(
-                second, config.analyst.listen, "analyst.listen", config.analyst.client_ca
-            )
+            self.analyst_port = self._bind(second, config.analyst.listen, "analyst.listen", config.analyst.client_ca)
         for server in self._servers:
             await server.start()
 
     def _server(self, message: int, *, collector: bool, analyst: bool) -> grpc.aio.Server:
         server = grpc.aio.server(options=_options(message), maximum_concurrent_rpcs=self.config.limits.calls)
-        names = [reflection.SERVICE_NAME, health.SERVICE_NAME]
+        names = [reflection.SERVICE_NAME, HEALTH]
         if collector:
             server.add_generic_rpc_handlers((_collector_handlers(self._collector),))
             names.append(COLLECTOR)
@@ -227,7 +227,7 @@ class Server:
         self._lock.release()
 
 
-def _collector_handlers(collector: Collector) -> grpc.GenericRpcHandler:
+def _collector_handlers(collector: Collector) -> Any:
     unary = {
         "GetCollection": collector.get_collection,
         "ListCollections": collector.list_collections,
@@ -238,7 +238,7 @@ def _collector_handlers(collector: Collector) -> grpc.GenericRpcHandler:
     return grpc.method_handlers_generic_handler(COLLECTOR, handlers)
 
 
-def _handlers(service: str, unary: Mapping[str, Any], streams: Mapping[str, Any]) -> grpc.GenericRpcHandler:
+def _handlers(service: str, unary: Mapping[str, Any], streams: Mapping[str, Any]) -> Any:
     handlers = {name: grpc.unary_unary_rpc_method_handler(method) for name, method in unary.items()}
     handlers |= {name: grpc.unary_stream_rpc_method_handler(method) for name, method in streams.items()}
     return grpc.method_handlers_generic_handler(service, handlers)

@@ -36,7 +36,9 @@ class TlsFiles:
     def credentials(self) -> grpc.ServerCredentials:
         """Credentials that follow the files."""
         return grpc.dynamic_ssl_server_credentials(
-            self._current, self._changed, require_client_authentication=self._client_ca is not None
+            self._current,
+            self._changed,  # type: ignore[arg-type]  # None is "no change", in grpc's own documentation
+            require_client_authentication=self._client_ca is not None,
         )
 
     def _paths(self) -> list[Path]:

@@ -44,7 +44,7 @@ class Upkeep:
                 await self.once()
             except LdpError as error:
                 event(logging.WARNING, "background work failed, to be tried again", reason=str(error))
-            except Exception as error:  # noqa: BLE001 - a defect here must not end checkpoints for good
+            except Exception as error:
                 self._core.metrics.failures.inc()
                 logging.getLogger("hearsay.server").error("defect in background work", exc_info=error)
 

@@ -17,7 +17,10 @@ from google.rpc import error_details_pb2, status_pb2
 from ldp_client.errors import InvalidSpec, LdpError, Rejected, Unavailable
 from ldp_server.store.errors import DiskFull, StorageError
 
-__all__ = ["Refused", "abort", "parse", "refusal"]
+__all__ = ["EOF", "Refused", "abort", "parse", "refusal"]
+
+EOF: Any = grpc.aio.EOF  # type: ignore[attr-defined]  # the stubs lack it
+"""What reading from a stream gives when the client is done."""
 
 M = TypeVar("M", bound=Message)
 

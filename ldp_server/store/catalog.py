@@ -10,9 +10,9 @@ from ldp_server.store.log import Admission, CollectionRecord
 
 __all__ = ["Catalog"]
 
-_COLUMNS = (
-    "number, id, spec, public, admission, reports_per_token, created, closed, deleted, "
-    "folded, folded_batches, folded_reports, generation"
+_SELECT = (
+    "SELECT number, id, spec, public, admission, reports_per_token, created, closed, deleted, "
+    "folded, folded_batches, folded_reports, generation FROM collections"
 )
 
 
@@ -31,18 +31,18 @@ class Catalog:
     def records(self) -> list[CollectionRecord]:
         """Every collection ever created here, in the order of creation."""
         with translated(self._path):
-            return [_record(row) for row in self._db.execute(f"SELECT {_COLUMNS} FROM collections ORDER BY number")]  # noqa: S608 - a constant
+            return [_record(row) for row in self._db.execute(f"{_SELECT} ORDER BY number")]
 
     def get(self, collection_id: bytes) -> CollectionRecord | None:
         """The collection with this id."""
         with translated(self._path):
-            row = self._db.execute(f"SELECT {_COLUMNS} FROM collections WHERE id = ?", (collection_id,)).fetchone()
+            row = self._db.execute(f"{_SELECT} WHERE id = ?", (collection_id,)).fetchone()
         return None if row is None else _record(row)
 
     def by_number(self, number: int) -> CollectionRecord | None:
         """The collection with this number."""
         with translated(self._path):
-            row = self._db.execute(f"SELECT {_COLUMNS} FROM collections WHERE number = ?", (number,)).fetchone()
+            row = self._db.execute(f"{_SELECT} WHERE number = ?", (number,)).fetchone()
         return None if row is None else _record(row)
 
     def add(

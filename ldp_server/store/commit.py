@@ -13,13 +13,14 @@ stops and says why.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from ldp_client.errors import StorageError
 from ldp_server.store.checkpointer import Checkpointer
@@ -30,6 +31,7 @@ from ldp_server.store.sqlite_log import SqliteLog
 __all__ = ["GroupCommit", "RangeCheck", "Ticket"]
 
 T = TypeVar("T")
+LOGGER = logging.getLogger("hearsay.server")
 
 LINGER = 0.002
 """While the server is busy (the last group had company) a small group waits this long for more: measured, that takes
@@ -53,11 +55,8 @@ class Ticket:
         self.error: StorageError | None = None
 
 
-class RangeCheck(Protocol):
-    """Says which payloads of a collection hold only reports below the bound."""
-
-    def __call__(self, collection: int, payloads: Sequence[bytes]) -> Sequence[bool]:
-        """One verdict for each payload."""
+RangeCheck = Callable[[int, Sequence[bytes]], Sequence[bool]]
+"""Says which payloads of a collection (by number) hold only reports below the bound."""
 
 
 class GroupCommit:
@@ -128,21 +127,25 @@ class GroupCommit:
                     break
                 self._sleep()
                 continue
-            if self._waiting:
-                if self._busy and len(self._waiting) < FULL:
-                    time.sleep(LINGER)
-                self._commit(self._take())
-            if self._work:
-                self._step(*self._work.popleft())
-            self._settle()
+            try:
+                self._turn()
+            except StorageError as error:
+                self._judge(error)
+            except Exception as error:
+                LOGGER.exception("defect in the writer thread")
+                self.failure = StorageError(f"a defect stopped the writer thread ({type(error).__name__})")
         self._ended = True
         self._abandon()
 
-    def _settle(self) -> None:
-        try:
-            self._checkpointer.after_commit()
-        except StorageError as error:
-            self._judge(error)
+    def _turn(self) -> None:
+        """One group, one piece of other work, and a look at the write-ahead log."""
+        if self._waiting:
+            if self._busy and len(self._waiting) < FULL:
+                time.sleep(LINGER)
+            self._commit(self._take())
+        if self._work:
+            self._step(*self._work.popleft())
+        self._checkpointer.after_commit()
 
     def _sleep(self) -> None:
         self._idle = True
@@ -163,16 +166,20 @@ class GroupCommit:
     def _commit(self, group: list[Ticket]) -> None:
         self._busy = len(group) > 1
         started = time.perf_counter()
-        sound = self._sound(group)
         try:
+            sound = self._sound(group)
             outcomes = self._log.append([ticket.batch for ticket in sound]) if sound else []
             for ticket, outcome in zip(sound, outcomes, strict=True):
                 ticket.outcome = outcome
-        except StorageError as error:
-            for ticket in sound:
-                ticket.error = error
+        except BaseException as error:
+            for ticket in group:
+                if ticket.outcome is None:
+                    ticket.error = error if isinstance(error, StorageError) else StorageError("the group was lost")
+            if not isinstance(error, StorageError):
+                raise
             self._judge(error)
-        self._deliver(group, time.perf_counter() - started)
+        finally:
+            self._deliver(group, time.perf_counter() - started)
 
     def _sound(self, group: list[Ticket]) -> list[Ticket]:
         """Those whose reports are all in range; the others get their outcome here."""
@@ -196,7 +203,7 @@ class GroupCommit:
         except StorageError as error:
             self._judge(error)
             future.set_exception(error)
-        except Exception as error:  # noqa: BLE001 - whatever it is belongs to the one who asked
+        except Exception as error:
             future.set_exception(error)
         else:
             future.set_result(result)

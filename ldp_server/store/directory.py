@@ -1,11 +1,11 @@
 """The data directory: what lies in it, and the lock that keeps a second server out.
 
-    DIR/lock                 held (flock) by the one serving process; the text in it is that process's number
-    DIR/log.db               the truth: collections, batches, folded counts, used admission tokens
-    DIR/access.db            who may ask: analyst tokens, hashed
-    DIR/states/ID.state      checkpoints of counts: derived, may be deleted at any time
-    DIR/address              where the running server takes operators' calls
-    DIR/local.token          an analyst token for the commands of this machine's operator (mode 0600)
+DIR/lock                 held (flock) by the one serving process; the text in it is that process's number
+DIR/log.db               the truth: collections, batches, folded counts, used admission tokens
+DIR/access.db            who may ask: analyst tokens, hashed
+DIR/states/ID.state      checkpoints of counts: derived, may be deleted at any time
+DIR/address              where the running server takes operators' calls
+DIR/local.token          an analyst token for the commands of this machine's operator (mode 0600)
 """
 
 from __future__ import annotations

@@ -70,8 +70,6 @@ def translated(path: Path) -> Iterator[None]:
     except PermissionError as error:
         raise ReadOnly(f"{path} cannot be written: {error.strerror}") from error
     except OSError as error:
-
-
         if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
             raise DiskFull(f"no space left for {path}: free some, nothing acknowledged was lost") from error
         if error.errno == errno.EROFS:

@@ -105,7 +105,7 @@ def version_of(db: sqlite3.Connection, path: Path, newest: int = VERSION) -> int
         application = db.execute("PRAGMA application_id").fetchone()[0]
         version = int(db.execute("PRAGMA user_version").fetchone()[0])
         empty = db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
-    if (application, version) != (0, 0) and application != APPLICATION_ID or (version == 0 and not empty):
+    if ((application, version) != (0, 0) and application != APPLICATION_ID) or (version == 0 and not empty):
         raise Corrupt(f"{path} is not a Hearsay database")
     if version > newest:
         raise WrongVersion(f"{path} has schema version {version}, this program knows up to {newest}: use a newer one")

@@ -85,9 +85,7 @@ class SqliteLog(ReportLog):
                 newest = self.db.execute(
                     "SELECT max(position) FROM batches WHERE position > ? AND position < ?", (low, high)
                 ).fetchone()[0]
-                folded = self.db.execute(
-                    "SELECT folded FROM collections WHERE number = ?", (collection,)
-                ).fetchone()
+                folded = self.db.execute("SELECT folded FROM collections WHERE number = ?", (collection,)).fetchone()
             self._last[collection] = max(newest & _MASK if newest else 0, folded[0] if folded else 0)
         return self._last[collection]
 

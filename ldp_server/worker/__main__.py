@@ -68,7 +68,9 @@ class _Child:
             "standard_error": answers.null_error(oracle),
             "lists": oracle.can_list,
             "decodes": decoding.can_decode(oracle.randomizer.name),
-            "stored_bytes": 0 if warm.record.generation is not None else oracle.reports * oracle.randomizer.report_bytes,
+            "stored_bytes": 0
+            if warm.record.generation is not None
+            else oracle.reports * oracle.randomizer.report_bytes,
         }, b""
 
     def _on_checkpoint(self, number: int, _: dict[str, Any], __: bytes) -> Answer:

@@ -1,9 +1,9 @@
 """Warm counts: every query is answered from a checkpoint plus the tail of the log, never by reading everything.
 
-    counts in memory  <-  the log after their sequence        (each query: only what came since the last one)
-    nothing in memory <-  checkpoint file, if it belongs to this log
-                      <-  folded counts, if the collection was compacted
-                      <-  nothing, and the whole log
+counts in memory  <-  the log after their sequence        (each query: only what came since the last one)
+nothing in memory <-  checkpoint file, if it belongs to this log
+                  <-  folded counts, if the collection was compacted
+                  <-  nothing, and the whole log
 """
 
 from __future__ import annotations
@@ -86,9 +86,7 @@ class WarmCounts:
     def save(self, warm: Warm) -> Path:
         """Write a checkpoint of the counts."""
         state = warm.oracle.to_bytes()
-        checkpoint = Checkpoint(
-            warm.record.id, warm.sequence, warm.oracle.reports, warm.batches, warm.last_id, state
-        )
+        checkpoint = Checkpoint(warm.record.id, warm.sequence, warm.oracle.reports, warm.batches, warm.last_id, state)
         path = write_checkpoint(self._directory.states, checkpoint)
         warm.saved = warm.sequence
         return path
@@ -118,7 +116,12 @@ class WarmCounts:
                 pass
             else:
                 return Warm(
-                    record, collection, oracle, checkpoint.sequence, checkpoint.batches, checkpoint.batch_id,
+                    record,
+                    collection,
+                    oracle,
+                    checkpoint.sequence,
+                    checkpoint.batches,
+                    checkpoint.batch_id,
                     checkpoint.sequence,
                 )
         state = folded_state(self._log.db, self._log.path, record)

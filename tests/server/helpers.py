@@ -37,7 +37,14 @@ class Clock:
 
 def make_collection(text="How many?", count=40, opens=0, closes=1 << 33, q=3, t=4, epsilon="2", **more):
     return Collection.create(
-        text, Integers(1, count), "linear-hash", epsilon, opens=opens, closes=closes, parameters={"q": q, "t": t}, **more
+        text,
+        Integers(1, count),
+        "linear-hash",
+        epsilon,
+        opens=opens,
+        closes=closes,
+        parameters={"q": q, "t": t},
+        **more,
     )
 
 
@@ -146,7 +153,7 @@ class ServerProcess:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env=self._env,
-                preexec_fn=self._preexec,
+                preexec_fn=self._preexec,  # noqa: PLW1509 - a resource limit, set by a test without threads
             )
         line = self.process.stdout.readline()
         assert line, self.log.read_text()

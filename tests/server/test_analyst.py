@@ -17,7 +17,6 @@ from simulator.crowd import simulate
 from tests.server.helpers import NOW, Clock, batch, bearer, live, make_collection, taken
 
 
-
 def code(error):
     return error.value.code().name
 
@@ -82,7 +81,9 @@ async def test_estimates_equal_those_of_the_oracle(tmp_path):
         rows = every_item(collection, oracle, threshold=300.0)
         assert found.reports == 4000
         for name in ("estimate", "standard_error", "low", "high"):
-            column = getattr(found, {"estimate": "estimates", "standard_error": "standard_errors"}.get(name, name + "s"))
+            column = getattr(
+                found, {"estimate": "estimates", "standard_error": "standard_errors"}.get(name, name + "s")
+            )
             assert list(column) == pytest.approx([getattr(row, name) for row in rows])
         assert list(found.consistent) == pytest.approx([row.consistent for row in rows])
         assert [pb.Verdict.Name(v).replace("_", " ").lower() for v in found.verdicts] == [r.verdict.value for r in rows]

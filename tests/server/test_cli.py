@@ -1,14 +1,16 @@
 """The command line as its user would use it, end to end."""
 
+import contextlib
 import json
-import os
 import stat
+from pathlib import Path
 
 import pytest
 
 from ldp_client.collection import Collection
 from ldp_client.protocol.v1 import collector_pb2_grpc
-from ldp_server.cli.main import EXIT_CODES, cli as group
+from ldp_server.cli.main import EXIT_CODES
+from ldp_server.cli.main import cli as group
 from tests.server.helpers import ROOT, ServerProcess, batch, cli, make_collection, taken
 
 
@@ -202,9 +204,6 @@ def test_the_demo(tmp_path):
 def test_no_token_in_process_lists(server):
     """Nothing that was ever a secret stands in an argument of a running process."""
     secret = (server.data / "local.token").read_text().strip()
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/cmdline") as file:
-                assert secret not in file.read()
-        except OSError:
-            continue
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            assert secret not in file.read_text(errors="replace")

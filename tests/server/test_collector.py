@@ -11,7 +11,6 @@ from ldp_server.config import AdmissionConfig, LimitsConfig
 from tests.server.helpers import NOW, Clock, batch, live, make_collection, payload, reason, taken
 
 
-
 async def send(server, requests):
     return [response async for response in server.collector.SubmitStream(iter(requests))]
 
@@ -110,7 +109,12 @@ async def test_before_in_and_after_the_window(tmp_path):
     async with live(tmp_path / "d", clock=clock) as server:
         collection = make_collection(opens=NOW, closes=NOW + 100)
         await server.create(collection)
-        for now, expected in ((NOW - 0.1, "NOT_YET_OPEN"), (NOW, None), (NOW + 99.9, None), (NOW + 100, "WINDOW_CLOSED")):
+        for now, expected in (
+            (NOW - 0.1, "NOT_YET_OPEN"),
+            (NOW, None),
+            (NOW + 99.9, None),
+            (NOW + 100, "WINDOW_CLOSED"),
+        ):
             clock.now = now
             response = await server.collector.Submit(batch(collection))
             assert (reason(response) if expected else taken(response).reports) == (expected or 1)

@@ -4,6 +4,7 @@ import os
 import random
 import threading
 import time
+from pathlib import Path
 
 import grpc
 import pytest
@@ -128,28 +129,16 @@ def test_the_child_ends_with_its_parent(tmp_path):
     collection = make_collection()
     server.create(collection)
     server.reports(collection)
-    children = [
-        int(pid)
-        for pid in os.listdir("/proc")
-        if pid.isdigit() and f"ldp_server.worker\0{tmp_path}" in _command(pid)
-    ]
+    mark = f"ldp_server.worker\0{tmp_path}"
+    children = [p for p in Path("/proc").iterdir() if p.name.isdigit() and mark in _read(p / "cmdline")]
     assert len(children) == 1
-    assert os.getpriority(os.PRIO_PROCESS, children[0]) >= 10
+    assert os.getpriority(os.PRIO_PROCESS, int(children[0].name)) >= 10
     server.kill()
-    wait_until(lambda: not os.path.exists(f"/proc/{children[0]}") or "Z" in _state(children[0]))
+    wait_until(lambda: _read(children[0] / "stat").rpartition(")")[2][:3].strip() in {"", "Z"})
 
 
-def _command(pid):
+def _read(path):
     try:
-        with open(f"/proc/{pid}/cmdline") as file:
-            return file.read()
+        return path.read_text()
     except OSError:
         return ""
-
-
-def _state(pid):
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2][:3]
-    except OSError:
-        return "Z"

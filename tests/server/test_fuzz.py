@@ -1,6 +1,7 @@
 """Bytes and messages that nobody sane would send, against one live server: only typed refusals, and it goes on."""
 
 import os
+from pathlib import Path
 
 import grpc
 import pytest
@@ -25,8 +26,7 @@ FUZZ = settings(max_examples=150, deadline=None, suppress_health_check=list(Heal
 
 
 def rss(pid):
-    with open(f"/proc/{pid}/statm") as file:
-        return int(file.read().split()[1]) * 4096
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
 
 
 @pytest.fixture(scope="module")
@@ -111,10 +111,14 @@ def test_bytes_to_the_analyst(server, method, data, auth):
         assert error.code() in TYPED
 
 
-items = st.builds(
-    pb.Item,
-    text=st.none() | st.text(max_size=20),
-) | st.builds(pb.Item, raw=st.binary(max_size=20)) | st.builds(pb.Item, integer=st.text(max_size=30))
+items = (
+    st.builds(
+        pb.Item,
+        text=st.none() | st.text(max_size=20),
+    )
+    | st.builds(pb.Item, raw=st.binary(max_size=20))
+    | st.builds(pb.Item, integer=st.text(max_size=30))
+)
 questions = st.builds(
     pb.EstimateRequest,
     collection_id=ids(),
@@ -142,7 +146,8 @@ def test_questions_to_the_analyst(server, question):
 
 @FUZZ
 @given(
-    st.binary(max_size=300) | st.integers(0, len(COLLECTION.spec_bytes) - 1).flatmap(
+    st.binary(max_size=300)
+    | st.integers(0, len(COLLECTION.spec_bytes) - 1).flatmap(
         lambda i: st.integers(0, 255).map(
             lambda b: COLLECTION.spec_bytes[:i] + bytes([b]) + COLLECTION.spec_bytes[i + 1 :]
         )
@@ -160,10 +165,16 @@ def test_specs_to_the_analyst(server, spec, admission, per_token):
 
 
 @FUZZ
-@given(st.dictionaries(st.sampled_from(["authorization", "x-request-id", "te-st"]), st.text("Bearer hsy_-0aZ ", max_size=60)))
+@given(
+    st.dictionaries(
+        st.sampled_from(["authorization", "x-request-id", "te-st"]), st.text("Bearer hsy_-0aZ ", max_size=60)
+    )
+)
 def test_metadata_to_the_analyst(server, metadata):
     with pytest.raises(grpc.RpcError) as refused:
-        server.open_channel.unary_unary("/ldp.v1.Analyst/ServerStatus")(b"", metadata=tuple(metadata.items()), timeout=20)
+        server.open_channel.unary_unary("/ldp.v1.Analyst/ServerStatus")(
+            b"", metadata=tuple(metadata.items()), timeout=20
+        )
     assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
 

@@ -100,7 +100,9 @@ def test_a_sealed_collection_takes_nothing_even_from_the_queue(log):
 def test_a_failed_transaction_leaves_nothing_and_the_sequence_goes_on(log):
     number = add(log)
     log.append([a_batch(number)])
-    log.db.execute("CREATE TRIGGER stop BEFORE INSERT ON batches WHEN new.payload = x'00' BEGIN SELECT raise(ABORT, 'no'); END")
+    log.db.execute(
+        "CREATE TRIGGER stop BEFORE INSERT ON batches WHEN new.payload = x'00' BEGIN SELECT raise(ABORT, 'no'); END"
+    )
     with pytest.raises(Exception, match="database"):
         log.append([a_batch(number, b"good"), a_batch(number, b"\x00")])
     assert len(held(log, number)) == 1

@@ -239,36 +239,48 @@ class DecodeProgress(_message.Message):
     def __init__(self, stage: _Optional[str] = ..., fraction: _Optional[float] = ...) -> None: ...
 
 class HeavyHitter(_message.Message):
-    __slots__ = ("item", "estimate", "standard_error", "low", "high", "score")
+    __slots__ = ("item", "estimate", "standard_error", "low", "high", "score", "surest_low", "surest_high")
     ITEM_FIELD_NUMBER: _ClassVar[int]
     ESTIMATE_FIELD_NUMBER: _ClassVar[int]
     STANDARD_ERROR_FIELD_NUMBER: _ClassVar[int]
     LOW_FIELD_NUMBER: _ClassVar[int]
     HIGH_FIELD_NUMBER: _ClassVar[int]
     SCORE_FIELD_NUMBER: _ClassVar[int]
+    SUREST_LOW_FIELD_NUMBER: _ClassVar[int]
+    SUREST_HIGH_FIELD_NUMBER: _ClassVar[int]
     item: Item
     estimate: float
     standard_error: float
     low: float
     high: float
     score: float
-    def __init__(self, item: _Optional[_Union[Item, _Mapping]] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., score: _Optional[float] = ...) -> None: ...
+    surest_low: float
+    surest_high: float
+    def __init__(self, item: _Optional[_Union[Item, _Mapping]] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., score: _Optional[float] = ..., surest_low: _Optional[float] = ..., surest_high: _Optional[float] = ...) -> None: ...
 
 class HeavyHittersResult(_message.Message):
-    __slots__ = ("reports", "items", "threshold", "probability", "guarantee", "too_few_reports")
+    __slots__ = ("reports", "items", "threshold", "probability", "guarantee", "too_few_reports", "none", "users_needed", "false_items", "decoder")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     THRESHOLD_FIELD_NUMBER: _ClassVar[int]
     PROBABILITY_FIELD_NUMBER: _ClassVar[int]
     GUARANTEE_FIELD_NUMBER: _ClassVar[int]
     TOO_FEW_REPORTS_FIELD_NUMBER: _ClassVar[int]
+    NONE_FIELD_NUMBER: _ClassVar[int]
+    USERS_NEEDED_FIELD_NUMBER: _ClassVar[int]
+    FALSE_ITEMS_FIELD_NUMBER: _ClassVar[int]
+    DECODER_FIELD_NUMBER: _ClassVar[int]
     reports: int
     items: _containers.RepeatedCompositeFieldContainer[HeavyHitter]
     threshold: float
     probability: float
     guarantee: _containers.RepeatedScalarFieldContainer[str]
     too_few_reports: bool
-    def __init__(self, reports: _Optional[int] = ..., items: _Optional[_Iterable[_Union[HeavyHitter, _Mapping]]] = ..., threshold: _Optional[float] = ..., probability: _Optional[float] = ..., guarantee: _Optional[_Iterable[str]] = ..., too_few_reports: bool = ...) -> None: ...
+    none: HeavyHitter
+    users_needed: int
+    false_items: float
+    decoder: str
+    def __init__(self, reports: _Optional[int] = ..., items: _Optional[_Iterable[_Union[HeavyHitter, _Mapping]]] = ..., threshold: _Optional[float] = ..., probability: _Optional[float] = ..., guarantee: _Optional[_Iterable[str]] = ..., too_few_reports: bool = ..., none: _Optional[_Union[HeavyHitter, _Mapping]] = ..., users_needed: _Optional[int] = ..., false_items: _Optional[float] = ..., decoder: _Optional[str] = ...) -> None: ...
 
 class ExportRequest(_message.Message):
     __slots__ = ("collection_id", "kind")
