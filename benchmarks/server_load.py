@@ -49,8 +49,10 @@ def open_stream(channel: grpc.aio.Channel) -> Any:
     return channel.stream_stream(STREAM)()  # type: ignore[call-arg]  # the stubs want serialisers
 
 
-async def stream(channel: grpc.aio.Channel, requests: list[bytes], window: int) -> tuple[int, list[float]]:
-    """Send all on one stream, at most `window` unanswered; return acknowledged reports and latencies."""
+async def stream(
+    channel: grpc.aio.Channel, requests: list[bytes], window: int, rate: float
+) -> tuple[int, list[float]]:
+    """Send all on one stream, at most `window` unanswered, at `rate` a second (0: as fast as it goes)."""
     call = open_stream(channel)
     sent: list[float] = []
     latencies: list[float] = []
@@ -58,8 +60,11 @@ async def stream(channel: grpc.aio.Channel, requests: list[bytes], window: int) 
     total = 0
 
     async def write() -> None:
-        for request in requests:
+        started = time.perf_counter()
+        for i, request in enumerate(requests):
             await room.acquire()
+            if rate and (early := started + i / rate - time.perf_counter()) > 0:
+                await asyncio.sleep(early)
             sent.append(time.perf_counter())
             await call.write(request)
         await call.done_writing()
@@ -74,6 +79,28 @@ async def stream(channel: grpc.aio.Channel, requests: list[bytes], window: int) 
         room.release()
     await writer
     return total, latencies
+
+
+async def many(channel: grpc.aio.Channel, requests: list[bytes], idle: int, active: int) -> tuple[int, list[float]]:
+    """Open `idle` streams that only stay open and `active` ones that share the requests; none may fail."""
+    sleepers = []
+    for i in range(idle):
+        call = open_stream(channel)
+        await call.write(requests[i])
+        answered = await call.read()
+        accepted(answered)
+        sleepers.append(call)
+    rest = requests[idle:]
+    parts = [rest[i::active] for i in range(active)]
+    results = await asyncio.gather(*(stream(channel, part, 4, 0.0) for part in parts))
+    for call in sleepers:
+        if call.done():
+            raise SystemExit("an idle stream was ended")
+        await call.done_writing()
+    for call in sleepers:
+        if await call.code() is not grpc.StatusCode.OK:
+            raise SystemExit("an idle stream failed")
+    return sum(total for total, _ in results), [latency for _, found in results for latency in found]
 
 
 async def unary(channel: grpc.aio.Channel, requests: list[bytes], clients: int) -> tuple[int, list[float]]:
@@ -106,7 +133,9 @@ async def run(options: argparse.Namespace) -> None:
         started = time.perf_counter()
         cpu = time.process_time()
         if options.mode == "stream":
-            total, latencies = await stream(channel, requests, options.window)
+            total, latencies = await stream(channel, requests, options.window, options.rate)
+        elif options.mode == "many":
+            total, latencies = await many(channel, requests, options.idle, options.clients)
         else:
             total, latencies = await unary(channel, requests, options.clients)
         seconds = time.perf_counter() - started
@@ -127,13 +156,15 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--target", required=True)
     parser.add_argument("--collection", required=True)
-    parser.add_argument("--mode", choices=["stream", "unary"], required=True)
+    parser.add_argument("--mode", choices=["stream", "unary", "many"], required=True)
     parser.add_argument("--width", type=int, required=True)
     parser.add_argument("--bound", type=int, required=True)
     parser.add_argument("--reports", type=int, required=True)
     parser.add_argument("--batches", type=int, required=True)
     parser.add_argument("--window", type=int, default=128)
     parser.add_argument("--clients", type=int, default=64)
+    parser.add_argument("--idle", type=int, default=0)
+    parser.add_argument("--rate", type=float, default=0.0)
     asyncio.run(run(parser.parse_args()))
 
 
