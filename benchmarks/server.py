@@ -8,12 +8,14 @@ handler (read, answer) and a pipelined one.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -168,7 +170,7 @@ def _throughput(data: Path, rounds: int) -> Iterator[Row]:
     collection = _question("throughput")
     with ExitStack() as stack:
         server = _Server(data)
-        stack.callback(lambda: server.process.end())
+        stack.callback(server.process.end)
         server.create(collection)
         plain = _Process("-m", "benchmarks.server_discard")
         stack.callback(plain.end)
@@ -276,12 +278,10 @@ def _latency(data: Path) -> Iterator[Row]:
     """Acknowledgements at a steady load of 200 batches a second, without and with a decode next to it."""
     if not can_decode("expander-sketch"):
         return
-    from ldp_server.heavy_hitters import planner
-
-    sketch = planner.plan(1_000_000, 8, "1")
-    collection = Collection.create(
-        "latency", Strings(8), sketch.mechanism, "1", opens=0, closes=1 << 33, parameters=sketch.parameters
-    )
+    planner = importlib.import_module("ldp_server.heavy_hitters.planner")
+    domain = Strings(8)
+    chosen = planner.plan(1_000_000, domain, "1", mechanism="expander-sketch")
+    collection: Collection = planner.create("latency", domain, "1", chosen, opens=0, closes=1 << 33)
     server = _Server(data)
     try:
         server.create(collection)
@@ -306,8 +306,6 @@ class _Decoding:
     """Decodes one after the other, in a thread that only waits for the server."""
 
     def __init__(self, server: _Server, collection: Collection) -> None:
-        import threading
-
         self._server = server
         self._request = pb.HeavyHittersRequest(collection_id=collection.id)
         self._stop = False

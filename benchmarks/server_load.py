@@ -49,9 +49,7 @@ def open_stream(channel: grpc.aio.Channel) -> Any:
     return channel.stream_stream(STREAM)()  # type: ignore[call-arg]  # the stubs want serialisers
 
 
-async def stream(
-    channel: grpc.aio.Channel, requests: list[bytes], window: int, rate: float
-) -> tuple[int, list[float]]:
+async def stream(channel: grpc.aio.Channel, requests: list[bytes], window: int, rate: float) -> tuple[int, list[float]]:
     """Send all on one stream, at most `window` unanswered, at `rate` a second (0: as fast as it goes)."""
     call = open_stream(channel)
     sent: list[float] = []

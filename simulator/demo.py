@@ -204,7 +204,7 @@ def show(found: dict[str, Any]) -> None:
     console.print(
         f"{found['users']:,} devices each sent {found['report_bytes']} bytes, randomized with epsilon = "
         f"{found['epsilon']} ({found['mechanism']}).\n"
-        f"The server never saw a word. It kept {found['reports_durable']:,} reports, durably, at {rate:,.0f} a second,\n"
+        f"The server never saw a word. It kept {found['reports_durable']:,} reports durably, {rate:,.0f} a second,\n"
         f"and answered in {found['seconds_to_estimate'] * 1000:,.0f} ms."
     )
 
