@@ -13,7 +13,7 @@ from ldp_server.bulk.packing import pack
 from ldp_server.oracles import oracle_for
 from ldp_server.worker.items import from_wire
 from simulator.crowd import simulate
-from tests.server.helpers import batch, cli, live, make_collection, taken
+from tests.server.helpers import batch, cli, live, taken
 
 hitters = pytest.importorskip("ldp_server.heavy_hitters")
 planner = pytest.importorskip("ldp_server.heavy_hitters.planner")
@@ -100,7 +100,7 @@ async def test_cancelling_ends_the_decode_and_frees_its_place(tmp_path, case):
 
 
 async def test_too_few_users_is_an_answer(tmp_path, case):
-    collection, payloads, _ = case
+    collection, _, _ = case
     async with live(tmp_path / "d") as server:
         await server.create(collection)
         ask = pb.HeavyHittersRequest(collection_id=collection.id)
