@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Mapping
 
-__all__ = ["event", "set_up_logs"]
+__all__ = ["LOGGER", "event", "set_up_logs"]
 
 LOGGER = logging.getLogger("hearsay.server")
 

@@ -42,6 +42,7 @@ def serve(file: Path | None, data: Path | None, listen: str | None, as_json: boo
     form = "json" if as_json else config.watch.log_format
     set_up_logs(config.watch.log_level, form)
     sys.setswitchinterval(_SWITCH_SECONDS)
+    os.umask(0o077)  # whatever the directory's mode: reports are read by their owner alone
     asyncio.run(_serve(config, as_json=as_json))
 
 

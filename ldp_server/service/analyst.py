@@ -15,7 +15,7 @@ from google.protobuf.message import Message
 from ldp_client.errors import InvalidSpec, LdpError, StorageError
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server import __version__
-from ldp_server.logs import event
+from ldp_server.logs import LOGGER, event
 from ldp_server.service.auth import Auth
 from ldp_server.service.core import Core
 from ldp_server.service.gates import Gate
@@ -291,7 +291,7 @@ class _Call:
         elif isinstance(error, Exception) and not isinstance(error, grpc.aio.AbortError):
             self._analyst.failed()
             event(logging.ERROR, "defect", call=self._id, method=self._name, error=type(error).__name__)
-            logging.getLogger("hearsay.server").error("traceback", exc_info=error)
+            LOGGER.error("traceback", exc_info=error)
             self._error = Refused(grpc.StatusCode.INTERNAL, f"the server met an error it did not expect ({self._id})")
         else:
             return False

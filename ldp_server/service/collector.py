@@ -7,6 +7,8 @@ commit; answers leave in the order of arrival. When the queue is full, or the se
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 from collections import deque
 from typing import Any
 
@@ -15,6 +17,7 @@ import grpc
 from ldp_client.errors import LdpError, Rejected
 from ldp_client.protocol.v1 import collector_pb2 as pb
 from ldp_server.admission import Peer
+from ldp_server.logs import LOGGER, event
 from ldp_server.metrics import Metrics
 from ldp_server.service.gates import Gates
 from ldp_server.service.ingest import Busy, Ingest, answer, rejection
@@ -103,6 +106,8 @@ class Collector:
             return answer(await future)
         except LdpError as error:
             return await self._refuse(context, error)
+        except Exception as error:
+            return await self._refuse(context, self._defect("Submit", error))
 
     async def submit_stream(self, _: object, context: Context) -> None:
         """Many batches."""
@@ -112,7 +117,7 @@ class Collector:
         try:
             if self._draining:
                 stream.stop_reading()
-            error = await stream.run()
+            error = await self._run(stream)
             if error is None and self._draining and not stream.ended:
                 error = Refused(grpc.StatusCode.UNAVAILABLE, "the server is stopping: send the rest again", 1.0)
             if error is not None:
@@ -120,6 +125,20 @@ class Collector:
         finally:
             self._streams.discard(stream)
             self._metrics.streams.dec()
+
+    async def _run(self, stream: _Stream) -> LdpError | None:
+        try:
+            return await stream.run()
+        except Exception as error:
+            return self._defect("SubmitStream", error)
+
+    def _defect(self, method: str, error: Exception) -> LdpError:
+        """Count and log what nobody foresaw; the caller gets an id to quote, and may send the same bytes again."""
+        self._metrics.failures.inc()
+        call = os.urandom(6).hex()
+        event(logging.ERROR, "defect", call=call, method=method, error=type(error).__name__)
+        LOGGER.error("traceback", exc_info=error)
+        return Refused(grpc.StatusCode.INTERNAL, f"the server met an error it did not expect ({call})")
 
     async def _refuse(self, context: Context, error: LdpError) -> bytes:
         if isinstance(error, Refused) and error.code is grpc.StatusCode.INVALID_ARGUMENT:

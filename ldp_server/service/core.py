@@ -7,6 +7,7 @@ import os
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import grpc
 
@@ -137,27 +138,35 @@ class Core:
             if record.closed is None and self.clock() < gate.closes:
                 raise Refused(grpc.StatusCode.FAILED_PRECONDITION, "the collection still takes batches: close it first")
             await asyncio.wrap_future(self.commit.run(lambda log: log.seal(record.number)))
-            meta, _ = await self.worker.ask({"op": "checkpoint", "number": record.number})
-            checkpoint = await asyncio.to_thread(read_checkpoint, self.directory.states, record.id)
-            if checkpoint is None or checkpoint.sequence != meta["sequence"]:
-                raise StorageError("the checkpoint that was just written is not there")
-            generation = secrets.randbits(62)
-            for row in fold_parts(record.number, generation, checkpoint.state):
-                await asyncio.wrap_future(self.commit.run(lambda log, row=row: write_part(log, row)))  # type: ignore[misc]
+            try:
+                return await self._fold(record)
+            except BaseException:
+                # Perhaps the clock was wrong and the window is not over: a fold that failed must not close it.
+                self.commit.run(lambda log: log.unseal(record.number))
+                raise
 
-            def work(log: SqliteLog) -> CollectionRecord:
-                fold_commit(
-                    log,
-                    record,
-                    generation=generation,
-                    size=len(checkpoint.state),
-                    sequence=checkpoint.sequence,
-                    batches=checkpoint.batches,
-                    reports=checkpoint.reports,
-                )
-                return _again(log, record.number)
+    async def _fold(self, record: CollectionRecord) -> CollectionRecord:
+        meta, _ = await self.worker.ask({"op": "checkpoint", "number": record.number})
+        checkpoint = await asyncio.to_thread(read_checkpoint, self.directory.states, record.id)
+        if checkpoint is None or checkpoint.sequence != meta["sequence"]:
+            raise StorageError("the checkpoint that was just written is not there")
+        generation = secrets.randbits(62)
+        for row in fold_parts(record.number, generation, checkpoint.state):
+            await asyncio.wrap_future(self.commit.run(partial(write_part, row=row)))
 
-            return await self.on_writer(work)
+        def work(log: SqliteLog) -> CollectionRecord:
+            fold_commit(
+                log,
+                record,
+                generation=generation,
+                size=len(checkpoint.state),
+                sequence=checkpoint.sequence,
+                batches=checkpoint.batches,
+                reports=checkpoint.reports,
+            )
+            return _again(log, record.number)
+
+        return await self.on_writer(work)
 
     async def sweep(self, slices: int = 1 << 30) -> None:
         """Drop what nothing refers to any more, giving way to ingest between slices."""

@@ -13,7 +13,7 @@ import shutil
 import time
 
 from ldp_client.errors import LdpError
-from ldp_server.logs import event
+from ldp_server.logs import LOGGER, event
 from ldp_server.service.core import Core
 from ldp_server.service.gates import Gate
 from ldp_server.service.ingest import Ingest
@@ -46,7 +46,7 @@ class Upkeep:
                 event(logging.WARNING, "background work failed, to be tried again", reason=str(error))
             except Exception as error:
                 self._core.metrics.failures.inc()
-                logging.getLogger("hearsay.server").error("defect in background work", exc_info=error)
+                LOGGER.error("defect in background work", exc_info=error)
 
     async def once(self) -> None:
         """One round over all collections."""

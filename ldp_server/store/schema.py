@@ -149,6 +149,7 @@ def open_log(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
             db.execute("PRAGMA synchronous = FULL")
             db.execute("PRAGMA wal_autocheckpoint = 0")  # done beside the commits, not in them (checkpointer.py)
             db.execute("PRAGMA journal_size_limit = 67108864")
+            db.execute("PRAGMA secure_delete = ON")  # what is dropped is overwritten
             db.execute("PRAGMA cache_size = -16384")
         migrate(db, path, MIGRATIONS)
     except BaseException:

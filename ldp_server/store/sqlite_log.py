@@ -44,6 +44,12 @@ class SqliteLog(ReportLog):
         """From now on `append` refuses the collection's batches."""
         self._sealed.add(collection)
 
+    def unseal(self, collection: int) -> None:
+        """Take `seal` back, unless the catalog says that the collection takes nothing more."""
+        record = self.catalog.by_number(collection)
+        if record is not None and not record.sealed:
+            self._sealed.discard(collection)
+
     def transaction(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` in one durable transaction, or leave everything as it was."""
         with translated(self.path):

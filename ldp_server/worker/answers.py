@@ -17,6 +17,9 @@ from ldp_server.worker.items import from_wire, to_wire
 
 __all__ = ["estimate", "null_error"]
 
+MOST = 1 << 20
+"""The most items that one answer lists: some forty megabytes."""
+
 _VERDICTS = {
     estimates.Verdict.YES: pb.YES,
     estimates.Verdict.NO: pb.NO,
@@ -64,6 +67,8 @@ def estimate(warm: Warm, request: pb.EstimateRequest) -> bytes:
 def _all(warm: Warm, confidence: float, threshold: float | None, response: pb.EstimateResponse) -> None:
     """Columns straight from arrays: a domain of 65,536 items is not worth 65,536 objects."""
     oracle = warm.oracle
+    if warm.collection.domain.size > MOST:
+        raise InvalidSpec(f"an answer lists at most {MOST} items: ask for the top ones, or for given items")
     raw = oracle.estimate_all()
     errors = np.sqrt(oracle.variance(raw))
     z = NormalDist().inv_cdf((1 + confidence) / 2)

@@ -416,3 +416,33 @@ async def test_counts_are_exact_whatever_the_road(tmp_path):
         again = oracle_for(collection)
         again.accumulate(raw)
         assert (again.counts.values == expected.counts.values).all()
+
+
+async def test_a_defect_is_told_counted_logged_and_passes(tmp_path, monkeypatch, caplog):
+    async with live(tmp_path / "d") as server:
+        collection = make_collection()
+        await server.create(collection)
+        ingest = server.server._ingest
+        monkeypatch.setattr(ingest, "_admit", lambda *_: 1 / 0)
+        for call in (server.collector.Submit(batch(collection)), send(server, [batch(collection)])):
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await call
+            assert refused.value.code() is grpc.StatusCode.INTERNAL
+            assert refused.value.details().rpartition("(")[2].rstrip(")") in caplog.text or "defect" in caplog.text
+        monkeypatch.undo()
+        assert server.server.metrics.registry.get_sample_value("hearsay_internal_errors_total") == 2
+        taken(await server.collector.Submit(batch(collection)))
+
+
+async def test_a_defect_in_the_writer_thread_leaves_nobody_waiting(tmp_path, monkeypatch):
+    async with live(tmp_path / "d") as server:
+        collection = make_collection()
+        await server.create(collection)
+        commit = server.server._core.commit
+        commit._check = lambda *_: 1 / 0
+        for _ in range(2):
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await server.collector.Submit(batch(collection), timeout=10)
+            assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+        await asyncio.wait_for(server.server.wait(signals=False), 5)
+        assert "defect" in str(server.server.failure)

@@ -254,3 +254,21 @@ async def test_space_is_given_back(tmp_path):
         await server.server._core.sweep()
         assert db.execute("PRAGMA page_count").fetchone()[0] < before // 2
         assert not (tmp_path / "d" / "states" / f"{collection.id.hex()}.state").exists()
+
+
+async def test_a_compaction_that_fails_does_not_close_the_window(tmp_path):
+    clock = Clock()
+    async with live(tmp_path / "d", clock=clock) as server:
+        collection = make_collection(opens=NOW, closes=NOW + 100)
+        await server.create(collection)
+        await fill(server, collection)
+        clock.now = NOW + 200  # a clock that is wrong for a moment
+        states = tmp_path / "d" / "states"
+        states.rmdir()
+        states.write_bytes(b"in the way")
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await server.call("CompactCollection", collection)
+        assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+        clock.now = NOW + 50
+        taken(await server.collector.Submit(batch(collection)))
+        assert (await server.show(collection)).reports == 601
