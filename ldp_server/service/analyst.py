@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeVar
@@ -12,19 +10,19 @@ from typing import Any, TypeVar
 import grpc
 from google.protobuf.message import Message
 
-from ldp_client.errors import InvalidSpec, LdpError, StorageError
+from ldp_client.errors import InvalidSpec, StorageError
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server import __version__
-from ldp_server.logs import LOGGER, event
 from ldp_server.service.auth import Auth
+from ldp_server.service.calls import Call
 from ldp_server.service.core import Core
 from ldp_server.service.gates import Gate
 from ldp_server.service.ingest import Ingest
 from ldp_server.service.statement import privacy_statement
-from ldp_server.service.wire import Refused, abort, parse, refusal
+from ldp_server.service.wire import Refused, parse
 from ldp_server.store import Admission, SqliteLog
 from ldp_server.store.states import read_checkpoint
-from ldp_server.worker.client import Unsupported, Worker
+from ldp_server.worker.client import Worker
 
 __all__ = ["Analyst"]
 
@@ -72,7 +70,7 @@ class Analyst:
         self, name: str, kind: type[R], method: Callable[[R], Awaitable[bytes]]
     ) -> Callable[[bytes, Context], Awaitable[bytes]]:
         async def handler(data: bytes, context: Context) -> bytes:
-            async with _Call(self, name, context) as call:
+            async with Call(self, name, context) as call:
                 request = parse(kind, data)
                 call.about(request)
                 call.response = await method(request)
@@ -84,7 +82,7 @@ class Analyst:
         self, name: str, kind: type[R], method: Callable[[R], AsyncIterator[bytes]]
     ) -> Callable[[bytes, Context], Awaitable[None]]:
         async def handler(data: bytes, context: Context) -> None:
-            async with _Call(self, name, context) as call:
+            async with Call(self, name, context) as call:
                 request = parse(kind, data)
                 call.about(request)
                 async for piece in method(request):
@@ -251,64 +249,3 @@ class Analyst:
     def failed(self) -> None:
         """Count a defect."""
         self._core.metrics.failures.inc()
-
-
-class _Call:
-    """One call: who, what, how long, and how it ended, in one line of the log."""
-
-    def __init__(self, analyst: Analyst, name: str, context: Context) -> None:
-        self._analyst = analyst
-        self._name = name
-        self._context = context
-        self._id = os.urandom(6).hex()
-        self._started = time.perf_counter()
-        self._principal = ""
-        self._collection = ""
-        self._error: LdpError | None = None
-        self.response = b""
-
-    def about(self, request: Message) -> None:
-        """Note which collection it is about."""
-        self._collection = getattr(request, "collection_id", b"")[:32].hex()[:12]
-
-    async def __aenter__(self) -> _Call:
-        try:
-            self._principal = await self._analyst.principal(self._context)
-        except LdpError as error:
-            self._error = error
-            await self.finish()
-        return self
-
-    async def __aexit__(self, _: object, error: BaseException | None, __: object) -> bool:
-        if error is None:
-            return False
-        if isinstance(error, Unsupported):
-            self._error = Refused(grpc.StatusCode.UNIMPLEMENTED, str(error))
-        elif isinstance(error, LdpError):
-            self._error = error
-        elif isinstance(error, grpc.aio.UsageError | grpc.aio.InternalError):
-            self._error = Refused(grpc.StatusCode.CANCELLED, "the caller has gone")
-        elif isinstance(error, Exception) and not isinstance(error, grpc.aio.AbortError):
-            self._analyst.failed()
-            event(logging.ERROR, "defect", call=self._id, method=self._name, error=type(error).__name__)
-            LOGGER.error("traceback", exc_info=error)
-            self._error = Refused(grpc.StatusCode.INTERNAL, f"the server met an error it did not expect ({self._id})")
-        else:
-            return False
-        return True
-
-    async def finish(self) -> bytes:
-        """Write the log's line; abort the call if it was refused."""
-        refused = None if self._error is None else refusal(self._error)
-        fields: dict[str, object] = {"call": self._id, "method": self._name, "by": self._principal or "nobody"}
-        if self._collection:
-            fields["collection"] = self._collection
-        fields["ms"] = round((time.perf_counter() - self._started) * 1000, 1)
-        fields["status"] = "OK" if refused is None else refused.code.name
-        if refused is not None and self._principal:
-            fields["reason"] = refused.text
-        event(logging.INFO, "analyst call", **fields)
-        if refused is not None:
-            self._analyst.refused(refused.code)
-            await abort(self._context, refused)
-        return self.response

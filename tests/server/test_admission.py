@@ -99,6 +99,18 @@ def test_tokens_say_nothing_but_a_random_id(keys):
     assert not any(name[:8] in token for token in tokens)
 
 
+def test_a_token_s_bytes_are_those_of_the_manual(tmp_path, keys):
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    key = load_pem_private_key((tmp_path / "good").read_bytes(), None)
+    name, token_id = bytes(range(32)), bytes(range(16))
+    token = b"\x01" + token_id + key.sign(b"hearsay/admission-token/v1" + name + token_id)
+    assert len(token) == 81
+    assert TokenVerifier.load([tmp_path / "good.pub"]).token_id(token, name) == token_id
+    made = keys[0].token(name)
+    assert key.sign(b"hearsay/admission-token/v1" + name + made[1:17]) == made[17:]
+
+
 @pytest.mark.parametrize("content", [b"", b"junk", b"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"])
 def test_files_that_are_no_keys_are_refused(tmp_path, content):
     path = tmp_path / "key"
