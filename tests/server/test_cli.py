@@ -193,10 +193,13 @@ def test_every_command_has_help_and_a_place_in_the_manual():
         assert f"| {code} |" in manual
 
 
-def test_the_demo(tmp_path):
-    found = one(cli("demo", "--users", "20000", "--json", timeout=110))
-    assert found["reports_durable"] == found["reports_counted"] == 20000
-    assert found["inside"] >= 10
+def test_the_demo():
+    found = one(cli("demo", "--users", "40000", "--epsilon", "3", "--json", timeout=110))
+    for part in found.values():
+        assert part["reports_durable"] == part["reports_counted"] == 40000
+        assert part["rows"]
+        assert part["inside"] >= len(part["rows"]) - 2
+    assert len(found["frequencies"]["rows"]) == 12
     assert "truth lies inside" in cli("demo", "--users", "5000", timeout=110).stdout
     assert cli("demo", "--users", "3").returncode == 2
 
