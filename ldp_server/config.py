@@ -64,7 +64,7 @@ class LimitsConfig:
     waiting_bytes: int = 64_000_000
     stream_batches: int = 256
     stream_bytes: int = 1_000_000
-    calls: int = 20_000
+    calls: int = 4_000
     collections: int = 10_000
     query_items: int = 100_000
     worker_memory_mb: int = 4096

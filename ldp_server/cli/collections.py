@@ -11,7 +11,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.cli.connection import Connection, connected
 from ldp_server.cli.main import cli
-from ldp_server.cli.show import lines, moment, print_json, table, whole
+from ldp_server.cli.show import busy, lines, moment, print_json, table, whole
 from ldp_server.shapes import CollectionShape, SummaryShape
 
 _json = click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
@@ -155,4 +155,6 @@ def delete(connection: Connection, which: str, yes: bool, as_json: bool) -> None
 def compact(connection: Connection, which: str, as_json: bool) -> None:
     """Fold a collection's reports into counts and drop the reports. It must take no more batches."""
     request = pb.CollectionRequest(collection_id=connection.find(which))
-    _show_info(connection.call("CompactCollection", request, timeout=3600.0), as_json=as_json)
+    with busy("compacting", quiet=as_json):
+        info = connection.call("CompactCollection", request, timeout=3600.0)
+    _show_info(info, as_json=as_json)

@@ -9,7 +9,7 @@ import click
 from ldp_client.errors import LdpError
 from ldp_server.cli.connection import data_option
 from ldp_server.cli.main import cli
-from ldp_server.cli.show import lines, print_json, whole
+from ldp_server.cli.show import busy, lines, print_json, whole
 from ldp_server.doctor import examine
 from ldp_server.shapes import FindingShape
 from ldp_server.store import DataDirectory
@@ -30,7 +30,11 @@ class Unhealthy(LdpError):
 @_json
 def doctor(data: Path, file: Path | None, deep: bool, as_json: bool) -> None:
     """Check a data directory and a configuration, and say what is wrong. Changes nothing."""
-    findings = list(examine(data, file, deep=deep))
+    findings = []
+    with busy("looking", quiet=as_json) as tell:
+        for finding in examine(data, file, deep=deep):
+            findings.append(finding)
+            tell(f"looked at {finding.what}")
     if as_json:
         for f in findings:
             shape: FindingShape = {"what": f.what, "verdict": f.verdict, "detail": f.detail}

@@ -15,7 +15,7 @@ from ldp_client.protocol.domain import Integers, Item
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.cli.connection import Connection, connected
 from ldp_server.cli.main import cli
-from ldp_server.cli.show import item_text, lines, print_json, table, whole
+from ldp_server.cli.show import busy, item_text, lines, print_json, table, whole
 from ldp_server.shapes import EstimateShape, EstimatesShape, HeavyHittersShape, HitterShape, RestShape, item_shape
 from ldp_server.store.errors import translated
 from ldp_server.worker.items import from_wire, to_wire
@@ -79,7 +79,8 @@ def estimate(
         request.given.items.extend(_items(source, collection))
     else:
         request.top.count = top or 10
-    response = connection.call("Estimate", request, timeout=_LONG)
+    with busy("estimating", quiet=as_json):
+        response = connection.call("Estimate", request, timeout=_LONG)
     items = _named(response, collection)
     if as_json:
         shape: EstimatesShape = {
@@ -234,11 +235,12 @@ def export(connection: Connection, which: str, raw: bool, out: Path, as_json: bo
     reports = size = 0
     draft = out.with_name(out.name + ".draft")
     try:
-        with translated(out), draft.open("wb") as file:
+        with translated(out), draft.open("wb") as file, busy("exporting", quiet=as_json) as tell:
             for piece in connection.stream("Export", request):
                 file.write(piece.data)
                 size += len(piece.data)
                 reports = piece.reports
+                tell(f"exporting: {whole(reports)} reports, {whole(size)} bytes")
         with translated(out):
             draft.replace(out)
             spec = out.with_name(out.name + ".ldp")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,7 +15,7 @@ from rich.table import Table
 from ldp_client.protocol.domain import Item
 from ldp_server.shapes import dump
 
-__all__ = ["item_text", "lines", "moment", "print_json", "table", "whole"]
+__all__ = ["busy", "item_text", "lines", "moment", "print_json", "table", "whole"]
 
 
 def print_json(shape: Mapping[str, Any]) -> None:
@@ -48,6 +49,17 @@ def item_text(item: Item) -> str:
     if isinstance(item, str):
         return item if item.isprintable() and item else repr(item)
     return str(item)
+
+
+@contextmanager
+def busy(text: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
+    """Something that turns while long work goes on, on standard error; the function given renews its text."""
+    console = Console(stderr=True, highlight=False)
+    if quiet or not console.is_terminal:
+        yield lambda _: None
+        return
+    with console.status(escape(text)) as status:
+        yield lambda news: status.update(escape(news))
 
 
 def whole(value: float) -> str:

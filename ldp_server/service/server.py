@@ -46,7 +46,7 @@ HEALTH = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
 ANALYST = analyst_pb2.DESCRIPTOR.services_by_name["Analyst"].full_name
 
 _BATCH_MESSAGE = 512 * 1024
-_ANALYST_MESSAGE = 16 << 20
+_ANALYST_MESSAGE = 4 << 20
 
 
 def _options(message: int) -> list[tuple[str, int]]:

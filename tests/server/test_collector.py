@@ -396,6 +396,31 @@ async def test_a_stream_of_huge_messages_is_refused_by_length(tmp_path):
         taken(await server.collector.Submit(batch(collection)))
 
 
+async def test_a_message_that_unpacks_to_something_huge_is_refused(tmp_path):
+    async with live(tmp_path / "d") as server:
+        call = server.channel.unary_unary("/ldp.v1.Collector/Submit")
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await call(bytes(64 << 20), compression=grpc.Compression.Gzip)
+        assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+async def test_calls_open_at_once_are_bounded(tmp_path):
+    async with live(tmp_path / "d", limits=LimitsConfig(calls=3)) as server:
+        collection = make_collection()
+        await server.create(collection)
+        calls = [server.collector.SubmitStream() for _ in range(3)]
+        for call in calls:
+            await call.write(batch(collection))
+            taken(await call.read())
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await server.collector.Submit(batch(collection))
+        assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        for call in calls:
+            await call.done_writing()
+            assert await call.read() is grpc.aio.EOF
+        taken(await server.collector.Submit(batch(collection)))
+
+
 async def test_counts_are_exact_whatever_the_road(tmp_path):
     from ldp_server.oracles import oracle_for, restore
 
