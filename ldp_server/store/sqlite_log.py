@@ -15,7 +15,7 @@ from ldp_server.store.catalog import Catalog
 from ldp_server.store.errors import Corrupt, translated
 from ldp_server.store.insert import insert_run, runs
 from ldp_server.store.log import Batch, Outcome, ReportLog, StoredBatch
-from ldp_server.store.schema import SEQUENCE_BITS, open_log
+from ldp_server.store.schema import PAGE, SEQUENCE_BITS, open_log
 
 __all__ = ["SqliteLog"]
 
@@ -34,7 +34,7 @@ class SqliteLog(ReportLog):
         self._last: dict[int, int] = {}
         self._sealed: set[int] = {record.number for record in self.catalog.records() if record.sealed}
         self.written = 0
-        """Bytes of payload since the write-ahead log was last moved into the file."""
+        """About how many bytes the write-ahead log has grown since it was last moved into the file."""
 
     def close(self) -> None:
         """Close the file."""
@@ -80,8 +80,16 @@ class SqliteLog(ReportLog):
 
         self.transaction(work)
         self._last.update(last)  # only now: a rolled-back sequence must not leave a gap that looks like a loss
-        self.written += sum(len(batch.payload) for batch in batches)
+        self.written += sum(len(batch.payload) for batch in batches) + PAGE * self._pages(len(batches), last)
         return outcomes
+
+    @staticmethod
+    def _pages(batches: int, last: dict[int, int]) -> int:
+        """About how many pages a group touches besides its payload: ids are random, and fall anywhere in the index.
+
+        A page of the index holds some 200 ids, so there are no more pages than that to touch; and a few at the ends.
+        """
+        return min(batches, sum(1 + sequence // 200 for sequence in last.values())) + 2 * len(last) + 1
 
     def last(self, collection: int) -> int:
         """The newest sequence of a collection."""

@@ -7,6 +7,7 @@ import sqlite3
 import pytest
 
 from ldp_server.store import Admission, Batch, Outcome, SqliteLog
+from ldp_server.store.checkpointer import Checkpointer
 from ldp_server.store.errors import Corrupt, DiskFull, ReadOnly, WrongVersion
 from ldp_server.store.schema import MIGRATIONS, VERSION, connect, migrate
 
@@ -231,3 +232,39 @@ def test_a_read_only_log_cannot_be_written(tmp_path, log):
     with pytest.raises(ReadOnly):
         reader.append([a_batch(number)])
     reader.close()
+
+
+@pytest.mark.parametrize("size", [3, 3000])
+def test_the_write_ahead_log_stays_small_whatever_the_batches(log, size):
+    """Single reports touch a page of the index each: what counts is pages, not payload."""
+    number = add(log)
+    small = Checkpointer(log, start=300_000, limit=900_000)
+    wal = log.path.with_name("log.db-wal")
+    largest = 0
+    try:
+        for _ in range(400):
+            log.append([a_batch(number, os.urandom(size)) for _ in range(6)])
+            small.after_commit()
+            largest = max(largest, wal.stat().st_size)
+    finally:
+        small.close()
+    assert largest < 6_000_000
+    assert len(held(log, number)) == 2400
+
+
+def test_a_reader_in_the_way_only_delays_the_checkpoint(log):
+    number = add(log)
+    small = Checkpointer(log, start=100_000, limit=200_000)
+    reader = SqliteLog(log.path, read_only=True)
+    reader.db.execute("BEGIN")
+    reader.db.execute("SELECT count(*) FROM batches").fetchone()
+    try:
+        for _ in range(100):
+            assert log.append([a_batch(number, os.urandom(3000)) for _ in range(6)])[0] is Outcome.STORED
+            small.after_commit()
+        assert reader.db.execute("SELECT count(*) FROM batches").fetchone()[0] == 0
+        reader.db.execute("COMMIT")
+        assert len(held(reader, number)) == 600
+    finally:
+        reader.close()
+        small.close()
