@@ -48,6 +48,7 @@ async def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--pipelined", action="store_true")
     options = parser.parse_args()
+    sys.setswitchinterval(0.0005)  # as the durable server does; without it gRPC's own threads wait for each other
     server = grpc.aio.server()
     stream = pipelined_stream if options.pipelined else submit_stream
     handlers = {
