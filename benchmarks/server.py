@@ -2,9 +2,9 @@
 
 Clients run in processes of their own and share the machine's cores with the server. Everything is durable: a batch
 counts when its acknowledgement, given after the fsync, has come back. Rates of the durable server and of the
-discarding one are measured in turns; a ratio is the median over the turns of the ratio within a turn, so that a neighbour who comes
-and goes disturbs both. The discarding handler is the plain one (read, answer) or a pipelined one, whichever gives the
-lower ratio.
+discarding one are measured in turns; a ratio is the median over the turns of the ratio within a turn, so that a
+neighbour who comes and goes disturbs both. The discarding handler is the plain one (read, answer) or a pipelined one,
+whichever gives the lower ratio.
 """
 
 from __future__ import annotations
