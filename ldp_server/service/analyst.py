@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any, TypeVar
 
 import grpc
@@ -79,14 +80,15 @@ class Analyst:
         return handler
 
     def _many(
-        self, name: str, kind: type[R], method: Callable[[R], AsyncIterator[bytes]]
+        self, name: str, kind: type[R], method: Callable[[R], AsyncGenerator[bytes, None]]
     ) -> Callable[[bytes, Context], Awaitable[None]]:
         async def handler(data: bytes, context: Context) -> None:
             async with Call(self, name, context) as call:
                 request = parse(kind, data)
                 call.about(request)
-                async for piece in method(request):
-                    await context.write(piece)
+                async with contextlib.aclosing(method(request)) as pieces:
+                    async for piece in pieces:
+                        await context.write(piece)
             await call.finish()
 
         return handler
@@ -153,7 +155,7 @@ class Analyst:
             draining=self.draining,
         ).SerializeToString()
 
-    async def _heavy_hitters(self, request: pb.HeavyHittersRequest) -> AsyncIterator[bytes]:
+    async def _heavy_hitters(self, request: pb.HeavyHittersRequest) -> AsyncGenerator[bytes, None]:
         gate = self._core.living(request.collection_id)
         if self._decodes.locked():
             raise Refused(grpc.StatusCode.RESOURCE_EXHAUSTED, "another decode is running (limits.decodes)", 5.0)
@@ -163,22 +165,15 @@ class Analyst:
             worker = Worker(self._core.directory.root, memory_mb=limits.worker_memory_mb, nice=19)
             limit = min(request.limit or limits.query_items, limits.query_items)
             question = {"op": "decode", "number": gate.record.number, "limit": limit}
-            stream = worker.stream(question)
             try:
-                async for header, body in stream:
-                    if "progress" in header:
-                        stage, fraction = header["progress"]
-                        progress = pb.DecodeProgress(stage=stage, fraction=fraction)
-                        yield pb.HeavyHittersResponse(progress=progress).SerializeToString()
-                    else:
-                        result = pb.HeavyHittersResult.FromString(body)
-                        yield pb.HeavyHittersResponse(result=result).SerializeToString()
+                async with contextlib.aclosing(worker.stream(question)) as answers:
+                    async for header, body in answers:
+                        yield _event(header, body)
             finally:
-                await stream.aclose()  # type: ignore[attr-defined]  # an async generator behind its interface
                 await worker.close()
             self._core.metrics.decode.observe(time.perf_counter() - started)
 
-    async def _export(self, request: pb.ExportRequest) -> AsyncIterator[bytes]:
+    async def _export(self, request: pb.ExportRequest) -> AsyncGenerator[bytes, None]:
         gate = self._core.living(request.collection_id)
         if request.kind == pb.COUNTS:
             async for piece in self._export_counts(gate):
@@ -191,7 +186,7 @@ class Analyst:
         else:
             raise InvalidSpec("export counts or reports")
 
-    async def _export_counts(self, gate: Gate) -> AsyncIterator[bytes]:
+    async def _export_counts(self, gate: Gate) -> AsyncGenerator[bytes, None]:
         meta, _ = await self._core.worker.ask({"op": "checkpoint", "number": gate.record.number})
         checkpoint = await asyncio.to_thread(read_checkpoint, self._core.directory.states, gate.record.id)
         if checkpoint is None:
@@ -200,7 +195,7 @@ class Analyst:
             data = checkpoint.state[start : start + _PIECE]
             yield pb.ExportResponse(data=data, reports=meta["reports"]).SerializeToString()
 
-    async def _export_reports(self, gate: Gate) -> AsyncIterator[bytes]:
+    async def _export_reports(self, gate: Gate) -> AsyncGenerator[bytes, None]:
         log = await asyncio.to_thread(SqliteLog, self._core.directory.log, read_only=True)
         try:
             batches = log.read(gate.record.number, 0, max_bytes=_PIECE)
@@ -249,3 +244,13 @@ class Analyst:
     def failed(self) -> None:
         """Count a defect."""
         self._core.metrics.failures.inc()
+
+
+def _event(header: dict[str, Any], body: bytes) -> bytes:
+    """The child's progress or result, as the caller gets it."""
+    if "progress" in header:
+        stage, fraction = header["progress"]
+        progress = pb.DecodeProgress(stage=stage, fraction=fraction)
+        return pb.HeavyHittersResponse(progress=progress).SerializeToString()
+    result = pb.HeavyHittersResult.FromString(body)
+    return pb.HeavyHittersResponse(result=result).SerializeToString()

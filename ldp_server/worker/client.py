@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
@@ -60,12 +60,15 @@ class Worker:
 
     async def ask(self, question: dict[str, Any], body: bytes = b"") -> tuple[dict[str, Any], bytes]:
         """Ask, and wait for the answer."""
-        async for header, answer in self.stream(question, body):
-            if "progress" not in header:
-                return header, answer
+        async with contextlib.aclosing(self.stream(question, body)) as answers:
+            async for header, answer in answers:
+                if "progress" not in header:
+                    return header, answer
         raise Unavailable("the estimating process gave no answer", 1.0)
 
-    async def stream(self, question: dict[str, Any], body: bytes = b"") -> AsyncIterator[tuple[dict[str, Any], bytes]]:
+    async def stream(
+        self, question: dict[str, Any], body: bytes = b""
+    ) -> AsyncGenerator[tuple[dict[str, Any], bytes], None]:
         """Ask, and give every progress report and then the answer."""
         async with self._lock:
             process = await self._running()
