@@ -5,10 +5,13 @@ import os
 import sqlite3
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from ldp_server.store import Admission, Batch, Outcome, SqliteLog
 from ldp_server.store.checkpointer import Checkpointer
 from ldp_server.store.errors import Corrupt, DiskFull, ReadOnly, WrongVersion
+from ldp_server.store.insert import runs
 from ldp_server.store.schema import MIGRATIONS, VERSION, connect, migrate
 
 
@@ -268,3 +271,51 @@ def test_a_reader_in_the_way_only_delays_the_checkpoint(log):
     finally:
         reader.close()
         small.close()
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(
+        st.lists(
+            st.tuples(
+                st.integers(1, 2),  # collection
+                st.integers(0, 6),  # batch id
+                st.sampled_from([b"a", b"b", b"aa", b"bb"]),
+                st.one_of(st.none(), st.integers(0, 3)),  # token
+            ),
+            max_size=12,
+        ),
+        max_size=6,
+    )
+)
+def test_it_does_what_a_dictionary_would(tmp_path_factory, groups):
+    """Any mix of new, repeated, conflicting and token-bearing batches, in any groups: exactly once, as in a model."""
+    log = SqliteLog(tmp_path_factory.mktemp("model") / "log.db")
+    for name in (b"a", b"b"):
+        add(log, name)
+    held_by, used = {}, {}
+    for group in groups:
+        batches = [
+            a_batch(c, data, bytes([i]) * 16, None if token is None else bytes([token]) * 16)
+            for c, i, data, token in group
+        ]
+        outcomes = log.append(batches)
+        # Within a group the order among runs is the store's own: follow it.
+        for place in [place for run in runs(batches) for place in run]:
+            batch, outcome = batches[place], outcomes[place]
+            key, token = (batch.collection, batch.batch_id), (batch.collection, batch.token_id)
+            if key in held_by:
+                expected = Outcome.DUPLICATE if held_by[key] == batch.payload else Outcome.CONFLICT
+            elif batch.token_id is not None and token in used:
+                expected = Outcome.TOKEN_USED
+            else:
+                expected = Outcome.STORED
+                held_by[key] = batch.payload
+                if batch.token_id is not None:
+                    used[token] = batch.batch_id
+            assert outcome is expected
+    for number in (1, 2):
+        found = held(log, number)
+        assert {b.batch_id: b.payload for b in found} == {k[1]: v for k, v in held_by.items() if k[0] == number}
+        assert [b.sequence for b in found] == list(range(1, len(found) + 1))
+    log.close()

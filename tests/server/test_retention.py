@@ -1,5 +1,6 @@
 """Folding, sweeping, checkpoints, backup and restore: nothing lost, nothing counted twice, nothing that grows."""
 
+import asyncio
 import os
 import shutil
 
@@ -272,3 +273,47 @@ async def test_a_compaction_that_fails_does_not_close_the_window(tmp_path):
         clock.now = NOW + 50
         taken(await server.collector.Submit(batch(collection)))
         assert (await server.show(collection)).reports == 601
+
+
+@pytest.mark.parametrize("ending", ["close", "window"])
+async def test_compaction_under_load_counts_what_was_acknowledged(tmp_path, ending):
+    """Batches race the end: whatever was accepted is in the counts, whatever was not is refused with a reason."""
+    clock = Clock()
+    async with live(tmp_path / "d", clock=clock) as server:
+        collection, other = make_collection(opens=NOW, closes=NOW + 100), make_collection("other")
+        await server.create(collection)
+        await server.create(other)
+        accepted, refused = oracle_for(collection), set()
+        beside = 0
+
+        async def send(number):
+            nonlocal beside
+            requests = [batch(other if i % 4 == 3 else collection, 3) for i in range(400)]
+            by_id = {request.batch_id: request for request in requests}
+            async for response in server.collector.SubmitStream(iter(requests)):
+                request = by_id[response.batch_id]
+                if response.WhichOneof("outcome") == "rejection":
+                    refused.add(reason(response))
+                elif request.collection_id == other.id:
+                    beside += 3
+                else:
+                    accepted.accumulate(request.payload)
+                if number == 0 and response.batch_id == requests[150].batch_id:
+                    ended.set()
+
+        ended = asyncio.Event()
+
+        async def end():
+            await ended.wait()
+            if ending == "close":
+                await server.call("CloseCollection", collection)
+            else:
+                clock.now = NOW + 100
+            await server.call("CompactCollection", collection)
+            await server.server._core.sweep()
+
+        await asyncio.gather(end(), *(send(i) for i in range(3)))
+        assert refused <= {"COLLECTION_CLOSED", "WINDOW_CLOSED"}
+        assert refused
+        assert same(await server.counts(collection), collection, accepted)
+        assert (await server.show(other)).reports == beside == 900
