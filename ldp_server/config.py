@@ -15,7 +15,22 @@ from typing import Any, TypeVar, get_type_hints
 from ldp_client.durations import parse_duration
 from ldp_client.errors import InvalidSpec
 
-__all__ = ["SAMPLE", "AnalystConfig", "CollectorConfig", "Config", "LimitsConfig", "load_config"]
+__all__ = [
+    "SAMPLE",
+    "AdmissionConfig",
+    "AnalystConfig",
+    "CollectorConfig",
+    "Config",
+    "LimitsConfig",
+    "PublishConfig",
+    "RetentionConfig",
+    "TlsConfig",
+    "WatchConfig",
+    "is_loopback",
+    "load_config",
+    "parse_config",
+    "split_address",
+]
 
 SAMPLE = (Path(__file__).parent / "sample.toml").read_text(encoding="utf-8")
 

@@ -39,7 +39,20 @@ from ldp_server.store import DataDirectory
 from ldp_server.worker.decoding import can_decode
 from simulator.crowd import simulate
 
-__all__ = ["main", "running_server"]
+__all__ = [
+    "command",
+    "listed_question",
+    "main",
+    "open_question",
+    "population",
+    "requests",
+    "run",
+    "running_server",
+    "send",
+    "show",
+    "token",
+    "words",
+]
 
 _SYLLABLES = ("ba", "do", "fi", "gu", "ka", "lo", "mi", "nu", "pe", "ro", "sa", "te", "vi", "zu", "ne", "ma")
 _BATCH = 1000

@@ -14,6 +14,8 @@ from ldp_server.cli.main import cli
 from ldp_server.cli.show import busy, lines, moment, print_json, table, whole
 from ldp_server.shapes import CollectionShape, SummaryShape
 
+__all__ = ["close", "collection", "compact", "create", "delete", "list_all", "show"]
+
 _json = click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
 _ADMISSION = {"open": pb.OPEN, "certificate": pb.CERTIFICATE, "token": pb.TOKEN}
 

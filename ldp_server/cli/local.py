@@ -15,6 +15,8 @@ from ldp_server.shapes import FindingShape
 from ldp_server.store import DataDirectory
 from ldp_server.store.upkeep import backup as copy_log
 
+__all__ = ["Unhealthy", "backup", "doctor"]
+
 _json = click.option("--json", "as_json", is_flag=True, help="JSON instead of lines.")
 _MARKS = {"ok": "ok     ", "warning": "warning", "wrong": "WRONG  "}
 

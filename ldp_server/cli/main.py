@@ -18,7 +18,7 @@ from rich.console import Console
 from ldp_client.errors import Cancelled, InvalidSpec, LdpError, Rejected, StorageError, Unavailable
 from ldp_server import __version__
 
-__all__ = ["EXIT_CODES", "cli", "main"]
+__all__ = ["EXIT_CODES", "cli", "exit_code", "main"]
 
 EXIT_CODES = {
     0: "done",

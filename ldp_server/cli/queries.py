@@ -20,6 +20,8 @@ from ldp_server.shapes import EstimateShape, EstimatesShape, HeavyHittersShape, 
 from ldp_server.store.errors import translated
 from ldp_server.worker.items import from_wire, to_wire
 
+__all__ = ["estimate", "export", "heavy_hitters"]
+
 _json = click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
 _LONG = 3600.0
 _SHOWN = 1000

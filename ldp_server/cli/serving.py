@@ -23,6 +23,8 @@ from ldp_server.service.server import Server
 from ldp_server.store import AccessFile, DataDirectory
 from ldp_server.store.errors import translated
 
+__all__ = ["demo", "print_config", "serve"]
+
 _SWITCH_SECONDS = 0.0005
 """How soon a thread must give up the interpreter: the writer thread waits for the event loop, not the other way."""
 

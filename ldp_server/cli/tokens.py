@@ -20,6 +20,8 @@ from ldp_server.shapes import TokenShape
 from ldp_server.store import AccessFile, DataDirectory
 from ldp_server.store.errors import translated
 
+__all__ = ["create", "issue", "key", "list_tokens", "revoke", "token"]
+
 _json = click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
 
 

@@ -18,12 +18,10 @@ from pathlib import Path
 
 from ldp_server.store.errors import translated
 
-__all__ = ["Checkpoint", "read_checkpoint", "write_checkpoint"]
+__all__ = ["Checkpoint", "drop_checkpoint", "read_checkpoint", "write_checkpoint"]
 
 _MAGIC = b"HSCP\x01"
 _HEAD = struct.Struct("<5s32sQQQ16sQ")
-FROM_FOLD = bytes(16)
-"""The batch id of a state that ends with the folded counts: there is no batch to name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from ldp_server.store.log import CollectionRecord
 from ldp_server.store.schema import SEQUENCE_BITS, connect
 from ldp_server.store.sqlite_log import SqliteLog
 
-__all__ = ["backup", "fold_commit", "fold_parts", "folded_state", "sweep"]
+__all__ = ["backup", "fold_commit", "fold_parts", "folded_state", "sweep", "write_part"]
 
 PART = 4_000_000
 SLICE = 2000

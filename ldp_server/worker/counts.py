@@ -22,7 +22,7 @@ from ldp_server.store.errors import Corrupt
 from ldp_server.store.states import Checkpoint, read_checkpoint, write_checkpoint
 from ldp_server.store.upkeep import folded_state
 
-__all__ = ["Warm", "WarmCounts"]
+__all__ = ["Warm", "WarmCounts", "fold_marker"]
 
 CHUNK = 4_000_000
 
