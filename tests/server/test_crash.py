@@ -2,6 +2,7 @@
 
 import os
 import random
+import signal
 import threading
 import time
 from pathlib import Path
@@ -142,3 +143,24 @@ def _read(path):
         return path.read_text()
     except OSError:
         return ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_under_load_acknowledges_all_that_it_counted(tmp_path, number):
+    server = ServerProcess(tmp_path / "d").start()
+    collection = make_collection()
+    server.create(collection)
+    senders = [Sender(server, [batch(collection) for _ in range(4000)]) for _ in range(3)]
+    for sender in senders:
+        sender.start()
+    time.sleep(0.7)
+    server.process.send_signal(number)
+    assert server.process.wait(30) == 0
+    server.process.stdout.close()
+    time.sleep(0.3)  # the last acknowledgements reach the senders' threads
+    acknowledged = sum(len(sender.acknowledged) for sender in senders)
+    assert 0 < acknowledged < 12_000
+    assert [sender.problems for sender in senders] == [[], [], []]
+    with ServerProcess(tmp_path / "d") as again:
+        assert again.reports(collection) == acknowledged
+    assert "Traceback" not in server.log.read_text()
