@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import unquote
 
 __all__ = ["Peer"]
@@ -28,6 +29,13 @@ def _address(peer: str) -> tuple[str, bool]:
     return str(address), address.is_loopback
 
 
+@lru_cache(maxsize=4096)
+def _plain(peer: str) -> Peer:
+    """A peer without a certificate: one connection makes many calls, and taking its address apart is not free."""
+    address, local = _address(peer)
+    return Peer(address, local, frozenset())
+
+
 @dataclass(frozen=True, slots=True)
 class Peer:
     """The other end of a call."""
@@ -40,6 +48,8 @@ class Peer:
     @classmethod
     def of(cls, peer: str, auth_context: Mapping[str, Iterable[bytes]]) -> Peer:
         """The peer that gRPC describes. It lists names only of certificates that its authority signed."""
+        if not auth_context:
+            return _plain(peer)
         address, local = _address(peer)
         fields = ("x509_common_name", "x509_subject_alternative_name")
         names = {name.decode("utf-8", "replace") for field in fields for name in auth_context.get(field, ())}
