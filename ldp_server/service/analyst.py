@@ -113,7 +113,7 @@ class Analyst:
     async def _show(self, request: pb.ShowCollectionRequest) -> bytes:
         gate = self._core.gate(request.collection_id)
         summary = pb.CollectionSummary(info=self._info(gate))
-        summary.statement.extend(privacy_statement(gate.collection))
+        summary.statement.extend(await asyncio.to_thread(lambda: list(privacy_statement(gate.collection))))
         if gate.record.deleted is None:
             found, _ = await self._core.worker.ask({"op": "summary", "number": gate.record.number})
             summary.reports, summary.batches = found["reports"], found["batches"]

@@ -23,6 +23,7 @@ from ldp_server.store import Admission, CollectionRecord, DataDirectory, GroupCo
 from ldp_server.store.states import drop_checkpoint, read_checkpoint
 from ldp_server.store.upkeep import fold_commit, fold_parts, sweep, write_part
 from ldp_server.worker.client import Worker
+from ldp_server.worker.counts import state_bytes
 
 __all__ = ["Core"]
 
@@ -191,7 +192,7 @@ class Core:
 def _memory(collection: Collection) -> int:
     """About how many megabytes a collection's counts and estimates take; nothing is touched, so nothing is used."""
     try:
-        return oracle_for(collection).counts.values.nbytes * _TIMES >> 20
+        return state_bytes(oracle_for(collection)) * _TIMES >> 20
     except MemoryError:
         return 1 << 30
 

@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,9 @@ class _Child:
             return {"error": type(error).__name__, "text": str(error)}, b""
         except MemoryError:
             return {"error": "Unavailable", "text": "not enough memory: raise limits.worker_memory_mb"}, b""
+        except Exception as error:  # a defect: told to the log here, to the caller without its text
+            traceback.print_exc()
+            return {"error": type(error).__name__}, b""
         return answer
 
     def _on_estimate(self, number: int, _: dict[str, Any], body: bytes) -> Answer:

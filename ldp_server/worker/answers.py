@@ -28,8 +28,13 @@ _VERDICTS = {
 
 
 def null_error(oracle: Oracle) -> float:
-    """The standard error of the frequency of an item that nobody holds."""
-    return float(np.sqrt(oracle.variance(np.zeros(1))[0]))
+    """The standard error of the frequency of an item that nobody holds; 0 where frequencies are not what is asked."""
+    if not oracle.reports:
+        return 0.0
+    try:
+        return float(np.sqrt(oracle.variance(np.zeros(1))[0]))
+    except InvalidSpec:
+        return 0.0
 
 
 def estimate(warm: Warm, request: pb.EstimateRequest) -> bytes:

@@ -22,7 +22,7 @@ from ldp_server.store.errors import Corrupt
 from ldp_server.store.states import Checkpoint, read_checkpoint, write_checkpoint
 from ldp_server.store.upkeep import folded_state
 
-__all__ = ["Warm", "WarmCounts", "fold_marker"]
+__all__ = ["Warm", "WarmCounts", "fold_marker", "state_bytes"]
 
 CHUNK = 4_000_000
 
@@ -148,4 +148,10 @@ class WarmCounts:
 
 def _size(warm: Warm) -> int:
     """About what counts and the estimates kept beside them take."""
-    return 3 * warm.oracle.counts.values.nbytes
+    return 3 * state_bytes(warm.oracle)
+
+
+def state_bytes(oracle: Oracle) -> int:
+    """What an oracle's counts take; some keep theirs in a form of their own."""
+    counts = getattr(oracle, "counts", None)
+    return len(oracle.to_bytes()) if counts is None else int(counts.values.nbytes)

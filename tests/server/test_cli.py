@@ -46,7 +46,7 @@ def test_a_collection_s_life(server, tmp_path):
     short = collection.id.hex()[:8]
     shown = one(cli("collection", "show", short, "--json", data=data))
     assert (shown["reports"], shown["batches"]) == (500, 10)
-    assert any("epsilon = 2" in line for line in shown["statement"])
+    assert any("eps = 2." in line for line in shown["statement"])
     assert "500 in 10 batches" in cli("collection", "show", str(file), data=data).stdout
 
     (tmp_path / "items").write_text("3\n7\n")
