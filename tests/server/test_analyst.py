@@ -273,7 +273,8 @@ async def test_every_mechanism_is_taken_counted_and_answered_or_refused_in_words
     from ldp_client.mechanisms import MECHANISMS
 
     collections = every_mechanism()
-    assert set(collections) == set(MECHANISMS)
+    sketches = {"expander-sketch", "prefix-tree", "tree-sketch"}  # test_heavy_hitters.py
+    assert set(MECHANISMS) - sketches <= set(collections)
     clock = Clock()
     async with live(tmp_path / "d", clock=clock) as server:
         for collection in collections.values():
