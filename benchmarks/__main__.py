@@ -20,6 +20,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 from benchmarks.row import Options, Row
 
 BENCHMARKS = {
+    "server": "collection server: durable throughput, latency, memory, restart, queries",
     "audit": "privacy: exact output laws, black-box bounds from the client's bytes, clients that leak",
     "structure": "accounting, attributes, averages, quantiles, pure from approximate",
     "oracles": "frequency oracles: accuracy, coverage, speed, memory, timing of the client",

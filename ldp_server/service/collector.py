@@ -1,0 +1,138 @@
+"""The methods that apps call: fetch collections, submit batches.
+
+Batches go through ingest.py, alone or (stream.py) many on one stream. Whatever is wrong with them is an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from typing import Any
+
+import grpc
+
+from ldp_client.errors import LdpError, Rejected
+from ldp_client.protocol.v1 import collector_pb2 as pb
+from ldp_server.logs import LOGGER, event
+from ldp_server.metrics import Metrics
+from ldp_server.service.gates import Gates
+from ldp_server.service.ingest import Busy, Ingest, answer, rejection
+from ldp_server.service.published import Published
+from ldp_server.service.stream import Stream, peer_of
+from ldp_server.service.wire import Refused, abort, parse
+from ldp_server.store import Ticket
+
+__all__ = ["Collector"]
+
+Context = Any  # grpc.aio.ServicerContext of raw bytes: the stubs cannot say so
+
+
+class Collector:
+    """The Collector service, over raw bytes."""
+
+    def __init__(
+        self,
+        ingest: Ingest,
+        gates: Gates,
+        published: Published,
+        metrics: Metrics,
+        *,
+        stream_batches: int,
+        stream_bytes: int,
+    ) -> None:
+        self._ingest = ingest
+        self._gates = gates
+        self._published = published
+        self._metrics = metrics
+        self._batches = stream_batches
+        self._bytes = stream_bytes
+        self._streams: set[Stream] = set()
+        self._draining = False
+
+    def drain(self) -> None:
+        """Read no more; what was read is still made durable and answered."""
+        self._draining = True
+        for stream in list(self._streams):
+            stream.stop_reading()
+
+    async def get_collection(self, data: bytes, context: Context) -> bytes:
+        """The bytes of one collection."""
+        try:
+            request = parse(pb.GetCollectionRequest, data)
+            gate = self._gates.by_id.get(request.collection_id)
+            if gate is None or gate.record.deleted is not None:
+                raise Refused(grpc.StatusCode.NOT_FOUND, "no such collection here")
+        except LdpError as error:
+            return await self._refuse(context, error)
+        return pb.GetCollectionResponse(spec_bytes=gate.record.spec).SerializeToString()
+
+    async def list_collections(self, data: bytes, context: Context) -> bytes:
+        """The public list."""
+        try:
+            parse(pb.ListCollectionsRequest, data)
+        except LdpError as error:
+            return await self._refuse(context, error)
+        return self._published.response()
+
+    async def submit(self, data: bytes, context: Context) -> bytes:
+        """One batch."""
+        future: asyncio.Future[Ticket] = asyncio.get_running_loop().create_future()
+
+        def done(ticket: Ticket) -> None:
+            if not future.done():
+                future.set_result(ticket)
+
+        try:
+            request = parse(pb.SubmitRequest, data)
+            if self._draining:
+                raise Refused(grpc.StatusCode.UNAVAILABLE, "the server is stopping: send the batch again", 1.0)
+            try:
+                self._ingest.offer(request, peer_of(context), done)
+            except Rejected as rejected:
+                self._metrics.rejections.labels(rejected.reason).inc()
+                return rejection(request.batch_id, rejected)
+            except Busy as busy:
+                self._metrics.busy.labels(busy.why).inc()
+                raise Refused(grpc.StatusCode.RESOURCE_EXHAUSTED, "not now", busy.seconds) from None
+            return answer(await future)
+        except LdpError as error:
+            return await self._refuse(context, error)
+        except Exception as error:
+            return await self._refuse(context, self._defect("Submit", error))
+
+    async def submit_stream(self, _: object, context: Context) -> None:
+        """Many batches."""
+        stream = Stream(self._ingest, self._metrics, context, self._batches, self._bytes)
+        self._streams.add(stream)
+        self._metrics.streams.inc()
+        try:
+            if self._draining:
+                stream.stop_reading()
+            error = await self._run(stream)
+            if error is None and self._draining and not stream.ended:
+                error = Refused(grpc.StatusCode.UNAVAILABLE, "the server is stopping: send the rest again", 1.0)
+            if error is not None:
+                await self._refuse(context, error)
+        finally:
+            self._streams.discard(stream)
+            self._metrics.streams.dec()
+
+    async def _run(self, stream: Stream) -> LdpError | None:
+        try:
+            return await stream.run()
+        except Exception as error:
+            return self._defect("SubmitStream", error)
+
+    def _defect(self, method: str, error: Exception) -> LdpError:
+        """Count and log what nobody foresaw; the caller gets an id to quote, and may send the same bytes again."""
+        self._metrics.failures.inc()
+        call = os.urandom(6).hex()
+        event(logging.ERROR, "defect", call=call, method=method, error=type(error).__name__)
+        LOGGER.error("traceback", exc_info=error)
+        return Refused(grpc.StatusCode.INTERNAL, f"the server met an error it did not expect ({call})")
+
+    async def _refuse(self, context: Context, error: LdpError) -> bytes:
+        if isinstance(error, Refused) and error.code is grpc.StatusCode.INVALID_ARGUMENT:
+            self._metrics.malformed.inc()
+        await abort(context, error)
