@@ -14,13 +14,21 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
+from ldp_client.protocol.domain import Domain
 from ldp_client.protocol.epsilon import Epsilon
 
-__all__ = ["WORD_BITS", "Randomizer"]
+__all__ = ["WORD_BITS", "Randomizer", "scaled"]
 
 WORD_BITS = 64
+
+
+def scaled(number: int, count: int, word_bits: int) -> Fraction:
+    """Return the exact probability that `word * count >> word_bits` is `number`, for a uniform word."""
+    first = -(-(number << word_bits) // count)
+    after = -(-(number + 1 << word_bits) // count)
+    return Fraction(after - first, 1 << word_bits)
 
 
 class Randomizer(ABC):
@@ -34,6 +42,11 @@ class Randomizer(ABC):
 
     size: int
     """How many indexes there are: 0 (none) to size - 1."""
+
+    @classmethod
+    @abstractmethod
+    def build(cls, epsilon: Epsilon, domain: Domain, seed: bytes, parameters: Mapping[str, int]) -> Self:
+        """Make the randomizer that a spec describes; `InvalidSpec` says what does not fit."""
 
     @property
     @abstractmethod

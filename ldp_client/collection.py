@@ -1,0 +1,308 @@
+"""A collection: one question asked of many users, immutable and named by the hash of its bytes.
+
+    spec_bytes = Collection { question: bytes of a Question, window }           (proto/ldp/v1/spec.proto)
+    id          = SHA-256("hearsay/collection/v1" || spec_bytes)
+    question_id = SHA-256("hearsay/question/v1"   || question bytes)   answers and charges are keyed by it
+    seed        = SHA-256("hearsay/seed/v1"       || question bytes)   all public randomness is expanded from it
+
+Parsing is strict: unknown fields, a second encoding of the same message, a decimal that is not in its shortest form,
+a mechanism or parameter that this version does not know, all are `InvalidSpec`. The bytes are kept and never made
+anew from the parsed form. The only freedom in the seed is the wording of the question and a nonce below 65,536, both
+in plain sight; no seed touches epsilon.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from ldp_client import collection_text
+from ldp_client.errors import InvalidSpec
+from ldp_client.mechanisms import MECHANISMS, Randomizer
+from ldp_client.protocol.domain import Categories, Domain, Integers, Item, Strings
+from ldp_client.protocol.epsilon import Epsilon
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
+    from ldp_client.protocol.v1 import spec_pb2
+
+    M = TypeVar("M", bound=Message)
+
+__all__ = ["MAX_SPEC_BYTES", "Collection", "Schedule"]
+
+VERSION = 1
+MAX_SPEC_BYTES = 1 << 20
+MAX_NONCE = (1 << 16) - 1
+MAX_TIME = 1 << 40
+MAX_TEXT_BYTES = 4096
+MAX_SCHEDULED_REPORTS = 1 << 20
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Repeated measurement: one report in every period, at most `reports` of them."""
+
+    period_seconds: int
+    reports: int
+
+    def __post_init__(self) -> None:
+        if not 60 <= self.period_seconds <= MAX_TIME:
+            raise InvalidSpec("a schedule's period is at least a minute")
+        if not 1 <= self.reports <= MAX_SCHEDULED_REPORTS:
+            raise InvalidSpec(f"a schedule asks for 1 to {MAX_SCHEDULED_REPORTS} reports")
+
+
+@dataclass(frozen=True)
+class Collection:
+    """One question, understood in full. Make one with `create`, `from_bytes` or `load`, not by hand."""
+
+    spec_bytes: bytes = field(repr=False)
+    id: bytes = field(repr=False)
+    question_id: bytes = field(repr=False, compare=False)
+    seed: bytes = field(repr=False, compare=False)
+    question: str = field(compare=False)
+    domain: Domain = field(repr=False, compare=False)
+    randomizer: Randomizer = field(repr=False, compare=False)
+    opens: int = field(compare=False)
+    closes: int = field(compare=False)
+    schedule: Schedule | None = field(compare=False)
+    nonce: int = field(repr=False, compare=False)
+
+    @property
+    def epsilon(self) -> Epsilon:
+        """The budget of one report."""
+        return self.randomizer.epsilon
+
+    @classmethod
+    def from_bytes(cls, spec_bytes: bytes) -> Self:
+        """Parse the bytes of a spec, strictly."""
+        from ldp_client.protocol.v1 import spec_pb2  # noqa: PLC0415 - keeps `import ldp_client` light
+
+        if len(spec_bytes) > MAX_SPEC_BYTES:
+            raise InvalidSpec(f"a collection's spec has at most {MAX_SPEC_BYTES} bytes, not {len(spec_bytes)}")
+        outer = _parse(spec_pb2.Collection, spec_bytes)
+        question = _parse(spec_pb2.Question, outer.question)
+        if question.version != VERSION:
+            raise InvalidSpec(f"this version reads specs of version {VERSION}, not {question.version}")
+        if not question.text.strip() or len(question.text.encode()) > MAX_TEXT_BYTES:
+            raise InvalidSpec(f"a question has a text of 1 to {MAX_TEXT_BYTES} bytes")
+        if question.nonce > MAX_NONCE:
+            raise InvalidSpec(f"the nonce is at most {MAX_NONCE}")
+        if not outer.window.opens < outer.window.closes <= MAX_TIME:
+            raise InvalidSpec("the window must open before it closes (seconds since 1970)")
+        schedule = question.schedule
+        seed = _hash(b"hearsay/seed/v1", outer.question)
+        domain = _read_domain(question.domain)
+        return cls(
+            spec_bytes=bytes(spec_bytes),
+            id=_hash(b"hearsay/collection/v1", spec_bytes),
+            question_id=_hash(b"hearsay/question/v1", outer.question),
+            seed=seed,
+            question=question.text,
+            domain=domain,
+            randomizer=_read_mechanism(question.mechanism, Epsilon(question.epsilon), domain, seed),
+            opens=outer.window.opens,
+            closes=outer.window.closes,
+            schedule=Schedule(schedule.period_seconds, schedule.reports) if question.HasField("schedule") else None,
+            nonce=question.nonce,
+        )
+
+    @classmethod
+    def create(
+        cls,
+        question: str,
+        domain: Domain,
+        mechanism: str,
+        epsilon: str | int | Epsilon,
+        *,
+        opens: int,
+        closes: int,
+        parameters: Mapping[str, int] | None = None,
+        schedule: Schedule | None = None,
+        nonce: int = 0,
+    ) -> Self:
+        """Write a new spec and read it back. `opens` and `closes` are seconds since 1970."""
+        from ldp_client.protocol.v1 import spec_pb2  # noqa: PLC0415 - keeps `import ldp_client` light
+
+        text = epsilon.text if isinstance(epsilon, Epsilon) else Epsilon.parse(epsilon).text
+        try:
+            inner = spec_pb2.Question(version=VERSION, text=question, epsilon=text, nonce=nonce)
+            inner.domain.CopyFrom(_write_domain(domain))
+            inner.mechanism.CopyFrom(_write_mechanism(mechanism, parameters or {}))
+            if schedule is not None:
+                inner.schedule.period_seconds = schedule.period_seconds
+                inner.schedule.reports = schedule.reports
+            outer = spec_pb2.Collection(question=inner.SerializeToString(deterministic=True))
+            outer.window.opens, outer.window.closes = opens, closes
+        except (ValueError, TypeError) as error:
+            if isinstance(error, InvalidSpec):
+                raise
+            raise InvalidSpec(f"a value is of the wrong type or out of range: {error}") from None
+        return cls.from_bytes(outer.SerializeToString(deterministic=True))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read the readable form, already parsed from TOML or JSON; its `id`, where given, must be right."""
+        plain = collection_text.read(data)
+        schedule = plain.schedule and Schedule(*plain.schedule)
+        collection = cls.create(
+            plain.question,
+            _domain_from(plain.domain),
+            plain.mechanism,
+            plain.epsilon,
+            opens=plain.opens,
+            closes=plain.closes,
+            parameters=plain.parameters,
+            schedule=schedule or None,
+            nonce=plain.nonce,
+        )
+        if plain.id is not None and plain.id != collection.id.hex():
+            raise InvalidSpec(
+                f"the file says its id is {plain.id}, but its contents have id {collection.id.hex()}: "
+                "it was changed after it was published"
+            )
+        return collection
+
+    @classmethod
+    def from_toml(cls, text: str) -> Self:
+        """Read the readable form."""
+        try:
+            return cls.from_dict(tomllib.loads(text))
+        except tomllib.TOMLDecodeError as error:
+            raise InvalidSpec(f"not TOML: {error}") from None
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read the readable form, as JSON."""
+        try:
+            data = json.loads(text)
+        except ValueError as error:
+            raise InvalidSpec(f"not JSON: {error}") from None
+        return cls.from_dict(collection_text.as_table(data, "a collection"))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a collection's file: TOML, or JSON where its name ends in .json."""
+        file = Path(path).expanduser()
+        try:
+            with file.open("rb") as stream:
+                data = stream.read(4 * MAX_SPEC_BYTES + 1)
+            text = data.decode("utf-8")
+        except OSError as error:
+            raise InvalidSpec(f"cannot read {file}: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise InvalidSpec(f"{file} is not text in UTF-8") from None
+        if len(data) > 4 * MAX_SPEC_BYTES:
+            raise InvalidSpec(f"{file} is too large for a collection")
+        return cls.from_json(text) if file.suffix == ".json" else cls.from_toml(text)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the readable form as plain data, id first."""
+        return collection_text.write(self)
+
+    def to_toml(self) -> str:
+        """Return the readable form; `from_toml` reads it back to the same bytes."""
+        return collection_text.toml(self.to_dict())
+
+    def to_json(self) -> str:
+        """Return the readable form as JSON; `from_json` reads it back to the same bytes."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+
+    def randomize(self, item: Item, words: Sequence[int]) -> bytes:
+        """Return one packed report for an item, from `randomizer.words` fresh random words."""
+        report = self.randomizer.randomize(self.domain.index(item), words)
+        return report.to_bytes(self.randomizer.report_bytes, "little")
+
+
+def _hash(name: bytes, data: bytes) -> bytes:
+    return hashlib.sha256(name + data).digest()
+
+
+def _parse(kind: type[M], data: bytes) -> M:
+    """Parse a message, and refuse every encoding but the one in docs/protocol.md."""
+    from google.protobuf.message import DecodeError  # noqa: PLC0415 - keeps `import ldp_client` light
+
+    message = kind()
+    try:
+        message.ParseFromString(data)
+    except DecodeError:
+        raise InvalidSpec(f"the spec's bytes are not a {kind.__name__}") from None
+    message.DiscardUnknownFields()
+    if message.SerializeToString(deterministic=True) != data:
+        raise InvalidSpec(
+            f"the spec's {kind.__name__} has unknown fields or is not in the one accepted encoding; "
+            "it may have been written by a newer version"
+        )
+    return message
+
+
+def _read_domain(message: spec_pb2.Domain) -> Domain:
+    kind = message.WhichOneof("kind")
+    if kind == "categories":
+        return Categories(tuple(message.categories.names))
+    if kind == "strings":
+        return Strings(message.strings.max_bytes)
+    if kind == "integers":
+        return Integers(message.integers.lowest, message.integers.count)
+    raise InvalidSpec("the spec has no domain that this version knows")
+
+
+def _write_domain(domain: Domain) -> spec_pb2.Domain:
+    from ldp_client.protocol.v1 import spec_pb2  # noqa: PLC0415 - keeps `import ldp_client` light
+
+    message = spec_pb2.Domain()
+    if isinstance(domain, Categories):
+        message.categories.names.extend(domain.names)
+    elif isinstance(domain, Strings):
+        message.strings.max_bytes = domain.max_bytes
+    elif isinstance(domain, Integers):
+        message.integers.lowest, message.integers.count = domain.lowest, domain.count
+    else:
+        raise InvalidSpec("the domain is Categories, Strings or Integers")
+    return message
+
+
+def _domain_from(table: Mapping[str, Any]) -> Domain:
+    """Return the domain that a file's [domain] table describes."""
+    kind = table.get("kind")
+    if kind == "categories":
+        return Categories(tuple(collection_text.take(table, "domain", names=list)["names"]))
+    if kind == "strings":
+        return Strings(collection_text.take(table, "domain", max_bytes=int)["max_bytes"])
+    if kind == "integers":
+        values = collection_text.take(table, "domain", lowest=int, highest=int)
+        return Integers(values["lowest"], values["highest"] - values["lowest"] + 1)
+    raise InvalidSpec('domain.kind is "categories", "strings" or "integers"')
+
+
+def _read_mechanism(message: spec_pb2.Mechanism, epsilon: Epsilon, domain: Domain, seed: bytes) -> Randomizer:
+    kind = message.WhichOneof("kind")
+    mechanism = MECHANISMS.get(kind.replace("_", "-")) if kind else None
+    if mechanism is None or kind is None:
+        raise InvalidSpec("the spec has no mechanism that this version knows")
+    fields = getattr(message, kind)
+    parameters = {f.name: int(getattr(fields, f.name)) for f in fields.DESCRIPTOR.fields}
+    return mechanism.build(epsilon, domain, seed, parameters)
+
+
+def _write_mechanism(name: str, parameters: Mapping[str, int]) -> spec_pb2.Mechanism:
+    from ldp_client.protocol.v1 import spec_pb2  # noqa: PLC0415 - keeps `import ldp_client` light
+
+    if name not in MECHANISMS:
+        raise InvalidSpec(f"unknown mechanism; this version knows {', '.join(MECHANISMS)}")
+    message = spec_pb2.Mechanism()
+    fields = getattr(message, name.replace("-", "_"))
+    known = {f.name for f in fields.DESCRIPTOR.fields}
+    if known != set(parameters):
+        wanted = ", ".join(sorted(known)) or "no parameters"
+        raise InvalidSpec(f"{name} takes {wanted}; given: {', '.join(sorted(parameters)) or 'none'}")
+    fields.SetInParent()
+    for key, value in parameters.items():
+        setattr(fields, key, value)
+    return message

@@ -1,0 +1,172 @@
+"""The readable form of a collection, TOML or JSON: what people write, publish and pin.
+
+    id = "..."                                  # optional in a draft; checked where given
+    question = "Which page do you start from?"
+    epsilon = "1"
+
+    [domain]
+    kind = "strings"                            # or "categories" (names) or "integers" (lowest, highest)
+    max_bytes = 32
+
+    [mechanism]
+    name = "hashtogram"
+    rows = 16
+    q = 3
+    t = 10
+
+    [window]
+    opens = 2026-11-01T00:00:00Z
+    closes = 2026-12-01T00:00:00Z
+
+    [schedule]                                  # optional: repeated measurement
+    period = "7 days"
+    reports = 52
+
+Unknown keys are refused: a misspelt setting must not be a setting silently left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from ldp_client.durations import format_duration, parse_duration
+from ldp_client.errors import InvalidSpec
+
+if TYPE_CHECKING:
+    from ldp_client.collection import Collection
+
+__all__ = ["Plain", "as_table", "read", "take", "toml", "write"]
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A collection's file, checked in form."""
+
+    id: str | None
+    question: str
+    epsilon: str | int
+    domain: Mapping[str, Any]
+    mechanism: str
+    parameters: Mapping[str, int]
+    opens: int
+    closes: int
+    schedule: tuple[int, int] | None
+    nonce: int
+
+
+def as_table(value: object, name: str) -> Mapping[str, Any]:
+    """Return `value` if it is a table of named values."""
+    if not isinstance(value, Mapping):
+        raise InvalidSpec(f"{name} must be a table of named values")
+    return value
+
+
+def take(table: Mapping[str, Any], name: str, **kinds: type) -> dict[str, Any]:
+    """Return the named values of a table, each of its type; any other key but "kind" is refused."""
+    unknown = sorted(set(table) - set(kinds) - {"kind"})
+    if unknown:
+        raise InvalidSpec(f"unknown key {unknown[0]!r} in {name}; it takes {', '.join(kinds)}")
+    for key, kind in kinds.items():
+        if key not in table:
+            raise InvalidSpec(f"{name} lacks {key!r}")
+        if not isinstance(table[key], kind) or (kind is int and isinstance(table[key], bool)):
+            raise InvalidSpec(f"{key!r} in {name} must be of type {kind.__name__}")
+    return {key: table[key] for key in kinds}
+
+
+def read(data: Mapping[str, Any]) -> Plain:
+    """Check the form of a file's contents."""
+    required = {"question", "epsilon", "domain", "mechanism", "window"}
+    unknown = sorted(set(data) - required - {"id", "nonce", "schedule"})
+    if unknown:
+        raise InvalidSpec(f"unknown key {unknown[0]!r} in a collection")
+    missing = sorted(required - set(data))
+    if missing:
+        raise InvalidSpec(f"a collection lacks {missing[0]!r}")
+    mechanism = dict(as_table(data["mechanism"], "mechanism"))
+    name = mechanism.pop("name", None)
+    if not isinstance(name, str) or not all(type(v) is int for v in mechanism.values()):
+        raise InvalidSpec("mechanism has a name and whole numbers for parameters")
+    window = take(as_table(data["window"], "window"), "window", opens=object, closes=object)
+    schedule = None
+    if "schedule" in data:
+        values = take(as_table(data["schedule"], "schedule"), "schedule", period=object, reports=int)
+        schedule = (parse_duration(values["period"]), values["reports"])
+    identity, nonce = data.get("id"), data.get("nonce", 0)
+    if identity is not None and not isinstance(identity, str):
+        raise InvalidSpec("'id' must be text")
+    if type(nonce) is not int or not isinstance(data["question"], str):
+        raise InvalidSpec("'question' must be text and 'nonce' a whole number")
+    return Plain(
+        id=identity,
+        question=data["question"],
+        epsilon=data["epsilon"],
+        domain=as_table(data["domain"], "domain"),
+        mechanism=name,
+        parameters=mechanism,
+        opens=_seconds(window["opens"]),
+        closes=_seconds(window["closes"]),
+        schedule=schedule,
+        nonce=nonce,
+    )
+
+
+def _seconds(value: object) -> int:
+    """Return a moment as whole seconds since 1970: a date and time with its zone, or the number itself."""
+    if type(value) is int:
+        return value
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            raise InvalidSpec('a moment is written like "2026-11-01T00:00:00Z"') from None
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        raise InvalidSpec("a moment is a date and a time with a zone, such as 2026-11-01T00:00:00Z")
+    if value.microsecond:
+        raise InvalidSpec("a moment is a whole second")
+    return int(value.timestamp())
+
+
+def _moment(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def write(collection: Collection) -> dict[str, Any]:
+    """Return a collection as plain data."""
+    randomizer = collection.randomizer
+    data: dict[str, Any] = {
+        "id": collection.id.hex(),
+        "question": collection.question,
+        "epsilon": collection.epsilon.text,
+        "nonce": collection.nonce,
+        "domain": collection.domain.describe(),
+        "mechanism": {"name": randomizer.name, **randomizer.parameters()},
+        "window": {"opens": _moment(collection.opens), "closes": _moment(collection.closes)},
+    }
+    if collection.schedule is not None:
+        data["schedule"] = {
+            "period": format_duration(collection.schedule.period_seconds),
+            "reports": collection.schedule.reports,
+        }
+    return data
+
+
+def toml(data: Mapping[str, Any]) -> str:
+    """Write plain data of one level of tables as TOML. JSON's strings, numbers and lists are TOML's too."""
+    lines = [f"{key} = {_value(value)}" for key, value in data.items() if not isinstance(value, Mapping)]
+    for name, table in data.items():
+        if isinstance(table, Mapping):
+            lines += ["", f"[{name}]"]
+            lines += [f"{key} = {_value(value, moment=name == 'window')}" for key, value in table.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _value(value: object, *, moment: bool = False) -> str:
+    if moment and isinstance(value, str):
+        return value
+    # TOML has no escape for DEL that JSON would leave as it is.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

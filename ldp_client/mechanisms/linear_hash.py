@@ -1,0 +1,184 @@
+r"""Linear-hash response over F_q: a random linear function of the item, answered by q-ary randomized response.
+
+The domain is embedded in F_q^t (q prime, q^t at least its size): an index is the vector of its base-q digits, the
+lowest first. A report is made of two words:
+
+1. the first draws a, uniform among the points of the projective space: the vectors of F_q^t whose highest non-zero
+   digit is 1. There are P = (q^t - 1)/(q - 1) of them. Point number j has that digit at place s, where
+   start_s = (q^s - 1)/(q - 1) is the largest start that is at most j, and is the vector with value
+   q^s + (j - start_s). j = word * P >> 64: as far from uniform as P/2^64, and the same for every item;
+2. the second draws y, the q-ary randomized response (randomized_response.py) to h = <a, x> mod q.
+
+Report = j q + y, in [0, P q): about t log2 q bits.
+
+Why points and not all vectors: the items that a report supports are {x : <a, x> = y}, and (a, y) and (c a, c y) support
+the same ones for every non-zero c. So nothing is lost by fixing c, reports get log2(q - 1) bits shorter, and the server
+counts in P q ~ q^t cells for every q.
+
+Privacy. a is drawn without regard to the item, and given a, y is q-ary randomized response of h(x): for any two items
+the probabilities of (a, y) have the ratio of two of its weights. So the mechanism is epsilon-LDP with exactly the
+response's epsilon; no field, no seed and no embedding plays a part.
+
+Estimation. S(x) counts the reports with <a, x> = y. A holder of x supports it with probability p (the response's
+truth). The holder of another x' does so with probability p where <a, x - x'> = 0, which is so for the points of a
+hyperplane, c = (q^(t-1) - 1)/(q^t - 1) of all, and else with probability (1 - p)/(q - 1). So with s = c p + (1-c)
+(1-p)/(q-1), f(x) = (S(x) - n s)/(p - s) is unbiased, and its variance is (f p(1-p) + (n-f) s(1-s))/(p-s)^2. At q near
+e^epsilon + 1 that is within a few percent of n 4e/(e-1)^2, the best known.
+
+q = 2 is a row of a Hadamard matrix and one randomized bit: the explicit histogram inside Hashtogram (Theorem 3.8).
+
+Timing. The inner product is one multiplication of two integers with the digits in fields of equal width (a ascending, x
+descending; the field in the middle of the product is the inner product), the same steps for every index.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from typing import ClassVar, Self
+
+from ldp_client.errors import InvalidSpec
+from ldp_client.mechanisms.base import WORD_BITS, Randomizer, scaled
+from ldp_client.mechanisms.randomized_response import MAX_ANSWERS, Response
+from ldp_client.protocol.domain import Domain
+from ldp_client.protocol.epsilon import Epsilon
+
+__all__ = ["MAX_CELLS", "LinearHash", "is_prime"]
+
+MAX_CELLS = 1 << 24
+"""The most elements F_q^t may have: what a server can list."""
+_TABLE_SIZE = 1024
+
+
+def is_prime(number: int) -> bool:
+    """Whether a small number is prime."""
+    return number >= 2 and all(number % d for d in range(2, int(number**0.5) + 1))
+
+
+@lru_cache(maxsize=32)
+def _digit_fields(q: int, digits: int, width: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """For every number below q^digits: its base-q digits in fields of `width` bits, ascending and descending."""
+    ascending, descending = [0], [0]
+    for place in range(digits):
+        up, down = place * width, (digits - 1 - place) * width
+        ascending = [(d << up) + low for d in range(q) for low in ascending]
+        descending = [(d << down) + low for d in range(q) for low in descending]
+    return tuple(ascending), tuple(descending)
+
+
+@dataclass(frozen=True)
+class LinearHash(Randomizer):
+    """Linear-hash response on [0, size), embedded in F_q^t."""
+
+    epsilon: Epsilon
+    size: int
+    q: int
+    t: int
+    word_bits: int = WORD_BITS
+    response: Response = field(init=False, repr=False, compare=False)
+    points: int = field(init=False, repr=False, compare=False)
+    """P, how many linear functions a report may use."""
+    _starts: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    _fields: tuple[tuple[int, ...], tuple[int, ...]] = field(init=False, repr=False, compare=False)
+    _chunk: int = field(init=False, repr=False, compare=False)
+    _chunk_bits: int = field(init=False, repr=False, compare=False)
+    _chunk_range: range = field(init=False, repr=False, compare=False)
+    _middle: int = field(init=False, repr=False, compare=False)
+    _mask: int = field(init=False, repr=False, compare=False)
+    name: ClassVar[str] = "linear-hash"
+
+    def __post_init__(self) -> None:
+        q, t = self.q, self.t
+        if not 2 <= q <= MAX_ANSWERS or not 1 <= t <= 24 or q**t > MAX_CELLS or not is_prime(q):
+            raise InvalidSpec(f"linear hash takes a prime q and a t with q^t at most {MAX_CELLS}, not q = {q}, t = {t}")
+        if not 2 <= self.size <= q**t:
+            raise InvalidSpec(f"a domain of {self.size} elements does not fit into {q}^{t} = {q**t} cells")
+        width = (t * (q - 1) ** 2).bit_length()
+        digits = 1
+        while q ** (digits + 1) <= _TABLE_SIZE and digits < t:
+            digits += 1
+        chunks = -(-t // digits)
+        values = {
+            "response": Response(self.epsilon, q, self.word_bits),
+            "points": (q**t - 1) // (q - 1),
+            "_starts": tuple((q**s - 1) // (q - 1) for s in range(t)),
+            "_fields": _digit_fields(q, digits, width) if q <= _TABLE_SIZE else (range(q), range(q)),
+            "_chunk": q**digits,
+            "_chunk_bits": digits * width,
+            "_chunk_range": range(chunks),
+            "_middle": (chunks * digits - 1) * width,
+            "_mask": (1 << width) - 1,
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def build(cls, epsilon: Epsilon, domain: Domain, seed: bytes, parameters: Mapping[str, int]) -> Self:
+        """Make the randomizer that a spec describes; it uses no public randomness."""
+        del seed
+        return cls(epsilon, domain.size, parameters["q"], parameters["t"])
+
+    @property
+    def words(self) -> int:
+        """One for the point, one for the answer."""
+        return 2
+
+    @property
+    def bound(self) -> int:
+        """P q."""
+        return self.points * self.q
+
+    def point(self, number: int) -> int:
+        """Return the vector, as a number in base q, that is point `number`."""
+        place = bisect_right(self._starts, number) - 1
+        high: int = self.q**place
+        return high + number - self._starts[place]
+
+    def product(self, vector: int, cell: int) -> int:
+        """Return the inner product of two vectors, modulo q."""
+        if self.q == 2:
+            return (vector & cell).bit_count() & 1
+        ascending, descending = self._fields
+        size, bits = self._chunk, self._chunk_bits
+        left = right = 0
+        for i in self._chunk_range:
+            left |= ascending[vector % size] << i * bits
+            right = right << bits | descending[cell % size]
+            vector //= size
+            cell //= size
+        return (left * right >> self._middle & self._mask) % self.q
+
+    def respond(self, cell: int, point_word: int, answer_word: int) -> int:
+        """Return the report for one element of F_q^t: the whole mechanism, for use inside others too."""
+        number = point_word * self.points >> self.word_bits
+        answer = self.response.choose(answer_word, self.product(self.point(number), cell))
+        return number * self.q + answer
+
+    def randomize(self, index: int, words: Sequence[int]) -> int:
+        """Return the report for `index`."""
+        return self.respond(index, words[0], words[1])
+
+    def probability(self, index: int, report: int) -> Fraction:
+        """Return the exact probability of a report: that of its point times that of its answer."""
+        number, answer = divmod(report, self.q)
+        answer_law = self.response.probability(self.product(self.point(number), index), answer)
+        return scaled(number, self.points, self.word_bits) * answer_law
+
+    @property
+    def ratio(self) -> Fraction:
+        """As for the q-ary response: the point tells nothing."""
+        return self.response.ratio
+
+    @property
+    def support(self) -> tuple[Fraction, Fraction]:
+        """(p, s): how likely a report supports the cell it was made from, and any other cell."""
+        p, q, t = self.response.p, self.q, self.t
+        c = Fraction(q ** (t - 1) - 1, q**t - 1)
+        return p, c * p + (1 - c) * (1 - p) / (q - 1)
+
+    def parameters(self) -> Mapping[str, int]:
+        """Return q and t."""
+        return {"q": self.q, "t": self.t}

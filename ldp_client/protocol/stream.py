@@ -1,0 +1,30 @@
+"""Public randomness: the named, versioned stream that hash functions, graphs and permutations are expanded from.
+
+    expand(seed, label, n) = the first n bytes of SHAKE-128("hearsay/stream/v1" || seed || len(label) || label)
+
+with a seed of 32 bytes and the label's length as one byte, so that different (seed, label) never meet. The seed is
+a hash of the question (collection.py), known to everybody; nothing here is secret, and no seed touches epsilon.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+
+__all__ = ["SEED_BYTES", "expand", "expand_words"]
+
+SEED_BYTES = 32
+_NAME = b"hearsay/stream/v1"
+
+
+def expand(seed: bytes, label: str, length: int) -> bytes:
+    """Return `length` bytes of the stream that `label` names."""
+    name = label.encode("ascii")
+    if len(seed) != SEED_BYTES or not 1 <= len(name) <= 255:
+        raise ValueError("a stream has a seed of 32 bytes and a label of 1 to 255 characters")
+    return hashlib.shake_128(_NAME + seed + bytes([len(name)]) + name).digest(length)
+
+
+def expand_words(seed: bytes, label: str, count: int) -> tuple[int, ...]:
+    """Return `count` 64-bit words of the stream, each 8 bytes, little-endian."""
+    return struct.unpack(f"<{count}Q", expand(seed, label, 8 * count))
