@@ -13,7 +13,6 @@ Trust has three forms:
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Collection as Group
 from collections.abc import Iterable
@@ -23,16 +22,15 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ldp_client.durations import format_duration, parse_duration
 from ldp_client.errors import InvalidSpec, PolicyRefused
 
 if TYPE_CHECKING:
     from ldp_client.collection import Collection
 
-__all__ = ["Policy", "amount", "duration"]
+__all__ = ["Policy", "amount", "decimal_text"]
 
-_UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
 _LARGEST_AMOUNT = 1_000_000
-_LARGEST_DURATION = 36_600 * 86_400  # a century
 
 
 def amount(value: str | int | Decimal, name: str = "amount") -> Fraction:
@@ -47,30 +45,9 @@ def amount(value: str | int | Decimal, name: str = "amount") -> Fraction:
         decimal = Decimal(value)
     except InvalidOperation:
         raise InvalidSpec(f'{name}: not a decimal number; write it as in "0.5"') from None
-    if not decimal.is_finite() or not 0 < decimal <= _LARGEST_AMOUNT or decimal.as_tuple().exponent < -12:  # type: ignore[operator]  # finite, so the exponent is an int
+    if not decimal.is_finite() or not 0 < decimal <= _LARGEST_AMOUNT or decimal != round(decimal, 12):
         raise InvalidSpec(f"{name}: must be above 0, at most {_LARGEST_AMOUNT}, with at most 12 decimals")
     return Fraction(decimal)
-
-
-def duration(value: str | int, name: str = "duration") -> int:
-    """Return a length of time in whole seconds, from seconds or from text such as "30 days" or "90 minutes".
-
-    >>> duration("30 days")
-    2592000
-    """
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise TypeError(f'{name}: give seconds as an int, or text such as "30 days"')
-    seconds = value if isinstance(value, int) else _spoken(value, name)
-    if not 0 <= seconds <= _LARGEST_DURATION:
-        raise InvalidSpec(f"{name}: must be between 0 seconds and 100 years")
-    return seconds
-
-
-def _spoken(text: str, name: str) -> int:
-    match = re.fullmatch(r"\s*([0-9]{1,9})\s*(second|minute|hour|day|week)s?\s*", text)
-    if not match:
-        raise InvalidSpec(f'{name}: write a whole number and a unit, such as "30 days" or "12 hours"')
-    return int(match[1]) * _UNITS[match[2]]
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -78,7 +55,7 @@ class Policy:
     """Limits that this device keeps, and the collections that it trusts.
 
     >>> Policy(max_epsilon="1", budget="2", period="30 days", lifetime="12")
-    Policy(max_epsilon=1, budget=2 in 2592000 s, lifetime=12)
+    Policy(max_epsilon=1, budget=2 in 30 days, lifetime=12)
     """
 
     max_epsilon: Fraction
@@ -109,7 +86,7 @@ class Policy:
         put = object.__setattr__  # frozen: the only place that sets anything
         put(self, "max_epsilon", amount(max_epsilon, "max_epsilon"))
         put(self, "budget", amount(budget, "budget"))
-        put(self, "period", duration(period, "period"))
+        put(self, "period", parse_duration(period))
         put(self, "lifetime", amount(lifetime, "lifetime"))
         put(self, "mechanisms", None if mechanisms is None else _names(mechanisms))
         put(self, "pinned", None if pinned is None else _hexes(pinned, "pinned"))
@@ -117,15 +94,14 @@ class Policy:
         self._check()
 
     def _check(self) -> None:
-        if self.period < 1:
-            raise InvalidSpec("period: must be at least one second")
         if not self.max_epsilon <= self.budget <= self.lifetime:
             raise InvalidSpec(
                 "a policy needs max_epsilon <= budget <= lifetime: one report must fit into a period, a period into a life"
             )
 
     def __repr__(self) -> str:
-        return f"Policy(max_epsilon={self.max_epsilon}, budget={self.budget} in {self.period} s, lifetime={self.lifetime})"
+        most, budget, life = (decimal_text(value) for value in (self.max_epsilon, self.budget, self.lifetime))
+        return f"Policy(max_epsilon={most}, budget={budget} in {format_duration(self.period)}, lifetime={life})"
 
     @classmethod
     def load(cls, path: str | Path) -> Policy:
@@ -148,7 +124,7 @@ class Policy:
         if collection.epsilon.value > self.max_epsilon:
             raise PolicyRefused(
                 f"collection {collection.id.hex()[:12]} asks for epsilon {collection.epsilon.text} a report; "
-                f"this device's policy allows {_text(self.max_epsilon)}"
+                f"this device's policy allows {decimal_text(self.max_epsilon)}"
             )
         name = collection.randomizer.name
         if self.mechanisms is not None and name not in self.mechanisms:
@@ -191,6 +167,6 @@ def _hexes(values: Iterable[bytes | str], name: str) -> frozenset[bytes]:
     return frozenset(found)
 
 
-def _text(value: Fraction) -> str:
-    """A Fraction from decimals, as the shortest decimal."""
-    return format(Decimal(value.numerator) / Decimal(value.denominator), "f")
+def decimal_text(value: Fraction) -> str:
+    """Return a sum of decimals, kept as a fraction, as a decimal again."""
+    return format((Decimal(value.numerator) / Decimal(value.denominator)).normalize(), "f")

@@ -1,0 +1,201 @@
+"""The ledger: what was answered and what it cost. All amounts are exact fractions of decimals.
+
+- Keyed by question_id and slot. A question without a schedule has the one slot 0, so its first answer stands for
+  ever; a scheduled question has a slot for each of its periods, counted from 1970.
+- `lifetime` bounds everything ever charged. `budget` bounds every stretch of `period` seconds, not only the stretches
+  that begin on some calendar day: entry i remembers the running total before it, so what was charged after a moment is
+  the total now less the total before the first entry after that moment: one look-up, exact.
+- Time is the latest ever seen. A clock that goes back stands still here; one that jumps ahead can free at most what
+  one period's budget holds, once, and then stands still until the clock is really there.
+- A lease is budget set aside for the memory-speed mode (lease.py). It counts as spent while it is open; one that
+  nobody closed in time becomes an entry without a question: charged, because nobody knows what it was used for.
+
+Every function runs within a transaction of storage.py and sees no item.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from ldp_client.books import State, answer_check, check
+from ldp_client.errors import BudgetExceeded, PolicyRefused
+from ldp_client.policy import decimal_text
+
+if TYPE_CHECKING:
+    from ldp_client.collection import Collection
+    from ldp_client.policy import Policy
+
+__all__ = ["Decision", "Spending", "answered", "charge", "close_lease", "decide", "open_lease", "present", "shrink_lease", "slot_at", "spending"]
+
+_fraction = lru_cache(maxsize=1024)(Fraction)
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What is spent at a moment, open leases included."""
+
+    period: Fraction
+    lifetime: Fraction
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What may happen now: `report` holds the answer that stands already, None if a new one may be made."""
+
+    slot: int
+    report: bytes | None
+    complete: bool = False
+    """The schedule has had all its reports: nothing is to be made or sent."""
+
+
+def present(state: State, now: float) -> int:
+    """Return the ledger's time: the latest second that it has seen."""
+    return max(state.seen, int(now))
+
+
+def slot_at(collection: Collection, now: int) -> int:
+    """Return the number of the answer that is asked for at `now`."""
+    return now // collection.schedule.period_seconds if collection.schedule else 0
+
+
+def decide(db: sqlite3.Connection, state: State, collection: Collection, policy: Policy, now: int) -> Decision:
+    """Say whether a report is to be made; raise PolicyRefused or BudgetExceeded if it must not be."""
+    check_window(collection, now)
+    slot = slot_at(collection, now)
+    standing = lookup(db, collection, slot)
+    if standing is not None:
+        return standing
+    settle_leases(db, state, now)
+    found = spending(db, state, now, policy.period)
+    require(db, state, found, collection.epsilon.value, policy, now)
+    return Decision(slot, None)
+
+
+def check_window(collection: Collection, now: int) -> None:
+    """Refuse a collection that is over: nobody would count the report."""
+    if now >= collection.closes:
+        raise PolicyRefused(f"collection {collection.id.hex()[:12]} closed at {utc(collection.closes)}")
+
+
+def lookup(db: sqlite3.Connection, collection: Collection, slot: int) -> Decision | None:
+    """Return the decision where it does not need the budget: an answer stands, or the schedule is complete."""
+    row = db.execute(
+        "SELECT report FROM answers WHERE question_id = ? AND slot = ?", (collection.question_id, slot)
+    ).fetchone()
+    if row is not None:
+        return Decision(slot, row[0])
+    if collection.schedule is not None:
+        if answered(db, collection) >= collection.schedule.reports:
+            return Decision(slot, b"", complete=True)
+    return None
+
+
+def answered(db: sqlite3.Connection, collection: Collection) -> int:
+    """Return how many answers this question has had."""
+    row = db.execute("SELECT count(*) FROM answers WHERE question_id = ?", (collection.question_id,)).fetchone()
+    return int(row[0])
+
+
+def spending(db: sqlite3.Connection, state: State, now: int, period: int) -> Spending:
+    """Return what is spent in the stretch that ends now, and in all."""
+    leased = sum((_fraction(row[0]) for row in db.execute("SELECT remaining FROM leases")), Fraction(0))
+    row = db.execute("SELECT before FROM answers WHERE at > ? ORDER BY at, id LIMIT 1", (now - period,)).fetchone()
+    recent = state.total - _fraction(row[0]) if row else Fraction(0)
+    return Spending(recent + leased, state.total + leased)
+
+
+def require(
+    db: sqlite3.Connection, state: State, found: Spending, epsilon: Fraction, policy: Policy, now: int
+) -> None:
+    """Raise BudgetExceeded unless another `epsilon` fits."""
+    if found.lifetime + epsilon > policy.lifetime:
+        raise BudgetExceeded(
+            f"this device's lifetime budget is spent: {decimal_text(found.lifetime)} of {decimal_text(policy.lifetime)}, "
+            f"and this report costs {decimal_text(epsilon)}"
+        )
+    if found.period + epsilon > policy.budget:
+        again = fits_at(db, state, epsilon, policy, now)
+        raise BudgetExceeded(
+            f"this period's budget is spent: {decimal_text(found.period)} of {decimal_text(policy.budget)}, and this "
+            f"report costs {decimal_text(epsilon)}" + (f"; it fits again after {utc(again)}" if again else "")
+        )
+
+
+def fits_at(db: sqlite3.Connection, state: State, epsilon: Fraction, policy: Policy, now: int) -> int | None:
+    """Return when enough of the period's entries will be old enough, open leases aside."""
+    rows = db.execute("SELECT at, epsilon FROM answers WHERE at > ? ORDER BY at, id", (now - policy.period,))
+    recent = spending(db, state, now, policy.period).period
+    for at, cost in rows:
+        recent -= _fraction(cost)
+        if recent + epsilon <= policy.budget:
+            return int(at) + policy.period
+    return None
+
+
+def charge(
+    db: sqlite3.Connection, state: State, now: int, epsilon: str, question_id: bytes | None, slot: int,
+    report: bytes | None,
+) -> None:  # fmt: skip
+    """Enter a charge, with the answer that it paid for (None: nobody knows)."""
+    row = (question_id, slot, now, epsilon, str(state.total), report)
+    db.execute("INSERT INTO answers VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", (*row, answer_check(row)))
+    state.total += _fraction(epsilon)
+    state.answers += 1
+    state.seen = now
+    state.changed = True
+
+
+def open_lease(
+    db: sqlite3.Connection, state: State, token: bytes, wanted: Fraction, least: Fraction, expires: int,
+    policy: Policy, now: int,
+) -> Fraction:  # fmt: skip
+    """Set `wanted` aside, or what is left if that is at least `least`; raise BudgetExceeded if not."""
+    settle_leases(db, state, now)
+    found = spending(db, state, now, policy.period)
+    require(db, state, found, least, policy, now)
+    granted = min(wanted, policy.budget - found.period, policy.lifetime - found.lifetime)
+    _put_lease(db, state, token, granted, expires)
+    state.seen = now
+    return granted
+
+
+def _put_lease(db: sqlite3.Connection, state: State, token: bytes, remaining: Fraction, expires: int) -> None:
+    row = (token, str(remaining), expires)
+    db.execute("INSERT OR REPLACE INTO leases VALUES (?, ?, ?, ?)", (*row, check(*row)))
+    state.changed = True
+
+
+def shrink_lease(db: sqlite3.Connection, state: State, token: bytes, used: Fraction) -> bool:
+    """Take `used` out of a lease, to be charged as answers; False if the lease was already charged whole."""
+    row = db.execute("SELECT remaining, expires FROM leases WHERE token = ?", (token,)).fetchone()
+    if row is None:
+        return False
+    _put_lease(db, state, token, _fraction(row[0]) - used, row[1])
+    return True
+
+
+def close_lease(db: sqlite3.Connection, state: State, token: bytes) -> None:
+    """Give back what is left of a lease: nothing was ever made with it."""
+    db.execute("DELETE FROM leases WHERE token = ?", (token,))
+    state.changed = True
+
+
+def settle_leases(db: sqlite3.Connection, state: State, now: int) -> None:
+    """Charge leases that nobody closed in time: their process is gone, and what it did with them is unknown."""
+    for token, remaining in db.execute("SELECT token, remaining FROM leases WHERE expires <= ?", (now,)).fetchall():
+        db.execute("DELETE FROM leases WHERE token = ?", (token,))
+        if _fraction(remaining):
+            charge(db, state, now, remaining, None, 0, None)
+
+
+def utc(seconds: float) -> str:
+    """Return a moment for people."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (OverflowError, ValueError, OSError):
+        return "a moment beyond the calendar"
