@@ -85,9 +85,13 @@ class Hashtogram(Randomizer):
         """R B."""
         return self.rows * self.inner.bound
 
+    def hash(self, row: int) -> PairwiseHash:
+        """Return h_row."""
+        return row_hash(self.seed, row, (self.size - 1).bit_length(), self.inner.size)
+
     def cell(self, row: int, index: int) -> int:
         """Return h_row(index)."""
-        return row_hash(self.seed, row, (self.size - 1).bit_length(), self.inner.size)(index)
+        return self.hash(row)(index)
 
     def randomize(self, index: int, words: Sequence[int]) -> int:
         """Return the report for `index`."""

@@ -1,0 +1,56 @@
+"""The oracle of randomized response: f_y = (C_y - n q_y)/(p - q), exactly unbiased (see the mechanism's docstring)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ldp_client.mechanisms.randomized_response import RandomizedResponse
+from ldp_server.bulk.hashing import Indexes
+from ldp_server.oracles.base import Floats, Oracle, binomial_variance
+
+__all__ = ["RandomizedResponseOracle"]
+
+
+class RandomizedResponseOracle(Oracle):
+    """Counts of answers."""
+
+    kind: ClassVar[type[RandomizedResponse]] = RandomizedResponse
+
+    def __init__(self, randomizer: RandomizedResponse) -> None:
+        super().__init__(randomizer)
+        response = randomizer.response
+        self._p, self._q = float(response.p), float(response.q)
+        self._gap = (response.truth - response.lie) / (1 << response.word_bits)
+        self._response = response
+
+    def estimate(self, indexes: Indexes) -> Floats:
+        """Raw estimates; the few answers that have one leftover word more are corrected for it."""
+        response, total = self._response, 1 << self._response.word_bits
+        base = (response.lie + response.spare // response.k) / total
+        lies = base + (indexes < response.spare % response.k) / total
+        return (self.counts.values[indexes.astype(np.intp)] - self.reports * lies) / self._gap
+
+    def variance(self, frequencies: npt.ArrayLike) -> Floats:
+        """Binomial: (f p(1-p) + (n-f) q(1-q))/(p-q)^2."""
+        return binomial_variance(frequencies, self.reports, self._p, self._q)
+
+    @property
+    def skewness(self) -> float:
+        """Of a binomial count with n and q."""
+        spread = self.reports * self._q * (1 - self._q)
+        return float((1 - 2 * self._q) / np.sqrt(spread)) if spread else 0.0
+
+    def sum_variance(self, frequencies: npt.ArrayLike) -> float:
+        """Answers exclude each other, so the m counted ones together are one binomial count.
+
+        A holder of one of them gives one of them with P = p + (m-1) q, anybody else with Q = m q.
+        """
+        f = np.clip(np.asarray(frequencies, np.float64), 0, self.reports)
+        more = (f.size - 1) * self._q
+        inside, outside = min(1.0, self._p + more), min(1.0, self._q + more)
+        holders = min(float(f.sum()), self.reports)
+        spread = holders * inside * (1 - inside) + (self.reports - holders) * outside * (1 - outside)
+        return spread / self._gap**2

@@ -1,0 +1,1 @@
+"""Synthetic users: what would be learned, from how many, at what privacy; and whether it is true."""
