@@ -8,7 +8,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import blake2b
 
-__all__ = ["SCHEMA_VERSION", "Damaged", "State", "answer_check", "check", "create", "read_state", "redate", "verify", "write_state"]
+__all__ = [
+    "SCHEMA_VERSION",
+    "Damaged",
+    "State",
+    "answer_check",
+    "check",
+    "create",
+    "read_state",
+    "redate",
+    "verify",
+    "write_state",
+]
 
 SCHEMA_VERSION = 1
 _TABLES = """
@@ -84,7 +95,8 @@ def read_state(db: sqlite3.Connection) -> State:
     row = db.execute("SELECT instance, generation, seen, answers, total, digest FROM state").fetchone()
     if row is None or check(*row[:5]) != row[5]:
         raise Damaged("its state is damaged")
-    return State(*row[:4], Fraction(row[4]))
+    instance, generation, seen, answers, total, _ = row
+    return State(instance, generation, seen, answers, Fraction(total))
 
 
 def write_state(db: sqlite3.Connection, state: State) -> None:
@@ -117,7 +129,7 @@ def verify(db: sqlite3.Connection) -> None:
 
 
 def redate(db: sqlite3.Connection, now: int) -> None:
-    """Bring entries from the future to `now`, after a clock that had run far ahead. They count for a period from now."""
+    """Bring entries from the future to `now`, after a clock that had run far ahead. They count for a period from it."""
     rows = db.execute("SELECT id, question_id, slot, at, epsilon, before, report FROM answers WHERE at > ?", (now,))
     for number, question_id, slot, _, *rest in rows.fetchall():
         digest = answer_check((question_id, slot, now, *rest))

@@ -137,7 +137,7 @@ class GrpcTransport:
             self._files = files
             from ldp_client.protocol.v1 import collector_pb2_grpc
 
-            self._stub = collector_pb2_grpc.CollectorStub(self._channel)
+            self._stub = collector_pb2_grpc.CollectorStub(self._channel)  # type: ignore[no-untyped-call]  # generated
             stub = self._stub
         if stale is not None:
             stale.close()

@@ -14,7 +14,6 @@ import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,6 +64,7 @@ class Client:
     `delay` is the longest random wait between making a report and sending it.
     `lease` turns on the memory-speed mode: how much budget is set aside at a time (lease.py).
     `admission` gives a token for a collection id, where collections ask for one.
+    `background=False` starts no thread: only `flush` and `close` send. For scripts and tests.
     `exit_seconds` bounds what the end of the program may take if `close` was not called.
     """
 
@@ -82,6 +82,7 @@ class Client:
         limits: Limits | None = None,
         admission: Admission | None = None,
         refresh: str | int = "1 day",
+        background: bool = True,
         exit_seconds: float = _EXIT_SECONDS,
         transport: Transport | None = None,
         clock: Clock | None = None,
@@ -97,7 +98,7 @@ class Client:
         self._exit_seconds = exit_seconds
         self._storage = Storage(storage, marker)
         if transport is None:
-            from ldp_client.channel import GrpcTransport  # noqa: PLC0415 - so that a fake needs none of it
+            from ldp_client.channel import GrpcTransport  # a fake needs none of it
 
             transport = GrpcTransport(target, tls=tls, plaintext=plaintext)
         self._transport = transport
@@ -112,7 +113,7 @@ class Client:
             self._lease = Lease(self._storage, policy, wanted, self._clock, self._limits, lambda: self._bytes(2))
             self._lease_chore = Chore(self._tend_lease)
             chores.append(self._lease_chore)
-        self._sender = Sender(self._storage, transport, self._clock, self._uniform, admission, chores)
+        self._sender = Sender(self._storage, transport, self._clock, self._uniform, admission, chores, background)
         self._closed = False
         _clients.add(self)
         if policy.list_keys or self._storage.exists():
@@ -150,9 +151,7 @@ class Client:
             report = decision.report
             if report is None:
                 report = collection.randomize(item, words)
-                ledger.charge(
-                    db, state, moment, collection.epsilon.text, collection.question_id, decision.slot, report
-                )
+                ledger.charge(db, state, moment, collection.epsilon.text, collection.question_id, decision.slot, report)
             queued = outbox.enqueue(db, collection, decision.slot, report, batch_id, now, due, self._limits)
         if queued:
             self._sender.wake(due)
@@ -160,7 +159,7 @@ class Client:
 
     def _check(self, collection: Collection) -> None:
         """Everything that can be said before the ledger is asked; sees no item."""
-        from ldp_client.collection import Collection  # noqa: PLC0415 - it is there already if the caller has one
+        from ldp_client.collection import Collection  # it is there already if the caller has one
 
         if not isinstance(collection, Collection):
             raise TypeError(f"report takes a Collection, not {type(collection).__name__}")
@@ -297,26 +296,24 @@ _clients: weakref.WeakSet[Client] = weakref.WeakSet()
 def _at_exit() -> None:
     for client in list(_clients):
         with contextlib.suppress(Exception):  # the program is ending; what is durable is safe
-            client._end(client._exit_seconds, send=False)  # noqa: SLF001 - this module's own
+            client._end(client._exit_seconds, send=False)
 
 
 def _before_fork() -> None:
     for client in list(_clients):
-        client._storage.hold()  # noqa: SLF001 - this module's own
+        client._storage.hold()
 
 
 def _after_fork_in_parent() -> None:
     for client in list(_clients):
-        client._storage.let_go()  # noqa: SLF001 - this module's own
+        client._storage.let_go()
 
 
 def _after_fork_in_child() -> None:
     for client in list(_clients):
-        client._forked()  # noqa: SLF001 - this module's own
+        client._forked()
 
 
 atexit.register(_at_exit)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
-    )
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

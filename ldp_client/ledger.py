@@ -30,7 +30,19 @@ if TYPE_CHECKING:
     from ldp_client.collection import Collection
     from ldp_client.policy import Policy
 
-__all__ = ["Decision", "Spending", "answered", "charge", "close_lease", "decide", "open_lease", "present", "shrink_lease", "slot_at", "spending"]
+__all__ = [
+    "Decision",
+    "Spending",
+    "answered",
+    "charge",
+    "close_lease",
+    "decide",
+    "open_lease",
+    "present",
+    "shrink_lease",
+    "slot_at",
+    "spending",
+]
 
 _fraction = lru_cache(maxsize=1024)(Fraction)
 
@@ -89,9 +101,8 @@ def lookup(db: sqlite3.Connection, collection: Collection, slot: int) -> Decisio
     ).fetchone()
     if row is not None:
         return Decision(slot, row[0])
-    if collection.schedule is not None:
-        if answered(db, collection) >= collection.schedule.reports:
-            return Decision(slot, b"", complete=True)
+    if collection.schedule is not None and answered(db, collection) >= collection.schedule.reports:
+        return Decision(slot, b"", complete=True)
     return None
 
 
@@ -109,14 +120,12 @@ def spending(db: sqlite3.Connection, state: State, now: int, period: int) -> Spe
     return Spending(recent + leased, state.total + leased)
 
 
-def require(
-    db: sqlite3.Connection, state: State, found: Spending, epsilon: Fraction, policy: Policy, now: int
-) -> None:
+def require(db: sqlite3.Connection, state: State, found: Spending, epsilon: Fraction, policy: Policy, now: int) -> None:
     """Raise BudgetExceeded unless another `epsilon` fits."""
     if found.lifetime + epsilon > policy.lifetime:
         raise BudgetExceeded(
-            f"this device's lifetime budget is spent: {decimal_text(found.lifetime)} of {decimal_text(policy.lifetime)}, "
-            f"and this report costs {decimal_text(epsilon)}"
+            f"this device's lifetime budget is spent: {decimal_text(found.lifetime)} of "
+            f"{decimal_text(policy.lifetime)}, and this report costs {decimal_text(epsilon)}"
         )
     if found.period + epsilon > policy.budget:
         again = fits_at(db, state, epsilon, policy, now)

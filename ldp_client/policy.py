@@ -96,7 +96,8 @@ class Policy:
     def _check(self) -> None:
         if not self.max_epsilon <= self.budget <= self.lifetime:
             raise InvalidSpec(
-                "a policy needs max_epsilon <= budget <= lifetime: one report must fit into a period, a period into a life"
+                "a policy needs max_epsilon <= budget <= lifetime: "
+                "one report must fit into a period, and a period into a life"
             )
 
     def __repr__(self) -> str:

@@ -18,7 +18,7 @@ from ldp_client import outbox
 from ldp_client.clock import Clock
 from ldp_client.errors import LdpError, StorageError, Unavailable
 from ldp_client.storage import Storage
-from ldp_client.transport import Backoff, Batch, Garbled, Outcome, Transport
+from ldp_client.transport import Accepted, Backoff, Batch, Garbled, Outcome, Transport
 
 __all__ = ["Admission", "Chore", "Delivery", "Sender"]
 
@@ -63,6 +63,7 @@ class Sender:
         uniform: Callable[[], float],
         admission: Admission | None = None,
         chores: Sequence[Chore] = (),
+        background: bool = True,
     ) -> None:
         self._storage = storage
         self._transport = transport
@@ -70,6 +71,7 @@ class Sender:
         self._uniform = uniform
         self._admission = admission
         self._chores = list(chores)
+        self._background = background
         self._backoff = Backoff(uniform)
         self._retry_at = 0.0
         self._fresh()
@@ -86,6 +88,8 @@ class Sender:
 
     def wake(self, due: float | None = None) -> None:
         """Make sure that the thread runs, and that it does not sleep beyond `due` (wall clock; None: look now)."""
+        if not self._background:
+            return
         if due is not None and self._thread is not None and self._storage.commits < _CHECKPOINT_COMMITS:
             wait = due - self._clock.time()
             if self._clock.monotonic() + wait >= self._sleeps_until:
@@ -133,17 +137,19 @@ class Sender:
                 wait = self._turn()
             except LdpError as error:
                 logger.warning("ldp_client sender: %s", error)
-            except Exception as error:  # noqa: BLE001 - a sender must not die of one surprise, nor print what it held
-                logger.error("ldp_client sender: unexpected %s", type(error).__name__)  # noqa: TRY400 - no traceback
-            with self._condition:
-                if self._stopping:
-                    return
+            except Exception as error:
+                logger.error("ldp_client sender: unexpected %s", type(error).__name__)
+            if self._rest(wait):
+                return
+
+    def _rest(self, wait: float) -> bool:
+        """Sleep until it is time or somebody calls; True if it is time to end."""
+        with self._condition:
+            if not self._stopping and not self._poked:
                 self._sleeps_until = self._clock.monotonic() + wait
-                if not self._poked:
-                    self._condition.wait(max(wait, 0.01))
+                self._condition.wait(max(wait, 0.01))
                 self._sleeps_until = 0.0
-                if self._stopping:
-                    return
+            return self._stopping
 
     def _turn(self) -> float:
         """Do what is due; return how long to sleep."""
@@ -196,7 +202,7 @@ class Sender:
             if not batches:
                 break
             outcomes, error = self._send(batches, deadline)
-            good = sum(isinstance(outcome, outbox.Accepted) for outcome in outcomes)
+            good = sum(isinstance(outcome, Accepted) for outcome in outcomes)
             accepted, refused = accepted + good, refused + len(outcomes) - good
             if error is None:
                 self._backoff.reset()
@@ -219,7 +225,7 @@ class Sender:
             batches = self._admit(batches)
             left = max(deadline - self._clock.monotonic(), 0.05)
             for outcome in self._transport.submit(batches, left):
-                outcomes.append(outcome)  # noqa: PERF402 - one by one: what was answered before a failure counts
+                outcomes.append(outcome)
         except (Unavailable, StorageError) as caught:
             error = caught
         finally:
@@ -243,7 +249,7 @@ class Sender:
                 continue
             try:
                 admitted.append(batch._replace(token=bytes(self._admission(batch.collection_id))))
-            except Exception as error:  # noqa: BLE001 - the app's own code; its words may hold a token
+            except Exception as error:
                 failure = type(error).__name__
                 admitted.append(batch)
         with self._storage.working() as db:

@@ -13,7 +13,18 @@ from typing import NamedTuple, Protocol
 
 from ldp_client.errors import InvalidSpec, Unavailable
 
-__all__ = ["Accepted", "Backoff", "Batch", "Garbled", "Listing", "Outcome", "Refused", "Tls", "Transport", "is_loopback"]
+__all__ = [
+    "Accepted",
+    "Backoff",
+    "Batch",
+    "Garbled",
+    "Listing",
+    "Outcome",
+    "Refused",
+    "Tls",
+    "Transport",
+    "is_loopback",
+]
 
 
 class Batch(NamedTuple):
