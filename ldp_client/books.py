@@ -26,16 +26,13 @@ _TABLES = """
 CREATE TABLE state (one INTEGER PRIMARY KEY CHECK (one = 1), instance BLOB NOT NULL, generation INTEGER NOT NULL,
     seen INTEGER NOT NULL, answers INTEGER NOT NULL, total TEXT NOT NULL, digest BLOB NOT NULL);
 CREATE TABLE answers (id INTEGER PRIMARY KEY, question_id BLOB, slot INTEGER NOT NULL, at INTEGER NOT NULL,
-    epsilon TEXT NOT NULL, before TEXT NOT NULL, report BLOB, digest BLOB NOT NULL);
+    epsilon TEXT NOT NULL, before TEXT NOT NULL, report BLOB, collection_id BLOB, question TEXT, digest BLOB NOT NULL);
 CREATE UNIQUE INDEX answers_by_question ON answers (question_id, slot);
-CREATE INDEX answers_by_time ON answers (at);
 CREATE TABLE leases (token BLOB PRIMARY KEY, remaining TEXT NOT NULL, expires INTEGER NOT NULL,
     digest BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE resets (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, reason TEXT NOT NULL, found TEXT NOT NULL);
-CREATE TABLE collections (collection_id BLOB PRIMARY KEY, question_id BLOB NOT NULL, spec_bytes BLOB NOT NULL)
-    WITHOUT ROWID;
 CREATE TABLE deliveries (collection_id BLOB, slot INTEGER, PRIMARY KEY (collection_id, slot)) WITHOUT ROWID;
-CREATE TABLE outbox (id INTEGER PRIMARY KEY, batch_id BLOB NOT NULL UNIQUE, collection_id BLOB NOT NULL,
+CREATE TABLE outbox (id INTEGER PRIMARY KEY, batch_id BLOB NOT NULL, collection_id BLOB NOT NULL,
     payload BLOB NOT NULL, opens INTEGER NOT NULL, made REAL NOT NULL, due REAL NOT NULL, token BLOB,
     claimed REAL NOT NULL DEFAULT 0);
 CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
@@ -54,7 +51,7 @@ def check(*fields: object) -> bytes:
 
 
 def answer_check(row: Sequence[object]) -> bytes:
-    """Return the check sum of a row of `answers`: (question_id, slot, at, epsilon, before, report)."""
+    """Return the check sum of a row of `answers`: all its columns between id and digest."""
     return check(*row)
 
 
@@ -74,6 +71,8 @@ class State:
     """Everything ever charged, open leases not included."""
     changed: bool = False
     """Whether this transaction changed anything that a rolled-back copy would undo."""
+    recent: int = 0
+    """An entry before which none is recent (ledger.spending); not stored."""
 
     def fields(self) -> tuple[object, ...]:
         """Return the row as it is stored, with its check sum."""
@@ -114,7 +113,8 @@ def verify(db: sqlite3.Connection) -> None:
     total, count, last = Fraction(0), 0, 0
     known: dict[str, Fraction] = {}
     for *row, digest in db.execute(
-        "SELECT question_id, slot, at, epsilon, before, report, digest FROM answers ORDER BY id"
+        "SELECT question_id, slot, at, epsilon, before, report, collection_id, question, digest"
+        " FROM answers ORDER BY id"
     ):
         if answer_check(row) != digest or str(total) != row[4] or row[2] < last:
             raise Damaged("an entry is damaged")
@@ -130,7 +130,6 @@ def verify(db: sqlite3.Connection) -> None:
 
 def redate(db: sqlite3.Connection, now: int) -> None:
     """Bring entries from the future to `now`, after a clock that had run far ahead. They count for a period from it."""
-    rows = db.execute("SELECT id, question_id, slot, at, epsilon, before, report FROM answers WHERE at > ?", (now,))
-    for number, question_id, slot, _, *rest in rows.fetchall():
+    for number, question_id, slot, _, *rest, _ in db.execute("SELECT * FROM answers WHERE at > ?", (now,)).fetchall():
         digest = answer_check((question_id, slot, now, *rest))
         db.execute("UPDATE answers SET at = ?, digest = ? WHERE id = ?", (now, digest, number))

@@ -151,11 +151,12 @@ class Client:
             report = decision.report
             if report is None:
                 report = collection.randomize(item, words)
-                ledger.charge(db, state, moment, collection.epsilon.text, collection.question_id, decision.slot, report)
-            queued = outbox.enqueue(db, collection, decision.slot, report, batch_id, now, due, self._limits)
-        if queued:
-            self._sender.wake(due)
-        return _MADE if decision.report is None else _AGAIN if queued else _STANDS
+                ledger.charge(db, state, moment, collection.epsilon.text, collection, decision.slot, report)
+            elif decision.queued_for == collection.id or not outbox.is_new(db, collection, decision.slot):
+                return _STANDS
+            outbox.enqueue(db, collection, report, batch_id, now, due, self._limits)
+        self._sender.wake(due)
+        return _MADE if decision.report is None else _AGAIN
 
     def _check(self, collection: Collection) -> None:
         """Everything that can be said before the ledger is asked; sees no item."""

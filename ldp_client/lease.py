@@ -213,7 +213,7 @@ class Lease:
         for m in made:
             cost = m.collection.epsilon.text if open_still else "0"
             if ledger.lookup(db, m.collection, m.slot) is None:
-                ledger.charge(db, state, now, cost, m.collection.question_id, m.slot, m.report)
-                outbox.enqueue(db, m.collection, m.slot, m.report, m.batch_id, m.made, m.due, self._limits)
+                ledger.charge(db, state, now, cost, m.collection, m.slot, m.report)
+                outbox.enqueue(db, m.collection, m.report, m.batch_id, m.made, m.due, self._limits)
             else:
-                ledger.charge(db, state, now, cost, None, 0, None)  # another process answered first: paid for nothing
+                ledger.charge_in_doubt(db, state, now, cost)  # another process answered first: paid for nothing

@@ -35,6 +35,7 @@ __all__ = [
     "Spending",
     "answered",
     "charge",
+    "charge_in_doubt",
     "close_lease",
     "decide",
     "open_lease",
@@ -44,6 +45,7 @@ __all__ = [
     "spending",
 ]
 
+_NOTHING = Fraction(0)
 _fraction = lru_cache(maxsize=1024)(Fraction)
 
 
@@ -61,6 +63,8 @@ class Decision:
 
     slot: int
     report: bytes | None
+    queued_for: bytes | None = None
+    """The collection that the standing answer was first made for."""
     complete: bool = False
     """The schedule has had all its reports: nothing is to be made or sent."""
 
@@ -97,10 +101,10 @@ def check_window(collection: Collection, now: int) -> None:
 def lookup(db: sqlite3.Connection, collection: Collection, slot: int) -> Decision | None:
     """Return the decision where it does not need the budget: an answer stands, or the schedule is complete."""
     row = db.execute(
-        "SELECT report FROM answers WHERE question_id = ? AND slot = ?", (collection.question_id, slot)
+        "SELECT report, collection_id FROM answers WHERE question_id = ? AND slot = ?", (collection.question_id, slot)
     ).fetchone()
     if row is not None:
-        return Decision(slot, row[0])
+        return Decision(slot, *row)
     if collection.schedule is not None and answered(db, collection) >= collection.schedule.reports:
         return Decision(slot, b"", complete=True)
     return None
@@ -114,9 +118,14 @@ def answered(db: sqlite3.Connection, collection: Collection) -> int:
 
 def spending(db: sqlite3.Connection, state: State, now: int, period: int) -> Spending:
     """Return what is spent in the stretch that ends now, and in all."""
-    leased = sum((_fraction(row[0]) for row in db.execute("SELECT remaining FROM leases")), Fraction(0))
-    row = db.execute("SELECT before FROM answers WHERE at > ? ORDER BY at, id LIMIT 1", (now - period,)).fetchone()
-    recent = state.total - _fraction(row[0]) if row else Fraction(0)
+    leases = db.execute("SELECT remaining FROM leases").fetchall()
+    leased = sum((_fraction(row[0]) for row in leases), _NOTHING) if leases else _NOTHING
+    # Entries are in the order of time, so the first recent one only ever moves on: begin where it was last.
+    row = db.execute(
+        "SELECT id, before FROM answers WHERE id >= ? AND at > ? ORDER BY id LIMIT 1", (state.recent, now - period)
+    ).fetchone()
+    recent = state.total - _fraction(row[1]) if row else _NOTHING
+    state.recent = row[0] if row else state.recent
     return Spending(recent + leased, state.total + leased)
 
 
@@ -137,7 +146,7 @@ def require(db: sqlite3.Connection, state: State, found: Spending, epsilon: Frac
 
 def fits_at(db: sqlite3.Connection, state: State, epsilon: Fraction, policy: Policy, now: int) -> int | None:
     """Return when enough of the period's entries will be old enough, open leases aside."""
-    rows = db.execute("SELECT at, epsilon FROM answers WHERE at > ? ORDER BY at, id", (now - policy.period,))
+    rows = db.execute("SELECT at, epsilon FROM answers WHERE at > ? ORDER BY id", (now - policy.period,))
     recent = spending(db, state, now, policy.period).period
     for at, cost in rows:
         recent -= _fraction(cost)
@@ -147,12 +156,24 @@ def fits_at(db: sqlite3.Connection, state: State, epsilon: Fraction, policy: Pol
 
 
 def charge(
-    db: sqlite3.Connection, state: State, now: int, epsilon: str, question_id: bytes | None, slot: int,
-    report: bytes | None,
-) -> None:  # fmt: skip
-    """Enter a charge, with the answer that it paid for (None: nobody knows)."""
-    row = (question_id, slot, now, epsilon, str(state.total), report)
-    db.execute("INSERT INTO answers VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", (*row, answer_check(row)))
+    db: sqlite3.Connection, state: State, now: int, epsilon: str, collection: Collection, slot: int, report: bytes
+) -> None:
+    """Enter an answer and its charge. The question's words go with its first answer, for people to read."""
+    first = collection.schedule is None or not answered(db, collection)
+    row = (
+        collection.question_id, slot, now, epsilon, str(state.total), report, collection.id,
+        collection.question if first else None,
+    )  # fmt: skip
+    _enter(db, state, now, epsilon, row)
+
+
+def charge_in_doubt(db: sqlite3.Connection, state: State, now: int, epsilon: str) -> None:
+    """Enter a charge for something that nobody knows whether it happened."""
+    _enter(db, state, now, epsilon, (None, 0, now, epsilon, str(state.total), None, None, None))
+
+
+def _enter(db: sqlite3.Connection, state: State, now: int, epsilon: str, row: tuple[object, ...]) -> None:
+    db.execute("INSERT INTO answers VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*row, answer_check(row)))
     state.total += _fraction(epsilon)
     state.answers += 1
     state.seen = now
@@ -199,7 +220,7 @@ def settle_leases(db: sqlite3.Connection, state: State, now: int) -> None:
     for token, remaining in db.execute("SELECT token, remaining FROM leases WHERE expires <= ?", (now,)).fetchall():
         db.execute("DELETE FROM leases WHERE token = ?", (token,))
         if _fraction(remaining):
-            charge(db, state, now, remaining, None, 0, None)
+            charge_in_doubt(db, state, now, remaining)
 
 
 def utc(seconds: float) -> str:

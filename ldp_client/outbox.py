@@ -14,16 +14,30 @@ Every function runs within a transaction of storage.py.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ldp_client.transport import Accepted, Batch, Outcome
 
 if TYPE_CHECKING:
     from ldp_client.collection import Collection
 
-__all__ = ["Limits", "OutboxView", "claim", "count", "counters", "enqueue", "next_due", "release", "settle", "view"]
+__all__ = [
+    "Claimed",
+    "Limits",
+    "OutboxView",
+    "claim",
+    "count",
+    "counters",
+    "enqueue",
+    "is_new",
+    "keep_tokens",
+    "next_due",
+    "release",
+    "settle",
+    "view",
+]
 
 CLAIM_SECONDS = 120.0
 _ROW_BYTES = 128
@@ -39,6 +53,13 @@ class Limits:
     bytes: int = 16_000_000
 
 
+class Claimed(NamedTuple):
+    """A batch that this sender may send for a while."""
+
+    id: int
+    batch: Batch
+
+
 @dataclass(frozen=True)
 class OutboxView:
     """What waits, and what became of the rest."""
@@ -50,23 +71,21 @@ class OutboxView:
     counters: Mapping[str, int]
 
 
+def is_new(db: sqlite3.Connection, collection: Collection, slot: int) -> bool:
+    """Whether a standing answer has not been queued for this other window before; notes that it now is."""
+    return db.execute("INSERT OR IGNORE INTO deliveries VALUES (?, ?)", (collection.id, slot)).rowcount > 0
+
+
 def enqueue(
-    db: sqlite3.Connection, collection: Collection, slot: int, payload: bytes, batch_id: bytes, made: float,
-    due: float, limits: Limits,
-) -> bool:  # fmt: skip
-    """Queue one report for one collection, once; False if that was done before."""
-    fresh = db.execute("INSERT OR IGNORE INTO deliveries VALUES (?, ?)", (collection.id, slot)).rowcount
-    if not fresh:
-        return False
-    if db.execute("SELECT 1 FROM collections WHERE collection_id = ?", (collection.id,)).fetchone() is None:
-        row = (collection.id, collection.question_id, collection.spec_bytes)
-        db.execute("INSERT INTO collections VALUES (?, ?, ?)", row)
+    db: sqlite3.Connection, collection: Collection, payload: bytes, batch_id: bytes, made: float, due: float,
+    limits: Limits,
+) -> None:  # fmt: skip
+    """Queue one report."""
     number = db.execute(
         "INSERT INTO outbox (batch_id, collection_id, payload, opens, made, due) VALUES (?, ?, ?, ?, ?, ?)",
         (batch_id, collection.id, payload, collection.opens, made, max(due, collection.opens)),
     ).lastrowid
     _trim(db, number or 0, limits)
-    return True
 
 
 def _trim(db: sqlite3.Connection, newest: int, limits: Limits) -> None:
@@ -88,7 +107,7 @@ def _size(db: sqlite3.Connection) -> tuple[int, int]:
     return row[0], row[1] + _ROW_BYTES * row[0]
 
 
-def claim(db: sqlite3.Connection, now: float, most: int, *, everything: bool = False) -> list[Batch]:
+def claim(db: sqlite3.Connection, now: float, most: int, *, everything: bool = False) -> list[Claimed]:
     """Take up to `most` batches that are due (or all that may be sent at all) for this sender."""
     # A clock that went back must not hold anything up for longer than its delay was meant to be.
     db.execute("UPDATE outbox SET due = ? + (due - made), made = ? WHERE made > ? + 60", (now, now, now))
@@ -98,24 +117,27 @@ def claim(db: sqlite3.Connection, now: float, most: int, *, everything: bool = F
         {"now": now, "all": everything, "claim": CLAIM_SECONDS, "most": most},
     ).fetchall()
     db.executemany("UPDATE outbox SET claimed = ? WHERE id = ?", [(now + CLAIM_SECONDS, row[0]) for row in rows])
-    return [Batch(row[1], row[2], row[3], row[4]) for row in rows]
+    return [Claimed(row[0], Batch(row[1], row[2], row[3], row[4])) for row in rows]
 
 
-def keep_tokens(db: sqlite3.Connection, batches: Iterable[Batch]) -> None:
+def keep_tokens(db: sqlite3.Connection, claimed: Iterable[Claimed]) -> None:
     """Store admission tokens beside their batches: a retry shows the same one."""
-    db.executemany("UPDATE outbox SET token = ? WHERE batch_id = ?", [(b.token, b.batch_id) for b in batches])
+    rows = [(batch.token, number, batch.batch_id) for number, batch in claimed]
+    db.executemany("UPDATE outbox SET token = ? WHERE id = ? AND batch_id = ?", rows)
 
 
-def release(db: sqlite3.Connection, batches: Iterable[Batch]) -> None:
+def release(db: sqlite3.Connection, claimed: Iterable[Claimed]) -> None:
     """Give claimed batches back."""
-    db.executemany("UPDATE outbox SET claimed = 0 WHERE batch_id = ?", [(batch.batch_id,) for batch in batches])
+    rows = [(number, batch.batch_id) for number, batch in claimed]
+    db.executemany("UPDATE outbox SET claimed = 0 WHERE id = ? AND batch_id = ?", rows)
 
 
-def settle(db: sqlite3.Connection, outcomes: Sequence[Outcome]) -> None:
-    """Take out what the server has accepted or refused, and count it."""
+def settle(db: sqlite3.Connection, answered: Iterable[tuple[Claimed, Outcome]]) -> None:
+    """Take out what the server has accepted or refused, and count it. (Row numbers come again; batch ids do not.)"""
     tally: dict[str, int] = {}
-    for outcome in outcomes:
-        if not db.execute("DELETE FROM outbox WHERE batch_id = ?", (outcome.batch_id,)).rowcount:
+    for claimed, outcome in answered:
+        row = (claimed.id, claimed.batch.batch_id)
+        if not db.execute("DELETE FROM outbox WHERE id = ? AND batch_id = ?", row).rowcount:
             continue  # another sender was faster
         name = "accepted" if isinstance(outcome, Accepted) else f"rejected {outcome.reason}"
         tally[name] = tally.get(name, 0) + 1

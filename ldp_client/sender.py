@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from ldp_client import outbox
 from ldp_client.clock import Clock
 from ldp_client.errors import LdpError, StorageError, Unavailable
+from ldp_client.outbox import Claimed
 from ldp_client.storage import Storage
-from ldp_client.transport import Accepted, Backoff, Batch, Garbled, Outcome, Transport
+from ldp_client.transport import Accepted, Backoff, Garbled, Outcome, Transport
 
 __all__ = ["Admission", "Chore", "Delivery", "Sender"]
 
@@ -198,10 +199,10 @@ class Sender:
         error: LdpError | None = None
         while not self._stopping:
             with self._storage.working() as db:
-                batches = outbox.claim(db, self._clock.time(), _AT_ONCE, everything=everything)
-            if not batches:
+                claimed = outbox.claim(db, self._clock.time(), _AT_ONCE, everything=everything)
+            if not claimed:
                 break
-            outcomes, error = self._send(batches, deadline)
+            outcomes, error = self._send(claimed, deadline)
             good = sum(isinstance(outcome, Accepted) for outcome in outcomes)
             accepted, refused = accepted + good, refused + len(outcomes) - good
             if error is None:
@@ -217,41 +218,39 @@ class Sender:
                     self._condition.wait(wait)
         return Delivery(accepted, refused, self._waiting(), error)
 
-    def _send(self, batches: list[Batch], deadline: float) -> tuple[list[Outcome], LdpError | None]:
+    def _send(self, claimed: list[Claimed], deadline: float) -> tuple[list[Outcome], LdpError | None]:
         """One attempt; whatever was answered is settled, the rest goes back."""
         outcomes: list[Outcome] = []
         error: LdpError | None = None
         try:
-            batches = self._admit(batches)
+            claimed = self._admit(claimed)
             left = max(deadline - self._clock.monotonic(), 0.05)
-            for outcome in self._transport.submit(batches, left):
-                outcomes.append(outcome)
+            for outcome in self._transport.submit([batch for _, batch in claimed], left):
+                outcomes.append(outcome)  # one by one: what was answered before a failure counts
         except (Unavailable, StorageError) as caught:
             error = caught
         finally:
-            answered = {outcome.batch_id for outcome in outcomes}
-            left_over = [batch for batch in batches if batch.batch_id not in answered]
-            if isinstance(error, Garbled) and len(batches) > 1:
-                left_over = left_over[1:]  # its claim runs on, so that it cannot hold up the others
+            rest = claimed[len(outcomes) :]  # a transport answers in order
+            if isinstance(error, Garbled) and len(claimed) > 1:
+                rest = rest[1:]  # the claim of the first runs on, so that it cannot hold up the others
             with self._storage.working() as db:
-                outbox.settle(db, outcomes)
-                outbox.release(db, left_over)
+                outbox.settle(db, zip(claimed, outcomes, strict=False))
+                outbox.release(db, rest)
         return outcomes, error
 
-    def _admit(self, batches: list[Batch]) -> list[Batch]:
+    def _admit(self, claimed: list[Claimed]) -> list[Claimed]:
         """Get a token for every batch that has none yet, and keep it: a retry shows the same one."""
-        if self._admission is None or all(batch.token is not None for batch in batches):
-            return batches
+        if self._admission is None or all(batch.token is not None for _, batch in claimed):
+            return claimed
         admitted, failure = [], None
-        for batch in batches:
-            if batch.token is not None or failure:
-                admitted.append(batch)
-                continue
-            try:
-                admitted.append(batch._replace(token=bytes(self._admission(batch.collection_id))))
-            except Exception as error:
-                failure = type(error).__name__
-                admitted.append(batch)
+        for number, batch in claimed:
+            token = batch.token
+            if token is None and failure is None:
+                try:
+                    token = bytes(self._admission(batch.collection_id))
+                except Exception as error:  # the app's own code; its words may hold a token
+                    failure = type(error).__name__
+            admitted.append(Claimed(number, batch._replace(token=token)))
         with self._storage.working() as db:
             outbox.keep_tokens(db, admitted)
         if failure:

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from ldp_client import ledger
 from ldp_client.books import State
-from ldp_client.errors import InvalidSpec, StorageError
+from ldp_client.errors import StorageError
 from ldp_client.policy import Policy
 from ldp_client.storage import Storage
 
@@ -86,22 +86,15 @@ def _view(db: sqlite3.Connection, state: State, policy: Policy, now: int) -> Led
 
 
 def _questions(db: sqlite3.Connection) -> Sequence[QuestionView]:
-    words = dict(db.execute("SELECT question_id, spec_bytes FROM collections").fetchall())
+    words: dict[bytes, str] = dict(
+        db.execute("SELECT question_id, question FROM answers WHERE question IS NOT NULL").fetchall()
+    )
     counted: dict[bytes, list[Fraction]] = {}
     for question_id, epsilon, number in db.execute(
         "SELECT question_id, epsilon, count(*) FROM answers GROUP BY question_id, epsilon ORDER BY min(id)"
     ):
         counted.setdefault(question_id or b"", []).extend([Fraction(epsilon)] * number)
     return [
-        QuestionView(question_id, _text(words.get(question_id)), len(costs), sum(costs, Fraction(0)))
+        QuestionView(question_id, words.get(question_id), len(costs), sum(costs, Fraction(0)))
         for question_id, costs in counted.items()
     ]
-
-
-def _text(spec: bytes | None) -> str | None:
-    from ldp_client.collection import Collection
-
-    try:
-        return Collection.from_bytes(spec).question if spec else None
-    except InvalidSpec:
-        return None
