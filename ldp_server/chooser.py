@@ -156,7 +156,7 @@ def _hashed(users: int, size: int, epsilon: Epsilon, memory: int, skew: float) -
     options = []
     for q, variance in noise.items():
         for t in range(2, _places(q, MAX_CELLS + 1)):
-            for rows in ROWS:
+            for rows in ROWS if size > LISTABLE else ROWS[:2]:
                 total = variance * (q**t / (q**t - 1)) ** 2 + skew * users / (rows * (q**t - 1))
                 cost = _memory(rows * (q**t - 1) // (q - 1) * q, q**t)
                 if cost <= memory and rows * q**t < size and q ** (2 * t) >= users:

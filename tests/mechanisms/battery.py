@@ -1,0 +1,56 @@
+"""What every randomizer must pass, and every broken copy of one must fail. Everything is counted, nothing is sampled.
+
+A randomizer made with a small `word_bits` runs the same code on words so few that all of them can be tried. So its law
+is known exactly, and is compared with the law it states; the law it states at 64 bits is then checked in fractions.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from fractions import Fraction
+
+from ldp_client.mechanisms.base import Randomizer
+from ldp_client.protocol.epsilon import floor_exp
+
+__all__ = ["check_declared", "check_law", "enumerate_law"]
+
+
+def enumerate_law(randomizer: Randomizer, index: int) -> dict[int, Fraction]:
+    """Run the randomizer on every line of words."""
+    words = range(1 << randomizer.word_bits)
+    counts = Counter(randomizer.randomize(index, line) for line in itertools.product(words, repeat=randomizer.words))
+    total = (1 << randomizer.word_bits) ** randomizer.words
+    return {report: Fraction(count, total) for report, count in counts.items()}
+
+
+def _e_low(randomizer: Randomizer) -> Fraction:
+    """A lower bound of e^epsilon, worked out here with more digits than the product uses."""
+    bits = 200
+    return Fraction(floor_exp(randomizer.epsilon.value, bits), 1 << bits)
+
+
+def check_law(randomizer: Randomizer) -> None:
+    """The enumerated law is the stated one, is within bounds, and keeps epsilon for every pair of items."""
+    laws = [enumerate_law(randomizer, index) for index in range(randomizer.size)]
+    for index, law in enumerate(laws):
+        assert all(0 <= report < randomizer.bound for report in law), "a report is out of range"
+        for report in range(randomizer.bound):
+            assert law.get(report, 0) == randomizer.probability(index, report), "the stated law is not the real one"
+    worst = Fraction(1)
+    for report in range(randomizer.bound):
+        values = [law.get(report, Fraction(0)) for law in laws]
+        assert min(values) > 0 or max(values) == 0, "a report tells some items apart for certain"
+        if max(values):
+            worst = max(worst, max(values) / min(values))
+    assert worst <= _e_low(randomizer), "epsilon is exceeded"
+    assert worst <= randomizer.ratio, "the stated ratio is exceeded"
+
+
+def check_declared(randomizer: Randomizer) -> None:
+    """At 64 bits: the ratio is proved to be at most e^epsilon, and epsilon is not wasted."""
+    assert randomizer.word_bits == 64
+    assert randomizer.ratio <= _e_low(randomizer), "epsilon is exceeded"
+    declared = randomizer.epsilon.value
+    least = Fraction(floor_exp(declared, 200) + 1, 1 << 200) * (1 - Fraction(1, 10**9))
+    assert randomizer.ratio >= least, "more noise than epsilon asks for"

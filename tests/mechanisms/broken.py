@@ -1,0 +1,76 @@
+"""Mechanisms broken on purpose, each as a real library once was. The battery has to catch every one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from ldp_client.mechanisms.linear_hash import LinearHash
+from ldp_client.mechanisms.randomized_response import RandomizedResponse, Response
+
+
+class CoordinateNeverRandomized(LinearHash):
+    """One point's answer is always the truth, as if a mask were one bit short."""
+
+    def respond(self, cell: int, point_word: int, answer_word: int) -> int:
+        number = point_word * self.points >> self.word_bits
+        truth = self.product(self.point(number), cell)
+        answer = truth if number == self.points - 1 else self.response.choose(answer_word, truth)
+        return number * self.q + answer
+
+
+class ReusedWord(LinearHash):
+    """The word that drew the point also decides the answer."""
+
+    def randomize(self, index: int, words: Sequence[int]) -> int:
+        return self.respond(index, words[0], words[0])
+
+
+class RoundedAway(Response):
+    """The threshold is rounded towards accuracy: one word more for the truth than the bound allows."""
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*arguments)
+        while self.truth <= self.epsilon.e_low * self.lie:
+            self.truth += 1
+            self._leftover += 1
+            self.spare -= 1
+
+
+class RoundedAwayResponse(RandomizedResponse):
+    """Randomized response with the threshold rounded the wrong way."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "response", RoundedAway(self.epsilon, self.size, self.word_bits))
+
+
+class LieCanBeTruth(RandomizedResponse):
+    """The lie is drawn from all answers."""
+
+    def randomize(self, index: int, words: Sequence[int]) -> int:
+        word, response = words[0], self.response
+        return index if word < response.truth else (word - response.truth) // response.lie % self.size
+
+
+class SkippedAnswer(RandomizedResponse):
+    """Lies step over the wrong answer, so the last one is said by nobody but its holders."""
+
+    def randomize(self, index: int, words: Sequence[int]) -> int:
+        answer = self.response.choose(words[0], index)
+        return answer if answer == index or answer < self.size - 1 else 0
+
+
+class RemembersTheItem(RandomizedResponse):
+    """A report out of range that only one item can make."""
+
+    def randomize(self, index: int, words: Sequence[int]) -> int:
+        return self.size if index == 1 and words[0] == 0 else self.response.choose(words[0], index)
+
+
+class OverstatedRatio(RandomizedResponse):
+    """Claims less than it leaks."""
+
+    @property
+    def ratio(self) -> Fraction:
+        return Fraction(1)
