@@ -86,6 +86,26 @@ class GrpcTransport:
             self.close()
             raise
 
+    def stream(self, requests: Iterator[Batch], unanswered: Sequence[Batch], timeout: float) -> Iterator[Outcome]:
+        """Send batches as `requests` gives them; the answer to come next is about `unanswered[0]`."""
+        import grpc
+
+        stub = self._connect()
+        call = stub.SubmitStream(map(_request, requests), timeout=timeout)
+        try:
+            for reply in call:
+                if not unanswered:
+                    raise Garbled("the server answered what was not asked")
+                yield _outcome(reply, unanswered[0])
+        except grpc.RpcError as error:
+            self.close()
+            raise _unavailable(error) from None
+        except Unavailable:
+            self.close()
+            raise
+        finally:
+            call.cancel()
+
     def get_collection(self, collection_id: bytes, timeout: float) -> bytes:
         """Ask for one collection's bytes."""
         from ldp_client.protocol.v1 import collector_pb2

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from ldp_client import ledger
 from ldp_client.books import State
 from ldp_client.errors import StorageError
-from ldp_client.policy import Policy
+from ldp_client.policy import Policy, decimal_text
 from ldp_client.storage import Storage
+
+if TYPE_CHECKING:
+    from ldp_client.privacy.composition import Total
 
 __all__ = ["LedgerView", "QuestionView", "ResetView", "read_ledger"]
 
@@ -51,9 +55,29 @@ class LedgerView:
     """The ledger's time."""
     questions: tuple[QuestionView, ...] = ()
     resets: tuple[ResetView, ...] = ()
-    charges: tuple[Fraction, ...] = ()
-    """Every single charge, in order: for composition rules that know more than the sum."""
+    charges: Mapping[Fraction, int] = field(default_factory=dict)
+    """How many charges of each amount: for composition rules that know more than the sum."""
     problem: str | None = None
+
+    def composed(self, delta: float) -> Total:
+        """Return what all charges together promise at `delta`, by the best rule; delta = 0: the sum.
+
+        Rules other than the sum hold where the amounts were fixed beforehand, as they are where an app ships its
+        questions. The budget itself is always counted by adding.
+        """
+        from ldp_client.privacy.composition import compose
+
+        return compose(self.charges, delta)
+
+    def statement(self, delta: float = 1e-6) -> list[str]:
+        """Return in words what the device has told so far."""
+        if self.problem is not None:
+            return ["This ledger cannot be believed; everything counts as spent."]
+        said = [f"This device so far: eps = {decimal_text(self.spent)}, by adding."]
+        best = self.composed(delta) if self.charges else None
+        if best is not None and best.delta > 0 and best.epsilon < 0.98 * float(self.spent):
+            said.append(f"Where the questions were fixed beforehand: {best}.")
+        return said
 
 
 def read_ledger(storage: Storage, policy: Policy, clock_time: float) -> LedgerView:
@@ -70,7 +94,8 @@ def read_ledger(storage: Storage, policy: Policy, clock_time: float) -> LedgerVi
 
 def _view(db: sqlite3.Connection, state: State, policy: Policy, now: int) -> LedgerView:
     found = ledger.spending(db, state, now, policy.period)
-    charges = tuple(Fraction(row[0]) for row in db.execute("SELECT epsilon FROM answers ORDER BY id"))
+    amounts = db.execute("SELECT epsilon, count(*) FROM answers GROUP BY epsilon").fetchall()
+    charges = {Fraction(epsilon): number for epsilon, number in amounts if Fraction(epsilon)}
     return LedgerView(
         spent=found.lifetime,
         left=max(policy.lifetime - found.lifetime, Fraction(0)),
