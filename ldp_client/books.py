@@ -107,7 +107,7 @@ def write_state(db: sqlite3.Connection, state: State) -> None:
 
 def verify(db: sqlite3.Connection) -> None:
     """Look at everything once: SQLite's own check, every row's check sum, running totals and the order of time."""
-    if db.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+    if db.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
         raise Damaged("SQLite finds it unsound")
     state = read_state(db)
     total, count, last = Fraction(0), 0, 0

@@ -189,8 +189,11 @@ class Client:
 
         `everything` sends what is not due yet too, which tells the server when it was made: for trying things out.
         """
-        if self._lease is not None:
-            self._lease.flush()
+        try:
+            if self._lease is not None:
+                self._lease.flush()
+        except LdpError as error:
+            return Delivery(error=error)
         return self._sender.deliver(timeout, everything=everything, patient=True)
 
     def close(self, timeout: float = 5.0) -> Delivery:

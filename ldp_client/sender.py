@@ -190,6 +190,8 @@ class Sender:
             return Delivery(waiting=self._waiting(), error=Unavailable("another delivery is still under way"))
         try:
             return self._deliver(deadline, everything, patient)
+        except StorageError as error:
+            return Delivery(error=error)
         finally:
             self._delivering.release()
 

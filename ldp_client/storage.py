@@ -217,6 +217,9 @@ class Storage:
             db.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")  # a guard: the sender does it earlier
             self._ensure_tables(db)
             self._believe(db)
+        except UnicodeDecodeError:  # sqlite3 stumbling over its own message about a damaged schema
+            db.close()
+            raise Damaged("it is damaged") from None
         except BaseException:
             db.close()
             raise
@@ -346,7 +349,7 @@ class Storage:
                 books.write_state(db, state)
                 db.execute("INSERT INTO resets (at, reason, found) VALUES (?, ?, ?)", (now, reason, found))
                 db.execute("COMMIT")
-            except Damaged:
+            except (Damaged, UnicodeDecodeError):
                 return False
             except sqlite3.Error as error:
                 if _is_damage(error):
