@@ -98,8 +98,9 @@ class Lease:
                 question = (collection.question_id, slot)
                 if (collection.id, slot) in self._known:
                     return Take.STANDS
-                if question not in self._pending and self._is_durable(collection, slot):
-                    return Take.ASK_LEDGER
+                standing = None if question in self._pending else self._standing(collection, slot)
+                if standing is not None:
+                    return standing
                 if question not in self._pending and cost <= self._left and self._seen < self._expires:
                     self._left -= cost
                     self._made.append(Made(collection, slot, randomize(), batch_id, now, due))
@@ -115,15 +116,16 @@ class Lease:
         """How many reports are only in memory."""
         return len(self._made)
 
-    def _is_durable(self, collection: Collection, slot: int) -> bool:
-        """Whether the ledger on disk has the last word: an answer stands there, or the schedule is complete."""
+    def _standing(self, collection: Collection, slot: int) -> Take | None:
+        """Whether an answer stands on disk, or the schedule is complete with what is in memory."""
         with self._storage.peeking() as db:
             if ledger.lookup(db, collection, slot) is not None:
-                return True
+                return Take.ASK_LEDGER
             if collection.schedule is None:
-                return False
+                return None
             pending = sum(question == collection.question_id for question, _ in self._pending)
-            return ledger.answered(db, collection) + pending >= collection.schedule.reports
+            complete = ledger.answered(db, collection) + pending >= collection.schedule.reports
+            return Take.STANDS if complete else None
 
     def _renew(self, cost: Fraction) -> None:
         """Write what was made, give back the old lease, open a new one."""
