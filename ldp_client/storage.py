@@ -88,8 +88,7 @@ class Storage:
 
         `background` takes the second connection, so that `report` is not held up by this process's own sender.
         """
-        with self._transaction(self._back if background else self._front) as db:
-            state = self._state(db)
+        with self._transaction(self._back if background else self._front) as (db, state):
             if self._mark_late:
                 self.marker.write(self._seen, durable=True)  # while the witness cannot write, nothing is charged
                 self._mark_late = False
@@ -106,8 +105,7 @@ class Storage:
     @contextmanager
     def working(self) -> Iterator[sqlite3.Connection]:
         """One transaction of the sender, which charges nothing."""
-        with self._transaction(self._back) as db:
-            self._state(db)
+        with self._transaction(self._back) as (db, _):
             yield db
             db.execute("COMMIT")
             self.commits += 1
@@ -115,8 +113,8 @@ class Storage:
     @contextmanager
     def reading(self) -> Iterator[tuple[sqlite3.Connection, State]]:
         """One consistent view."""
-        with self._transaction(self._back, "BEGIN") as db:
-            yield db, self._state(db)
+        with self._transaction(self._back, "BEGIN") as (db, state):
+            yield db, state
 
     @contextmanager
     def peeking(self) -> Iterator[sqlite3.Connection]:
@@ -125,11 +123,17 @@ class Storage:
             yield db
 
     @contextmanager
-    def _transaction(self, link: _Link, begin: str = "BEGIN IMMEDIATE") -> Iterator[sqlite3.Connection]:
+    def _transaction(
+        self, link: _Link, begin: str = "BEGIN IMMEDIATE"
+    ) -> Iterator[tuple[sqlite3.Connection, State]]:
         with self._connected(link) as db:
+            seen = self._seen  # before the view is taken: others may go on meanwhile, and then know more than it
             db.execute(begin)
             try:
-                yield db
+                state = books.read_state(db)
+                self._check_course(state, seen, alone=begin == "BEGIN IMMEDIATE")
+                state.recent = self._recent
+                yield db, state
             finally:
                 if db.in_transaction:
                     db.execute("ROLLBACK")
@@ -147,7 +151,7 @@ class Storage:
                 raise self._untrusted("its marker is damaged") from None
 
     def _advance(self, mark: Mark) -> None:
-        self._seen = mark
+        self._look_ahead(mark)
         try:
             self.marker.write(mark, durable=mark.generation == 1)
         except StorageError:
@@ -264,29 +268,38 @@ class Storage:
         self.marker.replace(Mark(state.instance, 0))
 
     def _believe(self, db: sqlite3.Connection) -> None:
-        mark = self.marker.read()  # before the state: a marker only ever lags behind
+        mark, seen = self.marker.read(), self._seen  # before the state: they only ever lag behind it
         db.execute("BEGIN")
         try:
             if not self._verified:
                 books.verify(db)
-            state = self._state(db)
+            state = books.read_state(db)
+            self._check_course(state, seen, alone=False)
         finally:
             db.execute("ROLLBACK")
         self._compare(state, mark)
         self._verified = True
-        self._seen = Mark(state.instance, state.generation)
+        self._look_ahead(Mark(state.instance, state.generation))
         if mark is None or mark.generation < state.generation:
-            self.marker.write(self._seen, durable=True)
+            self.marker.write(Mark(state.instance, state.generation), durable=True)
 
-    def _state(self, db: sqlite3.Connection) -> State:
-        state = books.read_state(db)
-        if state.instance != self._seen.instance:
-            self._recent = 0  # another process has reset the ledger, or this one has just opened it
-            self._compare(state, self.marker.read())
-        elif state.generation < self._seen.generation:
-            raise self._untrusted("it is an older copy of itself")
-        state.recent = self._recent
-        return state
+    def _look_ahead(self, mark: Mark) -> None:
+        """Remember how far the ledger has come; threads may say so in any order."""
+        if mark.instance != self._seen.instance:
+            self._recent = 0
+            self._seen = mark
+        elif mark.generation > self._seen.generation:
+            self._seen = mark
+
+    def _check_course(self, state: State, seen: Mark, *, alone: bool) -> None:
+        """Refuse a state that is behind what this process has seen. `alone`: nobody else can commit meanwhile."""
+        if state.instance == seen.instance:
+            if state.generation < seen.generation:
+                raise self._untrusted("it is an older copy of itself")
+        elif seen.instance:  # another process has reset the ledger
+            self._recent = 0
+            if alone:
+                self._compare(state, self.marker.read())
 
     def _compare(self, state: State, mark: Mark | None) -> None:
         if mark is None:

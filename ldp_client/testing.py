@@ -106,10 +106,13 @@ class FakeCollector:
         if reason:
             return Refused(batch.batch_id, reason)
         with self._lock:
-            known = self.received.setdefault(batch.batch_id, batch)
+            known = self.received.get(batch.batch_id)
+            if known is None:
+                self.received[batch.batch_id] = batch
+                return Accepted(batch.batch_id)
         if (known.collection_id, known.payload) != (batch.collection_id, batch.payload):
             return Refused(batch.batch_id, "BATCH_ID_CONFLICT")
-        return Accepted(batch.batch_id, duplicate=known is not batch)
+        return Accepted(batch.batch_id, duplicate=True)
 
     def _complaint(self, batch: Batch) -> str | None:
         from ldp_client.protocol.packing import unpack

@@ -74,7 +74,10 @@ class LedgerView:
         if self.problem is not None:
             return ["This ledger cannot be believed; everything counts as spent."]
         said = [f"This device so far: eps = {decimal_text(self.spent)}, by adding."]
-        best = self.composed(delta) if self.charges else None
+        try:
+            best = self.composed(delta) if self.charges else None
+        except ModuleNotFoundError:
+            best = None
         if best is not None and best.delta > 0 and best.epsilon < 0.98 * float(self.spent):
             said.append(f"Where the questions were fixed beforehand: {best}.")
         return said

@@ -92,6 +92,38 @@ def test_processes_answer_a_question_once(tmp_path):
     assert sorted(r.payload for r in collector.counted.values()) == sorted(row[1] for row in stored(tmp_path))
 
 
+RACE = """
+import os, sys, time
+from ldp_client import Client, Policy
+from ldp_client.testing import FakeCollector
+from tests.client.conftest import live
+collections = [live(number) for number in range(40)]
+policy = Policy(max_epsilon="1", budget="1000", period="30 days", lifetime="1000")
+for child in range(6):
+    if os.fork() == 0:
+        try:
+            client = Client("x", storage=sys.argv[1], policy=policy, transport=FakeCollector())
+            for collection in collections[child::2]:
+                client.report(collection, "a")
+                assert client.ledger().problem is None
+            client.close()
+            os._exit(0)
+        except BaseException as error:
+            print(repr(error), file=sys.stderr, flush=True)
+            os._exit(1)
+sys.exit(max(os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(6)))
+"""
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_first_use_by_many_at_once(tmp_path, number):
+    found = subprocess.run(
+        [sys.executable, "-c", RACE, str(tmp_path / "ldp")], capture_output=True, text=True, timeout=60
+    )
+    assert found.returncode == 0, found.stderr[-2000:]
+    assert len(stored(tmp_path / "ldp")) == 40
+
+
 def kill_rounds(tmp_path, rounds, lease, seed):
     """Kill a reporting and sending process at random moments; look at disk and wire each time."""
     draw = random.Random(seed)
@@ -166,6 +198,7 @@ children = []
 for child in range(3):
     pid = os.fork()
     if pid == 0:
+      try:
         ok = True
         for number in range(100 * (child + 1), 100 * (child + 1) + 10):
             ok = ok and client.report(live(number), "a").made
@@ -175,6 +208,9 @@ for child in range(3):
         ok = ok and delivery.error is None
         client.close(5.0)
         os._exit(0 if ok else 1)
+      except BaseException as error:
+        print(repr(error), file=sys.stderr, flush=True)
+        os._exit(2)
     children.append(pid)
 for number in range(50, 60):
     client.report(live(number), "a")
