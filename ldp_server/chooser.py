@@ -163,7 +163,10 @@ def _hashed(users: int, size: int, epsilon: Epsilon, memory: int, skew: float) -
                     options.append((total > wanted, -rows if total <= wanted else total, cost, total, q, t, rows))
     if options:
         missed, _, _, total, q, t, rows = min(options)
-        remark = "collisions add more than they should: more memory would help" if missed else ""
+        remark = ""
+        if missed:
+            remark = f"hash collisions add {total / noise[q] - 1:.0%} to the variance"
+            remark += "; more memory would help" if size > LISTABLE else ""
         randomizer = Hashtogram(epsilon, size, bytes(SEED_BYTES), rows, q, t)
         yield _alternative(randomizer, users, total, q**t, rows * q**t, float(epsilon), remark)
 

@@ -1,14 +1,16 @@
 r"""k-ary randomized response: tell the truth with probability e/(e + k - 1), else one of the other answers.
 
-The integer law. One word u, uniform on [0, N), N = 2^64. Let e_low be the rational lower bound of e^epsilon. The
-truth has T words, each of the k - 1 lies has W words, and r words are left over; leftover word i says answer i mod k,
+The integer law. One word u, uniform on [0, N), N = 2^64. Let e_low be the rational lower bound of e^epsilon. The truth
+has T words, each of the k - 1 lies has W words, and r words are left over; leftover word i says answer i mod k,
 *whatever the truth is*:
 
     u in [0, T)            the truth x
-    u in [T, T + (k-1) W)  lie number j = (u - T) // W: answer j below x, answer j + 1 from x on
+    u in [T, T + (k-1) W)  lie number j = (u - T) mod (k-1): answer j below x, answer j + 1 from x on
     the last r words       answer (u - T - (k-1) W) mod k
 
-so with s_y = r // k + [y < r mod k], exactly:   Pr[y | x] = (W + s_y + [y = x] (T - W)) / N.
+The second line has W words for every j. So with s_y = r // k + [y < r mod k], exactly:
+
+    Pr[y | x] = (W + s_y + [y = x] (T - W)) / N.
 
 Privacy. The ratio of Pr[y | x] to Pr[y | x'] is largest for y = x, where it is (T + s_y)/(W + s_y) <= T/W.
 Two forms, both with T/W <= e_low <= e^epsilon by construction:
@@ -21,7 +23,10 @@ is within 1e-9 of the declared one for every k up to 2^20 and every epsilon from
 Estimation. E[C_y] = n (W + s_y)/N + f_y (T - W)/N, so f_y = (C_y - n q_y)/(p - q) with q_y = (W + s_y)/N and
 p - q = (T - W)/N is exactly unbiased; its variance is (f p(1-p) + (n-f) q(1-q))/(p-q)^2.
 
-Timing. Truth, lie and leftover answer are all computed, then one is selected.
+Timing. Truth, lie and leftover answer are all computed, then one is selected. CPython's integers take a time that
+depends on how many digits they have and on their sign, and its comparisons branch; so every sum here is kept above
+N, in as many digits whatever the word, lie numbers have the same law whether they are used or not, and the selection
+is by the sum's top digit, 1 or 2. `python -m benchmarks oracles` measures what a clock can still tell.
 """
 
 from __future__ import annotations
@@ -44,7 +49,19 @@ MAX_ANSWERS = 1 << 20
 class Response:
     """The core: one answer out of k, randomized by one word. Other mechanisms are built around it."""
 
-    __slots__ = ("_leftover", "epsilon", "k", "lie", "spare", "truth", "word_bits")
+    __slots__ = (
+        "_after_lies",
+        "_after_truth",
+        "_lies",
+        "_to_lie",
+        "_to_spare",
+        "epsilon",
+        "k",
+        "lie",
+        "spare",
+        "truth",
+        "word_bits",
+    )
 
     def __init__(self, epsilon: Epsilon, k: int, word_bits: int = WORD_BITS) -> None:
         if not 2 <= k <= MAX_ANSWERS:
@@ -63,18 +80,28 @@ class Response:
         """T, how many words tell the truth."""
         self.lie = lie
         """W, how many words tell each lie."""
-        self._leftover = truth + (k - 1) * lie
-        self.spare = total - self._leftover
+        self.spare = total - truth - (k - 1) * lie
         """r, how many words are left over."""
         if not 0 < lie < truth <= e_low * lie or self.spare < 0:
             raise InvalidSpec(f"{word_bits} random bits are too few for {k} answers at epsilon {epsilon}")
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Work out the offsets of `choose`: what the law subtracts, modulo the divisor, plus a multiple beyond N."""
+        total, self._lies = 1 << self.word_bits, self.k - 1
+        self._to_lie = -self.truth % self._lies - (-total // self._lies) * self._lies
+        self._to_spare = (self.spare - total) % self.k - (-total // self.k) * self.k
+        self._after_truth = 2 * total - self.truth
+        self._after_lies = self.spare
 
     def choose(self, word: int, truth: int) -> int:
         """Return the answer to give when the true one is `truth`."""
-        rest = word - self.truth
-        lie = rest // self.lie
-        spare = (word - self._leftover) % self.k
-        return (lie + (lie >= truth), spare, truth)[(rest < 0) * 2 + (word >= self._leftover)]
+        lie = (word + self._to_lie) % self._lies
+        if self.spare:  # a property of the collection, not of the item
+            spare = (word + self._to_spare) % self.k
+            chosen = (word + self._after_truth >> self.word_bits) + (word + self._after_lies >> self.word_bits)
+            return (0, truth, lie + (lie >= truth), spare)[chosen]
+        return (0, truth, lie + (lie >= truth))[word + self._after_truth >> self.word_bits]
 
     def weight(self, truth: int, answer: int) -> int:
         """How many of the 2^word_bits words make `truth` say `answer`."""

@@ -32,14 +32,14 @@ def scale(words: U64, count: int) -> U64:
 
 def choose(response: Response, words: U64, truths: U64) -> U64:
     """Return every user's answer."""
-    truth, lie = np.uint64(response.truth), np.uint64(response.lie)
+    truth = np.uint64(response.truth)
     honest = words < truth
     if response.k == 2 and not response.spare:
         return truths ^ ~honest
-    answers = (words - truth) // lie
+    answers = (words - truth) % np.uint64(response.k - 1)
     answers += answers >= truths
     if response.spare:
-        leftover = np.uint64(response.truth + (response.k - 1) * response.lie)
+        leftover = np.uint64((1 << response.word_bits) - response.spare)
         answers = np.where(words >= leftover, (words - leftover) % np.uint64(response.k), answers)
     return np.where(honest, truths, answers)
 

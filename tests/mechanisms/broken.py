@@ -33,8 +33,8 @@ class RoundedAway(Response):
         super().__init__(*arguments)
         while self.truth <= self.epsilon.e_low * self.lie:
             self.truth += 1
-            self._leftover += 1
             self.spare -= 1
+        self._prepare()
 
 
 class RoundedAwayResponse(RandomizedResponse):
@@ -50,7 +50,7 @@ class LieCanBeTruth(RandomizedResponse):
 
     def randomize(self, index: int, words: Sequence[int]) -> int:
         word, response = words[0], self.response
-        return index if word < response.truth else (word - response.truth) // response.lie % self.size
+        return index if word < response.truth else (word - response.truth) % self.size
 
 
 class SkippedAnswer(RandomizedResponse):

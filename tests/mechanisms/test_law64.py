@@ -3,7 +3,6 @@ checked at both ends of every piece."""
 
 from __future__ import annotations
 
-import itertools
 from fractions import Fraction
 
 import pytest
@@ -20,24 +19,21 @@ N = 1 << 64
 SEED = bytes(range(32))
 
 
-def pieces(response):
-    """(first word, last word) of the truth, of every lie and of every leftover word."""
-    edges = [0, *(response.truth + j * response.lie for j in range(response.k))]
-    return [*itertools.pairwise(edges), *((w, w + 1) for w in range(N - response.spare, N))]
-
-
 @pytest.mark.parametrize("epsilon", ["0.01", "1", "7"])
 @pytest.mark.parametrize("k", [2, 3, 10, 257])
 def test_every_piece_of_the_response(epsilon, k):
+    """The truth is one run of words; the lies go round and round, W times; leftover words are counted off."""
     response = Response(Epsilon(epsilon), k)
+    lies_end = N - response.spare
+    assert lies_end == response.truth + (k - 1) * response.lie
     for truth in {0, 1, k // 2, k - 1}:
-        weights = [0] * k
-        for first, after in pieces(response):
-            answer = response.choose(first, truth)
-            assert answer == response.choose(after - 1, truth)
-            weights[answer] += after - first
-        assert sum(weights) == N
-        assert weights == [response.weight(truth, answer) for answer in range(k)]
+        assert response.choose(0, truth) == response.choose(response.truth - 1, truth) == truth
+        others = [answer for answer in range(k) if answer != truth]
+        for start in (response.truth, response.truth + (k - 1) * (response.lie // 3), lies_end - (k - 1)):
+            assert [response.choose(start + j, truth) for j in range(k - 1)] == others
+        leftover = [response.choose(word, truth) for word in range(lies_end, N)]
+        assert leftover == [i % k for i in range(response.spare)]
+        assert sum(response.weight(truth, answer) for answer in range(k)) == N
 
 
 def test_leftover_words_answer_the_same_whatever_the_truth():

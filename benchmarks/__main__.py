@@ -1,0 +1,64 @@
+"""Run benchmarks: `python -m benchmarks NAME [NAME ...] [--json] [--full] [--peers]`.
+
+Exit code 0 when all ran (whether or not targets were met: see each row's `ok`), 1 with --strict when a target was
+missed, 2 for a wrong command line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+
+# Before numpy is imported: speeds are those of one thread.
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+from benchmarks.row import Options, Row
+
+BENCHMARKS = {
+    "oracles": "frequency oracles: accuracy, coverage, speed, memory, timing of the client",
+}
+
+
+def _text(line: Row) -> str:
+    """One row for people."""
+    mark = {None: "    ", True: "ok  ", False: "MISS"}[line.ok]
+    target = f"  ({line.target})" if line.target else ""
+    stick = f"  [{line.yardstick.ratio:.3g} x {line.yardstick.name}]" if line.yardstick else ""
+    return f"{mark} {line.name:<72} {line.value:>14,.6g} {line.unit}{target}{stick}"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the benchmarks that are named."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure what the documentation claims.")
+    names = "\n".join(f"  {name}: {text}" for name, text in BENCHMARKS.items())
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = f"benchmarks:\n{names}"
+    parser.add_argument("names", nargs="+", metavar="NAME", choices=sorted(BENCHMARKS))
+    parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    parser.add_argument("--full", action="store_true", help="add the long points")
+    parser.add_argument(
+        "--peers", action="store_true", help="measure other libraries too, in an environment of their own"
+    )
+    parser.add_argument("--strict", action="store_true", help="exit with 1 if a target is missed")
+    chosen = parser.parse_args(arguments)
+    missed = 0
+    try:
+        for name in chosen.names:
+            module = importlib.import_module(f"benchmarks.{name.replace('-', '_')}")
+            run: Callable[[Options], Iterator[Row]] = module.run
+            for line in run(Options(full=chosen.full, peers=chosen.peers)):
+                missed += line.ok is False
+                print(json.dumps(line.as_dict()) if chosen.json else _text(line), flush=True)
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
+    return 1 if missed and chosen.strict else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

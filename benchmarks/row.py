@@ -1,0 +1,76 @@
+"""The form of every benchmark: one object a line, with its target and, for speed, a yardstick from the same run.
+
+    {"name": ..., "value": ..., "unit": ..., "target": ">= 800000" or null, "ok": true, false or null,
+     "yardstick": {"name": ..., "value": ..., "ratio": ...} or null}
+
+A speed says little on a shared machine; its ratio to a yardstick measured in the same run says more.
+"""
+
+from __future__ import annotations
+
+import operator
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from statistics import median
+from typing import Any
+
+__all__ = ["Options", "Row", "Yardstick", "cpu_seconds", "row"]
+
+_COMPARE: dict[str, Callable[[float, float], bool]] = {"<=": operator.le, ">=": operator.ge}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line asked for."""
+
+    full: bool = False
+    peers: bool = False
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """A plain thing measured in the same run; `ratio` is the row's value over it."""
+
+    name: str
+    value: float
+    ratio: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measured value."""
+
+    name: str
+    value: float
+    unit: str
+    target: str | None = None
+    ok: bool | None = None
+    yardstick: Yardstick | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, in the order of the fields."""
+        return asdict(self)
+
+
+def row(
+    name: str, value: float, unit: str, target: str | None = None, yardstick: tuple[str, float] | None = None
+) -> Row:
+    """Make a row; `target` is "<= 1.05" or ">= 800000", and decides `ok`."""
+    ok = None
+    if target is not None:
+        compare, bound = target.split()
+        ok = _COMPARE[compare](value, float(bound))
+    stick = yardstick and Yardstick(yardstick[0], yardstick[1], value / yardstick[1])
+    return Row(name, value, unit, target, ok, stick)
+
+
+def cpu_seconds(work: Callable[[], object], repeats: int = 5) -> float:
+    """The median of the CPU seconds that one thread takes; the first run warms up and is not counted."""
+    work()
+    taken = []
+    for _ in range(repeats):
+        start = time.thread_time()
+        work()
+        taken.append(time.thread_time() - start)
+    return median(taken)

@@ -1,0 +1,196 @@
+"""The shape of every `--json` output, in one place: what a script may rely on.
+
+Outputs of one object are printed as one object, tables as one object a line. Numbers are plain JSON numbers; ids are
+lower-case hex; items are `ItemShape`. A benchmark's rows have their shape in benchmarks/row.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NotRequired, TypedDict
+
+from ldp_client.protocol.domain import Item
+from ldp_server.chooser import Alternative
+from ldp_server.estimates import Estimate, Rest
+
+__all__ = [
+    "AlternativeShape",
+    "EstimateShape",
+    "FrequenciesRun",
+    "FrequencySeconds",
+    "HeavyHittersRun",
+    "HeavyHittersSeconds",
+    "ItemShape",
+    "RestShape",
+    "WireRun",
+    "alternative_shape",
+    "dump",
+    "estimate_shape",
+    "item_shape",
+    "rest_shape",
+]
+
+
+class ItemShape(TypedDict):
+    """An item: exactly one of the keys; bytes that are no text are given in hex, `none` as {"none": true}."""
+
+    text: NotRequired[str]
+    integer: NotRequired[int]
+    hex: NotRequired[str]
+    none: NotRequired[bool]
+
+
+class EstimateShape(TypedDict):
+    """How many of the users who reported hold an item."""
+
+    item: ItemShape
+    estimate: float
+    standard_error: float
+    low: float
+    high: float
+    consistent: NotRequired[float]
+    verdict: NotRequired[str]
+
+
+class RestShape(TypedDict):
+    """Everything else."""
+
+    estimate: float
+    standard_error: float
+    low: float
+    high: float
+
+
+class AlternativeShape(TypedDict):
+    """A line of the chooser's table."""
+
+    mechanism: str
+    parameters: dict[str, int]
+    standard_error: float
+    variance_over_optimum: float
+    report_bits: int
+    report_bytes: int
+    memory_bytes: int
+    seconds: float
+    remark: str
+
+
+class FrequencySeconds(TypedDict):
+    """CPU seconds of the stages."""
+
+    randomize: float
+    aggregate: float
+    estimate: float
+
+
+class FrequenciesRun(TypedDict):
+    """`ldp-simulate frequencies`."""
+
+    mechanism: str
+    parameters: dict[str, int]
+    users: int
+    epsilon: str
+    domain: int
+    report_bits: int
+    mse_over_optimum: float
+    norm_sub_mse_over_optimum: float
+    max_error: float
+    lower_bound: float
+    coverage: float
+    seconds: FrequencySeconds
+    peak_rss_mb: float
+
+
+class HeavyHittersSeconds(TypedDict):
+    """CPU seconds of the stages."""
+
+    randomize: float
+    accumulate: float
+    decode: float
+
+
+class HeavyHittersRun(TypedDict):
+    """`ldp-simulate heavy-hitters`; `list` is the list itself with the truth beside it."""
+
+    mechanism: str
+    parameters: dict[str, int]
+    d_opt: float
+    recall: dict[str, float]
+    listed: float
+    false_items: float
+    rmse_over_oracle: float
+    coverage: float
+    smallest_all_found: float | None
+    seconds: HeavyHittersSeconds
+    peak_rss_mb: float
+    list: list[dict[str, Any]]
+
+
+class WireRun(TypedDict):
+    """`ldp-simulate wire`."""
+
+    users: int
+    reports_sent: int
+    reports_counted: int
+    exactly_once: bool
+    duplicates_refused: int
+    rejected: dict[str, int]
+    restarts: int
+    seconds: float
+    reports_per_second: float
+
+
+def item_shape(item: Item) -> ItemShape:
+    """Return an item as plain data."""
+    if item is None:
+        return {"none": True}
+    if isinstance(item, int):
+        return {"integer": item}
+    return {"text": item} if isinstance(item, str) else {"hex": item.hex()}
+
+
+def estimate_shape(estimate: Estimate) -> EstimateShape:
+    """Return an estimate as plain data."""
+    shape: EstimateShape = {
+        "item": item_shape(estimate.item),
+        "estimate": estimate.estimate,
+        "standard_error": estimate.standard_error,
+        "low": estimate.low,
+        "high": estimate.high,
+    }
+    if estimate.consistent is not None:
+        shape["consistent"] = estimate.consistent
+    if estimate.verdict is not None:
+        shape["verdict"] = estimate.verdict.value
+    return shape
+
+
+def rest_shape(rest: Rest) -> RestShape:
+    """Return everything else as plain data."""
+    return {
+        "estimate": rest.estimate,
+        "standard_error": rest.standard_error,
+        "low": rest.low,
+        "high": rest.high,
+    }
+
+
+def alternative_shape(alternative: Alternative) -> AlternativeShape:
+    """Return a line of the chooser's table as plain data."""
+    return {
+        "mechanism": alternative.mechanism,
+        "parameters": alternative.parameters,
+        "standard_error": alternative.standard_error,
+        "variance_over_optimum": alternative.variance_over_optimum,
+        "report_bits": alternative.report_bits,
+        "report_bytes": alternative.report_bytes,
+        "memory_bytes": alternative.memory_bytes,
+        "seconds": alternative.seconds,
+        "remark": alternative.remark,
+    }
+
+
+def dump(shape: Mapping[str, Any]) -> str:
+    """Write one object on one line; a number that JSON has no name for (nan, infinity) is an error, not an output."""
+    return json.dumps(shape, ensure_ascii=False, allow_nan=False)

@@ -1,0 +1,91 @@
+"""The crowd is the client, many times over: the same report for the same words, the same crowd for the same seed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ldp_client.errors import InvalidSpec
+from ldp_client.mechanisms import Hashtogram, LinearHash, RandomizedResponse
+from ldp_client.protocol.epsilon import Epsilon
+from ldp_server.bulk.items import to_ints
+from simulator import crowd
+
+SEED = bytes(range(32))
+N = 1 << 64
+
+MECHANISMS = [
+    RandomizedResponse(Epsilon("1"), 2),
+    RandomizedResponse(Epsilon("3"), 77),
+    RandomizedResponse(Epsilon("0.01"), 1 << 20),  # the spread form
+    LinearHash(Epsilon("1"), 60_000, 2, 16),
+    LinearHash(Epsilon("1"), 60_000, 3, 11),
+    LinearHash(Epsilon("1"), 60_000, 5, 7),
+    LinearHash(Epsilon("4"), 60_000, 53, 3),
+    LinearHash(Epsilon("5"), 60_000, 257, 2),
+    LinearHash(Epsilon("8"), 60_000, 2999, 2),
+    LinearHash(Epsilon("2"), 7, 7, 1),
+    Hashtogram(Epsilon("1"), 1 << 40, SEED, 16, 3, 9),
+    Hashtogram(Epsilon("2"), 1 << 64, SEED, 7, 7, 4),
+    Hashtogram(Epsilon("1"), 1 << 100, SEED, 1, 2, 10),
+]
+
+
+def edges(mechanism):
+    """Words at which something changes: the ends, the truth's last word, the first lie, the leftover words."""
+    inner = getattr(mechanism, "inner", mechanism)
+    response = inner.response
+    words = {0, 1, N - 1, N - 2, response.truth - 1, response.truth, response.truth + response.lie, N - response.spare}
+    points = getattr(inner, "points", 2)
+    words |= {-(-(j << 64) // points) - d for j in (1, points // 2, points - 1) for d in (0, 1)}
+    return sorted(w for w in words if 0 <= w < N)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: f"{m.name}-{m.epsilon}-{m.size}")
+def test_equal_words_make_equal_reports(mechanism):
+    rng = np.random.default_rng(3)
+    users = 1500
+    words = crowd.draw_words(1, 0, users, mechanism.words)
+    corners = np.array(edges(mechanism), np.uint64)
+    for column in range(mechanism.words):
+        words[: 4 * len(corners), column] = rng.permutation(np.repeat(corners, 4))
+    if mechanism.size <= 1 << 64:
+        indexes = rng.integers(0, mechanism.size - 1, users, np.uint64, endpoint=True)
+    else:
+        indexes = rng.integers(0, 1 << 32, (users, 4), np.uint32)
+        indexes[:, 3] &= np.uint32(15)
+    indexes[:3] = 0
+    reports = crowd.randomize(mechanism, indexes, words)
+    alone = [
+        mechanism.randomize(index, [int(word) for word in line])
+        for index, line in zip(to_ints(indexes), words, strict=True)
+    ]
+    assert reports.tolist() == alone
+    assert int(reports.max()) < mechanism.bound
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS[:5:2], ids=lambda m: f"{m.name}-{m.size}")
+def test_results_do_not_depend_on_chunks(mechanism):
+    users = np.arange(3 * crowd.BLOCK - 500, dtype=np.uint64) % np.uint64(mechanism.size)
+    whole = np.concatenate(list(crowd.simulate(mechanism, users, 9)))
+    for cut in (1, 2):
+        parts = [
+            *crowd.simulate(mechanism, users[: cut * crowd.BLOCK], 9),
+            *crowd.simulate(mechanism, users[cut * crowd.BLOCK :], 9, first_block=cut),
+        ]
+        assert np.array_equal(np.concatenate(parts), whole)
+    other = np.concatenate(list(crowd.simulate(mechanism, users, 10)))
+    assert not np.array_equal(other, whole)
+
+
+def test_words_are_uniform_enough_and_blocks_differ():
+    words = crowd.draw_words(5, 0, 50_000, 2)
+    for column in words.T:
+        ones = np.array([int(((column >> np.uint64(bit)) & np.uint64(1)).sum()) for bit in range(64)])
+        assert np.abs(ones - 25_000).max() < 6 * np.sqrt(50_000) / 2
+    assert not np.array_equal(words, crowd.draw_words(5, 1, 50_000, 2))
+
+
+def test_wrong_shape_is_refused():
+    with pytest.raises(InvalidSpec, match="2 words"):
+        crowd.randomize(LinearHash(Epsilon("1"), 9, 3, 2), np.zeros(5, np.uint64), np.zeros((5, 1), np.uint64))
