@@ -334,9 +334,7 @@ def _command(commands: Any, name: str, run: Callable[[argparse.Namespace], int],
     parser.add_argument("--budget", help="what may be spent in a period")
     parser.add_argument("--period", help='its length, such as "30 days"')
     parser.add_argument("--lifetime", help="what may be spent at all")
-    parser.add_argument(
-        "--list-key", action="append", help="Ed25519 key (hexadecimal) that signs the list"
-    )
+    parser.add_argument("--list-key", action="append", help="Ed25519 key (hexadecimal) that signs the list")
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
 

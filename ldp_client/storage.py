@@ -123,9 +123,7 @@ class Storage:
             yield db
 
     @contextmanager
-    def _transaction(
-        self, link: _Link, begin: str = "BEGIN IMMEDIATE"
-    ) -> Iterator[tuple[sqlite3.Connection, State]]:
+    def _transaction(self, link: _Link, begin: str = "BEGIN IMMEDIATE") -> Iterator[tuple[sqlite3.Connection, State]]:
         with self._connected(link) as db:
             seen = self._seen  # before the view is taken: others may go on meanwhile, and then know more than it
             db.execute(begin)

@@ -31,7 +31,15 @@ def make(
     if mechanism == "linear-hash" and domain.size > 2**24:
         mechanism, parameters = "hashtogram", {"rows": 4, "q": 3, "t": 4}
     return Collection.create(
-        text, domain, mechanism, epsilon, opens=opens, closes=closes, parameters=parameters, schedule=schedule, nonce=nonce
+        text,
+        domain,
+        mechanism,
+        epsilon,
+        opens=opens,
+        closes=closes,
+        parameters=parameters,
+        schedule=schedule,
+        nonce=nonce,
     )
 
 

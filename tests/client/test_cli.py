@@ -73,7 +73,14 @@ def test_send_keeps_what_the_server_does_not_take(run, files, tmp_path):
 def test_a_refusal_is_exit_code_one(run, files, tmp_path):
     for _ in range(2):
         code, out, _ = run(
-            "send", files["page"], files["colour"], files["age"], *options(tmp_path), "--timeout", 0.1, stdin=b"a\nred\n5\n"
+            "send",
+            files["page"],
+            files["colour"],
+            files["age"],
+            *options(tmp_path),
+            "--timeout",
+            0.1,
+            stdin=b"a\nred\n5\n",
         )
     assert code == 1 and "budget is spent" in out
 

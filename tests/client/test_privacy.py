@@ -25,7 +25,14 @@ def transcript(directory, policy, item, collection_of, lease=None):
     clock, coins, collector = ManualClock(NOW), RepeatableCoins(b"observer"), FakeCollector()
     statements = []
     client = Client(
-        "fake", storage=directory, policy=policy, transport=collector, clock=clock, coins=coins, background=False, lease=lease
+        "fake",
+        storage=directory,
+        policy=policy,
+        transport=collector,
+        clock=clock,
+        coins=coins,
+        background=False,
+        lease=lease,
     )
     client.ledger()
     for link in (client._storage._front, client._storage._back):
@@ -54,7 +61,10 @@ def transcript(directory, policy, item, collection_of, lease=None):
     ("collection", "items"),
     [
         (daily(), ["a", "b", "", b"\xff", None, OUTSIDE, "\ud800"]),
-        (daily(domain=Categories(("red", "green")), mechanism="randomized-response"), ["red", "green", None, "blue", ""]),
+        (
+            daily(domain=Categories(("red", "green")), mechanism="randomized-response"),
+            ["red", "green", None, "blue", ""],
+        ),
         (daily(domain=Integers(0, 50), mechanism="linear-hash"), [0, 49, 50, -1, None, 10**40]),
     ],
     ids=["strings", "categories", "integers"],
@@ -118,7 +128,14 @@ def test_a_wrong_type_charges_nothing(open_client):
 def traces(secret):
     """The secret in every dress that it might be found in."""
     raw = secret.encode()
-    shapes = [raw, raw[::-1], raw.hex().encode(), base64.b64encode(raw), base64.urlsafe_b64encode(raw), repr(raw).encode()]
+    shapes = [
+        raw,
+        raw[::-1],
+        raw.hex().encode(),
+        base64.b64encode(raw),
+        base64.urlsafe_b64encode(raw),
+        repr(raw).encode(),
+    ]
     shapes += [secret.encode("utf-16-le"), secret.encode("utf-16-be"), secret.upper().encode(), raw[:8], raw[-8:]]
     for name in ("md5", "sha1", "sha224", "sha256", "sha512", "blake2b", "blake2s", "sha3_256"):
         digest = hashlib.new(name, raw)
@@ -145,7 +162,9 @@ def test_no_trace_of_the_item_anywhere(tmp_path, wide, caplog, capfd, lease):
     refusing = live(50, domain=Categories(("a",)), mechanism="randomized-response")
     with caplog.at_level(0), serving(wire) as port:
         logging.getLogger("ldp_client").setLevel(0)
-        client = Client(f"127.0.0.1:{port}", storage=tmp_path / "ldp", policy=wide, plaintext=True, delay=0, lease=lease)
+        client = Client(
+            f"127.0.0.1:{port}", storage=tmp_path / "ldp", policy=wide, plaintext=True, delay=0, lease=lease
+        )
         for number in range(20):
             said.append(repr(client.report(live(number), SECRET)))
             said.append(repr(client.report(live(number), SECRET.encode())))
@@ -160,7 +179,13 @@ def test_no_trace_of_the_item_anywhere(tmp_path, wide, caplog, capfd, lease):
                 client.report(refusing, item)
             except TypeError as error:
                 said += [str(error), repr(error)]
-        said += [repr(client), repr(client.ledger()), repr(client.outbox()), repr(client._storage), repr(client._transport)]
+        said += [
+            repr(client),
+            repr(client.ledger()),
+            repr(client.outbox()),
+            repr(client._storage),
+            repr(client._transport),
+        ]
         said.append(repr(client.flush(10.0)))
         open_files = b"".join(file.read_bytes() for file in (tmp_path / "ldp").iterdir())
         client.close()

@@ -262,7 +262,10 @@ print(time.time(), flush=True)
         for lease in ("", "5"):
             storage = tmp_path / (lease or "plain")
             found = subprocess.run(
-                [sys.executable, "-c", script, str(storage), str(port), lease], capture_output=True, text=True, timeout=60
+                [sys.executable, "-c", script, str(storage), str(port), lease],
+                capture_output=True,
+                text=True,
+                timeout=60,
             )
             end = time.time()
             assert found.returncode == 0 and found.stderr == ""
@@ -287,8 +290,7 @@ def test_ten_thousand_reports_offline_and_then_a_flush(tmp_path):
         client.close()
     assert len(collector.counted) == 10_000
     assert {(r.collection_id, r.payload) for r in collector.counted.values()} == {
-        (collection.id, row[1])
-        for collection, row in zip(collections, stored(tmp_path), strict=True)
+        (collection.id, row[1]) for collection, row in zip(collections, stored(tmp_path), strict=True)
     }
 
 
@@ -318,5 +320,3 @@ def test_a_full_outbox_by_bytes(tmp_path):
     assert client.outbox().bytes <= 20_000 + 64 * 200
     assert client.outbox().counters["dropped"] > 200
     client.close()
-
-

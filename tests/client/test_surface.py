@@ -39,7 +39,17 @@ def test_star_import_gives_exactly_all():
 
 def test_a_bare_import_imports_nothing_heavy():
     loaded = python("import ldp_client, sys, json; print(json.dumps(sorted(sys.modules)))")
-    heavy = {"grpc", "google", "google.protobuf", "cryptography", "sqlite3", "numpy", "asyncio", "ssl", "ldp_client.client"}
+    heavy = {
+        "grpc",
+        "google",
+        "google.protobuf",
+        "cryptography",
+        "sqlite3",
+        "numpy",
+        "asyncio",
+        "ssl",
+        "ldp_client.client",
+    }
     assert not heavy & set(loaded)
 
 
@@ -87,7 +97,9 @@ def test_the_asyncio_client_has_the_same_surface():
 
 async def test_the_asyncio_client_reports_and_flushes(tmp_path, policy):
     collector = FakeCollector()
-    async with aio.Client("fake", storage=tmp_path, policy=policy, transport=collector, delay=0, background=False) as client:
+    async with aio.Client(
+        "fake", storage=tmp_path, policy=policy, transport=collector, delay=0, background=False
+    ) as client:
         receipts = await asyncio.gather(*(client.report(live(number), "a") for number in range(2)))
         assert all(receipt.made for receipt in receipts)
         assert not await client.due(live(1))
