@@ -373,9 +373,9 @@ def test_tls_with_a_foreign_root_or_name_or_none_sends_nothing(authority, tmp_pa
         for tls in (foreign, None):
             with pytest.raises(Unavailable, match="certificate was not accepted"):
                 secure(port, tls)
-    with serving(collector, credentials=credentials(authority, "elsewhere.example")) as port:
-        with pytest.raises(Unavailable):
-            secure(port, right)
+    elsewhere = credentials(authority, "elsewhere.example")
+    with serving(collector, credentials=elsewhere) as port, pytest.raises(Unavailable):
+        secure(port, right)
     with serving(collector) as port, pytest.raises(Unavailable):  # no TLS at all
         secure(port, right)
     assert collector.requests == []

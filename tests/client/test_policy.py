@@ -54,7 +54,7 @@ def test_too_large_an_epsilon_is_refused():
 
 def test_a_mechanism_that_is_not_allowed_is_refused():
     policy = Policy(**GOOD, mechanisms=["randomized-response"])
-    with pytest.raises(PolicyRefused, match="hashtogram|linear-hash"):
+    with pytest.raises(PolicyRefused, match="mechanism hashtogram"):
         policy.check(make(), None)
 
 

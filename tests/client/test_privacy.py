@@ -1,4 +1,4 @@
-"""Nothing but the randomized bytes tells anything: same calls, sizes and charges for every item; no trace of any item."""
+"""Nothing but the randomized bytes tells anything: same calls, sizes, charges for every item; no trace of it."""
 
 import base64
 import hashlib

@@ -115,7 +115,7 @@ def test_an_old_copy_put_under_a_living_client_is_spent(open_client, files, tmp_
     shutil.copy(files / "ledger.sqlite", tmp_path / "backup")
     spend(client, 1)
     wipe_database(files)
-    os.replace(tmp_path / "backup", files / "ledger.sqlite")
+    (tmp_path / "backup").replace(files / "ledger.sqlite")
     refused(client, "older copy")
 
 
@@ -300,10 +300,6 @@ def test_a_reset_by_another_process_is_noticed(open_client, files):
 # -- disks
 
 
-def as_other_user():
-    return os.geteuid() != 0
-
-
 def test_a_read_only_ledger_reports_nothing(open_client, files, monkeypatch):
     client = open_client()
     spend(client, 0)
@@ -315,7 +311,7 @@ def test_a_read_only_ledger_reports_nothing(open_client, files, monkeypatch):
         return real(f"file:{path}?mode=ro", uri=True, **options)
 
     monkeypatch.setattr(sqlite3, "connect", read_only)
-    with pytest.raises(StorageError, match="readonly|read-only"):
+    with pytest.raises(StorageError, match="readonly"):
         client.report(make(1), "a")
     monkeypatch.undo()
     assert client.ledger().spent == 1
@@ -335,13 +331,8 @@ def test_a_full_disk_reports_nothing_and_heals(open_client, files):
     db = client._storage._front.db
     pages = db.execute("PRAGMA page_count").fetchone()[0]
     db.execute(f"PRAGMA max_page_count = {pages}")  # SQLite's own "database or disk is full"
-    policy_room = 0
     with pytest.raises(StorageError, match="full"):
-        for number in range(1, 2):
-            for collection in (make(number, text="x" * 3000),):
-                client.report(collection, "a")
-                policy_room += 1
-    assert policy_room == 0
+        client.report(make(1, text="x" * 3000), "a")
     assert client.ledger().spent == 1 and client.outbox().waiting == 1
     spend(client, 1)  # the connection was dropped, and with it the limit: the disk has room again
     assert client.ledger().spent == 2
@@ -356,7 +347,8 @@ from ldp_client.testing import FakeCollector, ManualClock
 from tests.client.conftest import NOW, make
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 policy = Policy(max_epsilon="1", budget="1000", period="30 days", lifetime="1000")
-client = Client("x", storage=sys.argv[1], policy=policy, transport=FakeCollector(), clock=ManualClock(NOW), background=False)
+client = Client("x", storage=sys.argv[1], policy=policy, transport=FakeCollector(),
+                clock=ManualClock(NOW), background=False)
 client.report(make(0), "a")
 resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
 made = 1

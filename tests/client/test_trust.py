@@ -45,7 +45,8 @@ def test_signature_and_key_count():
     operator, other = Operator(), Operator()
     good = operator.sign(1, [A])
     for bad in (
-        good._replace(signature=bytes(64)), good._replace(signature=b""), good._replace(list_bytes=good.list_bytes + b"\0"),
+        good._replace(signature=bytes(64)), good._replace(signature=b""),
+        good._replace(list_bytes=good.list_bytes + b"\0"),
         good._replace(public_key=other.public), good._replace(public_key=b"short"), other.sign(1, [A]),
     ):  # fmt: skip
         with pytest.raises(PolicyRefused):
