@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from hashlib import blake2b
 
 __all__ = [
@@ -24,11 +23,12 @@ __all__ = [
 SCHEMA_VERSION = 1
 _TABLES = """
 CREATE TABLE state (one INTEGER PRIMARY KEY CHECK (one = 1), instance BLOB NOT NULL, generation INTEGER NOT NULL,
-    seen INTEGER NOT NULL, answers INTEGER NOT NULL, total TEXT NOT NULL, digest BLOB NOT NULL);
+    seen INTEGER NOT NULL, answers INTEGER NOT NULL, total INTEGER NOT NULL, digest BLOB NOT NULL);
 CREATE TABLE answers (id INTEGER PRIMARY KEY, question_id BLOB, slot INTEGER NOT NULL, at INTEGER NOT NULL,
-    epsilon TEXT NOT NULL, before TEXT NOT NULL, report BLOB, collection_id BLOB, question TEXT, digest BLOB NOT NULL);
+    epsilon INTEGER NOT NULL, before INTEGER NOT NULL, report BLOB, collection_id BLOB, question TEXT,
+    digest BLOB NOT NULL);
 CREATE UNIQUE INDEX answers_by_question ON answers (question_id, slot);
-CREATE TABLE leases (token BLOB PRIMARY KEY, remaining TEXT NOT NULL, expires INTEGER NOT NULL,
+CREATE TABLE leases (token BLOB PRIMARY KEY, remaining INTEGER NOT NULL, expires INTEGER NOT NULL,
     digest BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE resets (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, reason TEXT NOT NULL, found TEXT NOT NULL);
 CREATE TABLE deliveries (collection_id BLOB, slot INTEGER, PRIMARY KEY (collection_id, slot)) WITHOUT ROWID;
@@ -67,8 +67,8 @@ class State:
     """The latest second that the ledger knows of; it never goes back."""
     answers: int
     """How many rows `answers` has."""
-    total: Fraction
-    """Everything ever charged, open leases not included."""
+    total: int
+    """Everything ever charged, open leases not included, in the units of policy.py."""
     changed: bool = False
     """Whether this transaction changed anything that a rolled-back copy would undo."""
     recent: int = 0
@@ -76,7 +76,7 @@ class State:
 
     def fields(self) -> tuple[object, ...]:
         """Return the row as it is stored, with its check sum."""
-        plain = (self.instance, self.generation, self.seen, self.answers, str(self.total))
+        plain = (self.instance, self.generation, self.seen, self.answers, self.total)
         return (*plain, check(*plain))
 
 
@@ -95,7 +95,7 @@ def read_state(db: sqlite3.Connection) -> State:
     if row is None or check(*row[:5]) != row[5]:
         raise Damaged("its state is damaged")
     instance, generation, seen, answers, total, _ = row
-    return State(instance, generation, seen, answers, Fraction(total))
+    return State(instance, generation, seen, answers, total)
 
 
 def write_state(db: sqlite3.Connection, state: State) -> None:
@@ -110,17 +110,14 @@ def verify(db: sqlite3.Connection) -> None:
     if db.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
         raise Damaged("SQLite finds it unsound")
     state = read_state(db)
-    total, count, last = Fraction(0), 0, 0
-    known: dict[str, Fraction] = {}
+    total, count, last = 0, 0, 0
     for *row, digest in db.execute(
         "SELECT question_id, slot, at, epsilon, before, report, collection_id, question, digest"
         " FROM answers ORDER BY id"
     ):
-        if answer_check(row) != digest or str(total) != row[4] or row[2] < last:
+        if answer_check(row) != digest or total != row[4] or row[2] < last:
             raise Damaged("an entry is damaged")
-        if row[3] not in known:
-            known[row[3]] = Fraction(row[3])
-        total, count, last = total + known[row[3]], count + 1, row[2]
+        total, count, last = total + row[3], count + 1, row[2]
     if (total, count) != (state.total, state.answers) or last > state.seen:
         raise Damaged("an entry is missing")
     for *lease, digest in db.execute("SELECT token, remaining, expires, digest FROM leases"):

@@ -14,6 +14,7 @@ import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,20 +23,20 @@ from ldp_client.clock import Clock, SystemClock
 from ldp_client.coins import draw_words
 from ldp_client.durations import parse_duration
 from ldp_client.errors import LdpError, PolicyRefused
-from ldp_client.lease import Lease, Take
-from ldp_client.listing import Listings
 from ldp_client.outbox import Limits, OutboxView
-from ldp_client.policy import Policy, amount
+from ldp_client.policy import Policy, amount, units
 from ldp_client.sender import Admission, Chore, Delivery, Sender
 from ldp_client.storage import Storage
 from ldp_client.transport import Tls, Transport
-from ldp_client.views import LedgerView, read_ledger
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from ldp_client.collection import Collection
+    from ldp_client.lease import Lease
+    from ldp_client.listing import Listings
     from ldp_client.protocol.domain import Item
+    from ldp_client.views import LedgerView
 
 __all__ = ["Client", "Receipt"]
 
@@ -103,13 +104,15 @@ class Client:
             transport = GrpcTransport(target, tls=tls, plaintext=plaintext)
         self._transport = transport
         self._target = target
-        self._listings = Listings(self._storage, transport, policy, parse_duration(refresh), self._uniform)
+        self._refresh = parse_duration(refresh)
         self._lease: Lease | None = None
         chores = []
         if policy.list_keys:
             chores.append(Chore(self._listings.refresh_quietly))
         if lease is not None:
-            wanted = min(amount(lease, "lease"), policy.budget)
+            from ldp_client.lease import Lease
+
+            wanted = units(min(amount(lease, "lease"), policy.budget))
             self._lease = Lease(self._storage, policy, wanted, self._clock, self._limits, lambda: self._bytes(2))
             self._lease_chore = Chore(self._tend_lease)
             chores.append(self._lease_chore)
@@ -137,6 +140,8 @@ class Client:
         now = self._clock.time()
         due = now + (wait * self._longest_delay(collection, now) >> 64)
         if self._lease is not None:
+            from ldp_client.lease import Take
+
             taken = self._lease.take(collection, lambda: collection.randomize(item, words), batch_id, now, due)
             if taken is Take.MADE:
                 self._schedule_flush()
@@ -151,7 +156,7 @@ class Client:
             report = decision.report
             if report is None:
                 report = collection.randomize(item, words)
-                ledger.charge(db, state, moment, collection.epsilon.text, collection, decision.slot, report)
+                ledger.charge(db, state, moment, units(collection.epsilon.value), collection, decision.slot, report)
             elif decision.queued_for == collection.id or not outbox.is_new(db, collection, decision.slot):
                 return _STANDS
             outbox.enqueue(db, collection, report, batch_id, now, due, self._limits)
@@ -233,6 +238,8 @@ class Client:
 
     def ledger(self) -> LedgerView:
         """Return what is spent and left, per question and in total. A ledger that cannot be believed is all spent."""
+        from ldp_client.views import read_ledger
+
         return read_ledger(self._storage, self._policy, self._clock.time())
 
     def outbox(self) -> OutboxView:
@@ -264,6 +271,12 @@ class Client:
         return self._listings.fetch(wanted, timeout)
 
     # -- inside
+
+    @cached_property
+    def _listings(self) -> Listings:
+        from ldp_client.listing import Listings
+
+        return Listings(self._storage, self._transport, self._policy, self._refresh, self._uniform)
 
     def _uniform(self) -> float:
         return self._coins(1)[0] / 2.0**64

@@ -16,7 +16,6 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from enum import Enum
-from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldp_client import ledger, outbox
@@ -24,7 +23,7 @@ from ldp_client.books import State
 from ldp_client.clock import Clock
 from ldp_client.errors import BudgetExceeded
 from ldp_client.outbox import Limits
-from ldp_client.policy import Policy
+from ldp_client.policy import Policy, units
 from ldp_client.storage import Storage
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ class Lease:
     """Budget set aside by this process, and the reports that were paid from it."""
 
     def __init__(
-        self, storage: Storage, policy: Policy, amount: Fraction, clock: Clock, limits: Limits,
+        self, storage: Storage, policy: Policy, amount: int, clock: Clock, limits: Limits,
         new_token: Callable[[], bytes],
     ) -> None:  # fmt: skip
         self._storage = storage
@@ -77,7 +76,7 @@ class Lease:
         self._pending: set[tuple[bytes, int]] = set()  # (question id, slot) that are only in memory
         self._known: set[tuple[bytes, int]] = set()  # (collection id, slot) that need nothing more
         self._token = b""
-        self._left = Fraction(0)
+        self._left = 0
         self._expires = 0
         self._seen = 0
 
@@ -89,7 +88,7 @@ class Lease:
         self, collection: Collection, randomize: Callable[[], bytes], batch_id: bytes, now: float, due: float
     ) -> Take:
         """Make a report unless one stands; `randomize` is called only once the budget has said yes."""
-        cost = collection.epsilon.value
+        cost = units(collection.epsilon.value)
         while True:
             with self._lock:
                 self._seen = max(self._seen, int(now))
@@ -127,7 +126,7 @@ class Lease:
             complete = ledger.answered(db, collection) + pending >= collection.schedule.reports
             return Take.STANDS if complete else None
 
-    def _renew(self, cost: Fraction) -> None:
+    def _renew(self, cost: int) -> None:
         """Write what was made, give back the old lease, open a new one."""
         with self._flushing:
             made = self._swap(stop=True)
@@ -194,7 +193,7 @@ class Lease:
         with self._lock:
             made, self._made = self._made, []
             if stop:
-                self._left = Fraction(0)
+                self._left = 0
             return made
 
     def _put_back(self, made: list[Made]) -> None:
@@ -209,11 +208,11 @@ class Lease:
 
     def _write(self, db: sqlite3.Connection, state: State, now: int, made: list[Made]) -> None:
         """Turn reports in memory into charges and queued batches."""
-        used = sum((m.collection.epsilon.value for m in made), Fraction(0))
+        used = sum(units(m.collection.epsilon.value) for m in made)
         # A lease that is gone was charged whole when it expired: then its answers cost nothing more.
         open_still = bool(made) and ledger.shrink_lease(db, state, self._token, used)
         for m in made:
-            cost = m.collection.epsilon.text if open_still else "0"
+            cost = units(m.collection.epsilon.value) if open_still else 0
             if ledger.lookup(db, m.collection, m.slot) is None:
                 ledger.charge(db, state, now, cost, m.collection, m.slot, m.report)
                 outbox.enqueue(db, m.collection, m.report, m.batch_id, m.made, m.due, self._limits)

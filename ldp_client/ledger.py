@@ -1,4 +1,4 @@
-"""The ledger: what was answered and what it cost. All amounts are exact fractions of decimals.
+"""The ledger: what was answered and what it cost. All amounts are whole numbers of policy.py's exact units.
 
 - Keyed by question_id and slot. A question without a schedule has the one slot 0, so its first answer stands for
   ever; a scheduled question has a slot for each of its periods, counted from 1970.
@@ -19,12 +19,11 @@ import sqlite3
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ldp_client.books import State, answer_check, check
 from ldp_client.errors import BudgetExceeded, PolicyRefused
-from ldp_client.policy import decimal_text
+from ldp_client.policy import UNITS, decimal_text, units
 
 if TYPE_CHECKING:
     from ldp_client.collection import Collection
@@ -45,16 +44,13 @@ __all__ = [
     "spending",
 ]
 
-_NOTHING = Fraction(0)
-_fraction = lru_cache(maxsize=1024)(Fraction)
-
 
 @dataclass(frozen=True)
 class Spending:
     """What is spent at a moment, open leases included."""
 
-    period: Fraction
-    lifetime: Fraction
+    period: int
+    lifetime: int
 
 
 @dataclass(frozen=True)
@@ -88,7 +84,7 @@ def decide(db: sqlite3.Connection, state: State, collection: Collection, policy:
         return standing
     settle_leases(db, state, now)
     found = spending(db, state, now, policy.period)
-    require(db, state, found, collection.epsilon.value, policy, now)
+    require(db, state, found, units(collection.epsilon.value), policy, now)
     return Decision(slot, None)
 
 
@@ -119,93 +115,93 @@ def answered(db: sqlite3.Connection, collection: Collection) -> int:
 def spending(db: sqlite3.Connection, state: State, now: int, period: int) -> Spending:
     """Return what is spent in the stretch that ends now, and in all."""
     leases = db.execute("SELECT remaining FROM leases").fetchall()
-    leased = sum((_fraction(row[0]) for row in leases), _NOTHING) if leases else _NOTHING
+    leased = sum(row[0] for row in leases)
     # Entries are in the order of time, so the first recent one only ever moves on: begin where it was last.
     row = db.execute(
         "SELECT id, before FROM answers WHERE id >= ? AND at > ? ORDER BY id LIMIT 1", (state.recent, now - period)
     ).fetchone()
-    recent = state.total - _fraction(row[1]) if row else _NOTHING
+    recent = state.total - row[1] if row else 0
     state.recent = row[0] if row else state.recent
     return Spending(recent + leased, state.total + leased)
 
 
-def require(db: sqlite3.Connection, state: State, found: Spending, epsilon: Fraction, policy: Policy, now: int) -> None:
+def require(db: sqlite3.Connection, state: State, found: Spending, epsilon: int, policy: Policy, now: int) -> None:
     """Raise BudgetExceeded unless another `epsilon` fits."""
-    if found.lifetime + epsilon > policy.lifetime:
+    if found.lifetime + epsilon > policy.lifetime_units:
         raise BudgetExceeded(
-            f"this device's lifetime budget is spent: {decimal_text(found.lifetime)} of "
-            f"{decimal_text(policy.lifetime)}, and this report costs {decimal_text(epsilon)}"
+            f"this device's lifetime budget is spent: {_text(found.lifetime)} of "
+            f"{decimal_text(policy.lifetime)}, and this report costs {_text(epsilon)}"
         )
-    if found.period + epsilon > policy.budget:
+    if found.period + epsilon > policy.budget_units:
         again = fits_at(db, state, epsilon, policy, now)
         raise BudgetExceeded(
-            f"this period's budget is spent: {decimal_text(found.period)} of {decimal_text(policy.budget)}, and this "
-            f"report costs {decimal_text(epsilon)}" + (f"; it fits again after {utc(again)}" if again else "")
+            f"this period's budget is spent: {_text(found.period)} of {decimal_text(policy.budget)}, and this "
+            f"report costs {_text(epsilon)}" + (f"; it fits again after {utc(again)}" if again else "")
         )
 
 
-def fits_at(db: sqlite3.Connection, state: State, epsilon: Fraction, policy: Policy, now: int) -> int | None:
+def fits_at(db: sqlite3.Connection, state: State, epsilon: int, policy: Policy, now: int) -> int | None:
     """Return when enough of the period's entries will be old enough, open leases aside."""
     rows = db.execute("SELECT at, epsilon FROM answers WHERE at > ? ORDER BY id", (now - policy.period,))
     recent = spending(db, state, now, policy.period).period
     for at, cost in rows:
-        recent -= _fraction(cost)
-        if recent + epsilon <= policy.budget:
+        recent -= cost
+        if recent + epsilon <= policy.budget_units:
             return int(at) + policy.period
     return None
 
 
 def charge(
-    db: sqlite3.Connection, state: State, now: int, epsilon: str, collection: Collection, slot: int, report: bytes
+    db: sqlite3.Connection, state: State, now: int, epsilon: int, collection: Collection, slot: int, report: bytes
 ) -> None:
     """Enter an answer and its charge. The question's words go with its first answer, for people to read."""
     first = collection.schedule is None or not answered(db, collection)
     row = (
-        collection.question_id, slot, now, epsilon, str(state.total), report, collection.id,
+        collection.question_id, slot, now, epsilon, state.total, report, collection.id,
         collection.question if first else None,
     )  # fmt: skip
     _enter(db, state, now, epsilon, row)
 
 
-def charge_in_doubt(db: sqlite3.Connection, state: State, now: int, epsilon: str) -> None:
+def charge_in_doubt(db: sqlite3.Connection, state: State, now: int, epsilon: int) -> None:
     """Enter a charge for something that nobody knows whether it happened."""
-    _enter(db, state, now, epsilon, (None, 0, now, epsilon, str(state.total), None, None, None))
+    _enter(db, state, now, epsilon, (None, 0, now, epsilon, state.total, None, None, None))
 
 
-def _enter(db: sqlite3.Connection, state: State, now: int, epsilon: str, row: tuple[object, ...]) -> None:
+def _enter(db: sqlite3.Connection, state: State, now: int, epsilon: int, row: tuple[object, ...]) -> None:
     db.execute("INSERT INTO answers VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*row, answer_check(row)))
-    state.total += _fraction(epsilon)
+    state.total += epsilon
     state.answers += 1
     state.seen = now
     state.changed = True
 
 
 def open_lease(
-    db: sqlite3.Connection, state: State, token: bytes, wanted: Fraction, least: Fraction, expires: int,
+    db: sqlite3.Connection, state: State, token: bytes, wanted: int, least: int, expires: int,
     policy: Policy, now: int,
-) -> Fraction:  # fmt: skip
+) -> int:  # fmt: skip
     """Set `wanted` aside, or what is left if that is at least `least`; raise BudgetExceeded if not."""
     settle_leases(db, state, now)
     found = spending(db, state, now, policy.period)
     require(db, state, found, least, policy, now)
-    granted = min(wanted, policy.budget - found.period, policy.lifetime - found.lifetime)
+    granted = min(wanted, policy.budget_units - found.period, policy.lifetime_units - found.lifetime)
     _put_lease(db, state, token, granted, expires)
     state.seen = now
     return granted
 
 
-def _put_lease(db: sqlite3.Connection, state: State, token: bytes, remaining: Fraction, expires: int) -> None:
-    row = (token, str(remaining), expires)
+def _put_lease(db: sqlite3.Connection, state: State, token: bytes, remaining: int, expires: int) -> None:
+    row = (token, remaining, expires)
     db.execute("INSERT OR REPLACE INTO leases VALUES (?, ?, ?, ?)", (*row, check(*row)))
     state.changed = True
 
 
-def shrink_lease(db: sqlite3.Connection, state: State, token: bytes, used: Fraction) -> bool:
+def shrink_lease(db: sqlite3.Connection, state: State, token: bytes, used: int) -> bool:
     """Take `used` out of a lease, to be charged as answers; False if the lease was already charged whole."""
     row = db.execute("SELECT remaining, expires FROM leases WHERE token = ?", (token,)).fetchone()
     if row is None:
         return False
-    _put_lease(db, state, token, _fraction(row[0]) - used, row[1])
+    _put_lease(db, state, token, row[0] - used, row[1])
     return True
 
 
@@ -219,8 +215,12 @@ def settle_leases(db: sqlite3.Connection, state: State, now: int) -> None:
     """Charge leases that nobody closed in time: their process is gone, and what it did with them is unknown."""
     for token, remaining in db.execute("SELECT token, remaining FROM leases WHERE expires <= ?", (now,)).fetchall():
         db.execute("DELETE FROM leases WHERE token = ?", (token,))
-        if _fraction(remaining):
+        if remaining:
             charge_in_doubt(db, state, now, remaining)
+
+
+def _text(amount: int) -> str:
+    return decimal_text(Fraction(amount, UNITS))
 
 
 def utc(seconds: float) -> str:

@@ -13,12 +13,12 @@ Trust has three forms:
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Collection as Group
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,7 @@ from ldp_client.errors import InvalidSpec, PolicyRefused
 if TYPE_CHECKING:
     from ldp_client.collection import Collection
 
-__all__ = ["Policy", "amount", "decimal_text"]
+__all__ = ["UNITS", "Policy", "amount", "decimal_text", "units"]
 
 _LARGEST_AMOUNT = 1_000_000
 
@@ -100,6 +100,16 @@ class Policy:
                 "one report must fit into a period, and a period into a life"
             )
 
+    @cached_property
+    def budget_units(self) -> int:
+        """The period's budget as the ledger counts."""
+        return units(self.budget)
+
+    @cached_property
+    def lifetime_units(self) -> int:
+        """The lifetime's budget as the ledger counts."""
+        return units(self.lifetime)
+
     def __repr__(self) -> str:
         most, budget, life = (decimal_text(value) for value in (self.max_epsilon, self.budget, self.lifetime))
         return f"Policy(max_epsilon={most}, budget={budget} in {format_duration(self.period)}, lifetime={life})"
@@ -107,6 +117,8 @@ class Policy:
     @classmethod
     def load(cls, path: str | Path) -> Policy:
         """Read a policy from a TOML file with the same names as the arguments."""
+        import tomllib
+
         try:
             table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -166,6 +178,19 @@ def _hexes(values: Iterable[bytes | str], name: str) -> frozenset[bytes]:
             raise InvalidSpec(f"{name}: each must be 32 bytes (64 hexadecimal digits)")
         found.add(raw)
     return frozenset(found)
+
+
+UNITS = 10**12
+"""The ledger counts in whole trillionths of epsilon: exact for every amount and epsilon that is accepted."""
+
+
+@lru_cache(maxsize=1024)
+def units(value: Fraction) -> int:
+    """Return an amount in the ledger's units."""
+    count = value * UNITS
+    if count.denominator != 1:
+        raise InvalidSpec("an amount has at most 12 decimals")
+    return count.numerator
 
 
 def decimal_text(value: Fraction) -> str:

@@ -25,7 +25,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from fractions import Fraction
 from pathlib import Path
 
 from ldp_client import books
@@ -261,7 +260,7 @@ class Storage:
             raise self._untrusted("its file is empty")
         if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             raise StorageError(f"{self.path}: a database of something else")
-        state = State(os.urandom(16), 0, 0, 0, Fraction(0))
+        state = State(os.urandom(16), 0, 0, 0, 0)
         books.create(db, state)
         self.marker.replace(Mark(state.instance, 0))
 

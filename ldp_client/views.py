@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ldp_client import ledger
 from ldp_client.books import State
 from ldp_client.errors import StorageError
-from ldp_client.policy import Policy, decimal_text
+from ldp_client.policy import UNITS, Policy, decimal_text
 from ldp_client.storage import Storage
 
 if TYPE_CHECKING:
@@ -97,19 +97,19 @@ def read_ledger(storage: Storage, policy: Policy, clock_time: float) -> LedgerVi
 
 def _view(db: sqlite3.Connection, state: State, policy: Policy, now: int) -> LedgerView:
     found = ledger.spending(db, state, now, policy.period)
-    amounts = db.execute("SELECT epsilon, count(*) FROM answers GROUP BY epsilon").fetchall()
-    charges = {Fraction(epsilon): number for epsilon, number in amounts if Fraction(epsilon)}
+    amounts = db.execute("SELECT epsilon, count(*) FROM answers WHERE epsilon > 0 GROUP BY epsilon").fetchall()
+    spent, recent = Fraction(found.lifetime, UNITS), Fraction(found.period, UNITS)
     return LedgerView(
-        spent=found.lifetime,
-        left=max(policy.lifetime - found.lifetime, Fraction(0)),
-        spent_in_period=found.period,
-        left_in_period=max(min(policy.budget - found.period, policy.lifetime - found.lifetime), Fraction(0)),
-        leased=found.lifetime - state.total,
+        spent=spent,
+        left=max(policy.lifetime - spent, Fraction(0)),
+        spent_in_period=recent,
+        left_in_period=max(min(policy.budget - recent, policy.lifetime - spent), Fraction(0)),
+        leased=spent - Fraction(state.total, UNITS),
         period=policy.period,
         now=now,
         questions=tuple(_questions(db)),
         resets=tuple(ResetView(*row) for row in db.execute("SELECT at, reason, found FROM resets ORDER BY id")),
-        charges=charges,
+        charges={Fraction(epsilon, UNITS): number for epsilon, number in amounts},
     )
 
 
@@ -117,12 +117,8 @@ def _questions(db: sqlite3.Connection) -> Sequence[QuestionView]:
     words: dict[bytes, str] = dict(
         db.execute("SELECT question_id, question FROM answers WHERE question IS NOT NULL").fetchall()
     )
-    counted: dict[bytes, list[Fraction]] = {}
-    for question_id, epsilon, number in db.execute(
-        "SELECT question_id, epsilon, count(*) FROM answers GROUP BY question_id, epsilon ORDER BY min(id)"
-    ):
-        counted.setdefault(question_id or b"", []).extend([Fraction(epsilon)] * number)
+    rows = db.execute("SELECT question_id, count(*), sum(epsilon) FROM answers GROUP BY question_id ORDER BY min(id)")
     return [
-        QuestionView(question_id, words.get(question_id), len(costs), sum(costs, Fraction(0)))
-        for question_id, costs in counted.items()
+        QuestionView(question_id or b"", words.get(question_id), number, Fraction(spent, UNITS))
+        for question_id, number, spent in rows
     ]

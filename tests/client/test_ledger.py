@@ -6,6 +6,7 @@ from fractions import Fraction
 import pytest
 
 from ldp_client import BudgetExceeded, Policy, PolicyRefused
+from ldp_client.policy import UNITS
 
 from .conftest import NOW, daily, make
 
@@ -181,6 +182,6 @@ def test_every_entry_carries_the_total_before_it(open_client, tmp_path, clock):
     client.close()
     with sqlite3.connect(tmp_path / "ldp" / "ledger.sqlite") as db:
         assert db.execute("SELECT before, epsilon, at FROM answers").fetchall() == [
-            ("0", "1", NOW), ("1", "1", NOW + 40 * DAY),
+            (0, UNITS, NOW), (UNITS, UNITS, NOW + 40 * DAY),
         ]  # fmt: skip
     db.close()

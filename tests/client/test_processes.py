@@ -264,6 +264,7 @@ print(time.time(), flush=True)
             storage = tmp_path / (lease or "plain")
             found = subprocess.run(
                 [sys.executable, "-c", script, str(storage), str(port), lease],
+                check=False,
                 capture_output=True,
                 text=True,
                 timeout=60,
