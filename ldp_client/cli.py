@@ -180,22 +180,25 @@ def _collections(options: argparse.Namespace) -> int:
             found += client.collections().values()
         finally:
             client.close(1.0)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "id": collection.id.hex(),
             "question": collection.question,
             "mechanism": collection.randomizer.name,
             "epsilon": collection.epsilon.text,
-            "opens": utc(collection.opens),
-            "closes": utc(collection.closes),
-            "bytes": collection.randomizer.report_bytes,
+            "opens": collection.opens,
+            "closes": collection.closes,
+            "report_bytes": collection.randomizer.report_bytes,
         }
         for collection in found
     ]
     if options.json:
-        _json(rows)
+        for row in rows:
+            _json(row)
     else:
-        _table(tuple(rows[0]) if rows else ("id",), [tuple(map(str, row.values())) for row in rows])
+        head = tuple(rows[0]) if rows else ("id",)
+        shown = [row | {"opens": utc(row["opens"]), "closes": utc(row["closes"])} for row in rows]
+        _table(head, [tuple(map(str, row.values())) for row in shown])
     return 0
 
 

@@ -59,11 +59,10 @@ def test_ten_minutes(shell):
         assert "listening on" in server.stdout.readline()
         shell(commands[1])
         listed = json.loads(shell("ldp-server collection list --data hearsay-data --json"))
-        rows = listed if isinstance(listed, list) else next(v for v in listed.values() if isinstance(v, list))
         python = "\n".join(text for kind, text in found if kind == "python")
         (shell.work / "app.py").write_text(python)
         shell(f'"{sys.executable}" -W error app.py')
-        table = shell(commands[2], ID=rows[0]["id"])
+        table = shell(commands[2], ID=listed["id"])
         assert "Firefox" in table
         assert "73.1% sure" in shell(commands[3])
         (shell.work / "policy.toml").write_text(next(text for kind, text in found if kind == "toml"))
@@ -73,11 +72,11 @@ def test_ten_minutes(shell):
                   " --flush --everything --json")
         )  # fmt: skip
         assert outbox["counters"] == {"accepted": 1}
-        shown = json.loads(shell(f"ldp-server collection show {rows[0]['id']} --data hearsay-data --json"))
+        shown = json.loads(shell(f"ldp-server collection show {listed['id']} --data hearsay-data --json"))
         assert shown["reports"] == 2  # the app's and the cron job's
     finally:
         server.send_signal(signal.SIGTERM)
-        server.wait(30)
+        server.communicate(timeout=30)
 
 
 def test_every_command_of_the_client_is_on_the_page():
