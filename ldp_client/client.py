@@ -138,7 +138,7 @@ class Client:
         id_low, id_high, wait, *words = self._coins(3 + collection.randomizer.words)
         batch_id = id_low.to_bytes(8, "little") + id_high.to_bytes(8, "little")
         now = self._clock.time()
-        due = now + (wait * self._longest_delay(collection, now) >> 64)
+        due = self._due(collection, now, wait)
         if self._lease is not None:
             from ldp_client.lease import Take
 
@@ -173,9 +173,11 @@ class Client:
             raise PolicyRefused("this client is closed")
         self._policy.check(collection, self._listings.ids() if self._policy.list_keys else None)
 
-    def _longest_delay(self, collection: Collection, now: float) -> int:
-        """The delay's bound: never so late that the window would be over."""
-        return max(0, min(self._delay, int((collection.closes - now) / 2)))
+    def _due(self, collection: Collection, now: float, word: int) -> float:
+        """A random moment within the delay, from now or from when the window opens, never near its end."""
+        start = max(now, collection.opens)
+        longest = max(0, min(self._delay, int((collection.closes - start) / 2)))
+        return start + (word * longest >> 64) + (word & 0xFFFFF) / 0x100000 * (longest > 0)
 
     def due(self, collection: Collection) -> bool:
         """Whether this question asks for a new answer now. Call `report` whenever it does, with None if need be."""

@@ -36,7 +36,7 @@ _KNOWN_ANSWERS = 100_000
 
 
 class Made(NamedTuple):
-    """A report in memory."""
+    """A report in memory. Its repr does not show it."""
 
     collection: Collection
     slot: int
@@ -44,6 +44,9 @@ class Made(NamedTuple):
     batch_id: bytes
     made: float
     due: float
+
+    def __repr__(self) -> str:
+        return f"Made({self.collection.id.hex()[:12]}, slot {self.slot})"
 
 
 class Take(Enum):

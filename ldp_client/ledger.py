@@ -16,7 +16,7 @@ Every function runs within a transaction of storage.py and sees no item.
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -58,7 +58,7 @@ class Decision:
     """What may happen now: `report` holds the answer that stands already, None if a new one may be made."""
 
     slot: int
-    report: bytes | None
+    report: bytes | None = field(repr=False)
     queued_for: bytes | None = None
     """The collection that the standing answer was first made for."""
     complete: bool = False

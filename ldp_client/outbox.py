@@ -83,7 +83,7 @@ def enqueue(
     """Queue one report."""
     number = db.execute(
         "INSERT INTO outbox (batch_id, collection_id, payload, opens, made, due) VALUES (?, ?, ?, ?, ?, ?)",
-        (batch_id, collection.id, payload, collection.opens, made, max(due, collection.opens)),
+        (batch_id, collection.id, payload, collection.opens, made, due),
     ).lastrowid
     _trim(db, number or 0, limits)
 

@@ -91,10 +91,11 @@ class Sender:
         """Make sure that the thread runs, and that it does not sleep beyond `due` (wall clock; None: look now)."""
         if not self._background:
             return
-        if due is not None and self._thread is not None and self._storage.commits < _CHECKPOINT_COMMITS:
+        sleeps_until = self._sleeps_until
+        if due is not None and sleeps_until and self._storage.commits < _CHECKPOINT_COMMITS:
             wait = due - self._clock.time()
-            if self._clock.monotonic() + wait >= self._sleeps_until:
-                return  # it will be up by then
+            if self._clock.monotonic() + wait >= sleeps_until:
+                return  # asleep, and up again by then; a thread at work may just have looked, so that one is told
         with self._condition:
             if self._stopping:
                 return

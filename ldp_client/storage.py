@@ -57,8 +57,11 @@ class _Link:
             db.close()
 
 
-_abandoned: list[sqlite3.Connection] = []
-"""Connections of a parent process. A child must neither use nor close them: closing would touch the parent's file."""
+def _leak(db: sqlite3.Connection) -> None:
+    """Keep a parent's connection from ever being closed here: even closing it would touch the parent's files."""
+    import ctypes  # noqa: PLC0415 - only in forked children
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(db))
 
 
 class Storage:
@@ -187,7 +190,9 @@ class Storage:
 
     def forked(self) -> None:
         """In a child process: forget everything of the parent's without touching it."""
-        _abandoned.extend(link.db for link in (self._front, self._back) if link.db is not None)
+        for link in (self._front, self._back):
+            if link.db is not None:
+                _leak(link.db)
         self._front, self._back = _Link(), _Link()
         self.commits = 0
 
