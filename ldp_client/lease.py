@@ -120,14 +120,14 @@ class Lease:
 
     def _standing(self, collection: Collection, slot: int) -> Take | None:
         """Whether an answer stands on disk, or the schedule is complete with what is in memory."""
+        pending: list[int] = []
+        if collection.schedule is not None:
+            pending = sorted(slot for question, slot in self._pending if question == collection.question_id)
         with self._storage.peeking() as db:
-            if ledger.lookup(db, collection, slot) is not None:
-                return Take.ASK_LEDGER
-            if collection.schedule is None:
-                return None
-            pending = sum(question == collection.question_id for question, _ in self._pending)
-            complete = ledger.answered(db, collection) + pending >= collection.schedule.reports
-            return Take.STANDS if complete else None
+            standing = ledger.lookup(db, collection, slot, pending)
+        if standing is None:
+            return None
+        return Take.STANDS if standing.complete else Take.ASK_LEDGER
 
     def _renew(self, cost: int) -> None:
         """Write what was made, give back the old lease, open a new one."""

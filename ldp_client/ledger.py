@@ -16,6 +16,7 @@ Every function runs within a transaction of storage.py and sees no item.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Decision",
     "Spending",
-    "answered",
     "charge",
     "charge_in_doubt",
     "close_lease",
@@ -94,22 +94,32 @@ def check_window(collection: Collection, now: int) -> None:
         raise PolicyRefused(f"collection {collection.id.hex()[:12]} closed at {utc(collection.closes)}")
 
 
-def lookup(db: sqlite3.Connection, collection: Collection, slot: int) -> Decision | None:
-    """Return the decision where it does not need the budget: an answer stands, or the schedule is complete."""
+def lookup(db: sqlite3.Connection, collection: Collection, slot: int, pending: Sequence[int] = ()) -> Decision | None:
+    """Return the decision where it does not need the budget: an answer stands, or the schedule is complete.
+
+    `pending` are the slots of answers to this question that are made and not entered yet (lease.py).
+    """
     row = db.execute(
         "SELECT report, collection_id FROM answers WHERE question_id = ? AND slot = ?", (collection.question_id, slot)
     ).fetchone()
     if row is not None:
         return Decision(slot, *row)
-    if collection.schedule is not None and answered(db, collection) >= collection.schedule.reports:
+    if collection.schedule is not None and _is_complete(db, collection, slot, pending):
         return Decision(slot, b"", complete=True)
     return None
 
 
-def answered(db: sqlite3.Connection, collection: Collection) -> int:
-    """Return how many answers this question has had."""
-    row = db.execute("SELECT count(*) FROM answers WHERE question_id = ?", (collection.question_id,)).fetchone()
-    return int(row[0])
+def _is_complete(db: sqlite3.Connection, collection: Collection, slot: int, pending: Sequence[int]) -> bool:
+    """Whether the schedule has had its reports. Nobody counts before enough slots are over (unless time was reset)."""
+    reports = collection.schedule.reports if collection.schedule else 1
+    question = (collection.question_id,)
+    first = db.execute("SELECT min(slot) FROM answers WHERE question_id = ?", question).fetchone()[0]
+    last = db.execute("SELECT max(slot) FROM answers WHERE question_id = ?", question).fetchone()[0]
+    began = min([slot if first is None else first, *pending[:1]])
+    if slot - began < reports and (last is None or last < slot):
+        return False
+    made: int = db.execute("SELECT count(*) FROM answers WHERE question_id = ?", question).fetchone()[0]
+    return made + len(pending) >= reports
 
 
 def spending(db: sqlite3.Connection, state: State, now: int, period: int) -> Spending:
@@ -155,10 +165,10 @@ def charge(
     db: sqlite3.Connection, state: State, now: int, epsilon: int, collection: Collection, slot: int, report: bytes
 ) -> None:
     """Enter an answer and its charge. The question's words go with its first answer, for people to read."""
-    first = collection.schedule is None or not answered(db, collection)
+    known = db.execute("SELECT 1 FROM answers WHERE question_id = ? LIMIT 1", (collection.question_id,)).fetchone()
     row = (
         collection.question_id, slot, now, epsilon, state.total, report, collection.id,
-        collection.question if first else None,
+        None if known else collection.question,
     )  # fmt: skip
     _enter(db, state, now, epsilon, row)
 

@@ -137,6 +137,19 @@ def test_a_schedule_does_not_go_back(open_client, clock, wide):
     assert not client.report(collection, "a").made  # the days between are not made up for
 
 
+def test_a_reset_clock_does_not_prolong_a_schedule(open_client, clock, wide):
+    client, collection = open_client(policy=wide), daily(reports=3)
+    for _ in range(3):
+        clock.advance(DAY)
+        assert client.report(collection, "a").made
+    clock.jump(NOW - 100 * DAY)
+    client.reset("the clock had run ahead")
+    early = daily(reports=3, opens=NOW - 200 * DAY)
+    assert early.question_id == collection.question_id
+    assert not client.report(early, "a").made
+    assert client.ledger().spent == 3
+
+
 def test_due(open_client, clock, wide):
     client, collection = open_client(policy=wide), daily(opens=NOW + DAY, reports=2)
     assert not client.due(collection)

@@ -38,8 +38,9 @@ class RealServer:
 
     def start(self):
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "ldp_server", "serve", "--config", str(self.config), "--listen", self.listen, "--json"],
-            cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"},
+            [sys.executable, "-m", "ldp_server", "serve", "--config", self.config, "--listen", self.listen, "--json"],
+            cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            env=os.environ | {"OMP_NUM_THREADS": "1"},
         )  # fmt: skip
         self.listen = json.loads(self.process.stdout.readline())["listening"]["collector"]
 
@@ -102,21 +103,20 @@ def test_reports_arrive_once_through_restarts_and_kills(server, tmp_path):
 def test_a_long_offline_spell_ends_with_exactly_the_reports_kept(server, tmp_path):
     from ldp_client import Schedule
 
-    weekly = live(text="Every hour?", schedule=Schedule(3600, 10_000))
+    often = live(text="Every minute?", schedule=Schedule(60, 10_000))
     from ldp_client.testing import ManualClock
 
     clock = ManualClock(1_750_000_000)
     with open_client(server, tmp_path / "ldp", clock=clock, lease="10000") as client:
         for _ in range(10_000):
-            assert client.report(weekly, "a").made
-            clock.advance(1.0)
-            clock.jump(clock.now + 3599)
+            assert client.report(often, "a").made
+            clock.advance(60)
         assert client.flush(0.0, everything=True).waiting == 10_000
     server.start()
-    server.enter(weekly)
+    server.enter(often)
     with open_client(server, tmp_path / "ldp") as client:
         assert client.flush(60).accepted == 10_000
-    assert server.reports(weekly) == 10_000
+    assert server.reports(often) == 10_000
 
 
 def test_the_servers_refusals_have_their_reasons(server, tmp_path):
