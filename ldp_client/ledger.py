@@ -35,13 +35,19 @@ __all__ = [
     "Spending",
     "charge",
     "charge_in_doubt",
+    "check_window",
     "close_lease",
     "decide",
+    "fits_at",
+    "lookup",
     "open_lease",
     "present",
+    "require",
+    "settle_leases",
     "shrink_lease",
     "slot_at",
     "spending",
+    "utc",
 ]
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ldp_client.collection import Collection
 
 __all__ = [
+    "CLAIM_SECONDS",
     "Claimed",
     "Limits",
     "OutboxView",

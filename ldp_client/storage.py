@@ -29,6 +29,7 @@ from pathlib import Path
 
 from ldp_client import books
 from ldp_client.books import SCHEMA_VERSION, Damaged, State
+from ldp_client.coins import draw_words
 from ldp_client.errors import BudgetExceeded, StorageError
 from ldp_client.marker import Mark, Marker, MarkerDamaged
 
@@ -55,6 +56,10 @@ class _Link:
         db, self.db = self.db, None
         if db is not None:
             db.close()
+
+
+def _new_instance() -> bytes:
+    return b"".join(word.to_bytes(8, "little") for word in draw_words(2))
 
 
 def _leak(db: sqlite3.Connection) -> None:
@@ -265,7 +270,7 @@ class Storage:
             raise self._untrusted("its file is empty")
         if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             raise StorageError(f"{self.path}: a database of something else")
-        state = State(os.urandom(16), 0, 0, 0, 0)
+        state = State(_new_instance(), 0, 0, 0, 0)
         books.create(db, state)
         self.marker.replace(Mark(state.instance, 0))
 
@@ -359,7 +364,7 @@ class Storage:
                 books.verify(db)
                 state = books.read_state(db)
                 state.generation = max(state.generation, mark.generation if mark else 0) + 1
-                state.seen, state.instance = now, os.urandom(16)
+                state.seen, state.instance = now, _new_instance()
                 books.redate(db, now)
                 books.write_state(db, state)
                 db.execute("INSERT INTO resets (at, reason, found) VALUES (?, ?, ?)", (now, reason, found))

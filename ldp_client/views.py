@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ldp_client import ledger
 from ldp_client.books import State
@@ -14,10 +14,25 @@ from ldp_client.errors import StorageError
 from ldp_client.policy import UNITS, Policy, decimal_text
 from ldp_client.storage import Storage
 
-if TYPE_CHECKING:
-    from ldp_client.privacy.composition import Total
+__all__ = ["Compose", "Composed", "LedgerView", "QuestionView", "ResetView", "read_ledger"]
 
-__all__ = ["LedgerView", "QuestionView", "ResetView", "read_ledger"]
+
+class Composed(Protocol):
+    """A privacy statement about several reports together; its str says it in words (ldp_client.privacy)."""
+
+    @property
+    def epsilon(self) -> float:
+        """The epsilon."""
+        ...
+
+    @property
+    def delta(self) -> float:
+        """The delta; 0 for a pure statement."""
+        ...
+
+
+Compose = Callable[[Mapping[Fraction, int], float], Composed]
+"""From how many charges of each amount, and a delta, to the best statement."""
 
 
 @dataclass(frozen=True)
@@ -59,25 +74,16 @@ class LedgerView:
     """How many charges of each amount: for composition rules that know more than the sum."""
     problem: str | None = None
 
-    def composed(self, delta: float) -> Total:
-        """Return what all charges together promise at `delta`, by the best rule; delta = 0: the sum.
+    def statement(self, delta: float = 1e-6, compose: Compose | None = None) -> list[str]:
+        """Return in words what the device has told so far.
 
-        Rules other than the sum hold where the amounts were fixed beforehand, as they are where an app ships its
-        questions. The budget itself is always counted by adding.
+        `compose` is a composition rule that knows more than the sum. Such rules hold where the amounts were fixed
+        beforehand, as they are where an app ships its questions; the budget itself is always counted by adding.
         """
-        from ldp_client.privacy.composition import compose
-
-        return compose(self.charges, delta)
-
-    def statement(self, delta: float = 1e-6) -> list[str]:
-        """Return in words what the device has told so far."""
         if self.problem is not None:
             return ["This ledger cannot be believed; everything counts as spent."]
         said = [f"This device so far: eps = {decimal_text(self.spent)}, by adding."]
-        try:
-            best = self.composed(delta) if self.charges else None
-        except ModuleNotFoundError:
-            best = None
+        best = compose(self.charges, delta) if compose and self.charges else None
         if best is not None and best.delta > 0 and best.epsilon < 0.98 * float(self.spent):
             said.append(f"Where the questions were fixed beforehand: {best}.")
         return said

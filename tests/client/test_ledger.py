@@ -187,6 +187,25 @@ def test_the_view_names_questions_and_sums(open_client):
     assert view.charges == {Fraction(1): 1, Fraction(1, 2): 1}
 
 
+def test_composition_plugs_in(open_client):
+    client = open_client(policy=Policy(max_epsilon="1", budget="12", period="30 days", lifetime="12"))
+    for number in range(12):
+        client.report(make(number), "a")
+
+    class Total:
+        epsilon, delta = 7.5, 1e-6
+
+        def __str__(self):
+            return "eps = 7.5 at delta = 1e-06 (a rule)"
+
+    seen = []
+    view = client.ledger()
+    assert view.statement() == ["This device so far: eps = 12, by adding."]
+    said = view.statement(compose=lambda charges, delta: seen.append((charges, delta)) or Total())
+    assert said[1] == "Where the questions were fixed beforehand: eps = 7.5 at delta = 1e-06 (a rule)."
+    assert seen == [({Fraction(1): 12}, 1e-6)]
+
+
 def test_every_entry_carries_the_total_before_it(open_client, tmp_path, clock):
     client = open_client()
     for number in range(2):
