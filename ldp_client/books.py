@@ -7,13 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
+from ldp_client.coins import draw_words
+
 __all__ = [
     "SCHEMA_VERSION",
     "Damaged",
     "State",
     "answer_check",
     "check",
+    "code",
     "create",
+    "is_damage",
+    "new_instance",
     "read_state",
     "redate",
     "verify",
@@ -43,6 +48,21 @@ CREATE TABLE trusted (one INTEGER PRIMARY KEY CHECK (one = 1), list_bytes BLOB N
 
 class Damaged(Exception):
     """The file's contents do not fit together; the text says what does not."""
+
+
+def code(error: sqlite3.Error) -> int:
+    """Return SQLite's primary result code."""
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether the file is to blame: unsound, no database, or without the tables and columns that it should have."""
+    return code(error) in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
+
+
+def new_instance() -> bytes:
+    """Return a name for a ledger that no other has."""
+    return b"".join(word.to_bytes(8, "little") for word in draw_words(2))
 
 
 def check(*fields: object) -> bytes:

@@ -29,9 +29,9 @@ from pathlib import Path
 
 from ldp_client import books
 from ldp_client.books import SCHEMA_VERSION, Damaged, State
-from ldp_client.coins import draw_words
 from ldp_client.errors import BudgetExceeded, StorageError
 from ldp_client.marker import Mark, Marker, MarkerDamaged
+from ldp_client.mending import mend, set_aside
 
 __all__ = ["Storage", "StorageUntrusted"]
 
@@ -56,10 +56,6 @@ class _Link:
         db, self.db = self.db, None
         if db is not None:
             db.close()
-
-
-def _new_instance() -> bytes:
-    return b"".join(word.to_bytes(8, "little") for word in draw_words(2))
 
 
 def _leak(db: sqlite3.Connection) -> None:
@@ -270,7 +266,7 @@ class Storage:
             raise self._untrusted("its file is empty")
         if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             raise StorageError(f"{self.path}: a database of something else")
-        state = State(_new_instance(), 0, 0, 0, 0)
+        state = State(books.new_instance(), 0, 0, 0, 0)
         books.create(db, state)
         self.marker.replace(Mark(state.instance, 0))
 
@@ -342,55 +338,22 @@ class Storage:
 
     def _repair(self, reason: str, now: int, found: str) -> None:
         self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if not self._rewrite(reason, now, found):
-            self._set_aside()
-            self.marker.path.unlink(missing_ok=True)
-            os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o600))
-            with contextlib.closing(sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)) as db:
-                self._ensure_tables(db)
-            self._rewrite(reason, now, found)
-
-    def _rewrite(self, reason: str, now: int, found: str) -> bool:
-        """Count the generation past the marker's; False if the file cannot be read."""
-        if not self.path.exists() or not self.path.stat().st_size:
-            return False
-        try:
-            mark = self.marker.read()
-        except MarkerDamaged:
-            mark = None
-        with contextlib.closing(sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)) as db:
-            try:
-                db.execute("BEGIN IMMEDIATE")
-                books.verify(db)
-                state = books.read_state(db)
-                state.generation = max(state.generation, mark.generation if mark else 0) + 1
-                state.seen, state.instance = now, _new_instance()
-                books.redate(db, now)
-                books.write_state(db, state)
-                db.execute("INSERT INTO resets (at, reason, found) VALUES (?, ?, ?)", (now, reason, found))
-                db.execute("COMMIT")
-            except (Damaged, UnicodeDecodeError):
-                return False
-            except sqlite3.Error as error:
-                if _is_damage(error):
-                    return False
-                raise StorageError(f"{self.path}: {error}; nothing was reset") from None
-        self.marker.replace(Mark(state.instance, state.generation))
-        return True
-
-    def _set_aside(self) -> None:
-        stamp = time.strftime("%Y%m%dT%H%M%S")
-        for ending in ("", "-wal", "-shm"):
-            old = self.path.with_name(self.path.name + ending)
-            if old.exists():
-                old.replace(old.with_name(f"{old.name}.unusable-{stamp}"))
+        if mend(self.path, self.marker, reason, now, found):
+            return
+        set_aside(self.path, now)
+        self.marker.path.unlink(missing_ok=True)
+        with self.reading():
+            pass  # makes the files anew
+        self._front.drop()
+        self._back.drop()
+        mend(self.path, self.marker, reason, now, found)
 
     # -- errors
 
     def _explained(self, error: sqlite3.Error, link: _Link) -> StorageError:
-        if _code(error) != sqlite3.SQLITE_BUSY:
+        if books.code(error) != sqlite3.SQLITE_BUSY:
             link.drop()  # a fresh start once the disk is well again
-        if _is_damage(error):
+        if books.is_damage(error):
             return self._untrusted("it is damaged")
         return StorageError(f"{self.path}: {error}; nothing was charged or stored")
 
@@ -401,15 +364,6 @@ class Storage:
         )
 
 
-def _code(error: sqlite3.Error) -> int:
-    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-
-
-def _is_damage(error: sqlite3.Error) -> bool:
-    """Whether the file is to blame: unsound, no database, or without the tables and columns that it should have."""
-    return _code(error) in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
-
-
 def _wal(db: sqlite3.Connection) -> None:
     """Switch to the write-ahead log; SQLite does not wait by itself for another process that does the same."""
     for attempt in range(50):
@@ -417,7 +371,7 @@ def _wal(db: sqlite3.Connection) -> None:
             db.execute("PRAGMA journal_mode = WAL").fetchall()
             return
         except sqlite3.OperationalError as error:
-            if _code(error) != sqlite3.SQLITE_BUSY or attempt == 49:
+            if books.code(error) != sqlite3.SQLITE_BUSY or attempt == 49:
                 raise
             time.sleep(0.02)
 

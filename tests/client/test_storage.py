@@ -221,8 +221,14 @@ def test_another_schema_is_left_alone(open_client, files):
     with sqlite3.connect(files / "ledger.sqlite") as db:
         db.execute("PRAGMA user_version = 7")
     db.close()
+    client = open_client()
     with pytest.raises(StorageError, match="another version"):
-        open_client().report(make(1), "a")
+        client.report(make(1), "a")
+    with pytest.raises(StorageError, match="another version"):
+        client.reset("please")
+    with sqlite3.connect(files / "ledger.sqlite") as db:
+        assert db.execute("SELECT count(*) FROM answers").fetchone() == (1,)
+    db.close()
 
 
 # -- reset
