@@ -172,6 +172,23 @@ def test_report_never_waits_for_the_network(open_client, wide):
     assert not client._sender.running
 
 
+def test_what_is_made_while_the_thread_is_at_work_is_not_slept_through(open_client, wide):
+    class Slow(FakeCollector):
+        def submit(self, batches, timeout):
+            time.sleep(0.3)
+            yield from super().submit(batches, timeout)
+
+    collector = Slow()
+    client = open_client(policy=wide, transport=collector, background=True, clock=None, delay=0)
+    for number in range(12):
+        client.report(live(number), "a")
+        time.sleep(0.05)
+    deadline = time.monotonic() + 15
+    while len(collector.received) < 12 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert len(collector.received) == 12
+
+
 def test_close_twice_and_after_close(open_client):
     from ldp_client import PolicyRefused
 
