@@ -8,12 +8,14 @@ server chooses those words; only the status code and a few causes of our own wor
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ldp_client.errors import InvalidSpec, PolicyRefused, StorageError, Unavailable
+from ldp_client.forks import leak
 from ldp_client.retry_info import retry_after
 from ldp_client.transport import Accepted, Batch, Garbled, Listing, Outcome, Refused, Tls, is_loopback
 
@@ -63,6 +65,7 @@ class GrpcTransport:
         self._channel: grpc.Channel | None = None
         self._stub: collector_pb2_grpc.CollectorStub | None = None
         self._files: tuple[object, ...] = ()
+        self._barred = _used_by not in {None, os.getpid()}
 
     def __repr__(self) -> str:
         return f"GrpcTransport({self.target!r})"
@@ -131,10 +134,16 @@ class GrpcTransport:
             channel.close()
 
     def forked(self) -> None:
-        """In a child process: leave the parent's channel alone."""
-        _abandoned.append(self._channel)
+        """In a child process: leave the parent's channel alone, and gRPC too if the parent had begun to use it.
+
+        gRPC's own threads are not in the child, but their locks are, as they stood at the fork: a call may hang for
+        ever (about one in a hundred did here). The storage is shared, so the parent sends what the child stores.
+        """
+        if self._channel is not None:
+            leak(self._channel)
         self._lock = threading.Lock()
         self._channel = self._stub = None
+        self._barred = _used_by not in {None, os.getpid()}
 
     # -- the channel
 
@@ -148,6 +157,8 @@ class GrpcTransport:
             raise _unavailable(error) from None
 
     def _connect(self) -> collector_pb2_grpc.CollectorStub:
+        if self._barred:
+            raise Unavailable("forked from a process that was sending: that one sends what is stored here")
         files = self._stamps()
         with self._lock:
             stale = self._channel if files != self._files else None
@@ -166,6 +177,8 @@ class GrpcTransport:
     def _build(self) -> grpc.Channel:
         import grpc
 
+        global _used_by  # noqa: PLW0603 - gRPC's state is the process's, not a transport's
+        _used_by = _used_by or os.getpid()
         if self._tls is None:
             return grpc.insecure_channel(self.target, options=_OPTIONS)
         credentials = grpc.ssl_channel_credentials(
@@ -188,8 +201,8 @@ class GrpcTransport:
         return tuple(stamps)
 
 
-_abandoned: list[object] = []
-"""Channels of a parent process, kept from being destroyed in the child."""
+_used_by: int | None = None
+"""The process that first built a channel here; a child inherits the number with the rest."""
 
 
 def _read(name: str | None) -> bytes | None:

@@ -30,6 +30,7 @@ from pathlib import Path
 from ldp_client import books
 from ldp_client.books import SCHEMA_VERSION, Damaged, State
 from ldp_client.errors import BudgetExceeded, StorageError
+from ldp_client.forks import leak
 from ldp_client.marker import Mark, Marker, MarkerDamaged
 from ldp_client.mending import mend, set_aside
 
@@ -56,13 +57,6 @@ class _Link:
         db, self.db = self.db, None
         if db is not None:
             db.close()
-
-
-def _leak(db: sqlite3.Connection) -> None:
-    """Keep a parent's connection from ever being closed here: even closing it would touch the parent's files."""
-    import ctypes  # noqa: PLC0415 - only in forked children
-
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(db))
 
 
 class Storage:
@@ -193,7 +187,7 @@ class Storage:
         """In a child process: forget everything of the parent's without touching it."""
         for link in (self._front, self._back):
             if link.db is not None:
-                _leak(link.db)
+                leak(link.db)  # even closing it would touch the parent's files
         self._front, self._back = _Link(), _Link()
         self.commits = 0
 
