@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.row import Row
 
-__all__ = ["peer_rows"]
+__all__ = ["environment", "peer_rows"]
 
 PACKAGES = [
     "pure-ldp==1.2.0",
@@ -31,7 +31,7 @@ PACKAGES = [
 ]
 
 
-def _environment(folder: Path) -> Path:
+def environment(folder: Path) -> Path:
     """Make an environment with the peers in it and return its Python."""
     venv.create(folder, with_pip=True)
     python = folder / "bin" / "python"
@@ -48,7 +48,7 @@ def peer_rows() -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder:
         print("installing the peers ...", file=sys.stderr)
         try:
-            python = _environment(Path(folder))
+            python = environment(Path(folder))
         except subprocess.CalledProcessError:
             yield Row("peers: do not install", 0.0, "")
             return

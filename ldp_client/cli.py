@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import getpass
-import importlib
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from ldp_client.client import Client
     from ldp_client.collection import Collection
     from ldp_client.protocol.domain import Item
-    from ldp_client.views import Compose
 
 __all__ = ["main"]
 
@@ -95,6 +93,8 @@ def _sent_row(collection: Collection, what: str) -> dict[str, str]:
 
 
 def _ledger(options: argparse.Namespace) -> int:
+    from ldp_client.privacy.composition import compose
+
     client = _client(options)
     if options.reset is not None:
         if not options.reset.strip():
@@ -112,7 +112,7 @@ def _ledger(options: argparse.Namespace) -> int:
         "period_seconds": view.period,
         "ledger_time": view.now,
         "problem": view.problem,
-        "statement": view.statement(compose=_composition()),
+        "statement": view.statement(compose=compose),
         "questions": [
             {
                 "question_id": question.question_id.hex(),
@@ -269,15 +269,6 @@ def _policy(options: argparse.Namespace) -> Policy:
     if any(value is None for value in given.values()):
         raise InvalidSpec("give --policy FILE, or all of --max-epsilon, --budget, --period and --lifetime")
     return Policy(**given, list_keys=options.list_key or ())
-
-
-def _composition() -> Compose | None:
-    """The best composition rule at hand."""
-    try:
-        compose: Compose = importlib.import_module("ldp_client.privacy.composition").compose
-    except ModuleNotFoundError:
-        return None
-    return compose
 
 
 def _say(line: str) -> None:

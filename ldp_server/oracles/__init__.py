@@ -10,22 +10,42 @@ from typing import Final
 from ldp_client.collection import Collection
 from ldp_client.mechanisms.base import Randomizer
 from ldp_server.oracles.base import Oracle
+from ldp_server.oracles.bounded_number import BoundedNumberOracle
+from ldp_server.oracles.composed_response import ComposedResponseOracle
+from ldp_server.oracles.genprot import GenProtOracle
 from ldp_server.oracles.hashtogram import HashtogramOracle
+from ldp_server.oracles.hierarchy import HierarchyOracle
 from ldp_server.oracles.linear_hash import LinearHashOracle
 from ldp_server.oracles.randomized_response import RandomizedResponseOracle
+from ldp_server.oracles.sampled_attribute import SampledAttributeOracle
 
 __all__ = [
     "ORACLES",
+    "BoundedNumberOracle",
+    "ComposedResponseOracle",
+    "GenProtOracle",
     "HashtogramOracle",
+    "HierarchyOracle",
     "LinearHashOracle",
     "Oracle",
     "RandomizedResponseOracle",
+    "SampledAttributeOracle",
     "oracle_for",
     "restore",
 ]
 
 ORACLES: Final[dict[str, type[Oracle]]] = {
-    oracle.kind.name: oracle for oracle in (RandomizedResponseOracle, LinearHashOracle, HashtogramOracle)
+    oracle.kind.name: oracle
+    for oracle in (
+        RandomizedResponseOracle,
+        LinearHashOracle,
+        HashtogramOracle,
+        ComposedResponseOracle,
+        SampledAttributeOracle,
+        BoundedNumberOracle,
+        HierarchyOracle,
+        GenProtOracle,
+    )
 }
 
 

@@ -119,6 +119,22 @@ def test_ledger_shows_spent_and_left(run, files, tmp_path):
     assert "spent 1 in all, 11 left" in out and "Your page?" in out
 
 
+def test_ledger_says_what_tighter_accounting_gives(run, tmp_path):
+    from ldp_client import Client, Policy
+    from ldp_client.privacy.composition import compose
+    from ldp_client.testing import FakeCollector
+
+    policy = Policy(max_epsilon="1", budget="90", period="30 days", lifetime="90")
+    with Client("x", storage=tmp_path, policy=policy, transport=FakeCollector(), background=False) as client:
+        for number in range(60):
+            client.report(live(number), "a")
+    limits = ["--max-epsilon", 1, "--budget", 90, "--period", "30 days", "--lifetime", 90]
+    code, out, _ = run("ledger", "--storage", tmp_path, *limits, "--json")
+    said = json.loads(out)["statement"]
+    assert code == 0 and said[0] == "This device so far: eps = 60, by adding."
+    assert said[1] == f"Where the questions were fixed beforehand: {compose({1: 60}, 1e-6)}."
+
+
 def test_ledger_that_cannot_be_believed_and_its_reset(run, files, tmp_path):
     run("send", files["page"], *options(tmp_path), "--timeout", 0.1, stdin=b"a\n")
     (tmp_path / "ldp" / "ledger.mark").unlink()
