@@ -219,7 +219,8 @@ class Sender:
             with self._condition:
                 if not self._stopping:
                     self._condition.wait(wait)
-        return Delivery(accepted, refused, self._waiting(), error)
+        waiting = self._waiting()
+        return Delivery(accepted, refused, waiting, error if waiting else None)
 
     def _send(self, claimed: list[Claimed], deadline: float) -> tuple[list[Outcome], LdpError | None]:
         """One attempt; whatever was answered is settled, the rest goes back."""

@@ -233,7 +233,7 @@ def test_forks(tmp_path, use_before, lease, ending):
             [sys.executable, "-W", "ignore", "-c", FORK, str(tmp_path), str(port), use_before, lease, ending],
             check=False, capture_output=True, text=True, timeout=60,
         )  # fmt: skip
-        assert found.stdout == "[0, 0, 0] None\n", found.stderr[-3000:]
+        assert found.stdout == "[0, 0, 0] None\n", found.stdout + found.stderr[-3000:]
         client = open_here(tmp_path, port)
         with client._storage.working() as db:
             db.execute("UPDATE outbox SET claimed = 0")
