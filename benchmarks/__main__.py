@@ -24,6 +24,7 @@ BENCHMARKS = {
     "audit": "privacy: exact output laws, black-box bounds from the client's bytes, clients that leak",
     "structure": "accounting, attributes, averages, quantiles, pure from approximate",
     "oracles": "frequency oracles: accuracy, coverage, speed, memory, timing of the client",
+    "heavy-hitters": "heavy hitters: how rare an item is found, false items, coverage, speed, growth",
 }
 
 

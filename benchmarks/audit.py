@@ -31,6 +31,14 @@ Case = tuple[str, Domain, str, dict[str, int], list[Any]]
 _FOUR = Categories(("a", "b", "c", "d"))
 _YES_NO = Attributes(("x", "y", "z"))
 _DIGITS = Integers(0, 10)
+_SKETCH = {"teams": 3, "chunk_bits": 2, "hash_bits": 1, "degree": 2, "attempt": 0, "q": 3, "t": 3, "bucket_bits": 0} | {
+    "oracle_rows": 0,
+    "oracle_q": 0,
+    "oracle_t": 0,
+    "symbol_pointers": 1,
+}
+_TWO_REPORTS = {"symbol_pointers": 0, "t": 4, "oracle_rows": 1, "oracle_q": 3, "oracle_t": 1}
+_TREE = {"first_bits": 2, "step_bits": 1, "cell_bits": 3, "q": 3, "t": 2}
 
 
 def _cases() -> list[Case]:
@@ -46,6 +54,10 @@ def _cases() -> list[Case]:
         ("bounded-number", _DIGITS, "1", bounded_number.design("1", presence=32), [0, 9, None]),
         ("bounded-number", _DIGITS, "3", bounded_number.design("3"), [0, 9]),
         ("hierarchy", _DIGITS, "1", {"branching": 4, "q": 3}, [0, 9, None]),
+        ("expander-sketch", _DIGITS, "1", _SKETCH, [0, 9, None]),
+        ("expander-sketch", _DIGITS, "2", _SKETCH | _TWO_REPORTS, [0, 9]),
+        ("tree-sketch", _DIGITS, "1", _TREE | {"check_levels": 1}, [0, 9, None]),
+        ("prefix-tree", _DIGITS, "1", _TREE, [0, 9, None]),
         ("genprot", _DIGITS, "1", genprot.design("1"), [0, 9]),
     ]
 

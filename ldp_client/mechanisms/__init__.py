@@ -12,24 +12,30 @@ from typing import Final
 from ldp_client.mechanisms.base import Randomizer
 from ldp_client.mechanisms.bounded_number import BoundedNumber
 from ldp_client.mechanisms.composed_response import ComposedResponse
+from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.mechanisms.genprot import GenProt
 from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_client.mechanisms.hierarchy import Hierarchy
 from ldp_client.mechanisms.linear_hash import LinearHash
+from ldp_client.mechanisms.prefix_tree import PrefixTree
 from ldp_client.mechanisms.randomized_response import RandomizedResponse
 from ldp_client.mechanisms.sampled_attribute import SampledAttribute
+from ldp_client.mechanisms.tree_sketch import TreeSketch
 
 __all__ = [
     "MECHANISMS",
     "BoundedNumber",
     "ComposedResponse",
+    "ExpanderSketch",
     "GenProt",
     "Hashtogram",
     "Hierarchy",
     "LinearHash",
+    "PrefixTree",
     "RandomizedResponse",
     "Randomizer",
     "SampledAttribute",
+    "TreeSketch",
 ]
 
 MECHANISMS: Final[dict[str, type[Randomizer]]] = {
@@ -43,5 +49,8 @@ MECHANISMS: Final[dict[str, type[Randomizer]]] = {
         BoundedNumber,
         Hierarchy,
         GenProt,
+        ExpanderSketch,
+        PrefixTree,
+        TreeSketch,
     )
 }

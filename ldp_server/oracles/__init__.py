@@ -18,18 +18,22 @@ from ldp_server.oracles.hierarchy import HierarchyOracle
 from ldp_server.oracles.linear_hash import LinearHashOracle
 from ldp_server.oracles.randomized_response import RandomizedResponseOracle
 from ldp_server.oracles.sampled_attribute import SampledAttributeOracle
+from ldp_server.oracles.team_sketch import ExpanderSketchOracle, PrefixTreeOracle, TreeSketchOracle
 
 __all__ = [
     "ORACLES",
     "BoundedNumberOracle",
     "ComposedResponseOracle",
+    "ExpanderSketchOracle",
     "GenProtOracle",
     "HashtogramOracle",
     "HierarchyOracle",
     "LinearHashOracle",
     "Oracle",
+    "PrefixTreeOracle",
     "RandomizedResponseOracle",
     "SampledAttributeOracle",
+    "TreeSketchOracle",
     "oracle_for",
     "restore",
 ]
@@ -40,6 +44,9 @@ ORACLES: Final[dict[str, type[Oracle]]] = {
         RandomizedResponseOracle,
         LinearHashOracle,
         HashtogramOracle,
+        ExpanderSketchOracle,
+        PrefixTreeOracle,
+        TreeSketchOracle,
         ComposedResponseOracle,
         SampledAttributeOracle,
         BoundedNumberOracle,

@@ -16,12 +16,15 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import Randomizer
 from ldp_client.mechanisms.bounded_number import BoundedNumber
 from ldp_client.mechanisms.composed_response import ComposedResponse
+from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.mechanisms.genprot import GenProt
 from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_client.mechanisms.hierarchy import Hierarchy
 from ldp_client.mechanisms.linear_hash import LinearHash
+from ldp_client.mechanisms.prefix_tree import PrefixTree
 from ldp_client.mechanisms.randomized_response import RandomizedResponse
 from ldp_client.mechanisms.sampled_attribute import SampledAttribute
+from ldp_client.mechanisms.tree_sketch import TreeSketch
 from ldp_server.bulk.hashing import Indexes
 from simulator.crowd import (
     bounded_number,
@@ -32,6 +35,7 @@ from simulator.crowd import (
     linear_hash,
     randomized_response,
     sampled_attribute,
+    team_sketch,
 )
 
 __all__ = ["BLOCK", "CROWDS", "draw_words", "randomize", "simulate"]
@@ -46,6 +50,9 @@ CROWDS: Final[dict[type[Randomizer], Callable[[Any, Indexes, U64], U64]]] = {
     RandomizedResponse: randomized_response.randomize,
     LinearHash: linear_hash.randomize,
     Hashtogram: hashtogram.randomize,
+    ExpanderSketch: team_sketch.randomize,
+    PrefixTree: team_sketch.randomize,
+    TreeSketch: team_sketch.randomize,
     ComposedResponse: composed_response.randomize,
     SampledAttribute: sampled_attribute.randomize,
     BoundedNumber: bounded_number.randomize,

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms import Hashtogram, LinearHash, RandomizedResponse
+from ldp_client.mechanisms import (
+    ExpanderSketch,
+    Hashtogram,
+    LinearHash,
+    PrefixTree,
+    RandomizedResponse,
+    TreeSketch,
+)
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.bulk.items import to_ints
 from simulator import crowd
@@ -28,6 +35,12 @@ MECHANISMS = [
     Hashtogram(Epsilon("1"), 1 << 40, SEED, 16, 3, 9),
     Hashtogram(Epsilon("2"), 1 << 64, SEED, 7, 7, 4),
     Hashtogram(Epsilon("1"), 1 << 100, SEED, 1, 2, 10),
+    ExpanderSketch(Epsilon("1"), 1 << 64, SEED, 5, 16, 3, 2, 0, 3, 14, symbol_pointers=1),
+    ExpanderSketch(Epsilon("4"), 1 << 64, SEED, 6, 13, 2, 2, 0, 47, 4, bucket_bits=1),
+    ExpanderSketch(Epsilon("1"), 1 << 100, SEED, 8, 15, 2, 2, 0, 3, 14),
+    ExpanderSketch(Epsilon("2"), 1 << 40, SEED, 8, 8, 3, 2, 0, 3, 13, 0, 4, 3, 11),  # two reports
+    TreeSketch(Epsilon("1"), 1 << 100, SEED, 22, 14, 22, 3, 14, check_levels=2),
+    PrefixTree(Epsilon("2"), 1 << 64, SEED, 16, 8, 20, 7, 8),
 ]
 
 

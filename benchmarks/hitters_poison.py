@@ -1,0 +1,117 @@
+"""What users who lie together can do: how many it takes to plant an item that nobody holds, and to hide one.
+
+They know everything public and send any report they like.
+
+- *Plant*: spread over the teams, each sends a report that supports the item's cell for certain. An honest holder
+  does so with probability p only, so a liar counts as (1 - s)/(p - s) holders.
+- *Plant several*: a report names a linear function and its value, and supports every cell on a hyperplane: one liar
+  can support up to t cells at once, so several items cost no more than one.
+- *Deny*: each sends a report that does not support the item's cell: it takes off s/(p - s) holders.
+- *Unbalance*: all join one team and support the item's cell there, until the teams disagree so much that the decoder
+  takes the item for a chimera.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.hitters_trials import Setting, collect, population
+from benchmarks.row import Options, Row, row
+from ldp_client.collection import Collection
+from ldp_client.mechanisms.linear_hash import LinearHash
+from ldp_client.mechanisms.team_sketch import TeamSketch
+from ldp_client.protocol.domain import Integers
+from ldp_server.bulk.packing import pack
+from ldp_server.heavy_hitters import decode
+
+__all__ = ["attack", "poison_rows"]
+
+DOMAIN = Integers(0, (1 << 64) - 1)
+SHARES = {
+    "plant": (0.002, 0.003, 0.005, 0.007, 0.01, 0.014),
+    "plant 8 at once": (0.002, 0.003, 0.005, 0.007, 0.01, 0.014),
+    "deny": (0.003, 0.005, 0.01, 0.02, 0.04, 0.08),
+    "unbalance": (0.0005, 0.001, 0.0015, 0.002, 0.003, 0.005),
+}
+
+
+def _common(inner: LinearHash, cells: list[int], rng: np.random.Generator) -> tuple[int, int]:
+    """A point and an answer that support as many of the cells as can be had in some tries: greedy, by elimination."""
+    q, t = inner.q, inner.t
+    digits = np.array([[cell // q**i % q for i in range(t)] for cell in cells])
+    differences = (digits[1:] - digits[0]) % q
+    basis: list[tuple[int, npt.NDArray[np.int64]]] = []  # echelon form: a must be orthogonal to every row
+    for difference in differences:
+        reduced = difference.copy()
+        for pivot, line in basis:
+            reduced = (reduced - reduced[pivot] * line) % q
+        places = np.flatnonzero(reduced)
+        if len(places) and len(basis) < t - 1:
+            pivot = int(places[0])
+            reduced = reduced * pow(int(reduced[pivot]), -1, q) % q
+            basis = [(p, (line - line[pivot] * reduced) % q) for p, line in basis]
+            basis.append((pivot, reduced))
+    pivots = [pivot for pivot, _ in basis]
+    free = [i for i in range(t) if i not in pivots]
+    a = np.zeros(t, np.int64)
+    while not a.any():
+        a[free] = rng.integers(0, q, len(free))
+        for pivot, line in basis:
+            a[pivot] = -int(line[free] @ a[free]) % q
+    lead = int(np.flatnonzero(a)[-1])
+    a = a * pow(int(a[lead]), -1, q) % q
+    number = (q**lead - 1) // (q - 1) + int(sum(int(a[i]) * q**i for i in range(lead)))
+    return number, int(a @ digits[0] % q)
+
+
+def _lies(sketch: TeamSketch, kind: str, indexes: list[int], count: int, rng: np.random.Generator) -> list[int]:
+    """The reports of `count` liars."""
+    inner, out = sketch.inner, []
+    cells = [[sketch.cell(index, team) for index in indexes] for team in range(sketch.teams)]
+    for i in range(count):
+        team = 0 if kind == "unbalance" else i % sketch.teams
+        if kind == "plant 8 at once":
+            number, answer = _common(inner, cells[team], rng)
+        else:
+            number = int(rng.integers(inner.points))
+            answer = inner.product(inner.point(number), cells[team][0])
+            if kind == "deny":
+                answer = (answer + 1 + int(rng.integers(inner.q - 1))) % inner.q
+        out.append(team * inner.bound + number * inner.q + answer)
+    return out
+
+
+def attack(epsilon: str, kind: str, share: float, seed: int) -> float:
+    """The part of the wanted items that the liars planted (or, to hide, whether they hid the one)."""
+    setting = Setting(DOMAIN, 10**6, epsilon, mechanism="expander-sketch").plant((1.5,), 1)
+    collection: Collection = setting.collection(seed)
+    sketch = collection.randomizer
+    if not isinstance(sketch, TeamSketch):
+        raise TypeError("only sketches of teams are attacked here")
+    indexes, _, planted = population(setting, seed)
+    rng = np.random.default_rng([seed, 99])
+    liars = round(share * setting.users)
+    targets = [int(x) for x in rng.integers(1, 1 << 63, 8 if "8" in kind else 1)] if "plant" in kind else planted
+    oracle, _ = collect(collection, indexes[liars:], seed)
+    lies = np.array(_lies(sketch, kind, targets, liars, rng), np.uint64)
+    oracle.accumulate(pack(lies, sketch.report_bytes))
+    listed = {h.index for h in decode(collection, oracle).items}
+    part = sum(index in listed for index in targets) / len(targets)
+    return part if "plant" in kind else 1 - part
+
+
+def poison_rows(options: Options) -> Iterator[Row]:
+    """The least share of liars, of those tried, that succeeds in most trials."""
+    runs = 5 if options.full else 1
+    for epsilon in ("1", "4"):
+        for kind, shares in SHARES.items():
+            least = 1.0
+            for share in shares:
+                if np.mean([attack(epsilon, kind, share, seed) for seed in range(runs)]) >= 0.5:
+                    least = share
+                    break
+            what = "hide an item at 1.5 x D_opt" if kind in ("deny", "unbalance") else "list an item that nobody holds"
+            yield row(f"liars, {kind}, eps={epsilon}: least tried share to {what}", least, "of users")
