@@ -31,7 +31,7 @@ Admission = Callable[[bytes], bytes]
 _AT_ONCE = 512
 _LONGEST_SLEEP = 1800.0
 _ATTEMPT_SECONDS = 60.0
-_CHECKPOINT_COMMITS = 250
+_CHECKPOINT_COMMITS = 1000
 
 
 @dataclass(frozen=True)
