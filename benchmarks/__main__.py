@@ -21,6 +21,7 @@ from benchmarks.row import Options, Row
 
 BENCHMARKS = {
     "server": "collection server: durable throughput, latency, memory, restart, queries",
+    "client": "the client: import, report, gateway, size",
     "audit": "privacy: exact output laws, black-box bounds from the client's bytes, clients that leak",
     "structure": "accounting, attributes, averages, quantiles, pure from approximate",
     "oracles": "frequency oracles: accuracy, coverage, speed, memory, timing of the client",
