@@ -173,16 +173,17 @@ class Collection:
     def from_toml(cls, text: str) -> Self:
         """Read the readable form."""
         try:
-            return cls.from_dict(tomllib.loads(text))
-        except tomllib.TOMLDecodeError as error:
+            data = tomllib.loads(text)
+        except (ValueError, RecursionError) as error:  # a number of thousands of digits is a plain ValueError
             raise InvalidSpec(f"not TOML: {error}") from None
+        return cls.from_dict(data)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Read the readable form, as JSON."""
         try:
-            data = json.loads(text)
-        except ValueError as error:
+            data = json.loads(text, object_pairs_hook=collection_text.no_doubles)
+        except (ValueError, RecursionError) as error:
             raise InvalidSpec(f"not JSON: {error}") from None
         return cls.from_dict(collection_text.as_table(data, "a collection"))
 
@@ -231,7 +232,7 @@ def _parse(kind: type[M], data: bytes) -> M:
     message = kind()
     try:
         message.ParseFromString(data)
-    except DecodeError:
+    except (DecodeError, UnicodeDecodeError):  # the second: protobuf without its C extension
         raise InvalidSpec(f"the spec's bytes are not a {kind.__name__}") from None
     message.DiscardUnknownFields()
     if message.SerializeToString(deterministic=True) != data:

@@ -39,7 +39,10 @@ from ldp_client.errors import InvalidSpec
 if TYPE_CHECKING:
     from ldp_client.collection import Collection
 
-__all__ = ["Plain", "as_table", "read", "take", "toml", "write"]
+__all__ = ["Plain", "as_table", "no_doubles", "read", "take", "toml", "write"]
+
+_LAST_MOMENT = 253_402_300_799
+"""The end of the year 9999, the last that dates are written for; a later moment is written in seconds."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +68,17 @@ def as_table(value: object, name: str) -> Mapping[str, Any]:
     return value
 
 
+def no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON as a table; a key that is given twice is refused, as TOML does."""
+    table = dict(pairs)
+    if len(table) != len(pairs):
+        raise InvalidSpec("a key is given twice")
+    return table
+
+
 def take(table: Mapping[str, Any], name: str, **kinds: type) -> dict[str, Any]:
-    """Return the named values of a table, each of its type; any other key but "kind" is refused."""
-    unknown = sorted(set(table) - set(kinds) - {"kind"})
+    """Return the named values of a table, each of its type; any other key is refused, but the "kind" of a domain."""
+    unknown = sorted(set(table) - set(kinds) - ({"kind"} if name == "domain" else set()))
     if unknown:
         raise InvalidSpec(f"unknown key {unknown[0]!r} in {name}; it takes {', '.join(kinds)}")
     for key, kind in kinds.items():
@@ -126,12 +137,15 @@ def _seconds(value: object) -> int:
             raise InvalidSpec('a moment is written like "2026-11-01T00:00:00Z"') from None
     if not isinstance(value, datetime) or value.tzinfo is None:
         raise InvalidSpec("a moment is a date and a time with a zone, such as 2026-11-01T00:00:00Z")
-    if value.microsecond:
+    seconds = value.timestamp()
+    if value.microsecond or not seconds.is_integer():
         raise InvalidSpec("a moment is a whole second")
-    return int(value.timestamp())
+    return int(seconds)
 
 
-def _moment(seconds: int) -> str:
+def _moment(seconds: int) -> str | int:
+    if seconds > _LAST_MOMENT:
+        return seconds
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

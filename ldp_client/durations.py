@@ -10,7 +10,7 @@ __all__ = ["format_duration", "parse_duration"]
 
 _UNITS = {"week": 604_800, "day": 86_400, "hour": 3_600, "minute": 60, "second": 1}
 _ALIASES = {"w": "week", "d": "day", "h": "hour", "min": "minute", "m": "minute", "s": "second"}
-_FORM = re.compile(r"\s*([0-9]{1,12})\s*([a-z]+)\s*")
+_FORM = re.compile(r"\s*([0-9]{1,13})\s*([a-z]+)\s*")
 
 
 def parse_duration(text: str | int) -> int:

@@ -46,7 +46,7 @@ class Epsilon:
         """Read what a person wrote ("1.0", "0.50", 2) into its shortest form. A float is refused: it is not exact."""
         if isinstance(text, bool) or not isinstance(text, str | int):
             raise InvalidSpec('epsilon must be given as text ("0.5") or as an int; a float is not exact')
-        if len(str(text)) > 32:
+        if (len(text) if isinstance(text, str) else text.bit_length()) > 32:
             raise InvalidSpec("epsilon is written with too many digits")
         try:
             number = Decimal(text)

@@ -41,4 +41,4 @@ def unpack(payload: bytes, width: int, bound: int) -> Reports:
 def pack(reports: npt.NDArray[np.unsignedinteger], width: int) -> bytes:
     """Pack reports of `width` bytes each."""
     words = np.ascontiguousarray(reports, _word(width))
-    return words.view(np.uint8).reshape(len(words), -1)[:, :width].tobytes()
+    return words.view(np.uint8).reshape(len(words), words.itemsize)[:, :width].tobytes()

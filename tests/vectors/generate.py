@@ -1,0 +1,379 @@
+"""Write the golden vectors, tests/vectors/v1/*.json, from the product's code: `python -m tests.vectors.generate`.
+
+Inputs are listed here or spread by SHAKE-256 of a name, so that every run writes the same bytes. tests/test_vectors.py
+compares the committed files with this module, with tests/independent.py and with the numpy twins.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ldp_client.collection import Collection, Schedule
+from ldp_client.mechanisms import Hashtogram, LinearHash, Randomizer
+from ldp_client.mechanisms.randomized_response import Response
+from ldp_client.protocol import packing
+from ldp_client.protocol.domain import Categories, Domain, Integers, Item, Strings
+from ldp_client.protocol.epsilon import Epsilon
+from ldp_client.protocol.hashing import KWiseHash, PairwiseHash
+from ldp_client.protocol.permutation import BlockPermutation
+from ldp_client.protocol.stream import expand
+from tests.vectors import malformed
+
+FOLDER = Path(__file__).with_name("v1")
+VERSION = 1
+N = 1 << 64
+SEEDS = (bytes(range(32)), hashlib.sha256(b"another seed").digest())
+
+CITIES = Categories(
+    ("Zürich", "東京", "São Paulo", "München", "Mu\u0308nchen", "🦔", "\u202eabc", " ", "\x00", "A" * 256)
+)
+LIMITS: dict[str, Any] = {"opens": (1 << 40) - 1, "closes": 1 << 40, "nonce": 65535}
+NOVEMBER = {"opens": 1_793_491_200, "closes": 1_796_083_200}
+SHORTEST = {"opens": 0, "closes": 1}
+
+
+def collections() -> dict[str, Collection]:
+    """Every domain with every mechanism, and limits of every field."""
+    make = Collection.create
+    weekly, longest = Schedule(604_800, 52), Schedule(1 << 40, 1 << 20)
+    names = Categories(tuple(f"page {i}" for i in range(300)))
+    return {
+        "yes-no": make("Dark mode?", Categories(("yes", "no")), "randomized-response", "1", **NOVEMBER),
+        "one-name": make("?", Categories(("x",)), "randomized-response", "0.01", **SHORTEST),
+        "cities": make("Où habitez-vous ? 🏠", CITIES, "randomized-response", "2.25", **NOVEMBER, schedule=weekly),
+        "cities-linear": make("Wo?", CITIES, "linear-hash", "0.5", **NOVEMBER, parameters={"q": 2, "t": 4}, nonce=1),
+        "cities-hashed": make("Wo?", CITIES, "hashtogram", "3", **LIMITS, parameters={"rows": 3, "q": 2, "t": 1}),
+        "pages": make("Which page?", names, "linear-hash", "1.5", **NOVEMBER, parameters={"q": 7, "t": 3}),
+        "byte": make("One byte", Strings(1), "randomized-response", "0.1", **NOVEMBER, schedule=Schedule(60, 1)),
+        "two-bytes": make("Two", Strings(2), "linear-hash", "1", **NOVEMBER, parameters={"q": 2, "t": 17}),
+        "words": make("A word", Strings(32), "hashtogram", "1", **NOVEMBER, parameters={"rows": 16, "q": 3, "t": 10}),
+        "urls": make(
+            "x" * 4096, Strings(1024), "hashtogram", "20", **LIMITS, parameters={"rows": 128, "q": 2, "t": 24}
+        ),
+        "tabs": make(
+            "How many tabs are open?",
+            Integers(0, 1000),
+            "linear-hash",
+            "1",
+            opens=1_790_000_000,
+            closes=1_800_000_000,
+            parameters={"q": 5, "t": 5},
+        ),
+        "tabs-nonce": make(
+            "How many tabs are open?",
+            Integers(0, 1000),
+            "hashtogram",
+            "1",
+            opens=1_790_000_000,
+            closes=1_800_000_000,
+            parameters={"rows": 4096, "q": 3, "t": 5},
+            nonce=300,
+        ),
+        "signed": make("°C\n\t", Integers(-40, 101), "randomized-response", "1.123456789", **NOVEMBER),
+        "most-answers": make("Many", Integers(1, (1 << 20) - 1), "randomized-response", "0.01", **NOVEMBER),
+        "largest-prime": make(
+            "Prime",
+            Integers(-(1 << 63), 1_048_572),
+            "linear-hash",
+            "13.8",
+            **LIMITS,
+            schedule=longest,
+            parameters={"q": 1_048_573, "t": 1},
+        ),
+        "prime-squared": make(
+            "Prime", Integers(7, 16_000_000), "linear-hash", "8", **NOVEMBER, parameters={"q": 4093, "t": 2}
+        ),
+        "all-integers": make(
+            "Any",
+            Integers(-(1 << 63), N - 1),
+            "hashtogram",
+            "0.7",
+            **SHORTEST,
+            parameters={"rows": 1, "q": 251, "t": 3},
+        ),
+        "high-integers": make(
+            "High", Integers((1 << 63) - 1, N - 1), "hashtogram", "4", **LIMITS, parameters={"rows": 7, "q": 11, "t": 2}
+        ),
+    }
+
+
+def spread(name: str, bits: int) -> int:
+    """A fixed number of at most `bits` bits that looks random."""
+    return int.from_bytes(hashlib.shake_256(name.encode()).digest((bits + 7) // 8), "big") & ((1 << bits) - 1)
+
+
+def number(value: int) -> int | str:
+    """A number as JSON: from 2^53 on as a string in base 16, since many readers would round it."""
+    return value if abs(value) < 1 << 53 else hex(value)
+
+
+def numbers(values: Any) -> list[int | str]:
+    """Many of them."""
+    return [number(value) for value in values]
+
+
+def tagged(item: Item) -> dict[str, Any] | None:
+    """An item as JSON, with its type."""
+    if item is None:
+        return None
+    if isinstance(item, str):
+        return {"text": item}
+    return {"integer": number(item)} if isinstance(item, int) else {"hex": item.hex()}
+
+
+def items_of(domain: Domain) -> list[Item]:
+    """Items at every edge, some in the middle, and some that are outside."""
+    if isinstance(domain, Categories):
+        return [None, *domain.names[:10], domain.names[-1], "", "Munchen", domain.names[0] + " "]
+    if isinstance(domain, Integers):
+        first, last = domain.lowest, domain.highest
+        inside = [first, last, first + domain.count // 2, first + spread("item", 64) % domain.count]
+        return [None, *inside, first - 1, last + 1, 1 << 70, -(1 << 70)]
+    edges = [b"", b"\x00", b"\xff", b"a", b"\x00" * domain.max_bytes, b"\xff" * domain.max_bytes]
+    outside = [b"\x00" * (domain.max_bytes + 1), "z" * (domain.max_bytes + 1)]
+    texts = [text for text in ("a", "é", "日本", "hedgehog", "hedgehogs") if len(text.encode()) <= domain.max_bytes]
+    return [None, *edges, *texts, *outside]
+
+
+def collection_vectors() -> Iterator[dict[str, Any]]:
+    for name, collection in collections().items():
+        domain, randomizer = collection.domain, collection.randomizer
+        schedule = collection.schedule
+        yield {
+            "name": name,
+            "text": collection.question,
+            "domain": {key: number(v) if isinstance(v, int) else v for key, v in domain.describe().items()},
+            "epsilon": collection.epsilon.text,
+            "mechanism": {"name": randomizer.name, **randomizer.parameters()},
+            "schedule": {"period_seconds": schedule.period_seconds, "reports": schedule.reports} if schedule else None,
+            "nonce": collection.nonce,
+            "window": {"opens": collection.opens, "closes": collection.closes},
+            "spec": collection.spec_bytes.hex(),
+            "id": collection.id.hex(),
+            "question_id": collection.question_id.hex(),
+            "seed": collection.seed.hex(),
+            "size": number(domain.size),
+            "bits": domain.bits,
+            "words": randomizer.words,
+            "bound": randomizer.bound,
+            "report_bytes": randomizer.report_bytes,
+        }
+
+
+def item_vectors() -> Iterator[dict[str, Any]]:
+    for name, collection in collections().items():
+        domain = collection.domain
+        if name in ("urls", "cities-linear", "cities-hashed", "tabs-nonce"):
+            continue
+        for item in items_of(domain):
+            yield {"collection": name, "item": tagged(item), "index": number(domain.index(item))}
+
+
+def stream_vectors() -> Iterator[dict[str, Any]]:
+    for seed in SEEDS:
+        for label, length in (("a", 1), ("hashtogram/row/0", 64), ("hashtogram/row/4095", 24), ("x" * 255, 200)):
+            yield {"seed": seed.hex(), "label": label, "bytes": expand(seed, label, length).hex()}
+
+
+HASH_BITS = (1, 2, 31, 32, 33, 59, 60, 61, 63, 64, 65, 95, 96, 97, 128, 129, 257, 1000)
+HASH_RANGES = (1, 2, 3, 1000, 1 << 16, 1_000_003, (1 << 31) + 1, (1 << 32) - 1, 1 << 32)
+
+
+def hash_indexes(bits: int) -> list[int]:
+    last = (1 << bits) - 1
+    return sorted({0, 1, last, last - 1, 1 << (bits - 1), *(spread(f"index {bits} {i}", bits) for i in range(3))})
+
+
+def hash_vectors() -> Iterator[dict[str, Any]]:
+    for i, bits in enumerate(HASH_BITS):
+        seed, label, indexes = SEEDS[i % 2], f"vectors/{bits}", hash_indexes(bits)
+        families: dict[str, list[list[int]]] = {}
+        for k in (0, 1, 2, 4, 9):
+            family = []
+            for size in HASH_RANGES if k in (0, 4) else HASH_RANGES[3:4]:
+                hash_ = KWiseHash(seed, label, bits, k, size) if k else PairwiseHash(seed, label, bits, size)
+                family.append([size, *map(hash_, indexes)])
+            families[f"{k}-wise" if k else "pairwise"] = family
+        yield {"seed": seed.hex(), "label": label, "bits": bits, "indexes": numbers(indexes), **families}
+
+
+PERMUTATION_BITS = (
+    *(2, 3, 4, 5, 8, 9, 16, 17, 31, 32, 33, 63, 64, 65, 66, 96, 127, 128, 129, 130, 191, 192, 193),
+    *(255, 256, 257, 320, 385, 511, 512, 513, 1000, 1023, 1024),
+)
+
+
+def permutation_vectors() -> Iterator[dict[str, Any]]:
+    for i, bits in enumerate(PERMUTATION_BITS):
+        seed, label = SEEDS[i % 2], f"vectors/{bits}"
+        permutation = BlockPermutation(seed, label, bits)
+        blocks = list(range(1 << bits)) if bits <= 4 else hash_indexes(bits)
+        images = [permutation.forward(block) for block in blocks]
+        yield {
+            "seed": seed.hex(),
+            "label": label,
+            "bits": bits,
+            "blocks": numbers(blocks),
+            "images": numbers(images),
+        }
+
+
+EPSILONS = (
+    *("0.01", "0.010000001", "0.02", "0.05", "0.1", "0.125", "0.25", "0.3", "0.5", "0.69314718", "0.693147181"),
+    *("0.7", "0.9", "0.999999999", "1", "1.000000001", "1.1", "1.098612289", "1.5", "2", "2.25", "2.302585093", "3"),
+    *("3.141592654", "4", "5", "6.5", "7", "8", "9", "9.9", "10", "11.25", "12", "13.8", "14", "15.5", "16", "17"),
+    *("18.123456789", "19", "19.999999999", "20"),
+)
+
+
+def epsilon_vectors() -> Iterator[dict[str, Any]]:
+    for text in EPSILONS:
+        e_low = Epsilon(text).e_low * N
+        yield {"epsilon": text, "e_low_times_2^64": number(int(e_low))}
+
+
+RESPONSE_EPSILONS = ("0.01", "0.1", "0.5", "1", "2.25", "8", "13.8", "20")
+RESPONSE_SIZES = (2, 3, 4, 5, 16, 257, 1000, (1 << 16) + 1, 1 << 20)
+
+
+def response_words(response: Response) -> list[int]:
+    """Words on both sides of every boundary, and one in the middle of each part."""
+    t, w, leftover = response.truth, response.lie, N - response.spare
+    middle, lies = (t + leftover) // 2, response.k - 1
+    edges = {
+        0,
+        t // 2,
+        t - 1,
+        t,
+        t + lies - 1,
+        t + lies,
+        t + w - 1,
+        t + w,
+        middle,
+        leftover - 1,
+        leftover,
+        leftover + 1,
+    }
+    return sorted({word for word in edges if word < N} | {N - 1})
+
+
+def response_vectors() -> Iterator[dict[str, Any]]:
+    for text in RESPONSE_EPSILONS:
+        for k in RESPONSE_SIZES:
+            response = Response(Epsilon(text), k)
+            words = response_words(response)
+            truths = sorted({0, 1, k - 1})
+            yield {
+                "epsilon": text,
+                "k": k,
+                "T": number(response.truth),
+                "W": number(response.lie),
+                "leftover": response.spare,
+                "words": numbers(words),
+                "answers": {str(truth): [response.choose(word, truth) for word in words] for truth in truths},
+            }
+
+
+def word_lines(randomizer: Randomizer) -> Iterator[list[int]]:
+    """Lines of words: every boundary of the answer's word, with first, last and middling public choices."""
+    if isinstance(randomizer, Hashtogram):
+        inner, rows = randomizer.inner, randomizer.rows
+        middle = [-(-(rows // 2 * N) // rows), N - 1, 0, spread("row", 64)]
+        for i, line in enumerate(word_lines(inner)):
+            yield [middle[i % 4], *line]
+    elif isinstance(randomizer, LinearHash):
+        q, t, points = randomizer.q, randomizer.t, randomizer.points
+        starts = {(q**s - 1) // (q - 1) for s in (0, 1, t // 2, t - 1)}
+        first = sorted(-(-point * N // points) for point in starts | {points // 2, points - 1} if point < points)
+        chosen = [*first, *(word - 1 for word in first[1:]), N - 1, spread("point", 64)]
+        for word in chosen:
+            yield [word, 0]
+        for i, word in enumerate(response_words(randomizer.response)):
+            yield [chosen[5 * i % len(chosen)], word]
+    else:
+        for word in response_words(randomizer.response):
+            yield [word]
+
+
+def report_vectors() -> Iterator[dict[str, Any]]:
+    for name, collection in collections().items():
+        items = items_of(collection.domain)
+        for i, words in enumerate(word_lines(collection.randomizer)):
+            for item in (items[i % len(items)], items[(i + 5) % len(items)]):
+                if isinstance(item, str | bytes) and len(item) > 256:
+                    continue
+                report = collection.randomizer.randomize(collection.domain.index(item), words)
+                payload = collection.randomize(item, words).hex()
+                yield {
+                    "collection": name,
+                    "item": tagged(item),
+                    "words": numbers(words),
+                    "report": report,
+                    "payload": payload,
+                }
+
+
+def payload_vectors() -> Iterator[dict[str, Any]]:
+    for bound in (2, 3, 255, 256, 257, 3905, 1 << 16, (1 << 16) + 1, 1 << 24, (1 << 24) + 1, (1 << 32) - 256, 1 << 32):
+        reports = [0, bound - 1, bound // 2, *(spread(f"report {i}", 64) % bound for i in range(4))]
+        width = ((bound - 1).bit_length() + 7) // 8
+        yield {"bound": bound, "reports": reports, "payload": packing.pack(reports, width).hex()}
+
+
+def refused_payload_vectors() -> Iterator[dict[str, Any]]:
+    """A payload is its `hex`, repeated `times` times."""
+    for bound, chunk, times, reason in (
+        (2, "", 1, "EMPTY_BATCH"),
+        (1 << 32, "", 0, "EMPTY_BATCH"),
+        (2, "00", 250_001, "BATCH_TOO_LARGE"),
+        (1000, "0000", 125_001, "BATCH_TOO_LARGE"),
+        (1000, "000000", 100_001, "BATCH_TOO_LARGE"),
+        (1000, "00", 1, "WRONG_LENGTH"),
+        (1000, "e70300", 1, "WRONG_LENGTH"),
+        (1 << 24, "00000000", 1, "WRONG_LENGTH"),
+        (1 << 32, "ffffff", 1, "WRONG_LENGTH"),
+        (1 << 32, "ffffffffff", 1, "WRONG_LENGTH"),
+        (2, "02", 1, "REPORT_OUT_OF_RANGE"),
+        (2, "000180", 1, "REPORT_OUT_OF_RANGE"),
+        (1000, "e803", 1, "REPORT_OUT_OF_RANGE"),
+        (1000, "e703ffff", 1, "REPORT_OUT_OF_RANGE"),
+        ((1 << 16) + 1, "010001", 1, "REPORT_OUT_OF_RANGE"),
+        ((1 << 32) - 256, "00ffffff", 1, "REPORT_OUT_OF_RANGE"),
+    ):
+        yield {"bound": bound, "hex": chunk, "times": times, "reason": reason}
+
+
+FILES = {
+    "collections": collection_vectors,
+    "items": item_vectors,
+    "streams": stream_vectors,
+    "hashes": hash_vectors,
+    "permutations": permutation_vectors,
+    "epsilons": epsilon_vectors,
+    "responses": response_vectors,
+    "reports": report_vectors,
+    "payloads": payload_vectors,
+    "refused_payloads": refused_payload_vectors,
+    "refused_specs": malformed.vectors,
+}
+
+
+def render(name: str) -> str:
+    """Return the text of one file: one vector a line."""
+    lines = [json.dumps(vector, ensure_ascii=True) for vector in FILES[name]()]
+    return f'{{"version": {VERSION}, "vectors": [\n' + ",\n".join(lines) + "\n]}\n"
+
+
+def main() -> None:
+    """Write every file."""
+    FOLDER.mkdir(exist_ok=True)
+    for name in FILES:
+        (FOLDER / f"{name}.json").write_text(render(name), "ascii", newline="\n")
+
+
+if __name__ == "__main__":
+    main()
