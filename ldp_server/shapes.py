@@ -212,6 +212,7 @@ class CompareRow(TypedDict):
     domain: int
     epsilon: str
     mse_over_optimum: float | None
+    consistent_mse_over_optimum: float | None
     max_error: float | None
     report_bytes: int | None
     client_per_second: float | None

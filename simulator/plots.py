@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Interval", "Panel", "Series", "draw", "draw_intervals", "have_plots", "png"]
+__all__ = ["Bar", "Interval", "Panel", "Series", "draw", "draw_bars", "draw_intervals", "have_plots", "png"]
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
@@ -73,6 +73,14 @@ class Interval:
     low: float
     high: float
     group: str = field(default="")
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A named number."""
+
+    label: str
+    value: float
 
 
 def have_plots() -> bool:
@@ -221,3 +229,19 @@ def _fill_intervals(
     axes.set_xlabel(x_label)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.legend(loc="lower right")
+
+
+def draw_bars(plots: Sequence[tuple[str, Sequence[Bar]]]) -> str:
+    """Return an SVG with a row of logarithmic dot plots, one for each (axis label, bars)."""
+    longest = max(len(bars) for _, bars in plots)
+    with _canvas(8.0, (0.9 + 0.27 * max(3, longest)) * len(plots), len(plots)) as (figure, axes):
+        for place, (label, bars) in zip(axes, plots, strict=True):
+            ours = [bar.label.startswith("hearsay") for bar in bars]
+            for mine, colour, marker in ((True, COLOURS[0], "o"), (False, COLOURS[1], "s")):
+                at = [i for i, own in enumerate(ours) if own is mine]
+                place.plot([bars[i].value for i in at], at, marker, color=colour, markersize=7)
+            place.set_xscale("log")
+            place.set_yticks(range(len(bars)), [bar.label for bar in bars])
+            place.set_ylim(len(bars) - 0.4, -0.6)
+            place.set_xlabel(label)
+        return _svg(figure)

@@ -30,6 +30,9 @@ __all__ = [
     "write_report",
 ]
 
+_PIPE_WIDTH = 160
+"""Of tables that go to a file or a pipe, which have no edge."""
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -114,7 +117,10 @@ def print_table(
         table.add_column(name.replace("_", " "), justify="left" if not place else "right")
     for row in rows:
         table.add_row(*(_cell(row.get(name)) for name in names))
-    Console(highlight=False, soft_wrap=True).print(table)
+    console = Console(highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        console = Console(highlight=False, soft_wrap=True, width=_PIPE_WIDTH)
+    console.print(table)
 
 
 def _cell(value: Any) -> str:

@@ -1,0 +1,118 @@
+"""`ldp-simulate plan`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from ldp_server.shapes import PlanRow, dump
+from simulator.commands.options import (
+    asked_command,
+    common,
+    print_table,
+    processes_option,
+    progress_bar,
+    write_report,
+)
+from simulator.experiments import plan
+from simulator.experiments.frequencies import MAX_RUNS, MAX_USERS, Wanted
+from simulator.plots import Panel, Series, draw, have_plots
+from simulator.report import Report, Section, Table
+
+__all__ = ["command"]
+
+BROKEN = 5
+
+
+@click.command("plan")
+@click.option("--users", type=click.IntRange(1, MAX_USERS), default=100_000, show_default=True)
+@click.option("--domain", default="1024", show_default=True, help="Elements (`none` is one), or strings:L.")
+@click.option("--epsilon", default="1", show_default=True)
+@click.option("--frequency", type=float, help="A share of the users, such as 0.01: how many users tell it apart?")
+@click.option("--memory", type=click.IntRange(1, 1 << 20), default=256, show_default=True, help="Megabytes allowed.")
+@click.option("--verify", is_flag=True, help="Simulate every line, and show promise against outcome.")
+@click.option("--population", default="zipf:1.1", show_default=True, help="For --verify.")
+@click.option("--runs", type=click.IntRange(1, MAX_RUNS), default=5, show_default=True, help="For --verify.")
+@processes_option
+@common
+def command(
+    users: int,
+    domain: str,
+    epsilon: str,
+    frequency: float | None,
+    memory: int,
+    verify: bool,
+    population: str,
+    runs: int,
+    processes: int,
+    seed: int,
+    as_json: bool,
+    report: Path | None,
+) -> int:
+    """Every mechanism that fits: error, smallest frequency, users needed, bytes, time; and whether it is true."""
+    wanted = Wanted(users, epsilon, domain, population, runs=runs, seed=seed, processes=processes, memory=memory << 20)
+    table, kept = plan.rows(wanted, frequency), True
+    if verify:
+        with progress_bar("users", len(table) * users * runs) as advance:
+            kept = plan.verify(table, wanted, advance).kept
+    if as_json:
+        sys.stdout.writelines(dump(row) + "\n" for row in table)
+    else:
+        show(table, verify)
+    write_report(page(table, wanted), report)
+    return 0 if kept else BROKEN
+
+
+def show(table: list[PlanRow], verified: bool) -> None:
+    """The table."""
+    columns = ["mechanism", "parameters", "standard_error", "smallest_share", "users_needed", "report_bytes"]
+    columns += ["memory_bytes", "seconds"]
+    if verified:
+        columns += ["measured_error", "measured_seconds", "kept"]
+    caption = (
+        "best first; smallest share: the least popular item that is told apart from nothing, without knowing it "
+        "beforehand, 95% of the time;\nseconds: to count all reports and estimate everything, at a reference speed"
+    )
+    first = table[0]
+    title = f"{first['users']:,} users, {first['domain']:,} elements, epsilon = {first['epsilon']}"
+    print_table(title, table, columns, caption)
+    for row in table:
+        if row["remark"]:
+            click.echo(f"{row['mechanism']} {row['parameters']}: {row['remark']}")
+
+
+def page(table: list[PlanRow], wanted: Wanted) -> Report:
+    """The report: standard errors, and the smallest share against the number of users."""
+    grid = [wanted.users * factor / 100 for factor in (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)]
+    lines = [
+        Series(
+            f"{row['mechanism']} {' '.join(f'{k}={v}' for k, v in row['parameters'].items())}".strip(),
+            grid,
+            [100 * row["smallest_share"] * (row["users"] / n) ** 0.5 for n in grid],
+        )
+        for row in table
+    ]
+    panels = [Panel("The smallest share told apart", "users", "share of users, %", lines, True, True)]
+    if "measured_error" in table[0]:
+        x = [float(i) for i in range(1, len(table) + 1)]
+        panels.append(
+            Panel(
+                "Promise and outcome",
+                "line of the table",
+                "root mean square error, users",
+                [
+                    Series("measured", x, [row.get("measured_error", 0.0) for row in table]),
+                    Series("promised", x, [row["standard_error"] for row in table], theory=True),
+                ],
+                y_from=0,
+            )
+        )
+    return Report(
+        "A plan",
+        f"{wanted.users:,} users, {table[0]['domain']:,} elements, epsilon = {wanted.epsilon}. Collisions in hashed "
+        "domains are counted in for this number of users only.",
+        asked_command(),
+        [Section("Mechanisms, best first", "", draw(panels) if have_plots() else None, Table("plan", table))],
+    )
