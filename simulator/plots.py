@@ -20,6 +20,10 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 THEORY = "#555555"
+_MARKED = 15
+"""Markers on a line, more or less."""
+_INSIDE = 3
+"""Longer legends stand below the panel."""
 _STYLE: Any = {
     "svg.fonttype": "path",
     "svg.hashsalt": "hearsay",
@@ -137,6 +141,7 @@ def _fill(axes: Any, panel: Panel) -> None:
             linewidth=1.3,
             linestyle=DASHES[place],
             capsize=2.5,
+            markevery=max(1, len(xs) // _MARKED),
             label=series.name,
         )
         measured += 1
@@ -160,10 +165,18 @@ def _scale(axes: Any, panel: Panel) -> None:
         axes.set_ylim(top=panel.y_to)
     xs = sorted({x for series in panel.series for x in series.x if math.isfinite(x)})
     if panel.log_x and 1 < len(xs) <= 8 and xs[-1] / xs[0] < 100:
-        axes.set_xticks(xs, [f"{x:g}" for x in xs], minor=False)
-        axes.minorticks_off()
-    if len(panel.series) + (panel.level is not None) > 1:
+        axes.set_xticks(xs, [_number(x) for x in xs], minor=False)
+        axes.xaxis.minorticks_off()
+    entries = len(panel.series) + (panel.level is not None)
+    if entries > _INSIDE:
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, handlelength=2.8)
+    elif entries > 1:
         axes.legend(loc="best", handlelength=2.8)
+
+
+def _number(x: float) -> str:
+    """A tick for people."""
+    return f"{x:,.0f}" if x >= 1000 else f"{x:g}"
 
 
 def draw(panels: Sequence[Panel], columns: int = 2, *, width: float = 9.0, height: float = 3.6) -> str:
@@ -231,8 +244,8 @@ def _fill_intervals(
     axes.legend(loc="lower right")
 
 
-def draw_bars(plots: Sequence[tuple[str, Sequence[Bar]]]) -> str:
-    """Return an SVG with a row of logarithmic dot plots, one for each (axis label, bars)."""
+def draw_bars(plots: Sequence[tuple[str, Sequence[Bar]]], *, log: bool = True) -> str:
+    """Return an SVG with a row of dot plots, one for each (axis label, bars); our own are told from others'."""
     longest = max(len(bars) for _, bars in plots)
     with _canvas(8.0, (0.9 + 0.27 * max(3, longest)) * len(plots), len(plots)) as (figure, axes):
         for place, (label, bars) in zip(axes, plots, strict=True):
@@ -240,7 +253,10 @@ def draw_bars(plots: Sequence[tuple[str, Sequence[Bar]]]) -> str:
             for mine, colour, marker in ((True, COLOURS[0], "o"), (False, COLOURS[1], "s")):
                 at = [i for i, own in enumerate(ours) if own is mine]
                 place.plot([bars[i].value for i in at], at, marker, color=colour, markersize=7)
-            place.set_xscale("log")
+            if log:
+                place.set_xscale("log")
+            else:
+                place.set_xlim(left=0)
             place.set_yticks(range(len(bars)), [bar.label for bar in bars])
             place.set_ylim(len(bars) - 0.4, -0.6)
             place.set_xlabel(label)

@@ -67,8 +67,8 @@ _COLUMNS = (
     "remark",
 )
 _CAPTION = (
-    "rates are users per CPU second of one thread; slow mechanisms had fewer users; the peers' bytes are a pickle's.\nmulti-freq-ldpy gives clipped "
-    "and rescaled estimates only: its error stands beside ours of consistent estimates"
+    "rates are users per CPU second of one thread; slow mechanisms had fewer users; the peers' bytes are a pickle's.\n"
+    "multi-freq-ldpy gives clipped and rescaled estimates only: its error stands beside ours of consistent estimates"
 )
 
 

@@ -18,7 +18,7 @@ from simulator.commands.options import (
 )
 from simulator.experiments import plan
 from simulator.experiments.frequencies import MAX_RUNS, MAX_USERS, Wanted
-from simulator.plots import Panel, Series, draw, have_plots
+from simulator.plots import Bar, Panel, Series, draw, draw_bars, have_plots
 from simulator.report import Report, Section, Table
 
 __all__ = ["command"]
@@ -95,24 +95,18 @@ def page(table: list[PlanRow], wanted: Wanted) -> Report:
         for row in table
     ]
     panels = [Panel("The smallest share told apart", "users", "share of users, %", lines, True, True)]
-    if "measured_error" in table[0]:
-        x = [float(i) for i in range(1, len(table) + 1)]
-        panels.append(
-            Panel(
-                "Promise and outcome",
-                "line of the table",
-                "root mean square error, users",
-                [
-                    Series("measured", x, [row.get("measured_error", 0.0) for row in table]),
-                    Series("promised", x, [row["standard_error"] for row in table], theory=True),
-                ],
-                y_from=0,
-            )
-        )
+    sections = [Section("Mechanisms, best first", "", draw(panels) if have_plots() else None, Table("plan", table))]
+    if "measured_error" in table[0] and have_plots():
+        bars = [
+            Bar(line.name, row.get("measured_error", 0.0) / row["standard_error"])
+            for line, row in zip(lines, table, strict=True)
+        ]
+        text = "The root mean square error that was measured, over the one that was promised: 1 is as promised."
+        sections.append(Section("Promise and outcome", text, draw_bars([("measured / promised", bars)], log=False)))
     return Report(
         "A plan",
         f"{wanted.users:,} users, {table[0]['domain']:,} elements, epsilon = {wanted.epsilon}. Collisions in hashed "
         "domains are counted in for this number of users only.",
         asked_command(),
-        [Section("Mechanisms, best first", "", draw(panels) if have_plots() else None, Table("plan", table))],
+        sections,
     )
