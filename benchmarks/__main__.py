@@ -21,6 +21,7 @@ from benchmarks.row import Options, Row
 
 BENCHMARKS = {
     "oracles": "frequency oracles: accuracy, coverage, speed, memory, timing of the client",
+    "heavy-hitters": "heavy hitters: how rare an item is found, false items, coverage, speed, growth",
 }
 
 

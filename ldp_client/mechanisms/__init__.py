@@ -10,12 +10,25 @@ from __future__ import annotations
 from typing import Final
 
 from ldp_client.mechanisms.base import Randomizer
+from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_client.mechanisms.linear_hash import LinearHash
+from ldp_client.mechanisms.prefix_tree import PrefixTree
 from ldp_client.mechanisms.randomized_response import RandomizedResponse
+from ldp_client.mechanisms.tree_sketch import TreeSketch
 
-__all__ = ["MECHANISMS", "Hashtogram", "LinearHash", "RandomizedResponse", "Randomizer"]
+__all__ = [
+    "MECHANISMS",
+    "ExpanderSketch",
+    "Hashtogram",
+    "LinearHash",
+    "PrefixTree",
+    "RandomizedResponse",
+    "Randomizer",
+    "TreeSketch",
+]
 
 MECHANISMS: Final[dict[str, type[Randomizer]]] = {
-    mechanism.name: mechanism for mechanism in (RandomizedResponse, LinearHash, Hashtogram)
+    mechanism.name: mechanism
+    for mechanism in (RandomizedResponse, LinearHash, Hashtogram, ExpanderSketch, PrefixTree, TreeSketch)
 }

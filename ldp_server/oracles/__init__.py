@@ -13,19 +13,31 @@ from ldp_server.oracles.base import Oracle
 from ldp_server.oracles.hashtogram import HashtogramOracle
 from ldp_server.oracles.linear_hash import LinearHashOracle
 from ldp_server.oracles.randomized_response import RandomizedResponseOracle
+from ldp_server.oracles.team_sketch import ExpanderSketchOracle, PrefixTreeOracle, TreeSketchOracle
 
 __all__ = [
     "ORACLES",
+    "ExpanderSketchOracle",
     "HashtogramOracle",
     "LinearHashOracle",
     "Oracle",
+    "PrefixTreeOracle",
     "RandomizedResponseOracle",
+    "TreeSketchOracle",
     "oracle_for",
     "restore",
 ]
 
 ORACLES: Final[dict[str, type[Oracle]]] = {
-    oracle.kind.name: oracle for oracle in (RandomizedResponseOracle, LinearHashOracle, HashtogramOracle)
+    oracle.kind.name: oracle
+    for oracle in (
+        RandomizedResponseOracle,
+        LinearHashOracle,
+        HashtogramOracle,
+        ExpanderSketchOracle,
+        PrefixTreeOracle,
+        TreeSketchOracle,
+    )
 }
 
 

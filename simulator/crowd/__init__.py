@@ -14,11 +14,14 @@ import numpy.typing as npt
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import Randomizer
+from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_client.mechanisms.linear_hash import LinearHash
+from ldp_client.mechanisms.prefix_tree import PrefixTree
 from ldp_client.mechanisms.randomized_response import RandomizedResponse
+from ldp_client.mechanisms.tree_sketch import TreeSketch
 from ldp_server.bulk.hashing import Indexes
-from simulator.crowd import hashtogram, linear_hash, randomized_response
+from simulator.crowd import hashtogram, linear_hash, randomized_response, team_sketch
 
 __all__ = ["BLOCK", "CROWDS", "draw_words", "randomize", "simulate"]
 
@@ -31,6 +34,9 @@ CROWDS: Final[dict[type[Randomizer], Callable[[Any, Indexes, U64], U64]]] = {
     RandomizedResponse: randomized_response.randomize,
     LinearHash: linear_hash.randomize,
     Hashtogram: hashtogram.randomize,
+    ExpanderSketch: team_sketch.randomize,
+    PrefixTree: team_sketch.randomize,
+    TreeSketch: team_sketch.randomize,
 }
 
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ldp_client.mechanisms import Hashtogram, LinearHash, RandomizedResponse
+from ldp_client.mechanisms import (
+    ExpanderSketch,
+    Hashtogram,
+    LinearHash,
+    PrefixTree,
+    RandomizedResponse,
+    TreeSketch,
+)
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.bulk.packing import pack
 from ldp_server.oracles import oracle_for
@@ -21,6 +28,11 @@ CASES = [
     LinearHash(Epsilon("4"), 500, 53, 2),
     Hashtogram(Epsilon("1"), 500, SEED, 4, 3, 7),
     Hashtogram(Epsilon("2"), 1 << 90, SEED, 8, 7, 4),
+    ExpanderSketch(Epsilon("1"), 1 << 30, SEED, 5, 8, 2, 2, 0, 3, 9),
+    ExpanderSketch(Epsilon("2"), 1 << 90, SEED, 12, 8, 2, 2, 0, 7, 5, symbol_pointers=1),
+    ExpanderSketch(Epsilon("2"), 1 << 30, SEED, 5, 8, 2, 2, 0, 3, 9, 0, 4, 5, 4),
+    TreeSketch(Epsilon("1"), 1 << 30, SEED, 10, 8, 12, 3, 8, 1),
+    PrefixTree(Epsilon("2"), 1 << 30, SEED, 10, 8, 12, 7, 5),
 ]
 
 

@@ -12,12 +12,14 @@ import pytest
 from scipy import stats
 
 from ldp_client.mechanisms import Hashtogram, LinearHash
+from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.oracles import oracle_for
 from tests.oracles.cases import CASES, SEED, filled, population
 
 ALPHA = 1e-6
 RUNS, USERS = 40, 4000
+HASHED = Hashtogram | TeamSketch
 
 
 def errors(randomizer, runs=RUNS, users=USERS):
@@ -37,8 +39,8 @@ def errors(randomizer, runs=RUNS, users=USERS):
 
 
 def noise_only(randomizer, found, variances):
-    """For Hashtogram the hash is fixed, so its collisions are a bias of each item: compare runs with their own mean."""
-    if not isinstance(randomizer, Hashtogram):
+    """For Hashtogram and the sketches the hash is fixed, so its collisions are a bias of each item: compare runs with their own mean."""
+    if not isinstance(randomizer, HASHED):
         return found, variances
     centred = (found - found.mean(axis=0)) * np.sqrt(len(found) / (len(found) - 1))
     return centred, variances
@@ -58,7 +60,7 @@ def test_unbiased_with_the_stated_variance(randomizer):
     found, variances = errors(randomizer) if randomizer.size > 50 else errors(randomizer, 1200, 500)
     scores, spread = noise_only(randomizer, found, variances)
     scores = scores / np.sqrt(spread)
-    if isinstance(randomizer, Hashtogram):
+    if isinstance(randomizer, HASHED):
         # The stated variance holds collisions too; here only its noise is looked at, so it may be a little too large.
         assert 0.75 < float((scores**2).mean()) < 1.05
     else:
@@ -66,7 +68,7 @@ def test_unbiased_with_the_stated_variance(randomizer):
         assert not mean_square_is_one(scores, 1.3)
         assert not mean_square_is_one(scores, 1 / 1.3)
     # Each item's mean over the runs, and the mean over the items: no bias beyond chance.
-    if not isinstance(randomizer, Hashtogram):
+    if not isinstance(randomizer, HASHED):
         means = (found / np.sqrt(variances)).mean(axis=0) * np.sqrt(len(found))
         assert np.abs(means).max() < stats.norm.isf(ALPHA / 2 / len(means))
 

@@ -78,14 +78,20 @@ class Schedule(_message.Message):
     def __init__(self, period_seconds: _Optional[int] = ..., reports: _Optional[int] = ...) -> None: ...
 
 class Mechanism(_message.Message):
-    __slots__ = ("randomized_response", "linear_hash", "hashtogram")
+    __slots__ = ("randomized_response", "linear_hash", "hashtogram", "expander_sketch", "prefix_tree", "tree_sketch")
     RANDOMIZED_RESPONSE_FIELD_NUMBER: _ClassVar[int]
     LINEAR_HASH_FIELD_NUMBER: _ClassVar[int]
     HASHTOGRAM_FIELD_NUMBER: _ClassVar[int]
+    EXPANDER_SKETCH_FIELD_NUMBER: _ClassVar[int]
+    PREFIX_TREE_FIELD_NUMBER: _ClassVar[int]
+    TREE_SKETCH_FIELD_NUMBER: _ClassVar[int]
     randomized_response: RandomizedResponse
     linear_hash: LinearHash
     hashtogram: Hashtogram
-    def __init__(self, randomized_response: _Optional[_Union[RandomizedResponse, _Mapping]] = ..., linear_hash: _Optional[_Union[LinearHash, _Mapping]] = ..., hashtogram: _Optional[_Union[Hashtogram, _Mapping]] = ...) -> None: ...
+    expander_sketch: ExpanderSketch
+    prefix_tree: PrefixTree
+    tree_sketch: TreeSketch
+    def __init__(self, randomized_response: _Optional[_Union[RandomizedResponse, _Mapping]] = ..., linear_hash: _Optional[_Union[LinearHash, _Mapping]] = ..., hashtogram: _Optional[_Union[Hashtogram, _Mapping]] = ..., expander_sketch: _Optional[_Union[ExpanderSketch, _Mapping]] = ..., prefix_tree: _Optional[_Union[PrefixTree, _Mapping]] = ..., tree_sketch: _Optional[_Union[TreeSketch, _Mapping]] = ...) -> None: ...
 
 class RandomizedResponse(_message.Message):
     __slots__ = ()
@@ -108,3 +114,61 @@ class Hashtogram(_message.Message):
     q: int
     t: int
     def __init__(self, rows: _Optional[int] = ..., q: _Optional[int] = ..., t: _Optional[int] = ...) -> None: ...
+
+class ExpanderSketch(_message.Message):
+    __slots__ = ("teams", "chunk_bits", "hash_bits", "degree", "attempt", "q", "t", "bucket_bits", "oracle_rows", "oracle_q", "oracle_t", "symbol_pointers")
+    TEAMS_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_BITS_FIELD_NUMBER: _ClassVar[int]
+    HASH_BITS_FIELD_NUMBER: _ClassVar[int]
+    DEGREE_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    Q_FIELD_NUMBER: _ClassVar[int]
+    T_FIELD_NUMBER: _ClassVar[int]
+    BUCKET_BITS_FIELD_NUMBER: _ClassVar[int]
+    ORACLE_ROWS_FIELD_NUMBER: _ClassVar[int]
+    ORACLE_Q_FIELD_NUMBER: _ClassVar[int]
+    ORACLE_T_FIELD_NUMBER: _ClassVar[int]
+    SYMBOL_POINTERS_FIELD_NUMBER: _ClassVar[int]
+    teams: int
+    chunk_bits: int
+    hash_bits: int
+    degree: int
+    attempt: int
+    q: int
+    t: int
+    bucket_bits: int
+    oracle_rows: int
+    oracle_q: int
+    oracle_t: int
+    symbol_pointers: int
+    def __init__(self, teams: _Optional[int] = ..., chunk_bits: _Optional[int] = ..., hash_bits: _Optional[int] = ..., degree: _Optional[int] = ..., attempt: _Optional[int] = ..., q: _Optional[int] = ..., t: _Optional[int] = ..., bucket_bits: _Optional[int] = ..., oracle_rows: _Optional[int] = ..., oracle_q: _Optional[int] = ..., oracle_t: _Optional[int] = ..., symbol_pointers: _Optional[int] = ...) -> None: ...
+
+class PrefixTree(_message.Message):
+    __slots__ = ("first_bits", "step_bits", "cell_bits", "q", "t")
+    FIRST_BITS_FIELD_NUMBER: _ClassVar[int]
+    STEP_BITS_FIELD_NUMBER: _ClassVar[int]
+    CELL_BITS_FIELD_NUMBER: _ClassVar[int]
+    Q_FIELD_NUMBER: _ClassVar[int]
+    T_FIELD_NUMBER: _ClassVar[int]
+    first_bits: int
+    step_bits: int
+    cell_bits: int
+    q: int
+    t: int
+    def __init__(self, first_bits: _Optional[int] = ..., step_bits: _Optional[int] = ..., cell_bits: _Optional[int] = ..., q: _Optional[int] = ..., t: _Optional[int] = ...) -> None: ...
+
+class TreeSketch(_message.Message):
+    __slots__ = ("first_bits", "step_bits", "cell_bits", "q", "t", "check_levels")
+    FIRST_BITS_FIELD_NUMBER: _ClassVar[int]
+    STEP_BITS_FIELD_NUMBER: _ClassVar[int]
+    CELL_BITS_FIELD_NUMBER: _ClassVar[int]
+    Q_FIELD_NUMBER: _ClassVar[int]
+    T_FIELD_NUMBER: _ClassVar[int]
+    CHECK_LEVELS_FIELD_NUMBER: _ClassVar[int]
+    first_bits: int
+    step_bits: int
+    cell_bits: int
+    q: int
+    t: int
+    check_levels: int
+    def __init__(self, first_bits: _Optional[int] = ..., step_bits: _Optional[int] = ..., cell_bits: _Optional[int] = ..., q: _Optional[int] = ..., t: _Optional[int] = ..., check_levels: _Optional[int] = ...) -> None: ...

@@ -1,0 +1,148 @@
+"""Heavy hitters: how rare an item is found, how many false ones are listed, how honest the intervals, how fast.
+
+Users hold a Zipf(1.1) body of 10,000 strings (80% of those who hold no planted item) and singletons (20%); items are
+planted at multiples of D_opt, the error of an optimal oracle over the whole domain at beta = 0.05. Every report is a
+real one, through the real packing. Recall counts planted items over all runs; `mu95` is where the recall curve reaches
+95%, fitted with the slope that the theory gives it. False items are listed items that nobody holds.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from statistics import NormalDist, median
+
+import numpy as np
+
+from benchmarks.hitters_growth import growth_rows
+from benchmarks.hitters_theorem import theorem_rows
+from benchmarks.hitters_trials import KINDS, Setting, Trial, run_trial, speeds
+from benchmarks.row import Options, Row, row
+from ldp_client.protocol.domain import Integers, Strings
+
+__all__ = ["run"]
+
+U64 = Integers(0, (1 << 64) - 1)
+MULTIPLES = (1.0, 1.1, 1.15, 1.2, 1.25, 1.3, 1.35)
+ZIPF_LISTED = 0.023
+
+
+def fitted95(trials: list[Trial], slope: float) -> float:
+    """Where Phi(slope (mu - m)) + its 95% point lies: m by maximum likelihood over all planted items."""
+    points = [(multiple, found) for trial in trials for multiple, found in trial.planted]
+    law = NormalDist()
+
+    def loss(m: float) -> float:
+        total = 0.0
+        for multiple, found in points:
+            p = min(max(law.cdf(slope * (multiple - m)), 1e-9), 1 - 1e-9)
+            total -= math.log(p if found else 1 - p)
+        return total
+
+    grid = [0.8 + 0.002 * i for i in range(600)]
+    return min(grid, key=loss) + law.inv_cdf(0.95) / slope
+
+
+def recall_rows(name: str, trials: list[Trial], slope: float, target: str) -> Iterator[Row]:
+    """The curve and its 95% point."""
+    found: dict[float, list[bool]] = {}
+    for trial in trials:
+        for multiple, hit in trial.planted:
+            found.setdefault(multiple, []).append(hit)
+    for multiple, hits in sorted(found.items()):
+        yield row(f"{name}: recall at {multiple:g} x D_opt, {len(hits)} items", sum(hits) / len(hits), "")
+    yield row(f"{name}: multiple of D_opt with recall 95% (fitted, mu95)", fitted95(trials, slope), "x D_opt", target)
+
+
+def quality_rows(name: str, trials: list[Trial], *, strict: bool = True) -> Iterator[Row]:
+    """False items, error and coverage of what was listed."""
+    false = sum(trial.false for trial in trials)
+    yield row(f"{name}: false items, {len(trials)} runs", false / len(trials), "a run", "<= 0.05" if strict else None)
+    ratios = np.array([ratio for trial in trials for ratio in trial.errors])
+    if len(ratios):
+        yield row(
+            f"{name}: RMSE of listed frequencies / the inner oracle's sd, {len(ratios)} items",
+            float(np.sqrt(np.mean(ratios**2))),
+            "",
+            "<= 1.05" if strict else None,
+        )
+        covered = [inside for trial in trials for inside in trial.covered]
+        yield row(
+            f"{name}: coverage of 95% intervals of listed items",
+            sum(covered) / len(covered),
+            "",
+            ">= 0.95" if strict else None,
+        )
+
+
+def curves(options: Options) -> Iterator[Row]:
+    """The recall table, with the prefix tree in the same runs for 64-bit items."""
+    cases = [
+        ("64-bit, n=1e6, eps=1", Setting(U64, 10**6, "1"), 12, 80, "<= 1.25"),
+        ("64-bit, n=1e6, eps=2", Setting(U64, 10**6, "2"), 8, 80, "<= 1.25"),
+        ("64-bit, n=1e6, eps=4", Setting(U64, 10**6, "4"), 12, 80, "<= 1.25"),
+        ("64-bit, n=1e5, eps=4", Setting(U64, 10**5, "4"), 12, 80, "<= 1.25"),
+        ("16-byte strings, n=1e6, eps=1", Setting(Strings(16), 10**6, "1", each=1), 8, 400, "<= 1.25"),
+        ("32-byte strings, n=1e6, eps=1", Setting(Strings(32), 10**6, "1", each=1), 6, 400, "<= 1.35"),
+    ]
+    for name, setting, short, long, target in cases:
+        setting = setting.plant(MULTIPLES, 5 if options.full and setting.each > 1 else setting.each)
+        trials = [run_trial(setting, seed) for seed in range(long if options.full else short)]
+        yield from recall_rows(f"{name} ({trials[0].mechanism})", trials, setting.slope, target)
+        yield from quality_rows(name, trials)
+        if name.startswith("64-bit"):
+            tree = [run_trial(setting.with_mechanism("prefix-tree"), seed) for seed in range(len(trials))]
+            yield from recall_rows(f"{name} (prefix-tree, same users)", tree, setting.slope / 2.5, "<= 99")
+            yield from quality_rows(f"{name} (prefix-tree)", tree, strict=False)
+
+
+def populations(options: Options) -> Iterator[Row]:
+    """False items over the kinds of strings that real people hold."""
+    runs = 60 if options.full else 15
+    every: list[Trial] = []
+    for kind in KINDS:
+        setting = Setting(Strings(8), 10**6, "1", kind=kind).plant((1.1, 1.2, 1.3), 1)
+        trials = [run_trial(setting, 1000 + seed) for seed in range(runs)]
+        every += trials
+        yield row(f"8-byte strings, {kind}: false items, {runs} runs", sum(t.false for t in trials) / runs, "a run")
+    yield row(f"8-byte strings, all kinds: false items, {len(every)} runs", _mean_false(every), "a run", "<= 0.05")
+    yield from quality_rows("8-byte strings, all kinds", every)
+
+
+def _mean_false(trials: list[Trial]) -> float:
+    return sum(trial.false for trial in trials) / len(trials)
+
+
+def many(options: Options) -> Iterator[Row]:
+    """150 items at 1.3 x D_opt."""
+    runs = 20 if options.full else 4
+    setting = Setting(U64, 10**6, "4").plant((1.3,), 150)
+    trials = [run_trial(setting, 2000 + seed) for seed in range(runs)]
+    hits = [hit for trial in trials for _, hit in trial.planted]
+    yield row(f"150 items at 1.3 x D_opt, eps=4: recall, {len(hits)} items", sum(hits) / len(hits), "", ">= 0.95")
+    yield row(f"150 items at 1.3 x D_opt, eps=4: false items, {runs} runs", _mean_false(trials), "a run", "<= 0.05")
+
+
+def zipf(options: Options) -> Iterator[Row]:
+    """Zipf(1.1) over 10,000 random 64-bit strings and nothing else."""
+    runs = 20 if options.full else 6
+    setting = Setting(U64, 10**6, "1", singletons=0.0)
+    trials = [run_trial(setting, 3000 + seed) for seed in range(runs)]
+    missed = [share for trial in trials for share in trial.missed]
+    yield row("Zipf(1.1) of 10,000: most frequent item missed", max(missed), "of users", f"<= {ZIPF_LISTED}")
+    yield row("Zipf(1.1) of 10,000: median of the most frequent item missed", median(t.missed[0] for t in trials), "")
+    yield row(f"Zipf(1.1) of 10,000: false items, {runs} runs", _mean_false(trials), "a run", "<= 0.05")
+
+
+def run(options: Options) -> Iterator[Row]:
+    """Every row of the table."""
+    started = time.perf_counter()
+    yield from speeds()
+    yield from curves(options)
+    yield from populations(options)
+    yield from many(options)
+    yield from zipf(options)
+    yield from theorem_rows(options)
+    yield from growth_rows(options)
+    yield row("all of this took", time.perf_counter() - started, "s")

@@ -1,0 +1,240 @@
+"""One heavy-hitter experiment: a population, its reports through the real packing, the list, and the truth."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import process_time, thread_time
+
+import numpy as np
+
+from benchmarks.row import Row, cpu_seconds, row
+from ldp_client.coins import draw_words
+from ldp_client.collection import Collection
+from ldp_client.protocol.domain import Domain, Integers, Item, Strings
+from ldp_server.bulk.hashing import Indexes
+from ldp_server.bulk.items import from_ints, to_ints
+from ldp_server.bulk.packing import pack
+from ldp_server.heavy_hitters import HeavyHitters, decode
+from ldp_server.heavy_hitters.planner import create, d_opt, plan
+from ldp_server.oracles import Oracle, oracle_for
+from ldp_server.oracles.base import binomial_variance
+from simulator import crowd
+
+__all__ = ["KINDS", "Setting", "Trial", "collect", "run_trial", "speeds"]
+
+KINDS = ("random", "shared-prefix", "short", "utf-8")
+PAYLOAD = 240_000
+BODY = 10_000
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Who the users are and what they are asked."""
+
+    domain: Domain
+    users: int
+    epsilon: str
+    kind: str = "random"
+    mechanism: str = "auto"
+    planted: tuple[float, ...] = ()
+    each: int = 2
+    singletons: float = 0.2
+
+    def plant(self, multiples: tuple[float, ...], each: int) -> Setting:
+        """Plant `each` items at every multiple of D_opt, as many as half of the users can hold."""
+        unit = self.d_opt / self.users
+        while each > 1 and sum(multiples) * each * unit > 0.5:
+            each -= 1
+        return replace(self, planted=tuple(m for m in multiples for _ in range(each)))
+
+    def with_mechanism(self, name: str) -> Setting:
+        """The same users, asked otherwise."""
+        return replace(self, mechanism=name)
+
+    @property
+    def d_opt(self) -> float:
+        """The error of an optimal oracle over the whole domain."""
+        return d_opt(self.users, float(self.epsilon), math.log(self.domain.size))
+
+    @property
+    def slope(self) -> float:
+        """z1: how many standard errors one multiple of D_opt is."""
+        return math.sqrt(2 * (math.log(self.domain.size) + math.log(2 / 0.05)))
+
+    def collection(self, seed: int) -> Collection:
+        """A question of its own for each trial, so that hashes differ too."""
+        chosen = plan(self.users, self.domain, self.epsilon, mechanism=self.mechanism)
+        return create(f"trial {seed}", self.domain, self.epsilon, chosen, opens=0, closes=1)
+
+
+@dataclass
+class Trial:
+    """What one experiment gave."""
+
+    mechanism: str
+    planted: list[tuple[float, bool]]
+    false: int
+    errors: list[float]
+    covered: list[bool]
+    missed: list[float]
+    """Shares of the items that were not listed, the most frequent first."""
+    seconds: dict[str, float]
+    listed: HeavyHitters = field(repr=False)
+
+
+def _words(domain: Domain, kind: str, count: int, rng: np.random.Generator) -> list[Item]:
+    """Distinct items of a kind."""
+    if isinstance(domain, Integers):
+        return [int(x) for x in rng.integers(0, domain.count, count, np.uint64)]
+    if not isinstance(domain, Strings):
+        raise TypeError("trials hold integers or strings")
+    size = domain.max_bytes
+    if kind == "random":
+        data = rng.bytes(size * count)
+        return [data[size * i : size * (i + 1)] for i in range(count)]
+    numbers = [int(x) for x in rng.choice(26**4, count, replace=False)] if count <= 26**4 else list(range(count))
+    if kind == "shared-prefix":
+        return [f"id={n:05x}"[:size] for n in numbers]
+    if kind == "short":
+        return [_letters(n, "abcdefghijklmnopqrstuvwxyz") for n in numbers]
+    return [_letters(n, "абвгдежзиклмнопрстуфхцчшщъ") for n in numbers]
+
+
+def _letters(number: int, alphabet: str) -> str:
+    text = ""
+    while True:
+        number, digit = divmod(number, len(alphabet))
+        text += alphabet[digit]
+        if number == 0 or len(text) == 4:
+            return text
+
+
+def population(setting: Setting, seed: int) -> tuple[Indexes, dict[int, int], list[int]]:
+    """Every user's index, the count of every index held twice or more, and the planted indexes."""
+    rng = np.random.default_rng(seed)
+    domain, bits = setting.domain, setting.domain.bits
+    planted = [round(multiple * setting.d_opt) for multiple in setting.planted]
+    rest = setting.users - sum(planted)
+    singles = int(rest * setting.singletons)
+    room = 26**4 - len(planted) - BODY
+    alone = min(singles, room) if setting.kind != "random" else singles
+    items = _words(domain, setting.kind, len(planted) + BODY + alone, rng)
+    weights = np.arange(1, BODY + 1) ** -1.1
+    body = rng.multinomial(rest - alone, weights / weights.sum())
+    counts = np.concatenate([planted, body, np.ones(alone, np.int64)]).astype(np.int64)
+    numbers = [domain.index(item) for item in items]
+    indexes = np.repeat(from_ints(numbers, bits), counts, axis=0)
+    order = rng.permutation(len(indexes))
+    truth: dict[int, int] = {}
+    for number, count in zip(numbers, counts, strict=True):
+        if count:
+            truth[number] = truth.get(number, 0) + int(count)
+    return indexes[order], truth, numbers[: len(planted)]
+
+
+def collect(collection: Collection, indexes: Indexes, seed: int) -> tuple[Oracle, dict[str, float]]:
+    """Randomize, pack, count, as production does; and the CPU seconds of it."""
+    start = process_time()
+    reports = np.concatenate(list(crowd.simulate(collection.randomizer, indexes, seed)))
+    randomized = process_time()
+    width = collection.randomizer.report_bytes
+    payload = pack(reports, width)
+    packed = process_time()
+    oracle = oracle_for(collection)
+    step = PAYLOAD // width * width
+    for first in range(0, len(payload), step):
+        oracle.accumulate(payload[first : first + step])
+    return oracle, {"randomize": randomized - start, "accumulate": process_time() - packed}
+
+
+def run_trial(setting: Setting, seed: int, decoder: str | None = None) -> Trial:
+    """One experiment."""
+    collection = setting.collection(seed)
+    indexes, truth, planted = population(setting, seed)
+    oracle, seconds = collect(collection, indexes, seed)
+    start = process_time()
+    listed = decode(collection, oracle, decoder=decoder)
+    seconds["decode"] = process_time() - start
+    found = {h.index for h in listed.items}
+    p, s = (float(x) for x in collection.randomizer.inner.support)  # type: ignore[attr-defined] # every sketch has one
+    held = [h for h in listed.items if truth.get(h.index, 0) > 0]
+    missed = sorted((count for index, count in truth.items() if index not in found), reverse=True)[:1]
+    return Trial(
+        mechanism=collection.randomizer.name,
+        planted=[(m, index in found) for m, index in zip(setting.planted, planted, strict=True)],
+        false=len(listed.items) - len(held),
+        errors=[
+            (h.estimate - truth[h.index]) / float(np.sqrt(binomial_variance(truth[h.index], setting.users, p, s)))
+            for h in held
+        ],
+        covered=[h.low <= truth.get(h.index, 0) <= h.high for h in listed.items],
+        missed=[count / setting.users for count in missed],
+        seconds=seconds,
+        listed=listed,
+    )
+
+
+def speeds() -> Iterator[Row]:
+    """Client, crowd, server; 64-bit items, n = 10^6."""
+    domain = Integers(0, (1 << 64) - 1)
+    for epsilon, limit in (("1", 3.0), ("2", 4.0), ("4", 5.0)):
+        setting = Setting(domain, 10**6, epsilon).plant((1.2, 1.3), 2)
+        trials = [run_trial(setting, 500 + seed) for seed in range(3)]
+        total = sorted(t.seconds["accumulate"] + t.seconds["decode"] for t in trials)[1]
+        yield row(f"accumulate and decode, 64-bit, n=1e6, eps={epsilon}", total, "CPU s", f"<= {limit:g}")
+        parts = sorted(t.seconds["randomize"] for t in trials)[1]
+        yield row(f"crowd, eps={epsilon}", 10**6 / parts, "reports/s", ">= 1000000")
+        collection = setting.collection(1)
+        yield row(f"client, scalar, to packed bytes, eps={epsilon}", _client_speed(collection), "reports/s", ">= 50000")
+        yield row(f"report, eps={epsilon}", collection.randomizer.report_bits, "bits")
+    for epsilon in ("1", "4"):
+        yield row(f"peak memory of counting and decoding, eps={epsilon}", _memory(epsilon), "MB", "<= 1024")
+
+
+def _client_speed(collection: Collection) -> float:
+    items = [int(x) for x in np.random.default_rng(1).integers(0, 1 << 63, 4000)]
+    words = collection.randomizer.words
+
+    def work() -> None:
+        for item in items:
+            collection.randomize(item, draw_words(words))
+
+    return len(items) / cpu_seconds(work, 3)
+
+
+_CHILD = """
+import json, sys
+from benchmarks.hitters_trials import Setting, run_trial
+from benchmarks.memory_child import peak
+from ldp_client.protocol.domain import Integers
+setting = Setting(Integers(0, (1 << 64) - 1), 10**5, sys.argv[1]).plant((1.2, 1.3), 2)
+run_trial(setting, 1)
+print(json.dumps(peak()))
+"""
+
+
+def _memory(epsilon: str) -> float:
+    """Megabytes of a whole process that simulates (a tenth of the users: counts do not grow), counts and decodes."""
+    root = Path(__file__).resolve().parent.parent
+    child = subprocess.run(
+        [sys.executable, "-c", _CHILD, epsilon], cwd=root, check=True, capture_output=True, text=True, timeout=600
+    )
+    return float(json.loads(child.stdout)) / (1 << 20)
+
+
+def timed(collection: Collection, oracle: Oracle) -> float:
+    """CPU seconds of one decoding."""
+    start = thread_time()
+    decode(collection, oracle)
+    return thread_time() - start
+
+
+def ints(indexes: Indexes) -> list[int]:
+    """Indexes as integers."""
+    return to_ints(indexes)

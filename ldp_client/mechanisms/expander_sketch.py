@@ -1,0 +1,175 @@
+"""PrivateExpanderSketch: heavy hitters of a domain far too large to list, from one report each (Theorem 3.13).
+
+The cells of a team are those of protocol/expander_code.py: a piece of the item's Reed-Solomon codeword beside the
+team's hash of the item and its neighbours' hashes. The server finds the cells that stand out and pieces them together
+(ldp_server/heavy_hitters); team_sketch.py says what a report is and why it is private.
+
+Two forms:
+
+- the practical one (`oracle_rows` = 0): one report at the whole epsilon. A cell is a hash of the item, so the same
+  reports estimate its frequency, f(x) = sum over m of fhat_m(cell_m(x)), with the variance n v of the inner response;
+- the paper's (`oracle_rows` > 0): two reports at epsilon/2, one for the cells and one through Hashtogram
+  (hashtogram.py) for the item itself. Report = (cell report) * B' + (Hashtogram report), six words. Given the
+  public seed the two are independent, so their ratios multiply: e^(epsilon/2) twice.
+
+`none` is an element like any other: it is a block, it has cells, and its frequency is found like any other's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import ClassVar, Self
+
+from ldp_client.errors import InvalidSpec
+from ldp_client.mechanisms.base import WORD_BITS
+from ldp_client.mechanisms.hashtogram import Hashtogram
+from ldp_client.mechanisms.linear_hash import MAX_CELLS, LinearHash
+from ldp_client.mechanisms.team_sketch import TeamSketch, check_teams
+from ldp_client.protocol.domain import Domain
+from ldp_client.protocol.epsilon import Epsilon
+from ldp_client.protocol.expander_code import ExpanderCode
+
+__all__ = ["ExpanderSketch", "halved"]
+
+
+def halved(epsilon: Epsilon) -> Epsilon:
+    """Exactly half of an epsilon."""
+    return Epsilon.parse(format(Decimal(epsilon.text) / 2, "f"))
+
+
+@lru_cache(maxsize=16)
+def _code(
+    seed: bytes, bits: int, teams: int, chunk_bits: int, hash_bits: int, degree: int, attempt: int, bucket_bits: int, symbol_pointers: int
+) -> ExpanderCode:
+    return ExpanderCode(
+        seed,
+        bits,
+        teams=teams,
+        chunk_bits=chunk_bits,
+        hash_bits=hash_bits,
+        degree=degree,
+        attempt=attempt,
+        bucket_bits=bucket_bits,
+        symbol_pointers=bool(symbol_pointers),
+    )
+
+
+@dataclass(frozen=True)
+class ExpanderSketch(TeamSketch):
+    """The client's half of PrivateExpanderSketch."""
+
+    epsilon: Epsilon
+    size: int
+    seed: bytes = field(repr=False)
+    teams: int
+    chunk_bits: int
+    hash_bits: int
+    degree: int
+    attempt: int
+    q: int
+    t: int
+    bucket_bits: int = 0
+    oracle_rows: int = 0
+    oracle_q: int = 0
+    oracle_t: int = 0
+    symbol_pointers: int = 0
+    word_bits: int = WORD_BITS
+    code: ExpanderCode = field(init=False, repr=False, compare=False)
+    inner: LinearHash = field(init=False, repr=False, compare=False)
+    sketch: ExpanderSketch | None = field(init=False, repr=False, compare=False)
+    """In the paper's form, the first of the two reports, at half of epsilon."""
+    oracle: Hashtogram | None = field(init=False, repr=False, compare=False)
+    """In the paper's form, the second."""
+    name: ClassVar[str] = "expander-sketch"
+
+    def __post_init__(self) -> None:
+        if self.symbol_pointers not in (0, 1):
+            raise InvalidSpec("symbol_pointers is 0 or 1")
+        code = _code(
+            self.seed,
+            (self.size - 1).bit_length(),
+            self.teams,
+            self.chunk_bits,
+            self.hash_bits,
+            self.degree,
+            self.attempt,
+            self.bucket_bits,
+            self.symbol_pointers,
+        )
+        if not 2 <= self.q <= MAX_CELLS or not 1 <= self.t <= 24 or self.q**self.t < code.cells:
+            raise InvalidSpec(f"{code.cells} cells do not fit into {self.q}^{self.t} (at most {MAX_CELLS})")
+        if not self.oracle_rows and (self.oracle_q or self.oracle_t):
+            raise InvalidSpec("oracle_q and oracle_t belong to a second report, and there are no oracle_rows")
+        half = halved(self.epsilon) if self.oracle_rows else self.epsilon
+        inner = LinearHash(half, self.q**self.t, self.q, self.t, self.word_bits)
+        check_teams(self.teams, inner)
+        sketch = oracle = None
+        if self.oracle_rows:
+            sketch = replace(self, epsilon=half, oracle_rows=0, oracle_q=0, oracle_t=0)
+            oracle = Hashtogram(
+                half, self.size, self.seed, self.oracle_rows, self.oracle_q, self.oracle_t, self.word_bits
+            )
+            if sketch.bound * oracle.bound > 1 << 64:
+                raise InvalidSpec("the two reports together have more than 64 bits")
+        for name, value in (("code", code), ("inner", inner), ("sketch", sketch), ("oracle", oracle)):
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def build(cls, epsilon: Epsilon, domain: Domain, seed: bytes, parameters: Mapping[str, int]) -> Self:
+        """Make the randomizer that a spec describes."""
+        return cls(epsilon, domain.size, seed, **parameters)
+
+    def cell(self, index: int, team: int) -> int:
+        """The cell of a domain element in a team."""
+        return self.code.cell(index, team)
+
+    @property
+    def words(self) -> int:
+        """Three a report."""
+        return 3 if self.oracle is None else 6
+
+    @property
+    def bound(self) -> int:
+        """M B, times the bound of the second report where there is one."""
+        return super().bound * (1 if self.oracle is None else self.oracle.bound)
+
+    def randomize(self, index: int, words: Sequence[int]) -> int:
+        """The report, or the two as one number."""
+        report = super().randomize(index, words)
+        if self.oracle is None:
+            return report
+        return report * self.oracle.bound + self.oracle.randomize(index, words[3:])
+
+    def probability(self, index: int, report: int) -> Fraction:
+        """The exact probability of a report; the two are independent."""
+        if self.oracle is None:
+            return super().probability(index, report)
+        first, second = divmod(report, self.oracle.bound)
+        return super().probability(index, first) * self.oracle.probability(index, second)
+
+    @property
+    def ratio(self) -> Fraction:
+        """The inner response's; with two reports, the product of theirs."""
+        return self.inner.ratio * (1 if self.oracle is None else self.oracle.ratio)
+
+    def parameters(self) -> Mapping[str, int]:
+        """The numbers of the spec."""
+        names = (
+            "teams",
+            "chunk_bits",
+            "hash_bits",
+            "degree",
+            "attempt",
+            "q",
+            "t",
+            "bucket_bits",
+            "oracle_rows",
+            "oracle_q",
+            "oracle_t",
+            "symbol_pointers",
+        )
+        return {name: getattr(self, name) for name in names}

@@ -1,0 +1,246 @@
+"""Which sketch for which question, and what it will find.
+
+For (users, domain, epsilon, false items, memory) `plans` returns every mechanism that fits, best first: parameters, the
+frequency from which an item is listed with probability 95%, the size of a report, memory and time of decoding. Where
+even an item that everybody holds would not be seen, it returns the number of users it would take.
+
+The promise is promise.py's formula. tests/heavy_hitters/test_promise.py holds it against simulation.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from ldp_client.collection import Collection
+from ldp_client.errors import InvalidSpec
+from ldp_client.mechanisms import ExpanderSketch, PrefixTree, TreeSketch
+from ldp_client.mechanisms.linear_hash import MAX_CELLS, is_prime
+from ldp_client.mechanisms.randomized_response import Response
+from ldp_client.mechanisms.team_sketch import TeamSketch
+from ldp_client.protocol.domain import Domain
+from ldp_client.protocol.epsilon import Epsilon
+from ldp_client.protocol.stream import SEED_BYTES
+from ldp_server.chooser import optimal_variance
+from ldp_server.heavy_hitters.expansion import best_attempt
+from ldp_server.heavy_hitters.promise import least_users, reliable_users
+
+__all__ = ["DEFAULT_MEMORY", "Plan", "create", "d_opt", "plan", "plans", "table"]
+
+DEFAULT_MEMORY = 1 << 30
+_SEED = bytes(SEED_BYTES)  # a promise does not depend on the seed
+_SHORT = 96  # bits: beyond, an expander's near-copies make false items (docs/heavy-hitters.md)
+_TOLERANCE = 1.03
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One sketch with its parameters, and what to expect of it."""
+
+    mechanism: str
+    decoder: str
+    parameters: dict[str, int]
+    users: int
+    reliable: float
+    """An item that so many users hold is listed with probability 95%; above `users` if nothing can be seen."""
+    multiple: float
+    """The same over D_opt, the error of an optimal oracle over the whole domain."""
+    users_needed: int
+    """From how many users on an item that all of them hold is listed."""
+    report_bits: int
+    report_bytes: int
+    memory_bytes: int
+    seconds: float
+    """To transform and decode, at the reference speed of one core."""
+
+    @property
+    def enough(self) -> bool:
+        """Whether anything can be seen."""
+        return self.reliable <= self.users
+
+    @property
+    def promise(self) -> str:
+        """The plan in a sentence."""
+        if not self.enough:
+            return f"not enough users to see anything: it takes about {self.users_needed:,}"
+        return (
+            f"lists every item held by {math.ceil(self.reliable):,} users ({self.reliable / self.users:.2%}) "
+            "with probability 95%"
+        )
+
+
+def d_opt(users: int, epsilon: float, log_items: float, beta: float = 0.05) -> float:
+    """sqrt(n v_opt) sqrt(2 ln(2 |X| / beta)): what an optimal oracle over every element would err by."""
+    return math.sqrt(users * optimal_variance(epsilon)) * math.sqrt(2 * (log_items + math.log(2 / beta)))
+
+
+def _field(epsilon: Epsilon, cells: int) -> tuple[int, int] | None:
+    """The fewest q^t >= cells among the primes whose variance is within 3% of the best that fits."""
+    options = []
+    for q in range(2, min(512, max(8, int(3 * (math.exp(min(float(epsilon), 5.5)) + 1)))) + 1):
+        if not is_prime(q):
+            continue
+        t = 1
+        while q**t < cells:
+            t += 1
+        if q**t <= MAX_CELLS:
+            p, s = float(Response(epsilon, q).p), 1 / q
+            options.append((s * (1 - s) / (p - s) ** 2, q**t, q, t))
+    if not options:
+        return None
+    least = min(options)[0]
+    _, q, t = min((size, q, t) for variance, size, q, t in options if variance <= _TOLERANCE * least)
+    return q, t
+
+
+def _expander(epsilon: Epsilon, size: int, cell_bits: int, forced: bool) -> ExpanderSketch | None:
+    """Chunks as large as the cell allows beside two pointers of 2 or 3 bits, one team more than data; a cycle."""
+    bits = (size - 1).bit_length()
+    widest = min(16, cell_bits - 6)
+    data = max(2, -(-bits // widest))
+    chunk, teams = -(-bits // data), data + 1
+    if widest < 6 or teams > min(64, 1 << chunk) or (bits > _SHORT and not forced):
+        return None
+    hash_bits = min(3, (cell_bits - chunk) // 2)
+    field = _field(epsilon, 1 << chunk + 2 * hash_bits)
+    if field is None:
+        return None
+    return ExpanderSketch(epsilon, size, _SEED, teams, chunk, hash_bits, 2, 0, *field, symbol_pointers=1)
+
+
+def _tree(epsilon: Epsilon, size: int, cell_bits: int, forced: bool) -> TreeSketch | None:
+    """A first level without a hash, then equal payloads beside hashes of 8 bits, and two levels that check."""
+    del forced
+    bits = (size - 1).bit_length()
+    first = min(cell_bits, bits)
+    steps = -(-(bits - first) // (cell_bits - 8)) if bits > first else 0
+    field = _field(epsilon, 1 << cell_bits)
+    if field is None or steps > 200:
+        return None
+    step = max(1, -(-(bits - first) // steps)) if steps else 1
+    return TreeSketch(epsilon, size, _SEED, first, step, cell_bits, *field, check_levels=2)
+
+
+def _prefix(epsilon: Epsilon, size: int, cell_bits: int, forced: bool) -> PrefixTree | None:
+    """Sixteen bits, then eight at a time."""
+    del forced
+    bits = (size - 1).bit_length()
+    field = _field(epsilon, 1 << cell_bits)
+    if field is None or bits > 16 + 8 * 200:
+        return None
+    return PrefixTree(epsilon, size, _SEED, min(16, bits, cell_bits), 8, cell_bits, *field)
+
+
+def _memory(sketch: TeamSketch) -> int:
+    """Counts and scores of every team, the arrays of one transform, the search's lists."""
+    cells = sketch.inner.size
+    return sketch.teams * (4 * sketch.inner.bound + 4 * cells) + 48 * cells + (64 << 20)
+
+
+def _seconds(sketch: TeamSketch, decoder: str) -> float:
+    """Transforms and search, from counted operations."""
+    cells, teams = sketch.inner.size, sketch.teams
+    transform = 2.5e-8 * cells * teams
+    search = {"soft": 0.012 * teams * teams, "paths": 0.06 * teams, "levels": 0.01 * teams}[decoder]
+    return transform + 2e-8 * cells * teams + 3 * search
+
+
+_SHAPES = {"expander-sketch": (_expander, "soft"), "tree-sketch": (_tree, "paths"), "prefix-tree": (_prefix, "levels")}
+
+
+def plans(
+    users: int,
+    domain: Domain,
+    epsilon: Epsilon | str,
+    *,
+    false_items: float = 0.05,
+    memory: int = DEFAULT_MEMORY,
+    mechanism: str = "auto",
+) -> list[Plan]:
+    """Every mechanism that fits into the memory, the one that finds the rarest items first."""
+    epsilon = epsilon if isinstance(epsilon, Epsilon) else Epsilon.parse(epsilon)
+    if users < 1:
+        raise InvalidSpec("a plan needs at least one user")
+    if mechanism != "auto" and mechanism not in _SHAPES:
+        raise InvalidSpec(f"mechanisms that find heavy hitters: {', '.join(_SHAPES)}")
+    if domain.bits < 8:
+        raise InvalidSpec("a domain of fewer than 2^8 elements is listed outright: ask the chooser of frequency oracles")
+    found = []
+    for name, (shape, decoder) in _SHAPES.items():
+        if mechanism in ("auto", name):
+            for cell_bits in range(22, 11, -1):
+                sketch = shape(epsilon, domain.size, cell_bits, mechanism == name)
+                if sketch is not None and _memory(sketch) <= memory:
+                    found.append(_plan(sketch, decoder, users, false_items))
+                    break
+    if not found:
+        raise InvalidSpec("no sketch for this domain fits into that memory: allow more, or ask for shorter items")
+    return sorted(found, key=lambda p: p.reliable)
+
+
+def _plan(sketch: TeamSketch, decoder: str, users: int, false_items: float) -> Plan:
+    log_items = math.log(sketch.size)
+    reliable = reliable_users(sketch, decoder, log_items, false_items, users)
+    return Plan(
+        mechanism=sketch.name,
+        decoder=decoder,
+        parameters=dict(sketch.parameters()),
+        users=users,
+        reliable=reliable,
+        multiple=reliable / d_opt(users, float(sketch.epsilon), log_items),
+        users_needed=least_users(sketch, decoder, log_items, false_items),
+        report_bits=sketch.report_bits,
+        report_bytes=sketch.report_bytes,
+        memory_bytes=_memory(sketch),
+        seconds=_seconds(sketch, decoder),
+    )
+
+
+def plan(
+    users: int,
+    domain: Domain,
+    epsilon: Epsilon | str,
+    *,
+    false_items: float = 0.05,
+    memory: int = DEFAULT_MEMORY,
+    mechanism: str = "auto",
+) -> Plan:
+    """The first of `plans`."""
+    return plans(users, domain, epsilon, false_items=false_items, memory=memory, mechanism=mechanism)[0]
+
+
+def create(
+    question: str, domain: Domain, epsilon: Epsilon | str, chosen: Plan, *, opens: int, closes: int, nonce: int = 0
+) -> Collection:
+    """The collection that a plan describes."""
+
+    def attempt(number: int) -> Collection:
+        chosen_here = replace(chosen, parameters=dict(chosen.parameters))
+        if "attempt" in chosen_here.parameters:
+            chosen_here.parameters["attempt"] = number
+        return Collection.create(
+            question,
+            domain,
+            chosen.mechanism,
+            epsilon,
+            opens=opens,
+            closes=closes,
+            parameters=chosen_here.parameters,
+            nonce=nonce,
+        )
+
+    return best_attempt(attempt)
+
+
+def table(found: list[Plan]) -> str:
+    """Plans as text, a line each."""
+    lines = [f"{'mechanism':<16} {'listed from':>12} {'x D_opt':>8} {'report':>8} {'memory':>9} {'decode':>8}"]
+    for p in found:
+        listed = f"{math.ceil(p.reliable):,}" if p.enough else f"> {p.users:,}"
+        lines.append(
+            f"{p.mechanism:<16} {listed:>12} {p.multiple:>8.2f} {p.report_bits:>3} bits "
+            f"{p.memory_bytes >> 20:>6} MB {p.seconds:>6.1f} s"
+        )
+        if not p.enough:
+            lines.append(f"    {p.promise}")
+    return "\n".join(lines)
