@@ -124,8 +124,9 @@ class HeavyHittersRun(TypedDict):
     recall: dict[str, float]
     listed: float
     false_items: float
-    rmse_over_oracle: float
-    coverage: float
+    rmse_over_oracle: float | None
+    coverage: float | None
+    """null, like the former, where nothing was listed."""
     smallest_all_found: float | None
     seconds: HeavyHittersSeconds
     peak_rss_mb: float

@@ -46,6 +46,14 @@ class Job:
     users: int
     seed: int
 
+    def __reduce__(self) -> tuple[Callable[..., Job], tuple[object, ...]]:
+        """For other processes: a collection travels as its spec."""
+        return _job, (self.collection.spec_bytes, self.population, self.naming, self.users, self.seed)
+
+
+def _job(spec_bytes: bytes, population: Population, naming: Naming, users: int, seed: int) -> Job:
+    return Job(Collection.from_bytes(spec_bytes), population, naming, users, seed)
+
 
 @dataclass
 class Counted:
