@@ -29,7 +29,7 @@ from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.stream import SEED_BYTES
 from ldp_server.oracles.base import LISTABLE
 
-__all__ = ["DEFAULT_MEMORY", "DEFAULT_SKEW", "Alternative", "alternatives", "choose", "optimal_variance"]
+__all__ = ["DEFAULT_MEMORY", "DEFAULT_SKEW", "Alternative", "alternatives", "choose", "optimal_variance", "table"]
 
 DEFAULT_MEMORY = 256 << 20
 DEFAULT_SKEW = 0.05
@@ -207,3 +207,24 @@ def choose(
 ) -> Alternative:
     """Return the chooser's pick."""
     return alternatives(users, size, epsilon, memory=memory, skew=skew)[0]
+
+
+def table(options: list[Alternative]) -> str:
+    """Return the alternatives as a table of text, the pick first."""
+    head = ("mechanism", "parameters", "standard error", "x optimum", "bits", "memory", "time", "given up")
+    lines = [head]
+    for o in options:
+        parameters = " ".join(f"{name}={value}" for name, value in o.parameters.items())
+        error = f"{o.standard_error:,.0f} users"
+        memory, seconds = f"{o.memory_bytes / 1e6:,.1f} MB", f"{o.seconds * 1000:,.0f} ms"
+        optimum = f"{o.variance_over_optimum:,.3f}"
+        lines.append((o.mechanism, parameters, error, optimum, str(o.report_bits), memory, seconds, o.remark))
+    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
+    left = (0, 1, 7)
+    return "\n".join(
+        "  ".join(
+            f"{cell:<{w}}" if i in left else f"{cell:>{w}}"
+            for i, (cell, w) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )

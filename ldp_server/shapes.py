@@ -16,17 +16,24 @@ from ldp_server.estimates import Estimate, Rest
 
 __all__ = [
     "AlternativeShape",
+    "CollectionShape",
     "CompareRow",
     "EstimateShape",
+    "EstimatesShape",
+    "FindingShape",
     "FrequenciesRun",
     "FrequencySeconds",
     "HeavyHittersRun",
     "HeavyHittersSeconds",
+    "HeavyHittersShape",
+    "HitterShape",
     "ItemShape",
     "LongitudinalRow",
     "PlanRow",
     "PoisonRow",
     "RestShape",
+    "SummaryShape",
+    "TokenShape",
     "WireRun",
     "alternative_shape",
     "dump",
@@ -275,3 +282,88 @@ def alternative_shape(alternative: Alternative) -> AlternativeShape:
 def dump(shape: Mapping[str, Any]) -> str:
     """Write one object on one line; a number that JSON has no name for (nan, infinity) is an error, not an output."""
     return json.dumps(shape, ensure_ascii=False, allow_nan=False)
+
+
+class CollectionShape(TypedDict):
+    """`ldp-server collection create | list | close | delete` and `compact`. Times are seconds since 1970."""
+
+    id: str
+    question: str
+    state: str
+    mechanism: str
+    epsilon: str
+    admission: str
+    reports_per_token: int
+    unlisted: bool
+    opens: int
+    closes: int
+    created: int
+    closed: int | None
+    deleted: int | None
+
+
+class SummaryShape(CollectionShape):
+    """`ldp-server collection show`."""
+
+    reports: int
+    batches: int
+    stored_bytes: int
+    standard_error: float
+    lists_domain: bool
+    decodes_heavy_hitters: bool
+    statement: list[str]
+
+
+class EstimatesShape(TypedDict):
+    """`ldp-server estimate`."""
+
+    reports: int
+    confidence: float
+    coverage: str
+    rows: list[EstimateShape]
+    everything_else: RestShape | None
+
+
+class HitterShape(TypedDict):
+    """One heavy hitter: `low` and `high` given that it was listed, the surest ones for the whole domain at once."""
+
+    item: ItemShape
+    estimate: float
+    standard_error: float
+    low: float
+    high: float
+    surest_low: float
+    surest_high: float
+    score: float
+
+
+class HeavyHittersShape(TypedDict):
+    """`ldp-server heavy-hitters`."""
+
+    reports: int
+    items: list[HitterShape]
+    none: HitterShape | None
+    decoder: str
+    threshold: float | None
+    probability: float
+    false_items: float
+    guarantee: list[str]
+    too_few_reports: bool
+    users_needed: int | None
+
+
+class TokenShape(TypedDict):
+    """A line of `ldp-server token list`."""
+
+    name: str
+    created: int
+    expires: int | None
+    revoked: int | None
+
+
+class FindingShape(TypedDict):
+    """A line of `ldp-server doctor`; the verdict is "ok", "warning" or "wrong"."""
+
+    what: str
+    verdict: str
+    detail: str

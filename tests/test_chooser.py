@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Integers, Strings
-from ldp_server.chooser import alternatives, choose, optimal_variance
+from ldp_server.chooser import alternatives, choose, optimal_variance, table
 from tests.oracles.cases import filled, population
 
 
@@ -81,3 +81,13 @@ def test_bad_wishes():
 
 def test_the_yardstick():
     assert optimal_variance(1.0) == pytest.approx(4 * math.e / (math.e - 1) ** 2)
+
+
+def test_the_table_says_what_the_data_say():
+    options = alternatives(10**6, 65_536, "1")
+    head, *lines = table(options).splitlines()
+    assert head.split()[:2] == ["mechanism", "parameters"]
+    assert len(lines) == len(options)
+    assert lines[0].split()[:3] == ["linear-hash", "q=5", "t=7"]
+    assert "1,955 users" in lines[0] and "1.038" in lines[0] and "more variance than q = 3" in lines[0]
+    assert len({line.index(" MB") for line in (head, *lines) if " MB" in line}) == 1

@@ -1,0 +1,170 @@
+"""A client in a process of its own for benchmarks/server.py: sends prepared batches, prints what it saw as JSON.
+
+Requests are put together by hand (a protobuf message is the concatenation of its fields), so that the client costs
+as little as a client can and the server is what is measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import time
+from typing import Any
+
+import grpc
+
+from ldp_client.protocol.v1 import collector_pb2 as pb
+
+STREAM = "/ldp.v1.Collector/SubmitStream"
+UNARY = "/ldp.v1.Collector/Submit"
+
+
+def prepare(collection_id: bytes, width: int, bound: int, reports: int, count: int) -> list[bytes]:
+    """Serialised requests with random reports in range and ids of their own."""
+    top = max(1, (bound - 1) >> 8 * (width - 1))
+    payloads = []
+    for _ in range(32):
+        data = bytearray(os.urandom(width * reports))
+        for i in range(width - 1, len(data), width):
+            data[i] %= top
+        payloads.append(bytes(data))
+    head = pb.SubmitRequest(collection_id=collection_id).SerializeToString()
+    tails = [pb.SubmitRequest(payload=payload).SerializeToString() for payload in payloads]
+    ids = os.urandom(16 * count)
+    return [head + b"\x12\x10" + ids[16 * i : 16 * i + 16] + tails[i % 32] for i in range(count)]
+
+
+def accepted(data: bytes) -> int:
+    """The reports that a response acknowledges; anything but an acceptance is an error."""
+    response = pb.SubmitResponse.FromString(data)
+    if response.WhichOneof("outcome") != "accepted":
+        raise SystemExit(f"refused: {pb.Reason.Name(response.rejection.reason)}")
+    return int(response.accepted.reports)
+
+
+def open_stream(channel: grpc.aio.Channel) -> Any:
+    """A stream of raw bytes: no serialisers."""
+    return channel.stream_stream(STREAM)()  # type: ignore[call-arg]  # the stubs want serialisers
+
+
+async def stream(channel: grpc.aio.Channel, requests: list[bytes], window: int, rate: float) -> tuple[int, list[float]]:
+    """Send all on one stream, at most `window` unanswered, at `rate` a second (0: as fast as it goes)."""
+    call = open_stream(channel)
+    sent: list[float] = []
+    latencies: list[float] = []
+    room = asyncio.Semaphore(window)
+    total = 0
+
+    async def write() -> None:
+        started = time.perf_counter()
+        for i, request in enumerate(requests):
+            await room.acquire()
+            if rate and (early := started + i / rate - time.perf_counter()) > 0:
+                await asyncio.sleep(early)
+            sent.append(time.perf_counter())
+            await call.write(request)
+        await call.done_writing()
+
+    writer = asyncio.create_task(write())
+    for i in range(len(requests)):
+        data = await call.read()
+        if not isinstance(data, bytes):
+            raise SystemExit("the stream ended early")
+        latencies.append(time.perf_counter() - sent[i])
+        total += accepted(data)
+        room.release()
+    await writer
+    return total, latencies
+
+
+async def many(channel: grpc.aio.Channel, requests: list[bytes], idle: int, active: int) -> tuple[int, list[float]]:
+    """Open `idle` streams that only stay open and `active` ones that share the requests; none may fail."""
+    sleepers = []
+    for i in range(idle):
+        call = open_stream(channel)
+        await call.write(requests[i])
+        answered = await call.read()
+        accepted(answered)
+        sleepers.append(call)
+    rest = requests[idle:]
+    parts = [rest[i::active] for i in range(active)]
+    results = await asyncio.gather(*(stream(channel, part, 4, 0.0) for part in parts))
+    for call in sleepers:
+        if call.done():
+            raise SystemExit("an idle stream was ended")
+        await call.done_writing()
+    for call in sleepers:
+        if await call.code() is not grpc.StatusCode.OK:
+            raise SystemExit("an idle stream failed")
+    return sum(total for total, _ in results), [latency for _, found in results for latency in found]
+
+
+async def unary(channel: grpc.aio.Channel, requests: list[bytes], clients: int) -> tuple[int, list[float]]:
+    """Send all, one at a time by each of `clients`."""
+    method: Any = channel.unary_unary(UNARY)  # type: ignore[call-arg]  # raw bytes: no serialisers
+    queue = iter(requests)
+    latencies: list[float] = []
+    total = 0
+
+    async def one() -> None:
+        nonlocal total
+        for request in queue:
+            started = time.perf_counter()
+            total += accepted(await method(request))
+            latencies.append(time.perf_counter() - started)
+
+    await asyncio.gather(*(one() for _ in range(clients)))
+    return total, latencies
+
+
+async def run(options: argparse.Namespace) -> None:
+    """Prepare, wait for the starting line, send, tell."""
+    requests = prepare(
+        bytes.fromhex(options.collection), options.width, options.bound, options.reports, options.batches
+    )
+    async with grpc.aio.insecure_channel(options.target) as channel:
+        await channel.channel_ready()
+        print("prepared", flush=True)
+        await asyncio.get_running_loop().run_in_executor(None, input)
+        started = time.perf_counter()
+        cpu = time.process_time()
+        if options.mode == "stream":
+            total, latencies = await stream(channel, requests, options.window, options.rate)
+        elif options.mode == "many":
+            total, latencies = await many(channel, requests, options.idle, options.clients)
+        else:
+            total, latencies = await unary(channel, requests, options.clients)
+        seconds = time.perf_counter() - started
+        latencies.sort()
+        found = {
+            "reports": total,
+            "batches": len(requests),
+            "seconds": seconds,
+            "cpu": time.process_time() - cpu,
+            "p50": latencies[len(latencies) // 2],
+            "p99": latencies[min(len(latencies) - 1, int(len(latencies) * 0.99))],
+        }
+        print(json.dumps(found), flush=True)
+
+
+def main() -> None:
+    """Read the options and run."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--target", required=True)
+    parser.add_argument("--collection", required=True)
+    parser.add_argument("--mode", choices=["stream", "unary", "many"], required=True)
+    parser.add_argument("--width", type=int, required=True)
+    parser.add_argument("--bound", type=int, required=True)
+    parser.add_argument("--reports", type=int, required=True)
+    parser.add_argument("--batches", type=int, required=True)
+    parser.add_argument("--window", type=int, default=128)
+    parser.add_argument("--clients", type=int, default=64)
+    parser.add_argument("--idle", type=int, default=0)
+    parser.add_argument("--rate", type=float, default=0.0)
+    asyncio.run(run(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()

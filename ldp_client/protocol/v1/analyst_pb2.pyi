@@ -1,0 +1,319 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class AdmissionKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ADMISSION_UNSPECIFIED: _ClassVar[AdmissionKind]
+    OPEN: _ClassVar[AdmissionKind]
+    CERTIFICATE: _ClassVar[AdmissionKind]
+    TOKEN: _ClassVar[AdmissionKind]
+
+class CollectionState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    COLLECTION_STATE_UNSPECIFIED: _ClassVar[CollectionState]
+    UPCOMING: _ClassVar[CollectionState]
+    RUNNING: _ClassVar[CollectionState]
+    ENDED: _ClassVar[CollectionState]
+    CLOSED: _ClassVar[CollectionState]
+    COMPACTED: _ClassVar[CollectionState]
+    DELETED: _ClassVar[CollectionState]
+
+class Verdict(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    VERDICT_UNSPECIFIED: _ClassVar[Verdict]
+    YES: _ClassVar[Verdict]
+    NO: _ClassVar[Verdict]
+    CANNOT_TELL: _ClassVar[Verdict]
+
+class ExportKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    EXPORT_UNSPECIFIED: _ClassVar[ExportKind]
+    COUNTS: _ClassVar[ExportKind]
+    REPORTS: _ClassVar[ExportKind]
+ADMISSION_UNSPECIFIED: AdmissionKind
+OPEN: AdmissionKind
+CERTIFICATE: AdmissionKind
+TOKEN: AdmissionKind
+COLLECTION_STATE_UNSPECIFIED: CollectionState
+UPCOMING: CollectionState
+RUNNING: CollectionState
+ENDED: CollectionState
+CLOSED: CollectionState
+COMPACTED: CollectionState
+DELETED: CollectionState
+VERDICT_UNSPECIFIED: Verdict
+YES: Verdict
+NO: Verdict
+CANNOT_TELL: Verdict
+EXPORT_UNSPECIFIED: ExportKind
+COUNTS: ExportKind
+REPORTS: ExportKind
+
+class CollectionRequest(_message.Message):
+    __slots__ = ("collection_id",)
+    COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
+    collection_id: bytes
+    def __init__(self, collection_id: _Optional[bytes] = ...) -> None: ...
+
+class CreateCollectionRequest(_message.Message):
+    __slots__ = ("spec_bytes", "admission", "reports_per_token", "unlisted")
+    SPEC_BYTES_FIELD_NUMBER: _ClassVar[int]
+    ADMISSION_FIELD_NUMBER: _ClassVar[int]
+    REPORTS_PER_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    UNLISTED_FIELD_NUMBER: _ClassVar[int]
+    spec_bytes: bytes
+    admission: AdmissionKind
+    reports_per_token: int
+    unlisted: bool
+    def __init__(self, spec_bytes: _Optional[bytes] = ..., admission: _Optional[_Union[AdmissionKind, str]] = ..., reports_per_token: _Optional[int] = ..., unlisted: bool = ...) -> None: ...
+
+class CollectionInfo(_message.Message):
+    __slots__ = ("collection_id", "spec_bytes", "state", "admission", "reports_per_token", "unlisted", "created", "closed", "deleted")
+    COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
+    SPEC_BYTES_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    ADMISSION_FIELD_NUMBER: _ClassVar[int]
+    REPORTS_PER_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    UNLISTED_FIELD_NUMBER: _ClassVar[int]
+    CREATED_FIELD_NUMBER: _ClassVar[int]
+    CLOSED_FIELD_NUMBER: _ClassVar[int]
+    DELETED_FIELD_NUMBER: _ClassVar[int]
+    collection_id: bytes
+    spec_bytes: bytes
+    state: CollectionState
+    admission: AdmissionKind
+    reports_per_token: int
+    unlisted: bool
+    created: int
+    closed: int
+    deleted: int
+    def __init__(self, collection_id: _Optional[bytes] = ..., spec_bytes: _Optional[bytes] = ..., state: _Optional[_Union[CollectionState, str]] = ..., admission: _Optional[_Union[AdmissionKind, str]] = ..., reports_per_token: _Optional[int] = ..., unlisted: bool = ..., created: _Optional[int] = ..., closed: _Optional[int] = ..., deleted: _Optional[int] = ...) -> None: ...
+
+class ListAllCollectionsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListAllCollectionsResponse(_message.Message):
+    __slots__ = ("collections",)
+    COLLECTIONS_FIELD_NUMBER: _ClassVar[int]
+    collections: _containers.RepeatedCompositeFieldContainer[CollectionInfo]
+    def __init__(self, collections: _Optional[_Iterable[_Union[CollectionInfo, _Mapping]]] = ...) -> None: ...
+
+class ShowCollectionRequest(_message.Message):
+    __slots__ = ("collection_id",)
+    COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
+    collection_id: bytes
+    def __init__(self, collection_id: _Optional[bytes] = ...) -> None: ...
+
+class CollectionSummary(_message.Message):
+    __slots__ = ("info", "reports", "batches", "stored_bytes", "statement", "standard_error", "lists_domain", "decodes_heavy_hitters")
+    INFO_FIELD_NUMBER: _ClassVar[int]
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
+    BATCHES_FIELD_NUMBER: _ClassVar[int]
+    STORED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    STATEMENT_FIELD_NUMBER: _ClassVar[int]
+    STANDARD_ERROR_FIELD_NUMBER: _ClassVar[int]
+    LISTS_DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    DECODES_HEAVY_HITTERS_FIELD_NUMBER: _ClassVar[int]
+    info: CollectionInfo
+    reports: int
+    batches: int
+    stored_bytes: int
+    statement: _containers.RepeatedScalarFieldContainer[str]
+    standard_error: float
+    lists_domain: bool
+    decodes_heavy_hitters: bool
+    def __init__(self, info: _Optional[_Union[CollectionInfo, _Mapping]] = ..., reports: _Optional[int] = ..., batches: _Optional[int] = ..., stored_bytes: _Optional[int] = ..., statement: _Optional[_Iterable[str]] = ..., standard_error: _Optional[float] = ..., lists_domain: bool = ..., decodes_heavy_hitters: bool = ...) -> None: ...
+
+class Item(_message.Message):
+    __slots__ = ("text", "raw", "integer", "none")
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    RAW_FIELD_NUMBER: _ClassVar[int]
+    INTEGER_FIELD_NUMBER: _ClassVar[int]
+    NONE_FIELD_NUMBER: _ClassVar[int]
+    text: str
+    raw: bytes
+    integer: str
+    none: bool
+    def __init__(self, text: _Optional[str] = ..., raw: _Optional[bytes] = ..., integer: _Optional[str] = ..., none: bool = ...) -> None: ...
+
+class GivenItems(_message.Message):
+    __slots__ = ("items",)
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[Item]
+    def __init__(self, items: _Optional[_Iterable[_Union[Item, _Mapping]]] = ...) -> None: ...
+
+class AllItems(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class TopItems(_message.Message):
+    __slots__ = ("count",)
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    count: int
+    def __init__(self, count: _Optional[int] = ...) -> None: ...
+
+class EstimateRequest(_message.Message):
+    __slots__ = ("collection_id", "given", "all", "top", "confidence", "threshold", "together")
+    COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
+    GIVEN_FIELD_NUMBER: _ClassVar[int]
+    ALL_FIELD_NUMBER: _ClassVar[int]
+    TOP_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    THRESHOLD_FIELD_NUMBER: _ClassVar[int]
+    TOGETHER_FIELD_NUMBER: _ClassVar[int]
+    collection_id: bytes
+    given: GivenItems
+    all: AllItems
+    top: TopItems
+    confidence: float
+    threshold: float
+    together: bool
+    def __init__(self, collection_id: _Optional[bytes] = ..., given: _Optional[_Union[GivenItems, _Mapping]] = ..., all: _Optional[_Union[AllItems, _Mapping]] = ..., top: _Optional[_Union[TopItems, _Mapping]] = ..., confidence: _Optional[float] = ..., threshold: _Optional[float] = ..., together: bool = ...) -> None: ...
+
+class EstimateResponse(_message.Message):
+    __slots__ = ("reports", "items", "estimates", "standard_errors", "lows", "highs", "consistent", "verdicts", "confidence", "coverage", "everything_else")
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATES_FIELD_NUMBER: _ClassVar[int]
+    STANDARD_ERRORS_FIELD_NUMBER: _ClassVar[int]
+    LOWS_FIELD_NUMBER: _ClassVar[int]
+    HIGHS_FIELD_NUMBER: _ClassVar[int]
+    CONSISTENT_FIELD_NUMBER: _ClassVar[int]
+    VERDICTS_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    COVERAGE_FIELD_NUMBER: _ClassVar[int]
+    EVERYTHING_ELSE_FIELD_NUMBER: _ClassVar[int]
+    reports: int
+    items: _containers.RepeatedCompositeFieldContainer[Item]
+    estimates: _containers.RepeatedScalarFieldContainer[float]
+    standard_errors: _containers.RepeatedScalarFieldContainer[float]
+    lows: _containers.RepeatedScalarFieldContainer[float]
+    highs: _containers.RepeatedScalarFieldContainer[float]
+    consistent: _containers.RepeatedScalarFieldContainer[float]
+    verdicts: _containers.RepeatedScalarFieldContainer[Verdict]
+    confidence: float
+    coverage: str
+    everything_else: Rest
+    def __init__(self, reports: _Optional[int] = ..., items: _Optional[_Iterable[_Union[Item, _Mapping]]] = ..., estimates: _Optional[_Iterable[float]] = ..., standard_errors: _Optional[_Iterable[float]] = ..., lows: _Optional[_Iterable[float]] = ..., highs: _Optional[_Iterable[float]] = ..., consistent: _Optional[_Iterable[float]] = ..., verdicts: _Optional[_Iterable[_Union[Verdict, str]]] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., everything_else: _Optional[_Union[Rest, _Mapping]] = ...) -> None: ...
+
+class Rest(_message.Message):
+    __slots__ = ("estimate", "standard_error", "low", "high")
+    ESTIMATE_FIELD_NUMBER: _ClassVar[int]
+    STANDARD_ERROR_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    estimate: float
+    standard_error: float
+    low: float
+    high: float
+    def __init__(self, estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
+
+class HeavyHittersRequest(_message.Message):
+    __slots__ = ("collection_id", "limit")
+    COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    collection_id: bytes
+    limit: int
+    def __init__(self, collection_id: _Optional[bytes] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class HeavyHittersResponse(_message.Message):
+    __slots__ = ("progress", "result")
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    progress: DecodeProgress
+    result: HeavyHittersResult
+    def __init__(self, progress: _Optional[_Union[DecodeProgress, _Mapping]] = ..., result: _Optional[_Union[HeavyHittersResult, _Mapping]] = ...) -> None: ...
+
+class DecodeProgress(_message.Message):
+    __slots__ = ("stage", "fraction")
+    STAGE_FIELD_NUMBER: _ClassVar[int]
+    FRACTION_FIELD_NUMBER: _ClassVar[int]
+    stage: str
+    fraction: float
+    def __init__(self, stage: _Optional[str] = ..., fraction: _Optional[float] = ...) -> None: ...
+
+class HeavyHitter(_message.Message):
+    __slots__ = ("item", "estimate", "standard_error", "low", "high", "score", "surest_low", "surest_high")
+    ITEM_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATE_FIELD_NUMBER: _ClassVar[int]
+    STANDARD_ERROR_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    SCORE_FIELD_NUMBER: _ClassVar[int]
+    SUREST_LOW_FIELD_NUMBER: _ClassVar[int]
+    SUREST_HIGH_FIELD_NUMBER: _ClassVar[int]
+    item: Item
+    estimate: float
+    standard_error: float
+    low: float
+    high: float
+    score: float
+    surest_low: float
+    surest_high: float
+    def __init__(self, item: _Optional[_Union[Item, _Mapping]] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., score: _Optional[float] = ..., surest_low: _Optional[float] = ..., surest_high: _Optional[float] = ...) -> None: ...
+
+class HeavyHittersResult(_message.Message):
+    __slots__ = ("reports", "items", "threshold", "probability", "guarantee", "too_few_reports", "none", "users_needed", "false_items", "decoder")
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    THRESHOLD_FIELD_NUMBER: _ClassVar[int]
+    PROBABILITY_FIELD_NUMBER: _ClassVar[int]
+    GUARANTEE_FIELD_NUMBER: _ClassVar[int]
+    TOO_FEW_REPORTS_FIELD_NUMBER: _ClassVar[int]
+    NONE_FIELD_NUMBER: _ClassVar[int]
+    USERS_NEEDED_FIELD_NUMBER: _ClassVar[int]
+    FALSE_ITEMS_FIELD_NUMBER: _ClassVar[int]
+    DECODER_FIELD_NUMBER: _ClassVar[int]
+    reports: int
+    items: _containers.RepeatedCompositeFieldContainer[HeavyHitter]
+    threshold: float
+    probability: float
+    guarantee: _containers.RepeatedScalarFieldContainer[str]
+    too_few_reports: bool
+    none: HeavyHitter
+    users_needed: int
+    false_items: float
+    decoder: str
+    def __init__(self, reports: _Optional[int] = ..., items: _Optional[_Iterable[_Union[HeavyHitter, _Mapping]]] = ..., threshold: _Optional[float] = ..., probability: _Optional[float] = ..., guarantee: _Optional[_Iterable[str]] = ..., too_few_reports: bool = ..., none: _Optional[_Union[HeavyHitter, _Mapping]] = ..., users_needed: _Optional[int] = ..., false_items: _Optional[float] = ..., decoder: _Optional[str] = ...) -> None: ...
+
+class ExportRequest(_message.Message):
+    __slots__ = ("collection_id", "kind")
+    COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    collection_id: bytes
+    kind: ExportKind
+    def __init__(self, collection_id: _Optional[bytes] = ..., kind: _Optional[_Union[ExportKind, str]] = ...) -> None: ...
+
+class ExportResponse(_message.Message):
+    __slots__ = ("data", "reports")
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
+    data: bytes
+    reports: int
+    def __init__(self, data: _Optional[bytes] = ..., reports: _Optional[int] = ...) -> None: ...
+
+class ServerStatusRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ServerStatusResponse(_message.Message):
+    __slots__ = ("version", "started", "collections", "waiting_bytes", "log_bytes", "draining")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    STARTED_FIELD_NUMBER: _ClassVar[int]
+    COLLECTIONS_FIELD_NUMBER: _ClassVar[int]
+    WAITING_BYTES_FIELD_NUMBER: _ClassVar[int]
+    LOG_BYTES_FIELD_NUMBER: _ClassVar[int]
+    DRAINING_FIELD_NUMBER: _ClassVar[int]
+    version: str
+    started: int
+    collections: int
+    waiting_bytes: int
+    log_bytes: int
+    draining: bool
+    def __init__(self, version: _Optional[str] = ..., started: _Optional[int] = ..., collections: _Optional[int] = ..., waiting_bytes: _Optional[int] = ..., log_bytes: _Optional[int] = ..., draining: bool = ...) -> None: ...

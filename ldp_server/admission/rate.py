@@ -1,0 +1,41 @@
+"""A token bucket for each address: what one peer may send where anybody may submit.
+
+It keeps a ballot box from being stuffed from one machine by accident; against somebody with many addresses only
+tokens or certificates help. Memory is bounded: the addresses that have been quiet longest are forgotten, and a
+forgotten address starts with a full bucket, as it would have after a quiet time anyway.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+
+__all__ = ["RateLimit"]
+
+
+class RateLimit:
+    """Buckets of `burst` reports that fill at `rate` reports a second. A rate of 0 means no limit."""
+
+    def __init__(self, rate: float, burst: float, clock: Callable[[], float], *, addresses: int = 65_536) -> None:
+        self._rate = rate
+        self._burst = max(burst, 1.0)
+        self._clock = clock
+        self._addresses = addresses
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def wait(self, address: str, reports: int) -> float:
+        """Take `reports` from the bucket and return 0, or take nothing and return how many seconds to wait.
+
+        A batch larger than the whole bucket passes when the bucket is full, and leaves a debt.
+        """
+        if not self._rate:
+            return 0.0
+        now = self._clock()
+        level, then = self._buckets.pop(address, (self._burst, now))
+        level = min(self._burst, level + max(0.0, now - then) * self._rate)
+        needed = min(float(reports), self._burst)
+        granted = level >= needed
+        self._buckets[address] = (level - reports if granted else level, now)
+        if len(self._buckets) > self._addresses:
+            self._buckets.popitem(last=False)
+        return 0.0 if granted else (needed - level) / self._rate

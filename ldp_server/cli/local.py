@@ -1,0 +1,56 @@
+"""doctor, backup: what needs no server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ldp_client.errors import LdpError
+from ldp_server.cli.connection import data_option
+from ldp_server.cli.main import cli
+from ldp_server.cli.show import lines, print_json, whole
+from ldp_server.doctor import examine
+from ldp_server.shapes import FindingShape
+from ldp_server.store import DataDirectory
+from ldp_server.store.upkeep import backup as copy_log
+
+_json = click.option("--json", "as_json", is_flag=True, help="JSON instead of lines.")
+_MARKS = {"ok": "ok     ", "warning": "warning", "wrong": "WRONG  "}
+
+
+class Unhealthy(LdpError):
+    """The doctor found something wrong."""
+
+
+@cli.command()
+@data_option
+@click.option("--config", "file", type=click.Path(path_type=Path, dir_okay=False), help="Also look at this file.")
+@click.option("--deep", is_flag=True, help="Read every report and compare it with its digest.")
+@_json
+def doctor(data: Path, file: Path | None, deep: bool, as_json: bool) -> None:
+    """Check a data directory and a configuration, and say what is wrong. Changes nothing."""
+    findings = list(examine(data, file, deep=deep))
+    if as_json:
+        for f in findings:
+            shape: FindingShape = {"what": f.what, "verdict": f.verdict, "detail": f.detail}
+            print_json(shape)
+    else:
+        lines(*(f"{_MARKS[f.verdict]}  {f.what}: {f.detail}" for f in findings))
+    wrong = sum(f.verdict == "wrong" for f in findings)
+    if wrong:
+        raise Unhealthy(f"{wrong} of {len(findings)} checks found something wrong")
+
+
+@cli.command()
+@click.argument("target", type=click.Path(path_type=Path, dir_okay=False))
+@data_option
+@_json
+def backup(target: Path, data: Path, as_json: bool) -> None:
+    """Copy the log to a new file TARGET, as of one moment, while the server may be running."""
+    copy_log(DataDirectory(data).require().log, target)
+    size = target.stat().st_size
+    if as_json:
+        print_json({"file": str(target), "bytes": size})
+    else:
+        lines(f"{target}: {whole(size)} bytes. To restore: put it in an empty data directory as log.db")

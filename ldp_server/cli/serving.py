@@ -1,0 +1,129 @@
+"""serve, config, demo."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import click
+from prometheus_client import start_http_server
+
+from ldp_client.errors import InvalidSpec
+from ldp_server import __version__
+from ldp_server.cli.main import cli
+from ldp_server.config import SAMPLE, Config, load_config, split_address
+from ldp_server.logs import event, set_up_logs
+from ldp_server.service.server import Server
+from ldp_server.store import AccessFile, DataDirectory
+from ldp_server.store.errors import translated
+
+_SWITCH_SECONDS = 0.0005
+"""How soon a thread must give up the interpreter: the writer thread waits for the event loop, not the other way."""
+
+
+@cli.command()
+@click.option("--config", "file", type=click.Path(path_type=Path, dir_okay=False), help="The configuration.")
+@click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="The data directory.")
+@click.option("--listen", help="HOST:PORT for apps; port 0: any free one.")
+@click.option("--json", "as_json", is_flag=True, help="Logs, and the line that says where it listens, as JSON.")
+def serve(file: Path | None, data: Path | None, listen: str | None, as_json: bool) -> None:
+    """Run the server until it is told to stop (SIGTERM, Ctrl-C)."""
+    config = load_config(file) if file else Config()
+    if data is not None:
+        config = replace(config, data=data)
+    if listen is not None:
+        config = config.with_listen(listen)
+    form = "json" if as_json else config.watch.log_format
+    set_up_logs(config.watch.log_level, form)
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    asyncio.run(_serve(config, as_json=as_json))
+
+
+async def _serve(config: Config, *, as_json: bool) -> None:
+    server = Server(config)
+    await server.start()
+    directory = DataDirectory(config.data)
+    try:
+        _leave_key(directory)
+        address = _address(config.analyst.listen or config.collector.listen, server.analyst_port)
+        with translated(directory.address):
+            directory.address.write_text(address + "\n")
+        if config.watch.metrics:
+            _start_metrics(config.watch.metrics, server)
+        listening = {"collector": _address(config.collector.listen, server.port), "analyst": address}
+        if as_json:
+            sys.stdout.write(json.dumps({"listening": listening, "version": __version__, "pid": os.getpid()}) + "\n")
+        else:
+            sys.stdout.write(f"listening on {listening['collector']}, for operators on {address}\n")
+        sys.stdout.flush()
+        event(logging.INFO, "ready", version=__version__, **listening)
+        await server.wait()
+        event(logging.INFO, "draining")
+    finally:
+        directory.address.unlink(missing_ok=True)
+        await server.stop()
+        event(logging.INFO, "stopped")
+    if server.failure is not None:
+        raise server.failure
+
+
+def _address(listen: str, port: int) -> str:
+    """Where to reach a server from this machine."""
+    host, _ = split_address(listen, "listen")
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not bound
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _start_metrics(listen: str, server: Server) -> None:
+    host, port = split_address(listen, "watch.metrics")
+    try:
+        start_http_server(port, addr=host, registry=server.metrics.registry)
+    except OSError as error:
+        raise InvalidSpec(f"cannot listen on {listen} (watch.metrics): {error.strerror}") from None
+
+
+def _leave_key(directory: DataDirectory) -> None:
+    """Leave a token for the owner of the data directory, who could make one anyway."""
+    access = AccessFile(directory.access, _now)
+    try:
+        with translated(directory.local_token):
+            if directory.local_token.is_file():
+                held = directory.local_token.read_text(encoding="ascii", errors="replace").strip()
+                if access.verify(held) is not None:
+                    return
+                directory.local_token.unlink()
+            token = access.create(f"local-{os.urandom(4).hex()}")
+            handle = os.open(directory.local_token, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(handle, "w") as out:
+                out.write(token + "\n")
+    finally:
+        access.close()
+
+
+def _now() -> float:
+    import time  # noqa: PLC0415 - the one look at the clock here
+
+    return time.time()
+
+
+@cli.command("config")
+def print_config() -> None:
+    """Print a commented configuration with every setting at its default."""
+    sys.stdout.write(SAMPLE)
+
+
+@cli.command(context_settings={"ignore_unknown_options": True})
+@click.argument("options", nargs=-1, type=click.UNPROCESSED)
+def demo(options: tuple[str, ...]) -> None:
+    """Run a server, a simulated crowd over real gRPC, and show what was learnt beside the truth."""
+    try:
+        ended = subprocess.run([sys.executable, "-m", "simulator.demo", *options], check=False)  # noqa: S603 - ours
+    except KeyboardInterrupt:
+        sys.exit(130)
+    sys.exit(ended.returncode)

@@ -1,0 +1,247 @@
+"""The server's configuration: one TOML file, every setting optional, every unknown one refused.
+
+`SAMPLE` is a commented file with every setting at its default; `ldp-server config` prints it, and a test reads it
+back and compares. Paths are relative to the file that names them.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar, get_type_hints
+
+from ldp_client.durations import parse_duration
+from ldp_client.errors import InvalidSpec
+
+__all__ = ["SAMPLE", "AnalystConfig", "CollectorConfig", "Config", "LimitsConfig", "load_config"]
+
+SAMPLE = (Path(__file__).parent / "sample.toml").read_text(encoding="utf-8")
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True)
+class CollectorConfig:
+    """Where apps connect."""
+
+    listen: str = "127.0.0.1:7900"
+    client_ca: Path | None = None
+    plaintext: bool = False
+
+
+@dataclass(frozen=True)
+class AnalystConfig:
+    """Where operators connect; `listen` empty: to the same port."""
+
+    listen: str = ""
+    client_ca: Path | None = None
+    certificate_names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TlsConfig:
+    """The server's own certificate, read again when the files change."""
+
+    certificate: Path | None = None
+    key: Path | None = None
+
+
+@dataclass(frozen=True)
+class AdmissionConfig:
+    """What admission needs besides each collection's own choice."""
+
+    reports_per_second: float = 100_000.0
+    burst: float = 1_000_000.0
+    token_keys: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True)
+class LimitsConfig:
+    """What keeps memory bounded."""
+
+    waiting_bytes: int = 64_000_000
+    stream_batches: int = 256
+    stream_bytes: int = 1_000_000
+    calls: int = 20_000
+    collections: int = 10_000
+    query_items: int = 100_000
+    worker_memory_mb: int = 4096
+    decodes: int = 1
+    drain_seconds: float = 20.0
+
+
+@dataclass(frozen=True)
+class RetentionConfig:
+    """When reports become counts and nothing else."""
+
+    compact_after: str = "7 days"
+    checkpoint_every: str = "30 seconds"
+
+    @property
+    def compact_seconds(self) -> int | None:
+        """How long after its window a collection is compacted; None: never by itself."""
+        return None if self.compact_after == "never" else parse_duration(self.compact_after)
+
+    @property
+    def checkpoint_seconds(self) -> int:
+        """How often counts are brought up to date in the background."""
+        return parse_duration(self.checkpoint_every)
+
+
+@dataclass(frozen=True)
+class PublishConfig:
+    """The public list of collections."""
+
+    signing_key: Path | None = None
+    next_key: Path | None = None
+
+
+@dataclass(frozen=True)
+class WatchConfig:
+    """Metrics and logs."""
+
+    metrics: str = ""
+    log_format: str = "text"
+    log_level: str = "info"
+    collections: int = 100
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything that `ldp-server serve` can be told."""
+
+    data: Path = Path("hearsay-data")
+    collector: CollectorConfig = field(default_factory=CollectorConfig)
+    analyst: AnalystConfig = field(default_factory=AnalystConfig)
+    tls: TlsConfig = field(default_factory=TlsConfig)
+    admission: AdmissionConfig = field(default_factory=AdmissionConfig)
+    limits: LimitsConfig = field(default_factory=LimitsConfig)
+    retention: RetentionConfig = field(default_factory=RetentionConfig)
+    publish: PublishConfig = field(default_factory=PublishConfig)
+    watch: WatchConfig = field(default_factory=WatchConfig)
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    def with_listen(self, listen: str) -> Config:
+        """The same with another address for apps."""
+        return replace(self, collector=replace(self.collector, listen=listen))
+
+
+def split_address(text: str, setting: str) -> tuple[str, int]:
+    """Split `host:port`."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdigit() or int(port) > 65535:
+        raise InvalidSpec(f"{setting} is host:port, such as 127.0.0.1:7900, not {text!r}")
+    return host.strip("[]"), int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can connect to an address."""
+    return host in {"localhost", "::1"} or host.startswith("127.")
+
+
+def _check(config: Config) -> None:
+    _check_addresses(config)
+    _check_certificates(config)
+    if config.watch.log_format not in {"text", "json"}:
+        raise InvalidSpec('watch.log_format is "text" or "json"')
+    if config.watch.log_level not in {"debug", "info", "warning", "error"}:
+        raise InvalidSpec('watch.log_level is "debug", "info", "warning" or "error"')
+    for section in (config.limits, config.admission, config.watch):
+        for item in fields(section):
+            value = getattr(section, item.name)
+            if isinstance(value, int | float) and value < 0:
+                raise InvalidSpec(f"{item.name} must not be negative")
+    for name in ("waiting_bytes", "stream_batches", "stream_bytes", "calls", "worker_memory_mb", "decodes"):
+        if not getattr(config.limits, name):
+            raise InvalidSpec(f"limits.{name} must be above 0")
+    if not (config.retention.compact_seconds is None or config.retention.compact_seconds > 0):
+        raise InvalidSpec("retention.compact_after must be above 0")
+    if config.retention.checkpoint_seconds <= 0:
+        raise InvalidSpec("retention.checkpoint_every must be above 0")
+
+
+def _check_addresses(config: Config) -> None:
+    split_address(config.collector.listen, "collector.listen")
+    if config.analyst.listen:
+        split_address(config.analyst.listen, "analyst.listen")
+    if config.watch.metrics:
+        split_address(config.watch.metrics, "watch.metrics")
+
+
+def _check_certificates(config: Config) -> None:
+    collector, analyst, tls = config.collector, config.analyst, config.tls
+    if not analyst.listen and analyst.client_ca not in {None, collector.client_ca}:
+        raise InvalidSpec("analyst.client_ca needs a port of its own: set analyst.listen")
+    if (tls.certificate is None) != (tls.key is None):
+        raise InvalidSpec("tls.certificate and tls.key come together")
+    if tls.certificate is None and (collector.client_ca or analyst.client_ca):
+        raise InvalidSpec("client certificates need TLS: set tls.certificate and tls.key")
+    if analyst.certificate_names and not (analyst.client_ca or collector.client_ca):
+        raise InvalidSpec("analyst.certificate_names needs analyst.client_ca")
+
+
+def load_config(path: Path) -> Config:
+    """Read a file; `InvalidSpec` says which setting is wrong."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise InvalidSpec(f"cannot read {path}: {reason}") from None
+    return parse_config(text, path.parent)
+
+
+def parse_config(text: str, folder: Path) -> Config:
+    """Read the text of a file that lies in `folder`."""
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidSpec(f"the configuration is not TOML: {error}") from None
+    return _read(Config, data, folder, "")
+
+
+def _read(kind: type[S], data: Mapping[str, Any], folder: Path, prefix: str) -> S:
+    hints = get_type_hints(kind)
+    unknown = sorted(set(data) - set(hints))
+    if unknown:
+        raise InvalidSpec(f"unknown setting {prefix}{unknown[0]}; `ldp-server config` prints every setting")
+    values = {name: _value(hints[name], value, folder, prefix + name) for name, value in data.items()}
+    return kind(**values)
+
+
+def _value(hint: Any, value: object, folder: Path, name: str) -> object:
+    if is_dataclass(hint) and isinstance(hint, type):
+        if not isinstance(value, dict):
+            raise InvalidSpec(f"{name} is a table: [{name}]")
+        return _read(hint, value, folder, f"{name}.")
+    if hint in {Path, Path | None}:
+        return _path(value, folder, name, required=hint is Path)
+    if hint == tuple[Path, ...]:
+        return tuple(_path(item, folder, name, required=True) for item in _list(value, name))
+    if hint == tuple[str, ...]:
+        return tuple(_of(str, item, name) for item in _list(value, name))
+    return _of(hint, value, name)
+
+
+def _of(kind: type[S], value: object, name: str) -> S:
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise InvalidSpec(f"{name} is a {kind.__name__}, not {type(value).__name__}")
+    return value
+
+
+def _list(value: object, name: str) -> list[object]:
+    if not isinstance(value, list):
+        raise InvalidSpec(f"{name} is a list")
+    return value
+
+
+def _path(value: object, folder: Path, name: str, *, required: bool) -> Path | None:
+    text = _of(str, value, name)
+    if not text and not required:
+        return None
+    return folder / Path(text).expanduser()

@@ -1,0 +1,154 @@
+"""What is wrong with a data directory or a configuration, found without changing either."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from ldp_client.collection import Collection
+from ldp_client.errors import InvalidSpec, LdpError, Rejected
+from ldp_server.admission import TokenVerifier
+from ldp_server.bulk.packing import unpack
+from ldp_server.config import Config, load_config
+from ldp_server.oracles import restore
+from ldp_server.service.tls import TlsFiles
+from ldp_server.store import CollectionRecord, DataDirectory, SqliteLog
+from ldp_server.store.errors import translated
+from ldp_server.store.schema import SEQUENCE_BITS
+from ldp_server.store.states import read_checkpoint
+from ldp_server.store.upkeep import folded_state
+
+__all__ = ["Finding", "examine"]
+
+_LITTLE = 1 << 30
+
+
+class Finding(NamedTuple):
+    """One thing looked at: `ok`, `warning` or `wrong`."""
+
+    what: str
+    verdict: str
+    detail: str
+
+
+def examine(data: Path, config: Path | None, *, deep: bool = False) -> Iterator[Finding]:
+    """Look at everything, in order; stop at what makes the rest meaningless."""
+    if config is not None:
+        try:
+            loaded = load_config(config)
+        except LdpError as error:
+            yield Finding("configuration", "wrong", str(error))
+        else:
+            yield from _configuration(loaded)
+    yield from _directory(data, deep=deep)
+
+
+def _configuration(config: Config) -> Iterator[Finding]:
+    yield Finding("configuration", "ok", "every setting is known and of the right kind")
+    try:
+        keys = config.admission.token_keys
+        TokenVerifier.load(keys)
+        if keys:
+            yield Finding("admission keys", "ok", f"{len(keys)} read")
+        if config.tls.certificate is not None:
+            TlsFiles(config.tls, config.collector.client_ca)
+            TlsFiles(config.tls, config.analyst.client_ca)
+            yield Finding("TLS files", "ok", "the key fits the certificate")
+    except LdpError as error:
+        yield Finding("keys and certificates", "wrong", str(error))
+    if config.collector.plaintext:
+        yield Finding("plaintext", "warning", "unencrypted connections from other machines are allowed")
+
+
+def _directory(data: Path, *, deep: bool) -> Iterator[Finding]:
+    directory = DataDirectory(data)
+    if not directory.log.is_file():
+        yield Finding("data directory", "wrong", f"{data} holds no log")
+        return
+    mode = stat.S_IMODE(data.stat().st_mode)
+    open_to_all = bool(mode & 0o077)
+    yield Finding("permissions", "warning" if open_to_all else "ok", f"mode {mode:04o}, 0700 is expected")
+    free = shutil.disk_usage(data).free
+    yield Finding("disk", "warning" if free < _LITTLE else "ok", f"{free / 1e9:.1f} GB free")
+    yield Finding("server", "ok", "running" if _served(directory) else "not running")
+    try:
+        log = SqliteLog(directory.log, read_only=True)
+    except LdpError as error:
+        yield Finding("log", "wrong", str(error))
+        return
+    try:
+        yield from _log(log, directory, deep=deep)
+    except LdpError as error:
+        yield Finding("log", "wrong", str(error))
+    finally:
+        log.close()
+
+
+def _served(directory: DataDirectory) -> bool:
+    try:
+        with directory.lock.open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def _log(log: SqliteLog, directory: DataDirectory, *, deep: bool) -> Iterator[Finding]:
+    log.check()
+    yield Finding("log", "ok", "its structure is sound")
+    for record in log.catalog.records():
+        if record.deleted is None:
+            name = f"collection {record.id.hex()[:12]}"
+            try:
+                yield Finding(name, "ok", _collection(log, record, deep=deep))
+            except LdpError as error:
+                yield Finding(name, "wrong", str(error))
+                continue
+            checkpoint = read_checkpoint(directory.states, record.id)
+            if checkpoint is None and (directory.states / f"{record.id.hex()}.state").exists():
+                yield Finding(name, "warning", "its checkpoint is damaged; counts will be built from the log again")
+
+
+def _collection(log: SqliteLog, record: CollectionRecord, *, deep: bool) -> str:
+    collection = Collection.from_bytes(record.spec)
+    if collection.id != record.id:
+        raise InvalidSpec("its spec does not hash to its id: the row is damaged")
+    state = folded_state(log.db, log.path, record)
+    if state is not None:
+        oracle = restore(collection, state)
+        if oracle.reports != record.folded_reports:
+            raise InvalidSpec(f"its counts hold {oracle.reports} reports, {record.folded_reports} were folded")
+        return f"compacted, {oracle.reports} reports"
+    if not deep:
+        return f"{log.last(record.number)} batches"
+    batches, reports = _read_all(log, record, collection)
+    return f"{batches} batches, {reports} reports, every digest fits"
+
+
+def _read_all(log: SqliteLog, record: CollectionRecord, collection: Collection) -> tuple[int, int]:
+    width, bound = collection.randomizer.report_bytes, collection.randomizer.bound
+    low, high = record.number << SEQUENCE_BITS, (record.number + 1) << SEQUENCE_BITS
+    batches = reports = 0
+    with translated(log.path):
+        rows = log.db.execute(
+            "SELECT position, digest, payload FROM batches WHERE position > ? AND position < ? ORDER BY position",
+            (low + record.folded, high),
+        )
+        for position, digest, payload in rows:
+            if hashlib.sha256(payload).digest()[:16] != digest:
+                raise InvalidSpec(f"the batch at {position - low} does not fit its digest: restore a backup")
+            try:
+                reports += len(unpack(payload, width, bound))
+            except Rejected:
+                raise InvalidSpec(f"the batch at {position - low} holds a report that is none") from None
+            batches += 1
+    if batches != log.last(record.number) - record.folded:
+        raise InvalidSpec(f"{log.last(record.number)} batches were numbered, {batches} are there: restore a backup")
+    return batches, reports

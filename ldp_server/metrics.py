@@ -1,0 +1,62 @@
+"""What the server counts, for Prometheus.
+
+Everything is added up once a group of batches, outside of the commit; the labels of a collection are the first
+twelve digits of its id, for a bounded number of collections, the others being counted together as "other".
+"""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+__all__ = ["Metrics"]
+
+_SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+_LONG = (0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60, 300, 1800)
+
+
+class Metrics:
+    """The counters, in a registry of their own."""
+
+    def __init__(self, collections: int = 100) -> None:
+        self.registry = CollectorRegistry()
+        self._bound = collections
+        self._labels: dict[bytes, str] = {}
+        registry = self.registry
+        self.reports = Counter("hearsay_reports", "Reports made durable", ["collection"], registry=registry)
+        self.batches = Counter("hearsay_batches", "Batches made durable", ["collection"], registry=registry)
+        self.duplicates = Counter(
+            "hearsay_duplicates", "Batches received again and not counted again", ["collection"], registry=registry
+        )
+        self.rejections = Counter("hearsay_rejections", "Batches refused for good", ["reason"], registry=registry)
+        self.busy = Counter("hearsay_busy", 'Batches answered "not now"', ["why"], registry=registry)
+        self.malformed = Counter("hearsay_malformed", "Requests that are no message at all", registry=registry)
+        self.refused = Counter("hearsay_refused_calls", "Analyst calls refused", ["code"], registry=registry)
+        self.storage_errors = Counter("hearsay_storage_errors", "Groups that could not be written", registry=registry)
+        self.failures = Counter("hearsay_internal_errors", "Calls that ended in a defect", registry=registry)
+        self.waiting = Gauge("hearsay_waiting_bytes", "Received and not yet durable", registry=registry)
+        self.waiting_batches = Gauge("hearsay_waiting_batches", "Received and not yet durable", registry=registry)
+        self.streams = Gauge("hearsay_streams", "Open streams of batches", registry=registry)
+        self.group = Histogram(
+            "hearsay_group_batches", "Batches in a commit", buckets=(1, 4, 16, 64, 256, 1024, 4096), registry=registry
+        )
+        self.commit = Histogram("hearsay_commit_seconds", "One commit", buckets=_SECONDS, registry=registry)
+        self.ack = Histogram(
+            "hearsay_ack_seconds",
+            "Arrival to durable; the oldest batch of each commit",
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.query = Histogram("hearsay_query_seconds", "An estimate", buckets=_LONG, registry=registry)
+        self.decode = Histogram("hearsay_decode_seconds", "A heavy-hitter decode", buckets=_LONG, registry=registry)
+        self.log_bytes = Gauge("hearsay_log_bytes", "Size of the database on disk", registry=registry)
+        self.free_bytes = Gauge("hearsay_disk_free_bytes", "Free space where it lies", registry=registry)
+        self.lag = Gauge("hearsay_checkpoint_lag_batches", "Batches not yet in a checkpoint", registry=registry)
+
+    def label(self, collection_id: bytes) -> str:
+        """The collection's label."""
+        label = self._labels.get(collection_id)
+        if label is None:
+            label = collection_id.hex()[:12] if len(self._labels) < self._bound else "other"
+            if label != "other":
+                self._labels[collection_id] = label
+        return label

@@ -1,0 +1,42 @@
+"""Who may ask: an analyst token in the call's metadata, or a client certificate that the configuration names."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+import grpc
+
+from ldp_server.admission import Peer
+from ldp_server.service.wire import Refused
+from ldp_server.store import AccessFile
+
+__all__ = ["Auth"]
+
+_MAX_TOKEN = 256
+
+
+class Auth:
+    """Tells operators from everybody else."""
+
+    def __init__(self, access: AccessFile, certificate_names: Iterable[str]) -> None:
+        self._access = access
+        self._names = frozenset(certificate_names)
+
+    async def principal(self, context: Any) -> str:
+        """The caller's name; raises UNAUTHENTICATED, with the same text whatever is wrong."""
+        peer = Peer.of(context.peer(), context.auth_context())
+        named = sorted(peer.names & self._names)
+        if named:
+            return f"certificate:{named[0]}"
+        for key, value in context.invocation_metadata() or ():
+            if key == "authorization" and isinstance(value, str) and value.startswith("Bearer "):
+                token = value.removeprefix("Bearer ")[:_MAX_TOKEN]
+                found = await asyncio.to_thread(self._access.verify, token)
+                if found is not None:
+                    return f"token:{found.name}"
+        raise Refused(
+            grpc.StatusCode.UNAUTHENTICATED,
+            "this call needs a valid analyst token (ldp-server token create) or a named client certificate",
+        )

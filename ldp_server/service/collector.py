@@ -1,0 +1,248 @@
+"""The methods that apps call: fetch collections, submit batches.
+
+A stream is read and answered by two tasks with a bounded queue between them, so that batches of one stream share a
+commit; answers leave in the order of arrival. When the queue is full, or the server is, the stream is not read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Any
+
+import grpc
+
+from ldp_client.errors import LdpError, Rejected
+from ldp_client.protocol.v1 import collector_pb2 as pb
+from ldp_server.admission import Peer
+from ldp_server.metrics import Metrics
+from ldp_server.service.gates import Gates
+from ldp_server.service.ingest import Busy, Ingest, answer, rejection
+from ldp_server.service.published import Published
+from ldp_server.service.wire import EOF, Refused, abort, parse
+from ldp_server.store import Ticket
+
+__all__ = ["Collector"]
+
+Context = Any  # grpc.aio.ServicerContext of raw bytes: the stubs cannot say so
+_GONE = (grpc.aio.UsageError, grpc.aio.InternalError)
+"""What gRPC raises when one reads from or writes to a call that has ended."""
+
+
+def _peer(context: Context) -> Peer:
+    return Peer.of(context.peer(), context.auth_context())
+
+
+class Collector:
+    """The Collector service, over raw bytes."""
+
+    def __init__(
+        self,
+        ingest: Ingest,
+        gates: Gates,
+        published: Published,
+        metrics: Metrics,
+        *,
+        stream_batches: int,
+        stream_bytes: int,
+    ) -> None:
+        self._ingest = ingest
+        self._gates = gates
+        self._published = published
+        self._metrics = metrics
+        self._batches = stream_batches
+        self._bytes = stream_bytes
+        self._streams: set[_Stream] = set()
+        self._draining = False
+
+    def drain(self) -> None:
+        """Read no more; what was read is still made durable and answered."""
+        self._draining = True
+        for stream in list(self._streams):
+            stream.stop_reading()
+
+    async def get_collection(self, data: bytes, context: Context) -> bytes:
+        """The bytes of one collection."""
+        try:
+            request = parse(pb.GetCollectionRequest, data)
+            gate = self._gates.by_id.get(request.collection_id)
+            if gate is None or gate.record.deleted is not None:
+                raise Refused(grpc.StatusCode.NOT_FOUND, "no such collection here")
+        except LdpError as error:
+            return await self._refuse(context, error)
+        return pb.GetCollectionResponse(spec_bytes=gate.record.spec).SerializeToString()
+
+    async def list_collections(self, data: bytes, context: Context) -> bytes:
+        """The public list."""
+        try:
+            parse(pb.ListCollectionsRequest, data)
+        except LdpError as error:
+            return await self._refuse(context, error)
+        return self._published.response()
+
+    async def submit(self, data: bytes, context: Context) -> bytes:
+        """One batch."""
+        future: asyncio.Future[Ticket] = asyncio.get_running_loop().create_future()
+
+        def done(ticket: Ticket) -> None:
+            if not future.done():
+                future.set_result(ticket)
+
+        try:
+            request = parse(pb.SubmitRequest, data)
+            if self._draining:
+                raise Refused(grpc.StatusCode.UNAVAILABLE, "the server is stopping: send the batch again", 1.0)
+            try:
+                self._ingest.offer(request, _peer(context), done)
+            except Rejected as rejected:
+                self._metrics.rejections.labels(rejected.reason).inc()
+                return rejection(request.batch_id, rejected)
+            except Busy as busy:
+                self._metrics.busy.labels(busy.why).inc()
+                raise Refused(grpc.StatusCode.RESOURCE_EXHAUSTED, "not now", busy.seconds) from None
+            return answer(await future)
+        except LdpError as error:
+            return await self._refuse(context, error)
+
+    async def submit_stream(self, _: object, context: Context) -> None:
+        """Many batches."""
+        stream = _Stream(self._ingest, self._metrics, context, self._batches, self._bytes)
+        self._streams.add(stream)
+        self._metrics.streams.inc()
+        try:
+            if self._draining:
+                stream.stop_reading()
+            error = await stream.run()
+            if error is None and self._draining and not stream.ended:
+                error = Refused(grpc.StatusCode.UNAVAILABLE, "the server is stopping: send the rest again", 1.0)
+            if error is not None:
+                await self._refuse(context, error)
+        finally:
+            self._streams.discard(stream)
+            self._metrics.streams.dec()
+
+    async def _refuse(self, context: Context, error: LdpError) -> bytes:
+        if isinstance(error, Refused) and error.code is grpc.StatusCode.INVALID_ARGUMENT:
+            self._metrics.malformed.inc()
+        await abort(context, error)
+
+
+class _Stream:
+    """One open stream: a reading task, a writing task, and the queue between them."""
+
+    def __init__(self, ingest: Ingest, metrics: Metrics, context: Context, batches: int, size: int) -> None:
+        self._ingest = ingest
+        self._metrics = metrics
+        self._context = context
+        self._peer = _peer(context)
+        self._batches = batches
+        self._bytes = size
+        self._queue: deque[Ticket | bytes] = deque()
+        self._held = 0
+        self._answers = asyncio.Event()
+        self._room = asyncio.Event()
+        self._read_all = False
+        self._reader: asyncio.Task[LdpError | None] | None = None
+        self._stopped = False
+        self.ended = False
+        """Whether the client said that it is done."""
+
+    def stop_reading(self) -> None:
+        """Take nothing more from the client."""
+        self._stopped = True
+        if self._reader is not None:
+            self._reader.cancel()
+
+    async def run(self) -> LdpError | None:
+        """Read and answer until either side is done; return what was wrong, if anything."""
+        self._reader = asyncio.create_task(self._read())
+        writer = asyncio.create_task(self._write())
+        if self._stopped:
+            self._reader.cancel()
+        try:
+            await asyncio.wait({self._reader, writer}, return_when=asyncio.FIRST_COMPLETED)
+            if writer.done():  # it ends first only when answers cannot be given any more
+                return writer.result()
+            error = None if self._reader.cancelled() else self._reader.result()
+            self._read_all = True
+            self._answers.set()
+            return await writer or error
+        finally:
+            self._reader.cancel()
+            writer.cancel()
+            await asyncio.gather(self._reader, writer, return_exceptions=True)
+
+    async def _read(self) -> LdpError | None:
+        context, queue = self._context, self._queue
+        while True:
+            try:
+                data = await context.read()
+            except _GONE:
+                return None
+            if data is EOF:
+                self.ended = True
+                return None
+            try:
+                request = parse(pb.SubmitRequest, data)
+                entry = await self._offer(request)
+            except Refused as refused:
+                return refused
+            queue.append(entry)
+            if isinstance(entry, bytes):
+                self._answers.set()
+            while len(queue) >= self._batches or self._held >= self._bytes:
+                self._room.clear()
+                await self._room.wait()
+
+    async def _offer(self, request: pb.SubmitRequest) -> Ticket | bytes:
+        while True:
+            try:
+                ticket = self._ingest.offer(request, self._peer, self._done)
+            except Rejected as rejected:
+                self._metrics.rejections.labels(rejected.reason).inc()
+                return rejection(request.batch_id, rejected)
+            except Busy as busy:
+                self._metrics.busy.labels(busy.why).inc()
+                if busy.why == "full":
+                    await self._ingest.room(busy.seconds)
+                else:
+                    await asyncio.sleep(min(busy.seconds, 5.0))
+            else:
+                self._held += len(request.payload)
+                return ticket
+
+    def _done(self, ticket: Ticket) -> None:
+        if self._queue and self._queue[0] is ticket:
+            self._answers.set()
+
+    async def _write(self) -> LdpError | None:
+        context, queue = self._context, self._queue
+        while True:
+            while queue:
+                entry = queue[0]
+                if isinstance(entry, bytes):
+                    response = entry
+                elif entry.outcome is None and entry.error is None:
+                    break
+                else:
+                    try:
+                        response = answer(entry)
+                    except LdpError as error:
+                        return error
+                    self._held -= len(entry.batch.payload)
+                queue.popleft()
+                self._room.set()
+                try:
+                    await context.write(response)
+                except _GONE:
+                    return None
+            if self._read_all and not queue:
+                return None
+            self._answers.clear()
+            if queue and self._settled(queue[0]):
+                continue
+            await self._answers.wait()
+
+    @staticmethod
+    def _settled(entry: Ticket | bytes) -> bool:
+        return isinstance(entry, bytes) or entry.outcome is not None or entry.error is not None

@@ -1,0 +1,87 @@
+"""The data directory: what lies in it, and the lock that keeps a second server out.
+
+DIR/lock                 held (flock) by the one serving process; the text in it is that process's number
+DIR/log.db               the truth: collections, batches, folded counts, used admission tokens
+DIR/access.db            who may ask: analyst tokens, hashed
+DIR/states/ID.state      checkpoints of counts: derived, may be deleted at any time
+DIR/address              where the running server takes operators' calls
+DIR/local.token          an analyst token for the commands of this machine's operator (mode 0600)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from ldp_server.store.errors import InUse, StorageError, translated
+
+__all__ = ["DataDirectory", "DirectoryLock"]
+
+
+class DataDirectory:
+    """The paths of one data directory."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.lock = root / "lock"
+        self.log = root / "log.db"
+        self.access = root / "access.db"
+        self.states = root / "states"
+        self.address = root / "address"
+        self.local_token = root / "local.token"
+
+    def create(self) -> Self:
+        """Make what is missing, readable by its owner alone."""
+        with translated(self.root):
+            self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.states.mkdir(exist_ok=True, mode=0o700)
+        return self
+
+    def require(self) -> Self:
+        """Refuse a directory that holds no log."""
+        if not self.log.is_file():
+            raise StorageError(f"{self.root} holds no Hearsay log: start it with `ldp-server serve` first")
+        return self
+
+
+class DirectoryLock:
+    """The exclusive right to serve a data directory; the kernel drops it when the process ends, however it ends."""
+
+    def __init__(self, directory: DataDirectory) -> None:
+        self._path = directory.lock
+        self._handle: int | None = None
+
+    def acquire(self) -> Self:
+        """Take the lock, or raise `InUse`."""
+        with translated(self._path):
+            handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.read(handle, 32).strip()
+            os.close(handle)
+            who = f"process {holder.decode()}" if holder.isdigit() else "another process"
+            raise InUse(f"{self._path.parent} is being served by {who}") from error
+        with contextlib.suppress(OSError):  # the number is for people; on a full disk the lock holds all the same
+            os.ftruncate(handle, 0)
+            os.write(handle, b"%d\n" % os.getpid())
+        self._handle = handle
+        return self
+
+    def release(self) -> None:
+        """Give the lock back."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+    def __enter__(self) -> Self:
+        return self.acquire()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()

@@ -1,0 +1,77 @@
+"""What can be wrong with a data directory, as errors an operator can act on.
+
+    StorageError (ldp_client.errors)
+    |-- DiskFull         no space left: what was acknowledged is safe, nothing new is taken until there is room
+    |-- ReadOnly         the disk or the file may not be written
+    |-- Corrupt          the file is damaged, or is not one of ours
+    |-- WrongVersion     written by another version of the schema
+    `-- InUse            another server holds the data directory
+
+`translate` turns whatever SQLite raised into one of them; nothing above the store ever sees a `sqlite3.Error`.
+"""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ldp_client.errors import StorageError
+
+__all__ = ["Corrupt", "DiskFull", "InUse", "ReadOnly", "StorageError", "WrongVersion", "translated"]
+
+
+class DiskFull(StorageError):
+    """No space left. Passing: the store works again once there is room."""
+
+
+class ReadOnly(StorageError):
+    """The directory, the file or the disk refuses writes."""
+
+
+class Corrupt(StorageError):
+    """The file is damaged, or is not a Hearsay database: restore a backup."""
+
+
+class WrongVersion(StorageError):
+    """The schema is not one this version can read or migrate."""
+
+
+class InUse(StorageError):
+    """Another process holds the data directory."""
+
+
+def _translate(error: sqlite3.Error, path: Path) -> StorageError:
+    code = getattr(error, "sqlite_errorcode", None)
+    primary = None if code is None else code & 0xFF
+    if primary == sqlite3.SQLITE_FULL:
+        return DiskFull(f"no space left for {path}: free some, nothing acknowledged was lost")
+    if primary in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}:
+        return ReadOnly(f"{path} cannot be written: check the disk, the owner and the mode")
+    if primary in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}:
+        return Corrupt(f"{path} is damaged or not a Hearsay database: restore a backup (docs/operating.md)")
+    if primary == sqlite3.SQLITE_CANTOPEN:
+        return StorageError(f"{path} cannot be opened: check that the directory exists and who owns it")
+    if primary in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+        return InUse(f"{path} is being written by another process")
+    name = getattr(error, "sqlite_errorname", type(error).__name__)
+    return StorageError(f"{path}: the database reported {name}")
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """Raise a `StorageError` in place of any `sqlite3.Error` or `OSError` of the block."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _translate(error, path) from error
+    except PermissionError as error:
+        raise ReadOnly(f"{path} cannot be written: {error.strerror}") from error
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
+            raise DiskFull(f"no space left for {path}: free some, nothing acknowledged was lost") from error
+        if error.errno == errno.EROFS:
+            raise ReadOnly(f"{path} is on a read-only disk") from error
+        raise StorageError(f"{path}: {error.strerror}") from error

@@ -1,0 +1,157 @@
+"""The tables, their version, and the way from an older version to this one.
+
+A batch's rowid is `collection number << 40 | sequence`: the batches of one collection lie together, in the order in
+which they were committed, and "everything after position p" is one range scan that needs no second index.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+from ldp_server.store.errors import Corrupt, WrongVersion, translated
+
+__all__ = ["APPLICATION_ID", "SEQUENCE_BITS", "VERSION", "connect", "migrate", "open_log", "version_of"]
+
+APPLICATION_ID = 0x48534C47  # "HSLG"
+SEQUENCE_BITS = 40
+BUSY_SECONDS = 15.0
+
+_TABLES = """
+CREATE TABLE collections (
+    number            INTEGER PRIMARY KEY,
+    id                BLOB NOT NULL UNIQUE,
+    spec              BLOB NOT NULL,           -- public, kept after deletion: the signed list only grows
+    public            INTEGER NOT NULL,
+    admission         TEXT NOT NULL,
+    reports_per_token INTEGER NOT NULL,
+    created           INTEGER NOT NULL,
+    closed            INTEGER,                 -- closed by the operator
+    deleted           INTEGER,                 -- a tombstone: the id is never taken again
+    folded            INTEGER NOT NULL DEFAULT 0,  -- the last sequence whose reports are in the folded counts
+    folded_batches    INTEGER NOT NULL DEFAULT 0,
+    folded_reports    INTEGER NOT NULL DEFAULT 0,
+    generation        INTEGER                  -- which rows of `folded_state` count
+) STRICT;
+
+CREATE TABLE batches (
+    position   INTEGER PRIMARY KEY,            -- collection number << 40 | sequence
+    collection INTEGER NOT NULL,
+    batch_id   BLOB NOT NULL,
+    digest     BLOB NOT NULL,                  -- the first 16 bytes of SHA-256(payload)
+    payload    BLOB NOT NULL,
+    UNIQUE (collection, batch_id)
+) STRICT;
+
+CREATE TABLE used_tokens (
+    collection INTEGER NOT NULL,
+    token_id   BLOB NOT NULL,
+    batch_id   BLOB NOT NULL,
+    PRIMARY KEY (collection, token_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE folded_state (
+    collection INTEGER NOT NULL,
+    generation INTEGER NOT NULL,
+    part       INTEGER NOT NULL,
+    data       BLOB NOT NULL,
+    PRIMARY KEY (collection, generation, part)
+) STRICT;
+
+-- 0, 1, ... 4095: lets one statement insert a whole group of batches (insert.py)
+CREATE TABLE counter (i INTEGER PRIMARY KEY) STRICT;
+INSERT INTO counter WITH RECURSIVE c(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM c WHERE i < 4095) SELECT i FROM c;
+"""
+
+COUNTER = 4096
+"""How many rows `counter` has: the most batches one insert statement takes."""
+
+
+def _run(script: str) -> Callable[[sqlite3.Connection], None]:
+    def step(db: sqlite3.Connection) -> None:
+        for statement in script.split(";\n"):
+            if statement.strip():
+                db.execute(statement)
+
+    return step
+
+
+MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {0: _run(_TABLES)}
+"""From each version to the next one; 0 is an empty file."""
+
+VERSION = max(MIGRATIONS) + 1
+
+
+def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+    """A connection with explicit transactions, usable from whichever one thread owns it."""
+    with translated(path):
+        mode = "ro" if read_only else "rwc"
+        db = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode={mode}",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=BUSY_SECONDS,
+            cached_statements=64,
+        )
+        db.execute("PRAGMA foreign_keys = OFF")
+        return db
+
+
+def version_of(db: sqlite3.Connection, path: Path, newest: int = VERSION) -> int:
+    """The file's schema version, 0 if it is empty; refuses what is not ours or is newer than this program."""
+    with translated(path):
+        application = db.execute("PRAGMA application_id").fetchone()[0]
+        version = int(db.execute("PRAGMA user_version").fetchone()[0])
+        empty = db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
+    if ((application, version) != (0, 0) and application != APPLICATION_ID) or (version == 0 and not empty):
+        raise Corrupt(f"{path} is not a Hearsay database")
+    if version > newest:
+        raise WrongVersion(f"{path} has schema version {version}, this program knows up to {newest}: use a newer one")
+    return version
+
+
+def migrate(db: sqlite3.Connection, path: Path, migrations: dict[int, Callable[[sqlite3.Connection], None]]) -> int:
+    """Bring the file to the newest version, each step in one transaction; return the version it had."""
+    newest = max(migrations) + 1
+    found = version = version_of(db, path, newest)
+    while version < newest:
+        with translated(path):
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                migrations[version](db)
+                db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                db.execute(f"PRAGMA user_version = {version + 1}")
+                db.execute("COMMIT")
+            except BaseException:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+                raise
+        version += 1
+    return found
+
+
+def open_log(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+    """Open log.db in the durable mode that the whole design stands on: WAL, and an fsync for every commit."""
+    db = connect(path, read_only=read_only)
+    try:
+        version = version_of(db, path)
+        if read_only:
+            if version != VERSION:
+                raise WrongVersion(f"{path} has schema version {version}, this program reads {VERSION}")
+            return db
+        with translated(path):
+            if version == 0:
+                db.execute("PRAGMA page_size = 8192")  # measured: half the CPU of 4096 for blobs of 3 kB
+                db.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = FULL")
+            db.execute("PRAGMA wal_autocheckpoint = 0")  # done beside the commits, not in them (checkpointer.py)
+            db.execute("PRAGMA journal_size_limit = 67108864")
+            db.execute("PRAGMA cache_size = -16384")
+        migrate(db, path, MIGRATIONS)
+    except BaseException:
+        db.close()
+        raise
+    return db

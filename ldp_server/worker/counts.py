@@ -1,0 +1,151 @@
+"""Warm counts: every query is answered from a checkpoint plus the tail of the log, never by reading everything.
+
+counts in memory  <-  the log after their sequence        (each query: only what came since the last one)
+nothing in memory <-  checkpoint file, if it belongs to this log
+                  <-  folded counts, if the collection was compacted
+                  <-  nothing, and the whole log
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+
+from ldp_client.collection import Collection
+from ldp_client.errors import InvalidSpec, Rejected
+from ldp_server.oracles import oracle_for, restore
+from ldp_server.oracles.base import Oracle
+from ldp_server.store import CollectionRecord, DataDirectory, SqliteLog
+from ldp_server.store.errors import Corrupt
+from ldp_server.store.states import Checkpoint, read_checkpoint, write_checkpoint
+from ldp_server.store.upkeep import folded_state
+
+__all__ = ["Warm", "WarmCounts"]
+
+CHUNK = 4_000_000
+
+
+@dataclass
+class Warm:
+    """The counts of one collection, up to and including `sequence`."""
+
+    record: CollectionRecord
+    collection: Collection
+    oracle: Oracle
+    sequence: int
+    batches: int
+    last_id: bytes
+    saved: int
+    """The sequence of the newest checkpoint file."""
+
+
+def fold_marker(record: CollectionRecord) -> bytes:
+    """What stands for a batch id in a checkpoint that ends with the folded counts."""
+    return b"folded!!" + (record.generation or 0).to_bytes(8, "little")
+
+
+class WarmCounts:
+    """The counts of the collections asked about lately."""
+
+    def __init__(self, data: Path, *, keep_bytes: int) -> None:
+        self._directory = DataDirectory(data)
+        self._log = SqliteLog(self._directory.log, read_only=True)
+        self._keep = keep_bytes
+        self._warm: OrderedDict[int, Warm] = OrderedDict()
+
+    @property
+    def log(self) -> SqliteLog:
+        """The log, for reading."""
+        return self._log
+
+    def get(self, number: int, *, seconds: float | None = None) -> Warm:
+        """The counts of a collection, with everything that was durable when this was called.
+
+        With `seconds` it may stop early (see `behind`), for work in the background.
+        """
+        record = self._log.catalog.by_number(number)
+        if record is None or record.deleted is not None:
+            self._warm.pop(number, None)
+            raise InvalidSpec("no such collection")
+        warm = self._warm.pop(number, None)
+        if warm is None or warm.record.generation != record.generation:
+            warm = self._load(record)
+        self._warm[number] = warm
+        warm.record = record
+        self._advance(warm, None if seconds is None else time.monotonic() + seconds)
+        self._evict()
+        return warm
+
+    def behind(self, warm: Warm) -> int:
+        """How many batches the log holds that the counts do not."""
+        self._log.forget_last(warm.record.number)
+        return max(0, self._log.last(warm.record.number) - warm.sequence)
+
+    def save(self, warm: Warm) -> Path:
+        """Write a checkpoint of the counts."""
+        state = warm.oracle.to_bytes()
+        checkpoint = Checkpoint(warm.record.id, warm.sequence, warm.oracle.reports, warm.batches, warm.last_id, state)
+        path = write_checkpoint(self._directory.states, checkpoint)
+        warm.saved = warm.sequence
+        return path
+
+    def _advance(self, warm: Warm, deadline: float | None) -> None:
+        width = warm.collection.randomizer.report_bytes
+        for batches in self._log.read(warm.record.number, warm.sequence, max_bytes=CHUNK):
+            try:
+                warm.oracle.accumulate(b"".join([batch.payload for batch in batches]))
+            except Rejected:
+                # Everything in the log was checked before it was acknowledged: this is damage, or another version.
+                self._warm.pop(warm.record.number, None)
+                raise Corrupt(f"the log holds a report that is not one ({width} bytes each)") from None
+            warm.sequence = batches[-1].sequence
+            warm.last_id = batches[-1].batch_id
+            warm.batches += len(batches)
+            if deadline is not None and time.monotonic() >= deadline:
+                return
+
+    def _load(self, record: CollectionRecord) -> Warm:
+        collection = Collection.from_bytes(record.spec)
+        checkpoint = read_checkpoint(self._directory.states, record.id)
+        if checkpoint is not None and self._belongs(checkpoint, record):
+            try:
+                oracle = restore(collection, checkpoint.state)
+            except Rejected:
+                pass
+            else:
+                return Warm(
+                    record,
+                    collection,
+                    oracle,
+                    checkpoint.sequence,
+                    checkpoint.batches,
+                    checkpoint.batch_id,
+                    checkpoint.sequence,
+                )
+        state = folded_state(self._log.db, self._log.path, record)
+        if state is None:
+            return Warm(record, collection, oracle_for(collection), 0, 0, bytes(16), -1)
+        try:
+            oracle = restore(collection, state)
+        except Rejected:
+            raise Corrupt("the folded counts of a collection are damaged: restore a backup") from None
+        return Warm(record, collection, oracle, record.folded, record.folded_batches, fold_marker(record), -1)
+
+    def _belongs(self, checkpoint: Checkpoint, record: CollectionRecord) -> bool:
+        """Whether a checkpoint continues this very log, and not one that was since replaced by a backup."""
+        if checkpoint.sequence == record.folded and record.generation is not None:
+            return checkpoint.batch_id == fold_marker(record)
+        if checkpoint.sequence <= record.folded:
+            return False
+        return self._log.holds(record.number, checkpoint.sequence, checkpoint.batch_id)
+
+    def _evict(self) -> None:
+        while len(self._warm) > 1 and sum(_size(warm) for warm in self._warm.values()) > self._keep:
+            self._warm.popitem(last=False)
+
+
+def _size(warm: Warm) -> int:
+    """About what counts and the estimates kept beside them take."""
+    return 3 * warm.oracle.counts.values.nbytes

@@ -1,0 +1,220 @@
+"""A real server, in this process with a clock of the test's or in one of its own, and the real client's stubs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import grpc
+
+from ldp_client.collection import Collection
+from ldp_client.protocol.domain import Integers
+from ldp_client.protocol.v1 import analyst_pb2, analyst_pb2_grpc, collector_pb2, collector_pb2_grpc
+from ldp_server.config import Config
+from ldp_server.service.server import Server
+from ldp_server.store import AccessFile
+
+ROOT = Path(__file__).parents[2]
+NOW = 1_800_000_000
+
+
+class Clock:
+    """Wall-clock time as the test says."""
+
+    def __init__(self, now: float = NOW) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def make_collection(text="How many?", count=40, opens=0, closes=1 << 33, q=3, t=4, epsilon="2", **more):
+    return Collection.create(
+        text,
+        Integers(1, count),
+        "linear-hash",
+        epsilon,
+        opens=opens,
+        closes=closes,
+        parameters={"q": q, "t": t},
+        **more,
+    )
+
+
+def payload(collection, reports=1, start=None):
+    """Valid reports; random ones, or counting up from `start`."""
+    width, bound = collection.randomizer.report_bytes, collection.randomizer.bound
+    if start is None:
+        values = [int.from_bytes(os.urandom(8), "big") % bound for _ in range(reports)]
+    else:
+        values = [(start + i) % bound for i in range(reports)]
+    return b"".join(value.to_bytes(width, "little") for value in values)
+
+
+def batch(collection, reports=1, **fields):
+    return collector_pb2.SubmitRequest(
+        **{
+            "collection_id": collection.id,
+            "batch_id": os.urandom(16),
+            "payload": payload(collection, reports),
+            **fields,
+        }
+    )
+
+
+def reason(response) -> str:
+    assert response.WhichOneof("outcome") == "rejection", response
+    return collector_pb2.Reason.Name(response.rejection.reason)
+
+
+def taken(response):
+    assert response.WhichOneof("outcome") == "accepted", response
+    return response.accepted
+
+
+def bearer(token: str):
+    return (("authorization", f"Bearer {token}"),)
+
+
+class Live:
+    """A server in this process."""
+
+    def __init__(self, server: Server, token: str, channel) -> None:
+        self.server = server
+        self.token = token
+        self.channel = channel
+        self.collector = collector_pb2_grpc.CollectorStub(channel)
+        self.analyst = analyst_pb2_grpc.AnalystStub(channel)
+        self.auth = bearer(token)
+
+    async def create(self, collection, **fields):
+        request = analyst_pb2.CreateCollectionRequest(spec_bytes=collection.spec_bytes, **fields)
+        return await self.analyst.CreateCollection(request, metadata=self.auth)
+
+    async def show(self, collection):
+        request = analyst_pb2.ShowCollectionRequest(collection_id=collection.id)
+        return await self.analyst.ShowCollection(request, metadata=self.auth)
+
+    async def call(self, method, collection, **fields):
+        kind = {
+            "Estimate": analyst_pb2.EstimateRequest,
+            "HeavyHitters": analyst_pb2.HeavyHittersRequest,
+            "Export": analyst_pb2.ExportRequest,
+        }.get(method, analyst_pb2.CollectionRequest)
+        return await getattr(self.analyst, method)(kind(collection_id=collection.id, **fields), metadata=self.auth)
+
+    async def counts(self, collection):
+        """The oracle's state, through Export: exact."""
+        request = analyst_pb2.ExportRequest(collection_id=collection.id, kind=analyst_pb2.COUNTS)
+        return b"".join([piece.data async for piece in self.analyst.Export(request, metadata=self.auth)])
+
+
+@asynccontextmanager
+async def live(data: Path, *, clock=None, channel=None, config: Config | None = None, **changes):
+    config = replace(config or Config(), data=data, **changes).with_listen("127.0.0.1:0")
+    clock = clock or Clock()
+    server = Server(config, clock=clock)
+    await server.start()
+    try:
+        access = AccessFile(data / "access.db", clock)
+        token = access.create(f"test-{os.urandom(4).hex()}")
+        access.close()
+        make = channel or (lambda port: grpc.aio.insecure_channel(f"127.0.0.1:{port}"))
+        async with make(server.port) as opened:
+            yield Live(server, token, opened)
+    finally:
+        await server.stop(grace=1)
+
+
+class ServerProcess:
+    """A server in a process of its own, that can be killed."""
+
+    def __init__(self, data: Path, *options: str, env=None, preexec=None) -> None:
+        self.data = data
+        self.log = data.parent / f"{data.name}.log"
+        self._options = options
+        self._env = {**os.environ, "PYTHONPATH": str(ROOT), **(env or {})}
+        self._preexec = preexec
+        self.process: subprocess.Popen | None = None
+        self.target = ""
+
+    def start(self):
+        command = [sys.executable, "-m", "ldp_server", "serve", "--data", str(self.data), "--listen", "127.0.0.1:0"]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [*command, "--json", *self._options],
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=self._env,
+                preexec_fn=self._preexec,  # noqa: PLW1509 - a resource limit, set by a test without threads
+            )
+        line = self.process.stdout.readline()
+        assert line, self.log.read_text()
+        self.target = json.loads(line)["listening"]["collector"]
+        return self
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        self.process.stdout.close()
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(30)
+        self.process.stdout.close()
+        return code
+
+    @property
+    def auth(self):
+        return bearer((self.data / "local.token").read_text().strip())
+
+    def channel(self):
+        return grpc.insecure_channel(self.target)
+
+    def create(self, collection):
+        request = analyst_pb2.CreateCollectionRequest(spec_bytes=collection.spec_bytes)
+        with self.channel() as channel:
+            analyst_pb2_grpc.AnalystStub(channel).CreateCollection(request, metadata=self.auth)
+
+    def reports(self, collection) -> int:
+        request = analyst_pb2.ShowCollectionRequest(collection_id=collection.id)
+        with self.channel() as channel:
+            found = analyst_pb2_grpc.AnalystStub(channel).ShowCollection(request, metadata=self.auth, timeout=30)
+        return found.reports
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        if self.process is not None and self.process.poll() is None:
+            self.stop()
+
+
+def cli(*arguments: str, data: Path | None = None, stdin: str | None = None, timeout: float = 120):
+    """Run `ldp-server` as a user would."""
+    command = [sys.executable, "-m", "ldp_server", *arguments, *(["--data", str(data)] if data else [])]
+    return subprocess.run(
+        command,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"},
+        check=False,
+    )
+
+
+def wait_until(test, seconds=20.0):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if test():
+            return
+        time.sleep(0.02)
+    raise AssertionError("it never came true")

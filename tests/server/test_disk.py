@@ -1,0 +1,151 @@
+"""Disks that are full, read-only or damaged: a clear error, nothing half written, what was acknowledged intact."""
+
+import asyncio
+import contextlib
+import resource
+import subprocess
+
+import grpc
+import pytest
+
+from ldp_client.protocol.v1 import collector_pb2_grpc
+from ldp_server.store.errors import ReadOnly
+from tests.server.helpers import ServerProcess, batch, cli, live, make_collection, taken
+
+
+@contextlib.contextmanager
+def small_disk(path, megabytes):
+    """A file system of its own; skips where mounting is not allowed."""
+    path.mkdir()
+    options = ["-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(path)]
+    if subprocess.run(["mount", *options], capture_output=True, check=False).returncode:
+        pytest.skip("mounting a small file system is not allowed here")
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+def fill_up(server, collection, most=4000):
+    """Submit until the server says that it cannot; returns what it acknowledged and the refusal."""
+    acknowledged = []
+    with server.channel() as channel:
+        stub = collector_pb2_grpc.CollectorStub(channel)
+        for _ in range(most):
+            request = batch(collection, 20_000)
+            try:
+                acknowledged.append((request, taken(stub.Submit(request, timeout=20))))
+            except grpc.RpcError as error:
+                return acknowledged, request, error
+    raise AssertionError("the disk never filled up")
+
+
+def check_full(server, collection, make_room):
+    acknowledged, refused, error = fill_up(server, collection)
+    assert error.code() is grpc.StatusCode.UNAVAILABLE
+    assert "no space" in error.details()
+    assert any(key == "grpc-status-details-bin" for key, _ in error.trailing_metadata())
+    assert len(acknowledged) > 10
+    make_room()
+    with server.channel() as channel:
+        stub = collector_pb2_grpc.CollectorStub(channel)
+        assert not taken(stub.Submit(refused, timeout=20)).duplicate  # it was not half kept
+        assert all(taken(stub.Submit(request, timeout=20)).duplicate for request, _ in acknowledged)
+    assert server.reports(collection) == 20_000 * (len(acknowledged) + 1)
+    assert server.stop() == 0
+    assert "Traceback" not in server.log.read_text()
+
+
+def test_a_full_disk_refuses_for_now_and_goes_on_when_there_is_room(tmp_path):
+    with small_disk(tmp_path / "disk", 24) as disk:
+        ballast = disk / "ballast"
+        ballast.write_bytes(bytes(12 << 20))
+        server = ServerProcess(disk / "d")
+        server.log = tmp_path / "server.log"
+        with server:
+            collection = make_collection()
+            server.create(collection)
+            check_full(server, collection, ballast.unlink)
+
+
+def test_a_full_disk_at_the_start_is_an_error_with_its_exit_code(tmp_path):
+    with small_disk(tmp_path / "disk", 4) as disk:
+        with contextlib.suppress(OSError), (disk / "ballast").open("wb") as file:
+            while True:
+                file.write(bytes(4096))
+        found = cli("serve", "--listen", "127.0.0.1:0", data=disk / "d")
+        assert found.returncode == 3
+        assert "no space" in found.stderr
+        assert "Traceback" not in found.stderr
+
+
+def test_a_file_that_may_not_grow_is_a_full_disk(tmp_path):
+    """Without a file system of its own: the kernel refuses to let the server's files grow."""
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3 << 20, 3 << 20))
+
+    server = ServerProcess(tmp_path / "d", preexec=limit)
+    server.start()
+    collection = make_collection()
+    server.create(collection)
+    acknowledged, _, error = fill_up(server, collection)
+    assert error.code() is grpc.StatusCode.UNAVAILABLE
+    assert server.stop() == 0
+    with ServerProcess(tmp_path / "d") as again:
+        assert again.reports(collection) == 20_000 * len(acknowledged)
+
+
+def test_a_read_only_disk_is_an_error_with_its_exit_code(tmp_path):
+    with small_disk(tmp_path / "disk", 16) as disk:
+        with ServerProcess(disk / "d") as server:
+            server.log = tmp_path / "server.log"
+            server.create(make_collection())
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        found = cli("serve", "--listen", "127.0.0.1:0", data=disk / "d")
+        assert found.returncode == 3
+        assert "read-only" in found.stderr or "cannot be written" in found.stderr
+        assert "Traceback" not in found.stderr
+
+
+@pytest.mark.parametrize("content", [b"this is not a database" * 1000, None])
+def test_a_damaged_or_newer_file_is_an_error_with_its_exit_code(tmp_path, content):
+    with ServerProcess(tmp_path / "d") as server:
+        server.create(make_collection())
+    for name in ("log.db-wal", "log.db-shm"):
+        (tmp_path / "d" / name).unlink(missing_ok=True)
+    path = tmp_path / "d" / "log.db"
+    if content is None:
+        import sqlite3
+
+        db = sqlite3.connect(path)
+        db.execute("PRAGMA user_version = 99")
+        db.close()
+    else:
+        path.write_bytes(content)
+    found = cli("serve", "--listen", "127.0.0.1:0", data=tmp_path / "d")
+    assert found.returncode == 3
+    assert ("newer" if content is None else "not a Hearsay database") in found.stderr
+    assert len(found.stderr.strip().splitlines()) == 1
+    assert cli("doctor", data=tmp_path / "d").returncode == 1
+
+
+async def test_a_log_that_cannot_be_written_any_more_stops_the_server(tmp_path):
+    """Not a full disk: whatever else it is, nobody knows what the disk holds, so the server ends."""
+    async with live(tmp_path / "d") as server:
+        collection = make_collection()
+        await server.create(collection)
+        taken(await server.collector.Submit(batch(collection)))
+        core = server.server._core
+        await asyncio.wrap_future(core.commit.run(lambda log: log.db.execute("PRAGMA query_only = ON").fetchall()))
+        for _ in range(2):
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await server.collector.Submit(batch(collection))
+            assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await server.create(make_collection("another"))
+        assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+        await asyncio.wait_for(server.server.wait(signals=False), 5)
+        assert isinstance(server.server.failure, ReadOnly)
+    async with live(tmp_path / "d") as again:
+        assert (await again.show(collection)).reports == 1
