@@ -80,7 +80,8 @@ class Naming:
         if self.domain.bits <= 64:
             return _mix(key) % np.uint64(self.domain.size - 1) + np.uint64(1)
         limbs = limb_count(self.domain.bits)
-        drawn = [_mix(key + np.uint64(place) * np.uint64(0xD1B54A32D192ED03)) for place in range((limbs + 1) // 2)]
+        steps = [place * 0xD1B54A32D192ED03 & 0xFFFFFFFFFFFFFFFF for place in range((limbs + 1) // 2)]
+        drawn = [_mix(key + np.uint64(step)) for step in steps]
         out = np.stack(drawn, axis=1).view("<u4").astype(np.uint32)[:, :limbs]
         return _longest(out, self.domain)
 

@@ -45,6 +45,7 @@ __all__ = ["Outcome", "Remote", "run"]
 
 DAY = 86_400
 PATIENCE = 60.0
+MAX_DOMAIN = 1 << 20
 SHOWN = 12
 
 
@@ -89,6 +90,8 @@ def run(
     if remote is not None and faults.kill_after is not None:
         raise InvalidSpec("kill-server needs a server of its own: leave out --server")
     setting = prepare(wanted)
+    if setting.naming.table is not None or setting.naming.domain.size > MAX_DOMAIN:
+        raise InvalidSpec(f"wire compares every estimate with the truth: --domain is at most {MAX_DOMAIN} here")
     if not 1 <= batch <= 250_000:
         raise InvalidSpec("a batch has 1 to 250000 reports")
     with ExitStack() as stack:
