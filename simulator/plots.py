@@ -160,13 +160,16 @@ def _scale(axes: Any, panel: Panel) -> None:
     if panel.log_y:
         axes.set_yscale("log")
     if panel.y_from is not None:
-        axes.set_ylim(bottom=panel.y_from)
+        axes.set_ylim(panel.y_from, panel.y_from + 1.08 * (axes.get_ylim()[1] - panel.y_from))
     if panel.y_to is not None:
         axes.set_ylim(top=panel.y_to)
     xs = sorted({x for series in panel.series for x in series.x if math.isfinite(x)})
     if panel.log_x and 1 < len(xs) <= 8 and xs[-1] / xs[0] < 100:
         axes.set_xticks(xs, [_number(x) for x in xs], minor=False)
         axes.xaxis.minorticks_off()
+    for axis, log in ((axes.xaxis, panel.log_x), (axes.yaxis, panel.log_y)):
+        if log:
+            _plain_ticks(axis)
     entries = len(panel.series) + (panel.level is not None)
     if entries > _INSIDE:
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, handlelength=2.8)
@@ -174,8 +177,21 @@ def _scale(axes: Any, panel: Panel) -> None:
         axes.legend(loc="best", handlelength=2.8)
 
 
+def _plain_ticks(axis: Any) -> None:
+    """Numbers instead of powers of ten, and enough of them: 1, 2, 5, 10 where the axis is short."""
+    from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter  # noqa: PLC0415 - an extra
+
+    low, high = axis.get_view_interval()
+    if not isinstance(axis.get_major_locator(), FixedLocator):
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high / low < 200 else (1.0,)))
+    axis.set_major_formatter(lambda value, _: _number(value))
+    axis.set_minor_formatter(NullFormatter())
+
+
 def _number(x: float) -> str:
     """A tick for people."""
+    if x >= 1_000_000:
+        return f"{x / 1_000_000:g} M"
     return f"{x:,.0f}" if x >= 1000 else f"{x:g}"
 
 

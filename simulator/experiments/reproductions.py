@@ -288,6 +288,10 @@ _COSTS = (
 )
 
 
+_FLAT = 4.0
+"""A cost that grows by less is shown from zero."""
+
+
 def _cost_panels(rows: Rows) -> Iterator[Panel]:
     for key, title, label, sweep, paper in _COSTS:
         mine = [row for row in rows if row["sweep"] == sweep]
@@ -295,10 +299,12 @@ def _cost_panels(rows: Rows) -> Iterator[Panel]:
         x, y = [float(row[axis]) for row in mine], [float(row[key]) for row in mine]
         if len(x) < 2:
             continue
-        slope = _exponent(x, y)
+        slope = round(_exponent(x, y), 2) + 0.0
         x_label = "users n" if sweep == "users" else "longest item, bytes"
         name = f"{title} (paper: {paper})\nfitted exponent {slope:+.2f}"
-        yield Panel(name, x_label, label, [Series("measured", x, y)], log_x=True, log_y=True)
+        flat = max(y) < _FLAT * min(y)
+        line = [Series("measured", x, y)]
+        yield Panel(name, x_label, label, line, log_x=True, log_y=not flat, y_from=0 if flat else None)
 
 
 def responses(runs: int = 5, seed: int = 1, progress: Progress | None = None) -> Reproduction:
