@@ -11,6 +11,7 @@ import html
 import io
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -142,7 +143,8 @@ def write_whole(path: Path, data: str | bytes) -> None:
         part.write_bytes(data.encode() if isinstance(data, str) else data)
         part.replace(path)
     except OSError as error:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
         raise InvalidSpec(f"cannot write {path}: {error.strerror}") from None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ from simulator.report import Report, check_folder
 __all__ = [
     "asked_command",
     "common",
+    "elements",
     "emit",
     "parameters_of",
     "print_table",
@@ -133,6 +135,11 @@ def _cell(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def elements(size: int) -> str:
+    """A domain's size for people."""
+    return f"{size:,}" if size < 1 << 40 else f"about 2^{math.log2(size):.0f}"
 
 
 def asked_command() -> str:

@@ -68,6 +68,8 @@ class Found:
     shape: HeavyHittersRun
     answer: HeavyHitters
     plan: Plan
+    inner_error: float
+    """The standard deviation that the inner oracle has for an item nobody holds, if all users count for it."""
 
 
 @dataclass
@@ -99,8 +101,10 @@ def run(
     watch, tally = Stopwatch(), _Tally({m: [] for m in dict.fromkeys(multiples)}, 0, 0, [], [])
     first: HeavyHitters | None = None
     rows: list[dict[str, Any]] = []
+    collection = create("simulation", search.domain, search.epsilon, chosen, opens=1, closes=2)
     for number in range(search.runs):
-        collection = create("simulation", search.domain, search.epsilon, chosen, opens=1, closes=2, nonce=number)
+        if number:
+            collection = create("simulation", search.domain, search.epsilon, chosen, opens=1, closes=2, nonce=number)
         job = Job(collection, population, named, search.users, run_seed(search.seed, number))
         counted = count(job, processes=search.processes, progress=progress)
         watch.merge(counted.seconds)
@@ -111,7 +115,13 @@ def run(
         if first is None:
             first, rows = answer, _rows(answer, truth, search.unit)
     assert first is not None  # noqa: S101 - there was at least one run
-    return Found(_shape(search, chosen, tally, watch, rows), first, chosen)
+    return Found(_shape(search, chosen, tally, watch, rows), first, chosen, _inner_error(collection, search.users))
+
+
+def _inner_error(collection: Collection, users: int) -> float:
+    inner: Any = getattr(collection.randomizer, "inner")  # noqa: B009 - every sketch has one
+    p, s = (float(x) for x in inner.support)
+    return math.sqrt(users * s * (1 - s)) / (p - s)
 
 
 def _stages(note: Callable[[str], None] | None) -> Callable[[str, float], None]:

@@ -72,6 +72,7 @@ class ServerProcess:
         line = self._process.stdout.readline() if self._process.stdout else ""
         if not line:
             self._process.wait()
+            self._close()
             raise Unavailable(f"the server did not start: {_last_line(self._log)}")
         json.loads(line)
 

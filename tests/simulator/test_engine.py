@@ -71,7 +71,9 @@ def test_the_truth_is_the_truth():
     """The held counts are recomputed from the blocks."""
     job = job_of("listed")
     ranks = np.concatenate([draw_block(job, block) for block in blocks_of(USERS)])
-    np.testing.assert_array_equal(count(job).held, np.bincount(ranks.astype(int), minlength=job.population.distinct + 1))
+    np.testing.assert_array_equal(
+        count(job).held, np.bincount(ranks.astype(int), minlength=job.population.distinct + 1)
+    )
 
 
 def test_more_memory_than_there_is_is_refused_before_anything_starts(monkeypatch):

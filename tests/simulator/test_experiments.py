@@ -139,7 +139,9 @@ def test_poison_in_a_hashed_domain():
     assert row["damage"] == pytest.approx(row["expected"], rel=0.03)
 
 
-@pytest.mark.parametrize("options", [{"fractions": (0.0,)}, {"fractions": (1.0,)}, {"target": 1000}, {"attacks": ("x",)}])
+@pytest.mark.parametrize(
+    "options", [{"fractions": (0.0,)}, {"fractions": (1.0,)}, {"target": 1000}, {"attacks": ("x",)}]
+)
 def test_impossible_attacks_are_refused(options):
     with pytest.raises(InvalidSpec):
         poison.run(BASE, **options)

@@ -69,7 +69,13 @@ def test_small_domains_take_the_rank_and_items_make_categories():
 
 @pytest.mark.parametrize(
     ("domain", "distinct", "items"),
-    [(Integers(1, 9), 10, None), (None, 3, None), (Strings(3), 1, ("too long",)), (Strings(3), 1, (5,)), (None, 1, (5,))],
+    [
+        (Integers(1, 9), 10, None),
+        (None, 3, None),
+        (Strings(3), 1, ("too long",)),
+        (Strings(3), 1, (5,)),
+        (None, 1, (5,)),
+    ],
 )
 def test_what_does_not_fit_is_refused(domain, distinct, items):
     with pytest.raises(InvalidSpec):

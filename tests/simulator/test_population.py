@@ -132,7 +132,13 @@ def test_files_with_and_without_counts(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "wanted"),
-    [(b"a,b,c\n", "line 1"), (b"a\nb,-1\n", "line 2"), (b"a,nan\n", "line 1"), (b"", "no item"), (b"\xff\xfe", "UTF-8")],
+    [
+        (b"a,b,c\n", "line 1"),
+        (b"a\nb,-1\n", "line 2"),
+        (b"a,nan\n", "line 1"),
+        (b"", "no item"),
+        (b"\xff\xfe", "UTF-8"),
+    ],
 )
 def test_bad_files_are_refused_by_line_and_without_their_items(tmp_path, content, wanted):
     file = tmp_path / "items.csv"
