@@ -23,7 +23,9 @@ THEORY = "#555555"
 _MARKED = 15
 """Markers on a line, more or less."""
 _INSIDE = 3
-"""Longer legends stand below the panel."""
+"""Longer legends stand below the panel, or once below all panels where they are the same."""
+_SHORT = 26
+"""Letters of a name that fits beside another."""
 _STYLE: Any = {
     "svg.fonttype": "path",
     "svg.hashsalt": "hearsay",
@@ -116,7 +118,7 @@ def _svg(figure: Any) -> str:
     return text[text.index("<svg") :]
 
 
-def _fill(axes: Any, panel: Panel) -> None:
+def _fill(axes: Any, panel: Panel, shared: bool) -> None:
     """Draw one panel."""
     measured = theory = 0
     for series in panel.series:
@@ -150,10 +152,10 @@ def _fill(axes: Any, panel: Panel) -> None:
     axes.set_title(panel.title, loc="left")
     axes.set_xlabel(panel.x_label)
     axes.set_ylabel(panel.y_label)
-    _scale(axes, panel)
+    _scale(axes, panel, shared)
 
 
-def _scale(axes: Any, panel: Panel) -> None:
+def _scale(axes: Any, panel: Panel, shared: bool) -> None:
     """Scales, limits and a legend only where there is more than one thing to tell apart."""
     if panel.log_x:
         axes.set_xscale("log")
@@ -170,11 +172,17 @@ def _scale(axes: Any, panel: Panel) -> None:
     for axis, log in ((axes.xaxis, panel.log_x), (axes.yaxis, panel.log_y)):
         if log:
             _plain_ticks(axis)
-    entries = len(panel.series) + (panel.level is not None)
-    if entries > _INSIDE:
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, handlelength=2.8)
-    elif entries > 1:
+    entries = _names(panel)
+    if len(entries) > _INSIDE and not shared:
+        columns = 2 if max(map(len, entries)) <= _SHORT else 1
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=columns, handlelength=2.8)
+    elif len(entries) > 1 and not shared:
         axes.legend(loc="best", handlelength=2.8)
+
+
+def _names(panel: Panel) -> list[str]:
+    """What a legend lists."""
+    return [series.name for series in panel.series] + ([] if panel.level is None else [panel.level[0]])
 
 
 def _plain_ticks(axis: Any) -> None:
@@ -214,8 +222,13 @@ def _canvas_for(panels: Sequence[Panel], columns: int, width: float, height: flo
     columns = min(columns, len(panels))
     rows = -(-len(panels) // columns)
     with _canvas(width if columns > 1 else min(width, 6.4), height * rows, rows, columns) as (figure, axes):
+        names = _names(panels[0])
+        shared = len(panels) > 1 and len(names) > _INSIDE and all(_names(panel) == names for panel in panels)
         for place, panel in zip(axes, panels, strict=False):
-            _fill(place, panel)
+            _fill(place, panel, shared)
+        if shared:
+            handles, labels = axes[0].get_legend_handles_labels()
+            figure.legend(handles, labels, loc="outside lower center", ncols=2, handlelength=2.8)
         for place in axes[len(panels) :]:
             place.set_visible(False)
         yield figure

@@ -32,6 +32,7 @@ import numpy.typing as npt
 from ldp_client.errors import InvalidSpec
 
 __all__ = [
+    "MAX_ITEMS",
     "PERIODS",
     "SINGLE",
     "Categorical",

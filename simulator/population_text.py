@@ -21,6 +21,7 @@ import numpy as np
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Item
 from simulator.population import (
+    MAX_ITEMS,
     Categorical,
     Correlated,
     Drifting,
@@ -127,8 +128,8 @@ def _items(setting: _Setting, given: float | None) -> int:
     """How many items a weighted population has."""
     if given is None:
         return setting.items if setting.items is not None else DEFAULT_ITEMS
-    if given != int(given) or given < 1:
-        raise InvalidSpec("the number of items is a whole number from 1 on")
+    if not 1 <= given <= MAX_ITEMS or given != int(given):
+        raise InvalidSpec(f"the number of items is a whole number from 1 to {MAX_ITEMS}")
     if setting.items is not None and given > setting.items:
         raise InvalidSpec(f"the domain has {setting.items} items: fewer than the population's {int(given)}")
     return int(given)

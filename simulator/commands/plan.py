@@ -130,8 +130,8 @@ def page(table: list[PlanRow], wanted: Wanted) -> Report:
         sections.append(Section("Promise and outcome", text, draw_bars([("measured / promised", bars)], log=False)))
     return Report(
         "A plan",
-        f"{wanted.users:,} users, {elements(table[0]['domain'])} elements, epsilon = {wanted.epsilon}. Collisions in hashed "
-        "domains are counted in for this number of users only.",
+        f"{wanted.users:,} users, {elements(table[0]['domain'])} elements, epsilon = {wanted.epsilon}. Collisions "
+        "in hashed domains are counted in for this number of users only.",
         asked_command(),
         sections,
     )

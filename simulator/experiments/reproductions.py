@@ -194,11 +194,11 @@ _AXES = {
     "beta": ("failure probability beta", True, "error against the failure probability"),
 }
 _LINES = (
-    ("sketch", "expander sketch: listed with probability 1 - beta", False),
-    ("scan", "exhaustive scan, optimal response: largest error", False),
+    ("sketch", "expander sketch, measured", False),
+    ("scan", "exhaustive scan, measured", False),
     ("d_opt", "D_opt", True),
-    ("optimal_scan", "exact error of an ideal scan", True),
-    ("shape", "shape (1/eps) sqrt(n ln(|X|/beta)), constant unknown", True),
+    ("optimal_scan", "ideal scan, exact", True),
+    ("shape", "shape of the bounds (constant unknown)", True),
 )
 
 
@@ -212,7 +212,7 @@ def _error_panels(rows: Rows) -> Iterator[Panel]:
             known = [row for row in mine if row[key] is not None]
             x = [float(row[axis]) for row in known]
             series.append(Series(name, x, [float(row[key]) for row in known], theory=theory))
-        yield Panel(title, label, "users", series, log_x, log_y=True)
+        yield Panel(title, label, "error, users", series, log_x, log_y=True)
 
 
 def _exponent(x: Sequence[float], y: Sequence[float]) -> float:

@@ -40,7 +40,7 @@ def test_devices_send_one_report_a_batch():
 
 
 def test_results_do_not_depend_on_senders():
-    runs = [wire.run(Wanted(140_000, domain="16", processes=p), FAULTS) for p in (1, 3)]
+    runs = [wire.run(Wanted(140_000, domain="16", processes=p), FAULTS) for p in (1, 2)]
     assert runs[0].top == runs[1].top
     assert runs[0].shape["reports_counted"] == runs[1].shape["reports_counted"]
 
