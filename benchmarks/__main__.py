@@ -20,6 +20,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 from benchmarks.row import Options, Row
 
 BENCHMARKS = {
+    "client": "the client: import, report, gateway, size",
     "server": "collection server: durable throughput, latency, memory, restart, queries",
     "oracles": "frequency oracles: accuracy, coverage, speed, memory, timing of the client",
     "heavy-hitters": "heavy hitters: how rare an item is found, false items, coverage, speed, growth",

@@ -1,0 +1,328 @@
+"""The client: what it costs to import, to report with, to feed a server through, and to install.
+
+Every time stands beside a yardstick from the same run: an import beside bare Python, a report beside one fsync'd commit
+of SQLite on the same disk (the two take turns), a gateway beside a bare stub that sends the same bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from statistics import median
+
+import grpc
+
+from benchmarks.row import Options, Row, row
+from ldp_client.client import Client
+from ldp_client.coins import draw_words
+from ldp_client.collection import Collection
+from ldp_client.gateway import Gateway
+from ldp_client.policy import Policy
+from ldp_client.protocol.domain import Strings
+from ldp_client.protocol.packing import pack
+from ldp_client.protocol.v1 import collector_pb2, collector_pb2_grpc
+from ldp_client.testing import FakeCollector
+from ldp_client.transport import Batch
+
+ROOT = Path(__file__).parent.parent
+ITEM = "www.example.org"
+REPORTS = 1_000_000
+PER_BATCH = 1_000
+
+
+def run(options: Options) -> Iterator[Row]:
+    """Yield every row."""
+    yield from imports()
+    yield from reporting(3_000 if options.full else 1_000)
+    yield from feeding(5 if options.full else 3)
+    yield from sizes()
+
+
+def question(number: int) -> Collection:
+    """A question of its own for every number: its first answer is a report to make."""
+    return Collection.create(
+        "Which home page do you use?",
+        Strings(16),
+        "hashtogram",
+        "1",
+        opens=1_700_000_000,
+        closes=4_000_000_000,
+        parameters={"rows": 8, "q": 3, "t": 7},
+        nonce=number,
+    )
+
+
+def policy() -> Policy:
+    """A budget that is not in the way."""
+    return Policy(max_epsilon="1", budget="100000", period="30 days", lifetime="200000")
+
+
+# -- imports
+
+_PROBE = """
+import sys, time
+start = time.process_time()
+{work}
+taken = time.process_time() - start
+with open("/proc/self/status") as status:
+    rss = next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
+print(taken * 1000, rss / 1024)
+"""
+_CONNECTED = """
+storage = {directory!r} + "/" + str(time.time_ns())
+from ldp_client import Client, Collection, Policy
+policy = Policy(max_epsilon="1", budget="2", period="30 days", lifetime="12")
+client = Client({target!r}, storage=storage, policy=policy, plaintext=True, delay=0, background=False)
+client.report(Collection.from_bytes({spec!r}), "www.example.org")
+assert client.flush(30).accepted == 1
+"""
+
+
+def probe(work: str, cache: str, runs: int = 9) -> tuple[float, float]:
+    """Milliseconds of CPU and megabytes of a fresh interpreter that does `work`; medians.
+
+    With byte code in `cache`, as an installed package has it; the first run writes it and is not counted.
+    """
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment["PYTHONPYCACHEPREFIX"] = cache
+    found = []
+    for _ in range(runs + 1):
+        text = subprocess.run(
+            [sys.executable, "-c", _PROBE.format(work=work)],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=ROOT,
+            env=environment,
+        ).stdout
+        milliseconds, megabytes = text.split()
+        found.append((float(milliseconds), float(megabytes)))
+    return median(ms for ms, _ in found[1:]), median(mb for _, mb in found[1:])
+
+
+def imports() -> Iterator[Row]:
+    """What an app pays for the import, and for a client that has sent its first report."""
+    with tempfile.TemporaryDirectory() as directory:
+        yield from _imports(directory)
+
+
+def _imports(directory: str) -> Iterator[Row]:
+    cache = f"{directory}/cache"
+    bare_ms, bare_mb = probe("pass", cache)
+    ms, mb = probe("import ldp_client", cache)
+    yield row("import ldp_client, over bare Python", ms - bare_ms, "ms of CPU", "<= 30")
+    yield row("import ldp_client, memory over bare Python", mb - bare_mb, "MB", "<= 15", ("bare Python", bare_mb))
+    use = "from ldp_client import Client, Collection, Policy"
+    ms, mb = probe(use, cache)
+    yield row("the three names that an app uses, over bare Python", ms - bare_ms, "ms of CPU")
+    yield row("the three names, memory over bare Python", mb - bare_mb, "MB")
+    grpc_ms, grpc_mb = probe("import grpc", cache)
+    collection = question(0)
+    with real_server(Path(directory) / "server", [collection]) as target:
+        work = _CONNECTED.format(target=target, directory=directory, spec=collection.spec_bytes)
+        ms, mb = probe(work, cache)
+    stick = ("import grpc", grpc_ms)
+    yield row("connected, first report acknowledged, over bare Python", ms - bare_ms, "ms of CPU", "<= 80", stick)
+    yield row(
+        "connected, memory over bare Python", mb - bare_mb, "MB", "<= 35", ("import grpc, over bare", grpc_mb - bare_mb)
+    )
+
+
+# -- reporting
+
+
+def timed(work: Callable[[], object]) -> float:
+    """Microseconds of one call."""
+    start = time.perf_counter()
+    work()
+    return (time.perf_counter() - start) * 1e6
+
+
+def quantile(times: Sequence[float], share: float) -> float:
+    """The value below which `share` of the times lie."""
+    return sorted(times)[min(len(times) - 1, int(len(times) * share))]
+
+
+def committer(path: Path) -> Callable[[], object]:
+    """One fsync'd commit of one small row: the least that anything durable costs."""
+    db = sqlite3.connect(path, isolation_level=None)
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = FULL")
+    db.execute("CREATE TABLE reports (report BLOB)")
+
+    def commit() -> None:
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("INSERT INTO reports VALUES (?)", (b"abc",))
+        db.execute("COMMIT")
+
+    return commit
+
+
+def randomize(collection: Collection) -> bytes:
+    """The part of a report that no client can leave out."""
+    return collection.randomize(ITEM, draw_words(collection.randomizer.words))
+
+
+def reporting(count: int) -> Iterator[Row]:
+    """Durable reports beside bare commits, turn by turn; then leased ones. The background thread is on throughout."""
+    collections = [question(number) for number in range(2 * count)]
+    with tempfile.TemporaryDirectory(dir=ROOT) as directory:
+        commit = committer(Path(directory) / "yardstick.sqlite")
+        durable = Client("fake", storage=f"{directory}/durable", policy=policy(), transport=FakeCollector())
+        reports, commits = [], []
+        for collection in collections[:count]:
+            commits.append(timed(commit))
+            reports.append(timed(lambda: durable.report(collection, ITEM)))  # noqa: B023 - called at once
+        durable.close()
+        stick = median(commits)
+        name = "fsync'd commit, median microseconds"
+        yield row("report, durable, median, in fsync'd commits", median(reports) / stick, "ratio", "<= 1.5")
+        yield row("report, durable, p99, in fsync'd commits", quantile(reports, 0.99) / stick, "ratio", "<= 5")
+        own = quantile(commits, 0.99)
+        yield row("report, durable, p99, in p99s of an fsync'd commit", quantile(reports, 0.99) / own, "ratio")
+        yield row("report, durable, median", median(reports), "microseconds", None, (name, stick))
+        leased = Client(
+            "fake", storage=f"{directory}/leased", policy=policy(), transport=FakeCollector(), lease=str(count // 4)
+        )
+        reports = []
+        for collection in collections[count:]:
+            reports.append(timed(lambda: leased.report(collection, ITEM)))  # noqa: B023 - called at once
+        leased.close()
+        yield row("report, leased, median", median(reports), "microseconds", "<= 50", (name, stick))
+        yield row("report, leased, p99", quantile(reports, 0.99), "microseconds")
+        plain = [timed(lambda: randomize(collection)) for collection in collections[:count]]  # noqa: B023 - as above
+        yield row("of these, randomizing and packing, median", median(plain), "microseconds")
+
+
+# -- feeding a server
+
+
+@contextlib.contextmanager
+def real_server(data: Path, collections: Sequence[Collection]) -> Iterator[str]:
+    """A server in a process of its own, on its embedded store, that knows the collections; yields its address."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    server = subprocess.Popen(
+        [sys.executable, "-m", "ldp_server", "serve", "--data", str(data), "--listen", "127.0.0.1:0", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        cwd=ROOT,
+        env=environment,
+    )
+    try:
+        target: str = json.loads(server.stdout.readline() if server.stdout else "")["listening"]["collector"]
+        for number, collection in enumerate(collections):
+            file = data.parent / f"collection-{number}.json"
+            file.write_text(collection.to_json())
+            subprocess.run(
+                [sys.executable, "-m", "ldp_server", "collection", "create", str(file), "--data", str(data)],
+                check=True,
+                capture_output=True,
+                cwd=ROOT,
+            )
+        yield target
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+def prepared(collection: Collection) -> list[bytes]:
+    """A million reports in payloads of a thousand (a hundred different ones, over and over)."""
+    randomizer = collection.randomizer
+    payloads = [
+        pack((randomizer.randomize(i, draw_words(randomizer.words)) for i in range(PER_BATCH)), randomizer.report_bytes)
+        for _ in range(100)
+    ]
+    return [payloads[i % 100] for i in range(REPORTS // PER_BATCH)]
+
+
+def feeding(runs: int) -> Iterator[Row]:
+    """The gateway, and a bare stub with the same bytes, one after the other, several times."""
+    collection = question(0)
+    payloads = prepared(collection)
+
+    def batches() -> list[Batch]:
+        return [Batch(collection.id, os.urandom(16), payload) for payload in payloads]
+
+    def through_gateway(target: str) -> float:
+        sending = batches()
+        gateway = Gateway(target, plaintext=True)
+        start = time.perf_counter()
+        accepted = sum(getattr(outcome, "reports", 0) for outcome in gateway.send(sending, 120.0))
+        taken = time.perf_counter() - start
+        gateway.close()
+        if accepted != REPORTS:
+            raise RuntimeError(f"only {accepted} reports were accepted")
+        return REPORTS / taken
+
+    def through_stub(target: str) -> float:
+        sending = [
+            collector_pb2.SubmitRequest(collection_id=b.collection_id, batch_id=b.batch_id, payload=b.payload)
+            for b in batches()
+        ]
+        with grpc.insecure_channel(target) as channel:
+            start = time.perf_counter()
+            replies = collector_pb2_grpc.CollectorStub(channel).SubmitStream(iter(sending))  # type: ignore[no-untyped-call]
+            accepted = sum(reply.accepted.reports for reply in replies)
+            taken = time.perf_counter() - start
+        if accepted != REPORTS:
+            raise RuntimeError(f"only {accepted} reports were accepted")
+        return REPORTS / taken
+
+    with (
+        tempfile.TemporaryDirectory(dir=ROOT) as directory,
+        real_server(Path(directory) / "data", [collection]) as target,
+    ):
+        through_stub(target)  # the first run warms the server up and is not counted
+        pairs = [(through_gateway(target), through_stub(target)) for _ in range(runs)]
+    ours, bare = median(p[0] for p in pairs), median(p[1] for p in pairs)
+    ratio = median(p[0] / p[1] for p in pairs)
+    yield row("gateway, a million reports through one stream", ours, "reports/s", None, ("bare stub", bare))
+    yield row("gateway over bare stub, median of the runs' ratios", ratio, "ratio", ">= 0.7")
+
+
+# -- size
+
+
+def sizes() -> Iterator[Row]:
+    """What an app ships: the client's own files, and what it needs (as installed here, byte code left out)."""
+    own = sum(file.stat().st_size for file in (ROOT / "ldp_client").rglob("*.py"))
+    yield row("installed size of ldp_client", own / 1e6, "MB")
+    total = own
+    for name in dependencies("grpcio", "protobuf", "cryptography"):
+        files = importlib.metadata.files(name) or []
+        size = sum(path.stat().st_size for path in map(_located, files) if path.suffix != ".pyc" and path.is_file())
+        total += size
+        yield row(f"installed size of {name}", size / 1e6, "MB")
+    yield row("installed size of the client with its dependencies", total / 1e6, "MB")
+
+
+def _located(file: importlib.metadata.PackagePath) -> Path:
+    return Path(str(file.locate()))
+
+
+def dependencies(*names: str) -> list[str]:
+    """The distributions that these need, themselves first; optional extras left out."""
+    found: list[str] = []
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop(0)
+        if name in found:
+            continue
+        try:
+            needed = importlib.metadata.requires(name) or []
+        except importlib.metadata.PackageNotFoundError:
+            continue  # needed elsewhere only (another system, an older Python)
+        found.append(name)
+        waiting += [re.split(r"[^A-Za-z0-9_.-]", need)[0] for need in needed if "extra ==" not in need]
+    return found

@@ -1,0 +1,170 @@
+"""What could be sent for an item, with which exact probabilities, in words: `ldp-client explain`.
+
+It charges nothing, stores nothing and draws no coins: it reads the randomizer's exact law. Small sets of messages are
+listed in full; of large ones, one message that points to the item and one that does not are shown as examples, and the
+guarantee over all of them is the randomizer's exact largest ratio.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ldp_client.collection import Collection
+    from ldp_client.protocol.domain import Item
+
+__all__ = ["Example", "Explanation", "explain"]
+
+_LIST_ALL = 16
+_LOOK_AT_ALL = 2048
+_LOOK_AT = 256
+
+
+@dataclass(frozen=True)
+class Example:
+    """One message, and how likely it is."""
+
+    message: int
+    this_item: Fraction
+    least_other: Fraction
+    most_other: Fraction
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a device could send, and what that would tell."""
+
+    question: str
+    mechanism: str
+    epsilon: str
+    messages: int
+    bytes: int
+    examples: tuple[Example, ...]
+    complete: bool
+    """Every message is among the examples."""
+    others_looked_at: int
+    others: int
+    ratio: Fraction
+    """The exact largest ratio of any message's probabilities under any two items."""
+
+    @property
+    def surest_guess(self) -> Fraction:
+        """How sure somebody can become, at most, who held it for 50:50 before."""
+        return self.ratio / (1 + self.ratio)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data; probabilities as exact fractions in text."""
+        return {
+            "question": self.question,
+            "mechanism": self.mechanism,
+            "epsilon": self.epsilon,
+            "messages": self.messages,
+            "bytes": self.bytes,
+            "complete": self.complete,
+            "others_looked_at": self.others_looked_at,
+            "others": self.others,
+            "largest_ratio": str(self.ratio),
+            "surest_guess_from_even": float(self.surest_guess),
+            "examples": [
+                {
+                    "message": example.message,
+                    "this_item": str(example.this_item),
+                    "least_other": str(example.least_other),
+                    "most_other": str(example.most_other),
+                }
+                for example in self.examples
+            ],
+        }
+
+    def lines(self) -> Iterator[str]:
+        """Return it in words."""
+        yield f"Question: {self.question}"
+        yield (
+            f"Your device would answer with one of {self.messages:,} possible messages of {self.bytes} "
+            f"byte{'s' if self.bytes > 1 else ''}, drawn by chance ({self.mechanism}, epsilon {self.epsilon})."
+        )
+        yield "All of them:" if self.complete else "Two examples, one that points to your item and one that does not:"
+        for example in self.examples:
+            low, high = _percent(example.least_other), _percent(example.most_other)
+            others = f"{low}" if low == high else f"{low} to {high}"
+            yield (
+                f"  message {example.message}: {_percent(example.this_item)} for your item, "
+                f"{others} for any other (exactly {example.this_item})"
+            )
+        looked = "all" if self.others_looked_at == self.others else f"{self.others_looked_at:,}"
+        yield f"(The numbers for any other item are from {looked} of the {_count(self.others)} other possible answers.)"
+        yield (
+            f"No message at all is more than {float(self.ratio):.6f} times as likely for one item as for another; "
+            f"that is at most e^{self.epsilon}, exactly {self.ratio}."
+        )
+        yield (
+            "So whoever sees your message, and held it for 50:50 that you have this item, can become at most "
+            f"{float(self.surest_guess):.1%} sure. The message is the same size whatever you have, even nothing."
+        )
+
+
+def explain(collection: Collection, item: Item) -> Explanation:
+    """Explain what a report of `item` could be."""
+    randomizer = collection.randomizer
+    index = collection.domain.index(item)
+    size = collection.domain.size
+    others = _others(index, size)
+    complete = randomizer.bound <= _LIST_ALL
+    messages: Iterable[int] = range(randomizer.bound) if complete else _two(collection, index)
+    return Explanation(
+        question=collection.question,
+        mechanism=randomizer.name,
+        epsilon=collection.epsilon.text,
+        messages=randomizer.bound,
+        bytes=randomizer.report_bytes,
+        examples=tuple(_example(collection, message, index, others) for message in messages),
+        complete=complete,
+        others_looked_at=len(others),
+        others=size - 1,
+        ratio=randomizer.ratio,
+    )
+
+
+def _example(collection: Collection, message: int, index: int, others: list[int]) -> Example:
+    probability = collection.randomizer.probability
+    found = [probability(other, message) for other in others]
+    return Example(message, probability(index, message), min(found), max(found))
+
+
+def _others(index: int, size: int) -> list[int]:
+    """Other indexes: all of a small domain, else spread evenly over it."""
+    if size <= _LOOK_AT_ALL:
+        return [other for other in range(size) if other != index]
+    spread = (i * size // (_LOOK_AT + 1) for i in range(_LOOK_AT + 1))
+    return list(islice((other for other in spread if other != index), _LOOK_AT))
+
+
+def _two(collection: Collection, index: int) -> list[int]:
+    """A likely and an unlikely message for the item, found without any coins: the words are 1, 2, 3 ... hashed."""
+    from hashlib import shake_128
+
+    randomizer = collection.randomizer
+    likely = unlikely = None
+    for number in range(1, 4096):
+        stream = shake_128(b"hearsay/explain" + number.to_bytes(4, "little")).digest(8 * randomizer.words)
+        words = [int.from_bytes(stream[i : i + 8], "little") for i in range(0, len(stream), 8)]
+        message = randomizer.randomize(index, words)
+        chance = randomizer.probability(index, message)
+        likely = message if likely is None or chance > randomizer.probability(index, likely) else likely
+        unlikely = message if unlikely is None or chance < randomizer.probability(index, unlikely) else unlikely
+        if randomizer.probability(index, likely) > randomizer.probability(index, unlikely) * Fraction(1001, 1000):
+            break
+    return [message for message in (likely, unlikely) if message is not None]
+
+
+def _percent(value: Fraction) -> str:
+    number = float(value) * 100
+    return f"{number:.3g} %" if number < 0.1 else f"{number:.2f} %"
+
+
+def _count(number: int) -> str:
+    return f"{number:,}" if number < 10**12 else f"about 2^{number.bit_length() - 1}"

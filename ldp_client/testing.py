@@ -1,0 +1,153 @@
+"""For the tests of apps: a collector in memory, a clock to turn by hand, and coins that can be thrown again.
+
+    collector = FakeCollector()
+    client = Client("fake", storage=tmp_path, policy=policy, transport=collector, clock=ManualClock(), background=False)
+    client.report(homepage, "www.example.org")
+    client.flush(everything=True)
+    assert len(collector.reports(homepage)) == 1
+
+The fake keeps the server's promises: a batch is counted once however often it comes, the same id with other bytes is a
+conflict, what does not fit the collection is refused with its reason. It records every call. It can be told to be down,
+to lose its answers, or to refuse.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from ldp_client.errors import Rejected, Unavailable
+from ldp_client.transport import Accepted, Batch, Listing, Outcome, Refused
+
+if TYPE_CHECKING:
+    from ldp_client.collection import Collection
+
+__all__ = ["FakeCollector", "ManualClock", "RepeatableCoins"]
+
+
+class ManualClock:
+    """A clock that stands still until it is turned."""
+
+    def __init__(self, now: float = 1_800_000_000.0) -> None:
+        self.now = now
+        self.ticks = 0.0
+
+    def time(self) -> float:
+        """Return the wall clock's time."""
+        return self.now
+
+    def monotonic(self) -> float:
+        """Return the time since the clock was made."""
+        return self.ticks
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += seconds
+        self.ticks += seconds
+
+    def jump(self, now: float) -> None:
+        """Set the wall clock, forward or back, as people and servers do."""
+        self.now = now
+
+
+class RepeatableCoins:
+    """Coins that come out the same for the same seed. For tests only: they are no secret."""
+
+    def __init__(self, seed: bytes = b"") -> None:
+        self._seed = seed
+        self._drawn = 0
+        self.draws: list[int] = []
+        """How many words each draw took."""
+
+    def __call__(self, count: int) -> tuple[int, ...]:
+        """Draw `count` words."""
+        self.draws.append(count)
+        stream = hashlib.shake_128(self._seed + self._drawn.to_bytes(8, "little")).digest(8 * count)
+        self._drawn += 1
+        return tuple(int.from_bytes(stream[i : i + 8], "little") for i in range(0, len(stream), 8))
+
+
+class FakeCollector:
+    """A server in memory, as a `Transport`. Knows the collections it is given; without any, it takes all."""
+
+    def __init__(self, collections: Iterable[Collection] = ()) -> None:
+        self.collections = {collection.id: collection for collection in collections}
+        self.down = False
+        """Nobody answers."""
+        self.loses_answers = False
+        """It takes in what comes, and its answers are lost."""
+        self.refuses: str | None = None
+        """Refuse everything for this reason."""
+        self.retry_after: float | None = None
+        self.calls: list[tuple[Batch, ...]] = []
+        """Every call of `submit`, with the batches that it was to send."""
+        self.received: dict[bytes, Batch] = {}
+        """What was counted, by batch id."""
+        self.listing = Listing(())
+        self._lock = threading.Lock()
+
+    def submit(self, batches: Sequence[Batch], timeout: float) -> Iterator[Outcome]:
+        """Take batches in."""
+        del timeout
+        with self._lock:
+            self.calls.append(tuple(batches))
+        if self.down:
+            raise Unavailable("the fake collector is down", self.retry_after)
+        for batch in batches:
+            outcome = self._take(batch)
+            if self.loses_answers:
+                raise Unavailable("the fake collector's answer was lost", self.retry_after)
+            yield outcome
+
+    def _take(self, batch: Batch) -> Outcome:
+        reason = self.refuses or self._complaint(batch)
+        if reason:
+            return Refused(batch.batch_id, reason)
+        with self._lock:
+            known = self.received.get(batch.batch_id)
+            if known is None:
+                self.received[batch.batch_id] = batch
+                return Accepted(batch.batch_id)
+        if (known.collection_id, known.payload) != (batch.collection_id, batch.payload):
+            return Refused(batch.batch_id, "BATCH_ID_CONFLICT")
+        return Accepted(batch.batch_id, duplicate=True)
+
+    def _complaint(self, batch: Batch) -> str | None:
+        from ldp_client.protocol.packing import unpack
+
+        if not self.collections:
+            return None
+        collection = self.collections.get(batch.collection_id)
+        if collection is None:
+            return "UNKNOWN_COLLECTION"
+        try:
+            unpack(batch.payload, collection.randomizer.report_bytes, collection.randomizer.bound)
+        except Rejected as error:
+            return error.reason
+        return None
+
+    def reports(self, collection: Collection) -> list[bytes]:
+        """Return the payloads that were counted for a collection."""
+        return [batch.payload for batch in self.received.values() if batch.collection_id == collection.id]
+
+    def get_collection(self, collection_id: bytes, timeout: float) -> bytes:
+        """Return a known collection's bytes."""
+        del timeout
+        if self.down or collection_id not in self.collections:
+            raise Unavailable("the fake collector does not have it")
+        return self.collections[collection_id].spec_bytes
+
+    def list_collections(self, timeout: float) -> Listing:
+        """Return `listing`."""
+        del timeout
+        if self.down:
+            raise Unavailable("the fake collector is down")
+        return self.listing
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+    def forked(self) -> None:
+        """Nothing to forget."""

@@ -1,0 +1,201 @@
+"""The command line, as a cron job and a person would use it."""
+
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+
+from ldp_client.cli import main
+
+from .collectors import HonestCollector, serving
+from .conftest import Categories, Integers, Strings, live
+from .test_trust import Operator
+
+LIMITS = ["--max-epsilon", "1", "--budget", "2", "--period", "30 days", "--lifetime", "12"]
+
+
+@pytest.fixture
+def run(monkeypatch, capsys, tmp_path):
+    def runner(*arguments, stdin=b""):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        code = main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return runner
+
+
+@pytest.fixture
+def files(tmp_path):
+    names = {}
+    for name, domain, mechanism in (
+        ("page", Strings(3), "linear-hash"), ("colour", Categories(("red", "green")), "randomized-response"),
+        ("age", Integers(0, 120), "randomized-response"),
+    ):  # fmt: skip
+        names[name] = tmp_path / f"{name}.ldp"
+        names[name].write_text(live(domain=domain, mechanism=mechanism, text=f"Your {name}?").to_toml())
+    return names
+
+
+def options(tmp_path, port=1):
+    return ["--storage", tmp_path / "ldp", "--server", f"localhost:{port}", "--plaintext", *LIMITS]
+
+
+def test_send_reads_one_line_for_each_collection(run, files, tmp_path):
+    collector = HonestCollector()
+    with serving(collector) as port:
+        code, out, err = run(
+            "send", files["page"], files["age"], *options(tmp_path, port), "--delay", 0, "--json", stdin=b"abc\n17\n"
+        )
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    assert [row["report"] for row in found["reports"]] == ["made", "made"]
+    assert (found["accepted"], found["waiting"]) == (2, 0)
+    assert len(collector.counted) == 2
+
+
+def test_send_again_says_that_the_answer_stands(run, files, tmp_path):
+    run("send", files["page"], *options(tmp_path), "--timeout", 0.1, stdin=b"a\n")
+    code, out, _ = run("send", files["page"], *options(tmp_path), "--timeout", 0.1, stdin=b"b\n")
+    assert code == 0 and "answered before" in out and "waiting 1" in out  # not due yet: no attempt, no error
+
+
+def test_send_keeps_what_the_server_does_not_take(run, files, tmp_path):
+    code, out, err = run("send", files["page"], *options(tmp_path), "--delay", 0, "--timeout", 0.2, stdin=b"a\n")
+    assert code == 4 and "waiting 1" in out and "connection refused" in err
+    with serving(HonestCollector()) as port:
+        code, out, _ = run("outbox", *options(tmp_path, port), "--flush", "--json")
+    assert code == 0 and json.loads(out)["counters"] == {"accepted": 1}
+
+
+def test_a_refusal_is_exit_code_one(run, files, tmp_path):
+    for _ in range(2):
+        code, out, _ = run(
+            "send",
+            files["page"],
+            files["colour"],
+            files["age"],
+            *options(tmp_path),
+            "--timeout",
+            0.1,
+            stdin=b"a\nred\n5\n",
+        )
+    assert code == 1 and "budget is spent" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["send", "nowhere.ldp", "--storage", "x", *LIMITS], "nowhere.ldp"),
+        (["ledger", "--storage", "x"], "--policy FILE"),
+        (["ledger", "--storage", "x", "--max-epsilon", "1", "--budget", "0.5", "--period", "1 day", "--lifetime", "9"],
+         "max_epsilon <= budget"),
+        (["ledger", "--storage", "x", "--policy", "nowhere"], "nowhere"),
+        (["outbox", "--storage", "x", "--server", "far.example.org:1", "--plaintext", *LIMITS], "plain text"),
+    ],
+)  # fmt: skip
+def test_bad_usage_is_one_line_and_nothing_made(run, arguments, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(*arguments)
+    assert code in {1, 2} and out == "" and said in err and err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_more_lines_than_collections_are_refused(run, files, tmp_path):
+    code, _, err = run("send", files["page"], *options(tmp_path), stdin=b"a\nb\n")
+    assert code == 2 and "more lines" in err
+    assert not (tmp_path / "ldp").exists()
+
+
+def test_ledger_shows_spent_and_left(run, files, tmp_path):
+    run("send", files["page"], *options(tmp_path), "--timeout", 0.1, stdin=b"a\n")
+    code, out, _ = run("ledger", *options(tmp_path), "--json")
+    view = json.loads(out)
+    assert code == 0 and (view["spent"], view["left"], view["left_in_period"]) == ("1", "11", "1")
+    assert view["questions"][0]["question"] == "Your page?" and view["problem"] is None
+    code, out, _ = run("ledger", *options(tmp_path))
+    assert "spent 1 in all, 11 left" in out and "Your page?" in out
+
+
+def test_ledger_that_cannot_be_believed_and_its_reset(run, files, tmp_path):
+    run("send", files["page"], *options(tmp_path), "--timeout", 0.1, stdin=b"a\n")
+    (tmp_path / "ldp" / "ledger.mark").unlink()
+    code, out, _ = run("ledger", *options(tmp_path))
+    assert code == 3 and "NOT BELIEVED" in out and "marker is missing" in out and ", 0 left" in out
+    code, _, err = run("send", files["age"], *options(tmp_path), stdin=b"5\n")
+    assert code == 1 or (code == 3 and "cannot be trusted" in err)
+    code, _, err = run("ledger", *options(tmp_path), "--reset", " ")
+    assert code == 2
+    code, out, err = run("ledger", *options(tmp_path), "--reset", "moved to a new disk")
+    assert code == 0 and "marker is missing" in err and "moved to a new disk" in out and "spent 1 in all" in out
+
+
+def test_collections_of_files_and_of_the_list(run, files, tmp_path):
+    code, out, _ = run("collections", files["page"], files["age"], "--storage", tmp_path / "ldp", "--json")
+    assert code == 0 and [json.loads(line)["question"] for line in out.splitlines()] == ["Your page?", "Your age?"]
+    operator, listed = Operator(), live(text="Listed?")
+    wire = HonestCollector()
+    signed = operator.sign(1, [listed])
+    from ldp_client.protocol.v1 import collector_pb2
+
+    wire.signed = collector_pb2.SignedCollectionList(
+        list_bytes=signed.list_bytes, signature=signed.signature, public_key=signed.public_key
+    )
+    with serving(wire) as port:
+        code, out, _ = run("collections", *options(tmp_path, port), "--list-key", operator.public.hex(), "--refresh")
+    assert code == 0 and "Listed?" in out
+
+
+def test_explain_a_small_domain_lists_everything(run, files):
+    code, out, _ = run("explain", files["colour"], "--json", stdin=b"red\n")
+    found = json.loads(out)
+    assert code == 0 and found["complete"] and len(found["examples"]) == 3
+    from fractions import Fraction
+
+    assert sum(Fraction(example["this_item"]) for example in found["examples"]) == 1
+    code, out, _ = run("explain", files["colour"], stdin=b"red\n")
+    assert "50:50" in out and "73.1% sure" in out and "2.718282 times" in out
+
+
+def test_explain_charges_nothing_and_needs_no_storage(run, files, tmp_path, monkeypatch):
+    monkeypatch.setattr("ldp_client.coins.urandom", None)  # not one coin
+    before = sorted(tmp_path.iterdir())
+    assert run("explain", files["page"], stdin=b"abc\n")[0] == 0
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_every_command_has_help():
+    for command in ((), ("send",), ("ledger",), ("outbox",), ("collections",), ("explain",)):
+        found = subprocess.run(
+            [sys.executable, "-m", "ldp_client.cli", *command, "--help"], capture_output=True, text=True, check=True
+        )
+        assert "usage: ldp-client" in found.stdout
+
+
+def test_the_prompt_does_not_show_the_item(run, files, tmp_path, monkeypatch):
+    asked = []
+
+    def hidden(prompt):
+        asked.append(prompt)
+        return "abc"
+
+    monkeypatch.setattr("getpass.getpass", hidden)
+    monkeypatch.setattr("sys.stdin", type("Tty", (), {"isatty": lambda self: True})())
+    assert main(["explain", str(files["page"])]) == 0
+    assert asked == ["Your page? (not shown; empty for nothing): "]
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "item"),
+    [
+        ("page", b"abc", b"abc"), ("page", b"\xff", b"\xff"), ("page", b"", None), ("colour", b"red", "red"),
+        ("age", b" 17 ", 17), ("age", b"x", None), ("age", b"9" * 5000, None),
+    ],
+)  # fmt: skip
+def test_lines_as_items(files, name, line, item):
+    from ldp_client import Collection
+    from ldp_client.cli import _item
+
+    assert _item(Collection.load(files[name]), line) == item

@@ -1,0 +1,184 @@
+"""The client against the real server in a process of its own: restarts, kill -9, admission, the signed list."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from ldp_client import Categories, Client, Policy, PolicyRefused, Unavailable
+from ldp_client.gateway import Gateway
+from ldp_client.transport import Accepted, Batch
+
+from .conftest import live
+
+pytest.importorskip("ldp_server.cli", reason="needs the server")
+
+ROOT = Path(__file__).parent.parent.parent
+WIDE = {"max_epsilon": "1", "budget": "100000", "period": "30 days", "lifetime": "200000"}
+
+
+class RealServer:
+    def __init__(self, home):
+        self.home, self.listen, self.process = home, "127.0.0.1:0", None
+        self.config = home / "server.toml"
+        self.config.write_text(f'data = "{home / "data"}"\n')
+
+    def ldp_server(self, *arguments):
+        return subprocess.run(
+            [sys.executable, "-m", "ldp_server", *map(str, arguments)], cwd=ROOT, capture_output=True, text=True,
+            check=True, env=os.environ | {"OMP_NUM_THREADS": "1"},
+        ).stdout  # fmt: skip
+
+    def start(self):
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "ldp_server", "serve", "--config", self.config, "--listen", self.listen, "--json"],
+            cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            env=os.environ | {"OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+        self.listen = json.loads(self.process.stdout.readline())["listening"]["collector"]
+
+    def stop(self, how=signal.SIGTERM):
+        if self.process is not None:
+            self.process.send_signal(how)
+            self.process.communicate(timeout=30)
+            self.process = None
+
+    def enter(self, collection, *more):
+        file = self.home / f"{collection.id.hex()[:8]}.json"
+        file.write_text(collection.to_json())
+        self.ldp_server("collection", "create", file, "--data", self.home / "data", *more)
+
+    def reports(self, collection):
+        shown = self.ldp_server("collection", "show", collection.id.hex(), "--data", self.home / "data", "--json")
+        return json.loads(shown)["reports"]
+
+
+@pytest.fixture
+def server(tmp_path):
+    home = tmp_path / "server"
+    home.mkdir()
+    server = RealServer(home)
+    yield server
+    server.stop()
+
+
+@contextmanager
+def open_client(server, storage, **more):
+    options = {"policy": Policy(**WIDE), "plaintext": True, "delay": 0, "background": False} | more
+    client = Client(server.listen, storage=storage, **options)
+    yield client
+    client.close(1.0)
+
+
+def test_reports_arrive_once_through_restarts_and_kills(server, tmp_path):
+    collections = [live(number) for number in range(4)]
+    server.start()
+    for collection in collections:
+        server.enter(collection)
+    with open_client(server, tmp_path / "ldp") as client:
+        client.report(collections[0], "a")
+        assert client.flush(20).accepted == 1
+        client.report(collections[1], "a")
+        server.stop()
+        assert isinstance(client.flush(0.5).error, Unavailable)
+        server.start()
+        assert client.flush(20).accepted == 1
+        client.report(collections[2], "a")
+        server.stop(signal.SIGKILL)
+        client.report(collections[3], "a")
+        assert client.flush(0.5).waiting == 2
+        server.start()
+        assert client.flush(20).accepted == 2
+        assert client.outbox().counters["accepted"] == 4
+    assert [server.reports(collection) for collection in collections] == [1, 1, 1, 1]
+
+
+def test_a_long_offline_spell_ends_with_exactly_the_reports_kept(server, tmp_path):
+    from ldp_client import Schedule
+
+    often = live(text="Every minute?", schedule=Schedule(60, 10_000))
+    from ldp_client.testing import ManualClock
+
+    clock = ManualClock(1_750_000_000)
+    with open_client(server, tmp_path / "ldp", clock=clock, lease="10000") as client:
+        for _ in range(10_000):
+            assert client.report(often, "a").made
+            clock.advance(60)
+        assert client.flush(0.0, everything=True).waiting == 10_000
+    server.start()
+    server.enter(often)
+    with open_client(server, tmp_path / "ldp") as client:
+        assert client.flush(60).accepted == 10_000
+    assert server.reports(often) == 10_000
+
+
+def test_the_servers_refusals_have_their_reasons(server, tmp_path):
+    server.start()
+    known, closed, unknown = live(1), live(2), live(3)
+    server.enter(known)
+    server.enter(closed)
+    server.ldp_server("collection", "close", closed.id.hex(), "--data", server.home / "data")
+    with open_client(server, tmp_path / "ldp") as client:
+        for collection in (known, closed, unknown):
+            client.report(collection, "a")
+        client.flush(20)
+        assert client.outbox().counters == {
+            "accepted": 1, "rejected COLLECTION_CLOSED": 1, "rejected UNKNOWN_COLLECTION": 1,
+        }  # fmt: skip
+
+
+def write_key(path, key):
+    path.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return path
+
+
+def test_the_servers_signed_list_is_believed(server, tmp_path):
+    key = Ed25519PrivateKey.generate()
+    public = key.public_key().public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
+    file = write_key(server.home / "list-key.pem", key)
+    file.chmod(0o600)
+    server.config.write_text(server.config.read_text() + f'\n[publish]\nsigning_key = "{file}"\n')
+    server.start()
+    first, second = live(1), live(2)
+    server.enter(first)
+    policy = Policy(**WIDE, list_keys=[public])
+    with open_client(server, tmp_path / "ldp", policy=policy) as client:
+        serial = client.refresh()
+        assert set(client.collections()) == {first.id}
+        assert client.fetch(first.id) == first
+        client.report(first, "a")
+        with pytest.raises(PolicyRefused):
+            client.report(second, "a")
+        server.enter(second)
+        assert client.refresh() > serial
+        client.report(second, "a")
+        assert client.flush(20).accepted == 2
+    other = Policy(**WIDE, list_keys=[bytes(32)])
+    with open_client(server, tmp_path / "other", policy=other) as client, pytest.raises(PolicyRefused):
+        client.refresh()
+
+
+def test_a_gateway_feeds_it(server):
+    collection = live(domain=Categories(("a", "b", "c")), mechanism="randomized-response")
+    server.start()
+    server.enter(collection)
+    batches = [Batch(collection.id, os.urandom(16), bytes(1000)) for _ in range(300)]
+    gateway = Gateway(server.listen, plaintext=True)
+    stream = gateway.send(batches, 60)
+    outcomes = [next(stream) for _ in range(50)]
+    server.stop(signal.SIGKILL)
+    server.start()
+    outcomes += list(stream)
+    gateway.close()
+    assert [outcome.batch_id for outcome in outcomes] == [batch.batch_id for batch in batches]
+    assert all(isinstance(outcome, Accepted) and outcome.reports == 1000 for outcome in outcomes)
+    assert server.reports(collection) == 300_000
