@@ -25,8 +25,11 @@ from simulator.report import Report, Section, Table
 __all__ = ["command"]
 
 
+_CHOICES = (*MECHANISMS[1:], *poison.SKETCHES)
+
+
 @click.command("poison")
-@click.option("--mechanism", "mechanisms", multiple=True, type=click.Choice(MECHANISMS[1:]), help="[default: all]")
+@click.option("--mechanism", "mechanisms", multiple=True, type=click.Choice(_CHOICES), help="[default: all]")
 @click.option("--attack", "attacks", multiple=True, type=click.Choice(ATTACKS), default=ATTACKS)
 @click.option("--fraction", "fractions", multiple=True, type=float, default=poison.DEFAULT_FRACTIONS)
 @click.option("--target", type=click.IntRange(0), default=0, help="The item's rank; 0 is the least popular one.")

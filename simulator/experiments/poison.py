@@ -16,15 +16,17 @@ import numpy as np
 from ldp_client.errors import InvalidSpec
 from ldp_server.bulk.packing import pack
 from ldp_server.chooser import alternatives
+from ldp_server.heavy_hitters.planner import plan
 from ldp_server.shapes import PoisonRow
 from simulator import crowd
 from simulator.engine import Job, count, run_seed
 from simulator.experiments.frequencies import Setting, Wanted, build, prepare
 from simulator.loaded import ATTACKS, everyone, gain, loaded_reports
 
-__all__ = ["DEFAULT_FRACTIONS", "DEFAULT_MECHANISMS", "run"]
+__all__ = ["DEFAULT_FRACTIONS", "DEFAULT_MECHANISMS", "SKETCHES", "run"]
 
 DEFAULT_FRACTIONS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)
+SKETCHES = ("expander-sketch", "prefix-tree", "tree-sketch")
 DEFAULT_MECHANISMS = ("randomized-response", "linear-hash", "hashtogram")
 _ATTACKERS_FROM = 1 << 40
 """Blocks from here on are attackers': their coins are never those of honest users."""
@@ -53,15 +55,15 @@ def run(
     """Every mechanism under every attack by every fraction; `target` is the item's rank (0: the least popular)."""
     if not all(0 < f < 1 for f in fractions):
         raise InvalidSpec("a fraction of malicious users lies between 0 and 1")
-    settings = [(name, prepare(replace(wanted, mechanism=name))) for name in mechanisms or _suiting(wanted)]
+    settings = [(name, _setting(wanted, name)) for name in mechanisms or _suiting(wanted)]
     rows = []
-    for name, setting in settings:
+    for _, setting in settings:
         rank = target or setting.crowd.population.distinct
         if not 1 <= rank <= setting.crowd.population.distinct:
             raise InvalidSpec(f"the population has items of rank 1 to {setting.crowd.population.distinct}")
         for attack in attacks:
             for fraction in fractions:
-                point = _Attack(setting, replace(wanted, mechanism=name), attack, fraction, rank)
+                point = _Attack(setting, wanted, attack, fraction, rank)
                 rows.append(_point(point))
                 if progress is not None:
                     progress(1)
@@ -74,6 +76,15 @@ def _suiting(wanted: Wanted) -> list[str]:
     for alternative in alternatives(wanted.users, size, wanted.epsilon, memory=wanted.memory):
         found[alternative.mechanism] = None
     return [name for name in DEFAULT_MECHANISMS if name in found]
+
+
+def _setting(wanted: Wanted, mechanism: str) -> Setting:
+    """The population, and the mechanism with the chooser's or the planner's parameters."""
+    if mechanism not in SKETCHES:
+        return prepare(replace(wanted, mechanism=mechanism))
+    setting = prepare(replace(wanted, mechanism="auto"))
+    chosen = plan(wanted.users, setting.naming.domain, wanted.epsilon, mechanism=mechanism)
+    return replace(setting, mechanism=mechanism, parameters=chosen.parameters)
 
 
 def _point(point: _Attack) -> PoisonRow:

@@ -1,9 +1,9 @@
 """`ldp-simulate wire`: a crowd over real gRPC to a real server process, with faults; exactly once or not.
 
-Every sender is a process with a connection of its own, and streams batches (as gateways do; a batch of one report is a
-device's). What was sent is counted here, by the same oracle, from the same bytes. At the end the server must have
-counted every distinct report that was sent inside the window, once, and its estimates must be the very numbers that
-this oracle gives.
+Every sender is a process with the client library's gateway and a connection of its own, and streams batches (a batch
+of one report is a device's). What was sent is counted here, by the same oracle, from the same bytes. At the end the
+server must have counted every distinct report that was sent inside the window, once, and its estimates must be the
+very numbers that this oracle gives.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import numpy.typing as npt
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.packing import MAX_PAYLOAD
-from ldp_client.protocol.v1 import collector_pb2 as pb
+from ldp_client.transport import Batch
 from ldp_server.bulk.packing import pack
 from ldp_server.oracles import Oracle, oracle_for, restore
 from ldp_server.shapes import WireRun
@@ -44,7 +44,10 @@ from simulator.wire.server_process import Operator, ServerProcess
 __all__ = ["Outcome", "Remote", "run"]
 
 DAY = 86_400
-PATIENCE = 60.0
+PATIENCE = 120.0
+"""Seconds, besides those that sending takes at the slowest."""
+SLOWEST = 500.0
+"""Reports a second."""
 MAX_DOMAIN = 1 << 20
 SHOWN = 12
 
@@ -107,7 +110,7 @@ def run(
         if killer is not None:
             killer.join()
         operator.close(collection)
-        late = send(target, [entry for part in parts for entry in part.late], PATIENCE)
+        late = send(target, [entry for part in parts for entry in part.late], PATIENCE + wanted.users / SLOWEST)
         return _compare(job, setting, parts, late, operator, process.restarts if process else 0, seconds)
 
 
@@ -188,7 +191,8 @@ def _sender(job: Job, faults: Faults, batch: int, target: str, blocks: range, to
             told.put(waiting)
             waiting = 0
 
-    part.sent = send(target, _entries(job, faults, batch, blocks, oracle, part), PATIENCE, tell)
+    timeout = PATIENCE + job.users / SLOWEST
+    part.sent = send(target, _entries(job, faults, batch, blocks, oracle, part), timeout, tell)
     told.put(waiting)
     part.state = oracle.to_bytes()
     return part
@@ -199,7 +203,6 @@ def _entries(job: Job, faults: Faults, batch: int, blocks: range, oracle: Oracle
     randomizer = job.collection.randomizer
     width = randomizer.report_bytes
     step = min(batch, MAX_PAYLOAD // width)
-    head = pb.SubmitRequest(collection_id=job.collection.id).SerializeToString()
     for block in blocks:
         ranks = draw_block(job, block)
         (reports,) = crowd.simulate(randomizer, job.naming.indexes(ranks), job.seed, block)
@@ -208,17 +211,16 @@ def _entries(job: Job, faults: Faults, batch: int, blocks: range, oracle: Oracle
         ids = np.random.Generator(np.random.SFC64(np.random.SeedSequence([job.seed, block, 5]))).bytes(16 * len(starts))
         for number, start in enumerate(starts):
             payload = pack(reports[start : start + step], width)
-            batch_id = ids[16 * number : 16 * number + 16]
-            request = head + b"\x12\x10" + batch_id + pb.SubmitRequest(payload=payload).SerializeToString()
-            entry = Entry(request, len(payload) // width, bool(plan.drop[number]))
+            prepared = Batch(job.collection.id, ids[16 * number : 16 * number + 16], payload)
+            entry = Entry(prepared, len(payload) // width, bool(plan.drop[number]))
             if plan.late[number]:
-                part.late.append(Entry(request, entry.reports))
+                part.late.append(Entry(prepared, entry.reports))
                 continue
             oracle.accumulate(payload)
             part.held += np.bincount(ranks[start : start + step].astype(np.intp), minlength=len(part.held))
             yield entry
             if plan.duplicate[number]:
-                yield Entry(request, 0)
+                yield Entry(prepared, 0)
 
 
 def _compare(
