@@ -22,6 +22,8 @@ from benchmarks.row import Options, Row
 BENCHMARKS = {
     "client": "the client: import, report, gateway, size",
     "server": "collection server: durable throughput, latency, memory, restart, queries",
+    "audit": "privacy: exact output laws, black-box bounds from the client's bytes, clients that leak",
+    "structure": "accounting, attributes, averages, quantiles, pure from approximate",
     "oracles": "frequency oracles: accuracy, coverage, speed, memory, timing of the client",
     "heavy-hitters": "heavy hitters: how rare an item is found, false items, coverage, speed, growth",
     "simulator": "the simulator: speed, memory, the same results however it is run, exactly once over the wire",

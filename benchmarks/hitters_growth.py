@@ -1,4 +1,5 @@
 """placeholder"""
+
 from __future__ import annotations
 
 from collections.abc import Iterator

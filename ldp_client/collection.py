@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from ldp_client import collection_text
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms import MECHANISMS, Randomizer
-from ldp_client.protocol.domain import Categories, Domain, Integers, Item, Strings
+from ldp_client.protocol.domain import Attributes, Categories, Domain, Integers, Item, Strings
 from ldp_client.protocol.epsilon import Epsilon
 
 if TYPE_CHECKING:
@@ -251,6 +251,8 @@ def _read_domain(message: spec_pb2.Domain) -> Domain:
         return Strings(message.strings.max_bytes)
     if kind == "integers":
         return Integers(message.integers.lowest, message.integers.count)
+    if kind == "attributes":
+        return Attributes(tuple(message.attributes.names))
     raise InvalidSpec("the spec has no domain that this version knows")
 
 
@@ -264,8 +266,10 @@ def _write_domain(domain: Domain) -> spec_pb2.Domain:
         message.strings.max_bytes = domain.max_bytes
     elif isinstance(domain, Integers):
         message.integers.lowest, message.integers.count = domain.lowest, domain.count
+    elif isinstance(domain, Attributes):
+        message.attributes.names.extend(domain.names)
     else:
-        raise InvalidSpec("the domain is Categories, Strings or Integers")
+        raise InvalidSpec("the domain is Attributes, Categories, Strings or Integers")
     return message
 
 
@@ -279,7 +283,9 @@ def _domain_from(table: Mapping[str, Any]) -> Domain:
     if kind == "integers":
         values = collection_text.take(table, "domain", lowest=int, highest=int)
         return Integers(values["lowest"], values["highest"] - values["lowest"] + 1)
-    raise InvalidSpec('domain.kind is "categories", "strings" or "integers"')
+    if kind == "attributes":
+        return Attributes(tuple(collection_text.take(table, "domain", names=list)["names"]))
+    raise InvalidSpec('domain.kind is "categories", "strings", "integers" or "attributes"')
 
 
 def _read_mechanism(message: spec_pb2.Mechanism, epsilon: Epsilon, domain: Domain, seed: bytes) -> Randomizer:

@@ -5,7 +5,7 @@
     epsilon = "1"
 
     [domain]
-    kind = "strings"                            # or "categories" (names) or "integers" (lowest, highest)
+    kind = "strings"                            # or "categories" or "attributes" (names), "integers" (lowest, highest)
     max_bytes = 32
 
     [mechanism]

@@ -49,6 +49,7 @@ class ItemShape(TypedDict):
     text: NotRequired[str]
     integer: NotRequired[int]
     hex: NotRequired[str]
+    attributes: NotRequired[list[str]]
     none: NotRequired[bool]
 
 
@@ -235,7 +236,9 @@ def item_shape(item: Item) -> ItemShape:
         return {"none": True}
     if isinstance(item, int):
         return {"integer": item}
-    return {"text": item} if isinstance(item, str) else {"hex": item.hex()}
+    if isinstance(item, bytes):
+        return {"hex": item.hex()}
+    return {"text": item} if isinstance(item, str) else {"attributes": sorted(item)}
 
 
 def estimate_shape(estimate: Estimate) -> EstimateShape:

@@ -43,7 +43,15 @@ def halved(epsilon: Epsilon) -> Epsilon:
 
 @lru_cache(maxsize=16)
 def _code(
-    seed: bytes, bits: int, teams: int, chunk_bits: int, hash_bits: int, degree: int, attempt: int, bucket_bits: int, symbol_pointers: int
+    seed: bytes,
+    bits: int,
+    teams: int,
+    chunk_bits: int,
+    hash_bits: int,
+    degree: int,
+    attempt: int,
+    bucket_bits: int,
+    symbol_pointers: int,
 ) -> ExpanderCode:
     return ExpanderCode(
         seed,

@@ -69,9 +69,7 @@ class TreeSketch(TeamSketch):
 
     def __post_init__(self) -> None:
         bits = (self.size - 1).bit_length()
-        code = _code(
-            self.seed, self.name, bits, self.first_bits, self.step_bits, self.check_levels, self.cell_bits
-        )
+        code = _code(self.seed, self.name, bits, self.first_bits, self.step_bits, self.check_levels, self.cell_bits)
         if not 2 <= self.q <= MAX_CELLS or not 1 <= self.t <= 24 or self.q**self.t < 1 << self.cell_bits:
             raise InvalidSpec(f"{1 << self.cell_bits} cells do not fit into {self.q}^{self.t} (at most {MAX_CELLS})")
         inner = LinearHash(self.epsilon, self.q**self.t, self.q, self.t, self.word_bits)

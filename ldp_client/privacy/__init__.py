@@ -1,1 +1,44 @@
-"""Privacy as numbers: what reports cost, alone and together. Plain maths, no clock, socket, disk or coins."""
+"""Privacy accounting: plain maths, exact or rounded towards privacy, for client, server and simulator.
+
+Start with `compose` (many reports of one person), `PrivacyFilter` (a fixed total), `group` (several people)
+and `privacy_statement` (all of it in words). Everything else is in the modules, by topic.
+"""
+
+from ldp_client.privacy.attributes import AttributeFilter
+from ldp_client.privacy.charges import Charges, basic, tally
+from ldp_client.privacy.composition import Total, advanced, compose, every_rule
+from ldp_client.privacy.curves import Curve, GaussianCurve, LawCurve, ResponseCurve, Tcdp, pure_rho
+from ldp_client.privacy.filters import PrivacyFilter, RenyiFilter
+from ldp_client.privacy.groups import every_group_of, group, group_rules
+from ldp_client.privacy.statement import PrivacyStatement, privacy_statement, statement_for
+from ldp_client.privacy.yardsticks import d_opt, lower_bound_shape, optimal_scan_error, sigma_opt, v_opt
+
+__all__ = [
+    "AttributeFilter",
+    "Charges",
+    "Curve",
+    "GaussianCurve",
+    "LawCurve",
+    "PrivacyFilter",
+    "PrivacyStatement",
+    "RenyiFilter",
+    "ResponseCurve",
+    "Tcdp",
+    "Total",
+    "advanced",
+    "basic",
+    "compose",
+    "d_opt",
+    "every_group_of",
+    "every_rule",
+    "group",
+    "group_rules",
+    "lower_bound_shape",
+    "optimal_scan_error",
+    "privacy_statement",
+    "pure_rho",
+    "sigma_opt",
+    "statement_for",
+    "tally",
+    "v_opt",
+]

@@ -3,6 +3,7 @@
     Categories   a listed set of names, in the order of the list
     Strings      all byte strings of at most `max_bytes` bytes; a str is its UTF-8 bytes
     Integers     lowest, lowest + 1, ..., lowest + count - 1
+    Attributes   the subsets of a listed set of yes/no attributes; `none` is the empty one
 
 `index` never fails because of what an item *is*: what lies outside the domain has the index of `none`, and is then
 randomized and charged like any other. Only a wrong type raises, and the text names the type alone.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -19,9 +21,11 @@ from typing import ClassVar
 from ldp_client.errors import InvalidSpec
 
 __all__ = [
+    "MAX_ATTRIBUTES",
     "MAX_CATEGORIES",
     "MAX_STRING_BYTES",
     "NONE",
+    "Attributes",
     "Categories",
     "Domain",
     "Integers",
@@ -29,12 +33,13 @@ __all__ = [
     "Strings",
 ]
 
-Item = str | bytes | int | None
+Item = str | bytes | int | AbstractSet[str] | None
 
 NONE = 0
 """The index of the reserved element of every domain."""
 
 MAX_CATEGORIES = (1 << 20) - 1
+MAX_ATTRIBUTES = 20
 MAX_STRING_BYTES = 1024
 _MAX_NAME_BYTES = 256
 
@@ -215,3 +220,48 @@ class Integers(Domain):
     def describe(self) -> dict[str, object]:
         """Return kind and range."""
         return {"kind": self.kind, "lowest": self.lowest, "highest": self.highest}
+
+
+@dataclass(frozen=True)
+class Attributes(Domain):
+    """The subsets of a listed set of yes/no attributes, as the names that hold.
+
+    The index has one bit for each attribute, the first lowest. A person of whom none holds and one who has nothing to
+    say are the same element, 0: telling them apart would need an attribute of its own.
+    """
+
+    names: tuple[str, ...]
+    kind: ClassVar[str] = "attributes"
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.names) <= MAX_ATTRIBUTES:
+            raise InvalidSpec(f"an attributes domain lists 1 to {MAX_ATTRIBUTES} names, not {len(self.names)}")
+        if not all(isinstance(name, str) and name for name in self.names):
+            raise InvalidSpec("every attribute has a name that is not empty")
+        if any(len(name.encode("utf-8", "surrogatepass")) > _MAX_NAME_BYTES for name in self.names):
+            raise InvalidSpec(f"an attribute's name has at most {_MAX_NAME_BYTES} bytes")
+        if len(set(self.names)) != len(self.names):
+            raise InvalidSpec("an attribute is listed twice")
+
+    @property
+    def size(self) -> int:
+        """One for each subset."""
+        return 1 << len(self.names)
+
+    def index(self, item: Item) -> int:
+        """Return the sum of 2^i over the attributes that hold; a set with an unknown name is outside."""
+        if item is None:
+            return NONE
+        if not isinstance(item, AbstractSet) or not all(isinstance(name, str) for name in item):
+            raise _wrong_type("attributes", "a set of str", item)
+        known = sum((name in item) << i for i, name in enumerate(self.names))
+        return known if known.bit_count() == len(item) else NONE
+
+    def item(self, index: int) -> frozenset[str] | None:
+        """Return the names that hold."""
+        self._check(index)
+        return frozenset(name for i, name in enumerate(self.names) if index >> i & 1) or None
+
+    def describe(self) -> dict[str, object]:
+        """Return kind and names."""
+        return {"kind": self.kind, "names": list(self.names)}

@@ -18,7 +18,7 @@ from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_client.mechanisms.tree_sketch import TreeSketch
 from ldp_client.protocol.expander_code import ExpanderCode
-from ldp_client.protocol.hashing import PairwiseHash, limb_count
+from ldp_client.protocol.hashing import limb_count
 from ldp_client.protocol.permutation import BlockPermutation
 from ldp_client.protocol.tree_code import TreeCode
 from ldp_server.bulk.hashing import Indexes, kwise, limb, pairwise
@@ -86,7 +86,8 @@ class BulkCode(ABC):
 
     def near_copies(self) -> list[tuple[list[int], float]]:
         """Ways in which another element can share cells with a given one: the teams left to tell them apart, and the
-        natural logarithm of how many such elements there are."""
+        natural logarithm of how many such elements there are.
+        """
         return []
 
     def permuted(self, indexes: Indexes) -> Indexes:
@@ -126,7 +127,8 @@ class BulkExpanderCode(BulkCode):
 
     def near_copies(self) -> list[tuple[list[int], float]]:
         """An element that shares the cells of some teams S has their symbols and their pointers: |S| c bits, and y bits
-        for every hash that those cells name. All S that leave two teams or more; of many teams, runs and pairs."""
+        for every hash that those cells name. All S that leave two teams or more; of many teams, runs and pairs.
+        """
         code, teams = self.code, range(self.teams)
         if self.teams <= 8:
             sets = [set(s) for size in range(1, self.teams - 1) for s in itertools.combinations(teams, size)]

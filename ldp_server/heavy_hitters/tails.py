@@ -15,7 +15,7 @@ __all__ = ["binomial_tail_log", "chi_square_quantile", "log_normal_tail", "norma
 
 
 def log_normal_tail(z: float) -> float:
-    """ln P(N(0,1) > z), for any z."""
+    """Ln P(N(0,1) > z), for any z."""
     if z < 25:
         return math.log(0.5 * math.erfc(z / math.sqrt(2)))
     return -z * z / 2 - math.log(z * math.sqrt(2 * math.pi)) + math.log1p(-1 / (z * z) + 3 / z**4)
@@ -32,7 +32,7 @@ def normal_quantile(log_tail: float) -> float:
 
 
 def binomial_tail_log(n: int, p: float, at_least: float) -> float:
-    """ln P(Binomial(n, p) >= at_least), summed from the terms; for at_least above the mean."""
+    """Ln P(Binomial(n, p) >= at_least), summed from the terms; for at_least above the mean."""
     k = math.ceil(at_least)
     if k > n:
         return -math.inf

@@ -10,19 +10,29 @@ from typing import Final
 from ldp_client.collection import Collection
 from ldp_client.mechanisms.base import Randomizer
 from ldp_server.oracles.base import Oracle
+from ldp_server.oracles.bounded_number import BoundedNumberOracle
+from ldp_server.oracles.composed_response import ComposedResponseOracle
+from ldp_server.oracles.genprot import GenProtOracle
 from ldp_server.oracles.hashtogram import HashtogramOracle
+from ldp_server.oracles.hierarchy import HierarchyOracle
 from ldp_server.oracles.linear_hash import LinearHashOracle
 from ldp_server.oracles.randomized_response import RandomizedResponseOracle
+from ldp_server.oracles.sampled_attribute import SampledAttributeOracle
 from ldp_server.oracles.team_sketch import ExpanderSketchOracle, PrefixTreeOracle, TreeSketchOracle
 
 __all__ = [
     "ORACLES",
+    "BoundedNumberOracle",
+    "ComposedResponseOracle",
     "ExpanderSketchOracle",
+    "GenProtOracle",
     "HashtogramOracle",
+    "HierarchyOracle",
     "LinearHashOracle",
     "Oracle",
     "PrefixTreeOracle",
     "RandomizedResponseOracle",
+    "SampledAttributeOracle",
     "TreeSketchOracle",
     "oracle_for",
     "restore",
@@ -37,6 +47,11 @@ ORACLES: Final[dict[str, type[Oracle]]] = {
         ExpanderSketchOracle,
         PrefixTreeOracle,
         TreeSketchOracle,
+        ComposedResponseOracle,
+        SampledAttributeOracle,
+        BoundedNumberOracle,
+        HierarchyOracle,
+        GenProtOracle,
     )
 }
 

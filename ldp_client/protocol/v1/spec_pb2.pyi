@@ -40,14 +40,16 @@ class Question(_message.Message):
     def __init__(self, version: _Optional[int] = ..., text: _Optional[str] = ..., domain: _Optional[_Union[Domain, _Mapping]] = ..., epsilon: _Optional[str] = ..., mechanism: _Optional[_Union[Mechanism, _Mapping]] = ..., schedule: _Optional[_Union[Schedule, _Mapping]] = ..., nonce: _Optional[int] = ...) -> None: ...
 
 class Domain(_message.Message):
-    __slots__ = ("categories", "strings", "integers")
+    __slots__ = ("categories", "strings", "integers", "attributes")
     CATEGORIES_FIELD_NUMBER: _ClassVar[int]
     STRINGS_FIELD_NUMBER: _ClassVar[int]
     INTEGERS_FIELD_NUMBER: _ClassVar[int]
+    ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
     categories: Categories
     strings: Strings
     integers: Integers
-    def __init__(self, categories: _Optional[_Union[Categories, _Mapping]] = ..., strings: _Optional[_Union[Strings, _Mapping]] = ..., integers: _Optional[_Union[Integers, _Mapping]] = ...) -> None: ...
+    attributes: Attributes
+    def __init__(self, categories: _Optional[_Union[Categories, _Mapping]] = ..., strings: _Optional[_Union[Strings, _Mapping]] = ..., integers: _Optional[_Union[Integers, _Mapping]] = ..., attributes: _Optional[_Union[Attributes, _Mapping]] = ...) -> None: ...
 
 class Categories(_message.Message):
     __slots__ = ("names",)
@@ -69,6 +71,12 @@ class Integers(_message.Message):
     count: int
     def __init__(self, lowest: _Optional[int] = ..., count: _Optional[int] = ...) -> None: ...
 
+class Attributes(_message.Message):
+    __slots__ = ("names",)
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    names: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, names: _Optional[_Iterable[str]] = ...) -> None: ...
+
 class Schedule(_message.Message):
     __slots__ = ("period_seconds", "reports")
     PERIOD_SECONDS_FIELD_NUMBER: _ClassVar[int]
@@ -78,20 +86,30 @@ class Schedule(_message.Message):
     def __init__(self, period_seconds: _Optional[int] = ..., reports: _Optional[int] = ...) -> None: ...
 
 class Mechanism(_message.Message):
-    __slots__ = ("randomized_response", "linear_hash", "hashtogram", "expander_sketch", "prefix_tree", "tree_sketch")
+    __slots__ = ("randomized_response", "linear_hash", "hashtogram", "expander_sketch", "prefix_tree", "tree_sketch", "composed_response", "bounded_number", "genprot", "hierarchy", "sampled_attribute")
     RANDOMIZED_RESPONSE_FIELD_NUMBER: _ClassVar[int]
     LINEAR_HASH_FIELD_NUMBER: _ClassVar[int]
     HASHTOGRAM_FIELD_NUMBER: _ClassVar[int]
     EXPANDER_SKETCH_FIELD_NUMBER: _ClassVar[int]
     PREFIX_TREE_FIELD_NUMBER: _ClassVar[int]
     TREE_SKETCH_FIELD_NUMBER: _ClassVar[int]
+    COMPOSED_RESPONSE_FIELD_NUMBER: _ClassVar[int]
+    BOUNDED_NUMBER_FIELD_NUMBER: _ClassVar[int]
+    GENPROT_FIELD_NUMBER: _ClassVar[int]
+    HIERARCHY_FIELD_NUMBER: _ClassVar[int]
+    SAMPLED_ATTRIBUTE_FIELD_NUMBER: _ClassVar[int]
     randomized_response: RandomizedResponse
     linear_hash: LinearHash
     hashtogram: Hashtogram
     expander_sketch: ExpanderSketch
     prefix_tree: PrefixTree
     tree_sketch: TreeSketch
-    def __init__(self, randomized_response: _Optional[_Union[RandomizedResponse, _Mapping]] = ..., linear_hash: _Optional[_Union[LinearHash, _Mapping]] = ..., hashtogram: _Optional[_Union[Hashtogram, _Mapping]] = ..., expander_sketch: _Optional[_Union[ExpanderSketch, _Mapping]] = ..., prefix_tree: _Optional[_Union[PrefixTree, _Mapping]] = ..., tree_sketch: _Optional[_Union[TreeSketch, _Mapping]] = ...) -> None: ...
+    composed_response: ComposedResponse
+    bounded_number: BoundedNumber
+    genprot: GenProt
+    hierarchy: Hierarchy
+    sampled_attribute: SampledAttribute
+    def __init__(self, randomized_response: _Optional[_Union[RandomizedResponse, _Mapping]] = ..., linear_hash: _Optional[_Union[LinearHash, _Mapping]] = ..., hashtogram: _Optional[_Union[Hashtogram, _Mapping]] = ..., expander_sketch: _Optional[_Union[ExpanderSketch, _Mapping]] = ..., prefix_tree: _Optional[_Union[PrefixTree, _Mapping]] = ..., tree_sketch: _Optional[_Union[TreeSketch, _Mapping]] = ..., composed_response: _Optional[_Union[ComposedResponse, _Mapping]] = ..., bounded_number: _Optional[_Union[BoundedNumber, _Mapping]] = ..., genprot: _Optional[_Union[GenProt, _Mapping]] = ..., hierarchy: _Optional[_Union[Hierarchy, _Mapping]] = ..., sampled_attribute: _Optional[_Union[SampledAttribute, _Mapping]] = ...) -> None: ...
 
 class RandomizedResponse(_message.Message):
     __slots__ = ()
@@ -172,3 +190,45 @@ class TreeSketch(_message.Message):
     t: int
     check_levels: int
     def __init__(self, first_bits: _Optional[int] = ..., step_bits: _Optional[int] = ..., cell_bits: _Optional[int] = ..., q: _Optional[int] = ..., t: _Optional[int] = ..., check_levels: _Optional[int] = ...) -> None: ...
+
+class ComposedResponse(_message.Message):
+    __slots__ = ("low", "high", "flip")
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    FLIP_FIELD_NUMBER: _ClassVar[int]
+    low: int
+    high: int
+    flip: int
+    def __init__(self, low: _Optional[int] = ..., high: _Optional[int] = ..., flip: _Optional[int] = ...) -> None: ...
+
+class SampledAttribute(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class BoundedNumber(_message.Message):
+    __slots__ = ("answers", "window", "presence")
+    ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    WINDOW_FIELD_NUMBER: _ClassVar[int]
+    PRESENCE_FIELD_NUMBER: _ClassVar[int]
+    answers: int
+    window: int
+    presence: int
+    def __init__(self, answers: _Optional[int] = ..., window: _Optional[int] = ..., presence: _Optional[int] = ...) -> None: ...
+
+class GenProt(_message.Message):
+    __slots__ = ("draws", "base", "sigma")
+    DRAWS_FIELD_NUMBER: _ClassVar[int]
+    BASE_FIELD_NUMBER: _ClassVar[int]
+    SIGMA_FIELD_NUMBER: _ClassVar[int]
+    draws: int
+    base: int
+    sigma: int
+    def __init__(self, draws: _Optional[int] = ..., base: _Optional[int] = ..., sigma: _Optional[int] = ...) -> None: ...
+
+class Hierarchy(_message.Message):
+    __slots__ = ("branching", "q")
+    BRANCHING_FIELD_NUMBER: _ClassVar[int]
+    Q_FIELD_NUMBER: _ClassVar[int]
+    branching: int
+    q: int
+    def __init__(self, branching: _Optional[int] = ..., q: _Optional[int] = ...) -> None: ...

@@ -1,0 +1,126 @@
+"""The audit: every mechanism must keep its epsilon, and every client that leaks must be caught.
+
+Exact rows enumerate output laws. Black-box rows see serialized bytes only: those of a subprocess that is the client,
+and those of the leaking clients of broken.py. All black-box rows of one run together are wrong with probability 1e-3
+at most each; `--full` looks at ten times as many messages.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from benchmarks.broken import BROKEN, SOUND, Leaky
+from benchmarks.row import Options, Row, row
+from ldp_client.coins import draw_words
+from ldp_client.collection import Collection
+from ldp_client.mechanisms import bounded_number, composed_response, genprot
+from ldp_client.privacy.audit import Finding, exact_audit, worst_pair
+from ldp_client.privacy.rounding import exp_floor
+from ldp_client.protocol.domain import Attributes, Categories, Domain, Integers
+
+__all__ = ["EXACT", "WIRE", "run"]
+
+CONFIDENCE = 0.999
+MESSAGES = 20_000
+Case = tuple[str, Domain, str, dict[str, int], list[Any]]
+
+_FOUR = Categories(("a", "b", "c", "d"))
+_YES_NO = Attributes(("x", "y", "z"))
+_DIGITS = Integers(0, 10)
+
+
+def _cases() -> list[Case]:
+    """A small instance of every mechanism, with the items whose reports are compared."""
+    return [
+        ("randomized-response", _FOUR, "1", {}, ["a", "d", None]),
+        ("randomized-response", _FOUR, "3", {}, ["a", "d"]),
+        ("linear-hash", _FOUR, "1", {"q": 3, "t": 2}, ["a", "d", None]),
+        ("linear-hash", _FOUR, "2", {"q": 2, "t": 3}, ["a", "d"]),
+        ("hashtogram", Integers(0, 60), "1", {"rows": 2, "q": 3, "t": 2}, [0, 59, None]),
+        ("composed-response", _YES_NO, "2", composed_response.design("2", 3), [["x", "y", "z"], None, ["y"]]),
+        ("sampled-attribute", _YES_NO, "1", {}, [["x", "y", "z"], None]),
+        ("bounded-number", _DIGITS, "1", bounded_number.design("1", presence=32), [0, 9, None]),
+        ("bounded-number", _DIGITS, "3", bounded_number.design("3"), [0, 9]),
+        ("hierarchy", _DIGITS, "1", {"branching": 4, "q": 3}, [0, 9, None]),
+        ("genprot", _DIGITS, "1", genprot.design("1"), [0, 9]),
+    ]
+
+
+EXACT = [case for case in _cases() if case[0] != "genprot"]
+"""GenProt has 2^32 nonces: tests/mechanisms/test_genprot.py enumerates it with few."""
+WIRE = _cases()
+
+
+def _collection(case: Case) -> Collection:
+    name, domain, epsilon, parameters, _ = case
+    return Collection.create("Audited?", domain, name, epsilon, opens=1, closes=2, parameters=parameters)
+
+
+def _label(case: Case) -> str:
+    return f"{case[0]} eps={case[2]}"
+
+
+def _exact_rows() -> Iterator[Row]:
+    for case in EXACT:
+        randomizer = _collection(case).randomizer
+        curve = exact_audit(randomizer)
+        ratio = curve.ratio
+        excess = 1.0 if ratio is None else float(ratio / exp_floor(randomizer.epsilon.value) - 1)
+        yield row(f"exact: {_label(case)}, largest ratio / e^eps - 1", excess, "1", "<= 0")
+        yield row(f"exact: {_label(case)}, delta at eps", curve.delta(randomizer.epsilon), "1", "<= 0")
+    for leaky in BROKEN:
+        caught = float(leaky.law().delta(leaky.epsilon) > 0)
+        yield row(f"exact: {leaky.name} is caught", caught, "1", ">= 1")
+    for sound in SOUND:
+        yield row(f"exact: {sound.name} passes, delta at eps", sound.law().delta(sound.epsilon), "1", "<= 0")
+
+
+def client_messages(collection: Collection, item: object, count: int) -> list[bytes]:
+    """Run the client in a process of its own and cut what it wrote into reports."""
+    asked = json.dumps({"spec": collection.spec_bytes.hex(), "item": item, "count": count}) + "\n"
+    command = [sys.executable, "-m", "benchmarks.audit_client"]
+    done = subprocess.run(command, input=asked.encode(), stdout=subprocess.PIPE, check=True)
+    width = collection.randomizer.report_bytes
+    if len(done.stdout) != count * width:
+        raise RuntimeError("the client wrote something else than reports of a fixed size")
+    return [done.stdout[i : i + width] for i in range(0, len(done.stdout), width)]
+
+
+def audit_client(collection: Collection, items: Sequence[object], count: int) -> Finding:
+    """Audit the real client's bytes."""
+    return worst_pair([client_messages(collection, item, count) for item in items], CONFIDENCE)
+
+
+def audit_leaky(leaky: Leaky, count: int) -> Finding:
+    """Audit a leaking client's bytes."""
+    samples = [[leaky.message(item, draw_words(leaky.words)) for _ in range(count)] for item in range(leaky.items)]
+    return worst_pair(samples, CONFIDENCE)
+
+
+def _wire_rows(messages: int) -> Iterator[Row]:
+    for case in WIRE:
+        collection = _collection(case)
+        found = audit_client(collection, case[4], messages // 20 if case[0] == "genprot" else messages)
+        name = f"wire: {_label(case)}, lower bound on eps (confidence {CONFIDENCE:g})"
+        yield row(name, found.epsilon, "nats", f"<= {float(collection.epsilon):g}")
+    for leaky in BROKEN:
+        # A rounded threshold is a small leak: it takes more messages to be sure of it.
+        found = audit_leaky(leaky, 8 * messages if "threshold" in leaky.name else messages)
+        yield row(f"wire: {leaky.name}, lower bound on eps", found.epsilon, "nats", f">= {float(leaky.epsilon):g}")
+    for sound in SOUND:
+        found = audit_leaky(sound, messages)
+        yield row(f"wire: {sound.name}, lower bound on eps", found.epsilon, "nats", f"<= {float(sound.epsilon):g}")
+
+
+def run(options: Options) -> Iterator[Row]:
+    """Audit everything."""
+    yield from _exact_rows()
+    yield from _wire_rows(10 * MESSAGES if options.full else MESSAGES)
+    if options.peers:
+        from benchmarks.peer_audit import peer_rows  # noqa: PLC0415 - needs nothing unless it is asked for
+
+        yield from peer_rows()

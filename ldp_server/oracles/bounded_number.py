@@ -1,0 +1,110 @@
+"""The oracle of bounded numbers: the average of those who have a number, with its standard error.
+
+Each report about a number gives z = (Y - A)/(B J) - 1/2, whose mean over the users is the mean of (v/R - 1/2)
+over all, people without a number counting 0. Reports about presence give the share h of those who have one.
+The average is 1/2 + z/h; its variance, with the variances of the two averages read off the reports,
+
+    (Var z + (z/h)^2 Var h) / h^2.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ldp_client.errors import InvalidSpec
+from ldp_client.mechanisms.bounded_number import BoundedNumber
+from ldp_server.bulk.hashing import Indexes
+from ldp_server.oracles.base import Floats, Oracle
+
+__all__ = ["Average", "BoundedNumberOracle"]
+
+
+@dataclass(frozen=True)
+class Average:
+    """An average, as a distance from the lowest integer of the domain, and who it is about."""
+
+    estimate: float
+    standard_error: float
+    low: float
+    high: float
+    holders: float
+    """How many users have a number at all."""
+
+
+class BoundedNumberOracle(Oracle):
+    """Counts of answers."""
+
+    kind: ClassVar[type[BoundedNumber]] = BoundedNumber
+
+    def __init__(self, randomizer: BoundedNumber) -> None:
+        super().__init__(randomizer)
+        law = randomizer.law
+        places = law.answers - law.window
+        self._scores = (np.arange(law.answers) - float(law.base)) / (float(law.step) * places) - 0.5
+        self._split = law.answers
+        self._range = randomizer.size - 2
+        response = randomizer.response
+        self._p, self._q = float(response.probability(1, 1)), float(response.probability(0, 1))
+
+    def _share(self) -> tuple[float, float]:
+        """The share of users who have a number, and its variance; all of them where it was not asked."""
+        held = self.counts.values[self._split :].astype(np.float64)
+        asked = float(held.sum())
+        if not len(held):
+            return 1.0, 0.0
+        if asked < 2:
+            return 1.0, math.inf
+        answered = float(held[1]) / asked
+        gap = self._p - self._q
+        return (answered - self._q) / gap, answered * (1 - answered) / (asked - 1) / gap**2
+
+    def average(self, confidence: float = 0.95) -> Average:
+        """Return the average with its interval; the whole range where the reports cannot tell."""
+        if not 0 < confidence < 1:
+            raise InvalidSpec("confidence lies strictly between 0 and 1, such as 0.95")
+        counts = self.counts.values[: self._split].astype(np.float64)
+        users = float(counts.sum())
+        share, share_variance = self._share()
+        if users < 2 or share <= 3 * math.sqrt(share_variance):
+            holders = max(0.0, min(1.0, share)) * self.reports
+            return Average(self._range / 2, math.inf, 0.0, float(self._range), holders)
+        mean = float(counts @ self._scores) / users
+        variance = float(counts @ (self._scores - mean) ** 2) / (users - 1) / users
+        centre = mean / share
+        error = math.sqrt(variance + centre**2 * share_variance) / share
+        reach = NormalDist().inv_cdf((1 + confidence) / 2)
+        middle, spread = (0.5 + centre) * self._range, error * self._range
+        return Average(middle, spread, middle - reach * spread, middle + reach * spread, share * self.reports)
+
+    @property
+    def can_list(self) -> bool:
+        """Single integers are not asked."""
+        return False
+
+    def estimate(self, indexes: Indexes) -> Floats:
+        """Single integers are not asked by this mechanism."""
+        del indexes
+        raise InvalidSpec("bounded-number asks for an average: use average(); ask for quantiles with hierarchy")
+
+    def variance(self, frequencies: npt.ArrayLike) -> Floats:
+        """As for `estimate`."""
+        del frequencies
+        raise InvalidSpec("bounded-number asks for an average: use average(); ask for quantiles with hierarchy")
+
+    @property
+    def skewness(self) -> float:
+        """Of the average's error: that of one report over sqrt(n)."""
+        counts = self.counts.values[: self._split].astype(np.float64)
+        users = float(counts.sum())
+        if users < 2:
+            return 0.0
+        centred = self._scores - float(counts @ self._scores) / users
+        spread = float(counts @ centred**2) / users
+        third = float(counts @ centred**3) / users
+        return third / math.sqrt(spread) ** 3 / math.sqrt(users)

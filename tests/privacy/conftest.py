@@ -1,0 +1,9 @@
+"""No test fails for being slow on a busy machine; the same examples every time, unless a profile is asked for."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+
+settings.register_profile("steady", deadline=None, derandomize=True)
+settings.register_profile("search", deadline=None, max_examples=1500)  # pytest --hypothesis-profile=search
+settings.load_profile("steady")
