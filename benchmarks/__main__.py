@@ -26,6 +26,7 @@ BENCHMARKS = {
     "structure": "accounting, attributes, averages, quantiles, pure from approximate",
     "oracles": "frequency oracles: accuracy, coverage, speed, memory, timing of the client",
     "heavy-hitters": "heavy hitters: how rare an item is found, false items, coverage, speed, growth",
+    "simulator": "the simulator: speed, memory, the same results however it is run, exactly once over the wire",
 }
 
 

@@ -6,15 +6,14 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.peers import environment
 from benchmarks.row import Row
+from ldp_client.errors import Unavailable
 from ldp_client.privacy.audit import black_box
+from simulator.peers import environment
 
 __all__ = ["audit_script", "peer_rows"]
 
@@ -46,11 +45,8 @@ def audit_script(python: Path) -> Iterator[Row]:
 
 def peer_rows() -> Iterator[Row]:
     """Install the peers and audit them."""
-    with tempfile.TemporaryDirectory() as folder:
-        print("installing the peers ...", file=sys.stderr)
-        try:
-            python = environment(Path(folder))
-        except subprocess.CalledProcessError:
-            yield Row("peers: do not install", 0.0, "")
-            return
-        yield from audit_script(python)
+    try:
+        with environment() as python:
+            yield from audit_script(python)
+    except Unavailable:
+        yield Row("peers: do not install", 0.0, "")

@@ -1,59 +1,42 @@
-"""Other libraries beside ours, in an environment of their own, as their users would install them today.
-
-The versions and the pins of their dependencies are the newest with which they import and run; where one does not
-install, a row says so instead of a number.
-"""
+"""Other libraries beside ours, as rows: n users, d = 1,024, epsilon = 1, Zipf(1.1). See simulator/peers."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-import tempfile
-import venv
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from benchmarks.row import Row
+from ldp_client.errors import Unavailable
+from simulator.peers import environment
+from simulator.peers import peer_rows as measured
+from simulator.population import Categorical, block_coins, zipf_weights
 
-__all__ = ["environment", "peer_rows"]
+__all__ = ["peer_rows"]
 
-PACKAGES = [
-    "pure-ldp==1.2.0",
-    "multi-freq-ldpy==0.2.5",
-    "numpy<2",
-    "scikit-learn<1.6",
-    "statsmodels",
-    "xxhash<4",
-    "bitarray",
-    "bitstring",
-    "matplotlib",
-]
-
-
-def environment(folder: Path) -> Path:
-    """Make an environment with the peers in it and return its Python."""
-    venv.create(folder, with_pip=True)
-    python = folder / "bin" / "python"
-    subprocess.run(
-        [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PACKAGES],
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
-    return python
+SIZE, USERS, SLOW = 1024, 100_000, 20_000
 
 
 def peer_rows() -> Iterator[Row]:
-    """Run peer_script.py with the peers' Python; each line it prints is a row."""
-    with tempfile.TemporaryDirectory() as folder:
-        print("installing the peers ...", file=sys.stderr)
-        try:
-            python = environment(Path(folder))
-        except subprocess.CalledProcessError:
-            yield Row("peers: do not install", 0.0, "")
-            return
-        script = Path(__file__).with_name("peer_script.py")
-        with subprocess.Popen([python, script], stdout=subprocess.PIPE, text=True) as process:
-            for line in process.stdout or ():
-                if line.startswith("{"):
-                    yield Row(**json.loads(line))
+    """Every mechanism of every library that installs and runs."""
+    held = Categorical(zipf_weights(1.1, SIZE)).draw(block_coins(1, 0), 0, USERS) - np.uint64(1)
+    try:
+        with environment() as python:
+            for found in measured(python, held, SIZE, 1.0, SLOW):
+                yield from _rows(found)
+    except Unavailable:
+        yield Row("peers: do not install", 0.0, "")
+
+
+def _rows(found: dict[str, Any]) -> Iterator[Row]:
+    name = f"peer: {found['library']} {found['mechanism']}"
+    if "remark" in found:
+        yield Row(f"{name} {found['remark']}", 0.0, "")
+        return
+    yield Row(f"{name} client reports/s d={SIZE} eps=1", found["client_per_second"], "1/s")
+    yield Row(f"{name} aggregate reports/s d={SIZE} eps=1", found["aggregate_per_second"], "1/s")
+    yield Row(f"{name} estimate d={SIZE} eps=1", found["estimate_ms"], "ms")
+    for key, kind in (("mse_over_optimum", "mse"), ("consistent_mse_over_optimum", "consistent mse")):
+        if key in found:
+            yield Row(f"{name} {kind}/optimum d={SIZE} n={found['users']} eps=1", found[key], "ratio")

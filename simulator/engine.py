@@ -1,0 +1,212 @@
+"""From users to counts: blocks of users, randomized, packed, counted, on as many processes as wanted.
+
+A block is 65,536 users. What they hold, and the words that randomize it, come from generators seeded by (seed, block).
+Counts are integers and are added up, so the result is the same, bit for bit, for every number of processes and every
+division of the blocks among them. Memory is that of the counts, whatever the number of users.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from multiprocessing import active_children, get_context
+
+import numpy as np
+import numpy.typing as npt
+
+from ldp_client.collection import Collection
+from ldp_client.protocol.packing import MAX_PAYLOAD
+from ldp_server.bulk.packing import pack
+from ldp_server.oracles import Oracle, oracle_for, restore
+from simulator import crowd
+from simulator.items import Naming
+from simulator.machine import Stopwatch, check_memory
+from simulator.population import SINGLE, Population, block_coins
+
+__all__ = ["Counted", "Job", "blocks_of", "count", "draw_block", "payloads", "pool", "run_seed"]
+
+U64 = npt.NDArray[np.uint64]
+Progress = Callable[[int], None]
+
+_SHARES = 3
+"""How many shares of the blocks a process gets: few, as each brings its counts home; more than one, to even out."""
+_LONGEST = 256
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of one collection."""
+
+    collection: Collection
+    population: Population
+    naming: Naming
+    users: int
+    seed: int
+
+    def __reduce__(self) -> tuple[Callable[..., Job], tuple[object, ...]]:
+        """For other processes: a collection travels as its spec."""
+        return _job, (self.collection.spec_bytes, self.population, self.naming, self.users, self.seed)
+
+
+def _job(spec_bytes: bytes, population: Population, naming: Naming, users: int, seed: int) -> Job:
+    return Job(Collection.from_bytes(spec_bytes), population, naming, users, seed)
+
+
+@dataclass
+class Counted:
+    """What came in, and the truth that nobody but a simulator knows."""
+
+    oracle: Oracle
+    held: npt.NDArray[np.int64]
+    """How many users hold each rank from 0 (`none`) to the population's last."""
+    singles: int
+    """How many users hold an item of their own."""
+    seconds: dict[str, float]
+    """CPU seconds by stage: population, randomize, aggregate."""
+
+
+def run_seed(seed: int, run: int) -> int:
+    """The seed of one of several runs."""
+    return int(np.random.SeedSequence([seed, run, 3]).generate_state(1)[0])
+
+
+def blocks_of(users: int) -> range:
+    """The numbers of the blocks."""
+    return range(-(-users // crowd.BLOCK))
+
+
+def draw_block(job: Job, block: int) -> U64:
+    """The ranks of one block's users."""
+    first = block * crowd.BLOCK
+    return job.population.draw(block_coins(job.seed, block), first, min(crowd.BLOCK, job.users - first))
+
+
+def payloads(job: Job, block: int, ranks: U64) -> Iterator[bytes]:
+    """One block's reports, packed, in batches as large as a batch may be."""
+    randomizer = job.collection.randomizer
+    step = MAX_PAYLOAD // randomizer.report_bytes
+    for reports in crowd.simulate(randomizer, job.naming.indexes(ranks), job.seed, block):
+        for start in range(0, len(reports), step):
+            yield pack(reports[start : start + step], randomizer.report_bytes)
+
+
+def _count_blocks(job: Job, blocks: range) -> Counted:
+    """Count some blocks in this process."""
+    watch, oracle = Stopwatch(), oracle_for(job.collection)
+    held, singles = np.zeros(job.population.distinct + 1, np.int64), 0
+    for block in blocks:
+        with watch.stage("population"):
+            ranks = draw_block(job, block)
+            common = ranks[ranks < np.uint64(SINGLE)].astype(np.intp)
+            held += np.bincount(common, minlength=len(held))
+            singles += len(ranks) - len(common)
+        with watch.stage("randomize"):
+            batches = list(payloads(job, block, ranks))
+        with watch.stage("aggregate"):
+            for batch in batches:
+                oracle.accumulate(batch)
+    return Counted(oracle, held, singles, watch.seconds)
+
+
+@dataclass(frozen=True)
+class _Sent:
+    """A Counted on its way between processes: the oracle as a checkpoint."""
+
+    state: bytes
+    held: npt.NDArray[np.int64]
+    singles: int
+    seconds: dict[str, float]
+
+
+def _work(job: Job, blocks: range) -> _Sent:
+    counted = _count_blocks(job, blocks)
+    return _Sent(counted.oracle.to_bytes(), counted.held, counted.singles, counted.seconds)
+
+
+def _quiet() -> None:
+    """Ctrl-C is the parent's business: a worker ends with the pool."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@contextmanager
+def pool(processes: int) -> Iterator[Executor]:
+    """Worker processes that end with the block, interrupted or not."""
+    executor = ProcessPoolExecutor(processes, mp_context=get_context("forkserver"), initializer=_quiet)
+    try:
+        yield executor
+    except BaseException:
+        for child in active_children():
+            child.terminate()
+        raise
+    finally:
+        executor.shutdown(wait=True, cancel_futures=True)
+
+
+def count(job: Job, *, processes: int = 1, progress: Progress | None = None) -> Counted:
+    """Simulate everybody; `progress` is told how many users are done."""
+    blocks = blocks_of(job.users)
+    check_memory(_size(job), max(1, processes))
+    step = max(1, min(_LONGEST, -(-len(blocks) // (max(1, processes) * _SHARES))))
+    shares = [blocks[i : i + step] for i in range(0, len(blocks), step)]
+    if processes <= 1 or len(shares) == 1:
+        return _here(job, shares, progress)
+    with pool(min(processes, len(shares))) as executor:
+        return _gather(job, shares, executor, processes, progress)
+
+
+def _size(job: Job) -> int:
+    """Bytes of the counts and of one decoding, roughly."""
+    randomizer = job.collection.randomizer
+    cells = getattr(getattr(randomizer, "inner", randomizer), "size", randomizer.size)
+    return 8 * randomizer.bound + 32 * min(cells, randomizer.bound) + 16 * job.population.distinct
+
+
+def _here(job: Job, shares: list[range], progress: Progress | None) -> Counted:
+    total: Counted | None = None
+    for share in shares:
+        total = _add(total, _count_blocks(job, share))
+        _tell(progress, job, share)
+    return total or _count_blocks(job, range(0))
+
+
+def _add(total: Counted | None, part: Counted) -> Counted:
+    if total is None:
+        return part
+    total.oracle.merge(part.oracle)
+    watch = Stopwatch()
+    watch.merge(total.seconds)
+    watch.merge(part.seconds)
+    return replace(total, held=total.held + part.held, singles=total.singles + part.singles, seconds=watch.seconds)
+
+
+def _tell(progress: Progress | None, job: Job, share: range) -> None:
+    if progress is not None:
+        progress(min(job.users, share.stop * crowd.BLOCK) - share.start * crowd.BLOCK)
+
+
+def _gather(job: Job, shares: list[range], executor: Executor, processes: int, progress: Progress | None) -> Counted:
+    """Keep every worker busy, and add up what comes back, in any order."""
+    waiting, running, total = iter(shares), dict[Future[_Sent], range](), None
+    for share in waiting:
+        running[executor.submit(_work, job, share)] = share
+        if len(running) < 2 * processes:
+            continue
+        total = _collect(job, running, total, progress)
+    while running:
+        total = _collect(job, running, total, progress)
+    return total or _count_blocks(job, range(0))
+
+
+def _collect(
+    job: Job, running: dict[Future[_Sent], range], total: Counted | None, progress: Progress | None
+) -> Counted | None:
+    done, _ = wait(running, return_when=FIRST_COMPLETED)
+    for future in done:
+        sent, share = future.result(), running.pop(future)
+        oracle = restore(job.collection, sent.state)
+        total = _add(total, Counted(oracle, sent.held, sent.singles, sent.seconds))
+        _tell(progress, job, share)
+    return total

@@ -1,0 +1,63 @@
+"""How well a simulation did: errors against the truth, in units of what is possible.
+
+- `mse_over_optimum`: the mean square error over the domain's elements, divided by n v_opt(eps), v_opt = 4e/(e-1)^2:
+  the best variance known. 1 is perfect; 1.27 is the best a single bit can do at eps = 1.
+- `coverage`: the share of the 95% intervals that hold the truth.
+- `recall` at a multiple of D_opt: the share of the items planted there that were listed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ldp_client.privacy.yardsticks import lower_bound_shape, v_opt
+from ldp_server.estimates import interval, norm_sub
+from ldp_server.oracles import Oracle
+
+__all__ = ["BETA", "Z95", "Errors", "floor_of", "mean", "measure"]
+
+Floats = npt.NDArray[np.float64]
+Z95 = 1.959963984540054
+BETA = 0.05
+
+
+@dataclass(frozen=True)
+class Errors:
+    """One run's errors."""
+
+    mse_over_optimum: float
+    norm_sub_mse_over_optimum: float | None
+    """None where the domain is too large to make all estimates consistent."""
+    max_error: float
+    coverage: float
+
+
+def floor_of(users: int, epsilon: float, size: int) -> float:
+    """The shape of the lower bound for one-round protocols, (1/eps) sqrt(n ln(|X|/beta)), with its constant as 1."""
+    return lower_bound_shape(users, epsilon, size, BETA)
+
+
+def measure(oracle: Oracle, raw: Floats, truth: npt.NDArray[np.int64], epsilon: float, *, whole: bool) -> Errors:
+    """Compare raw estimates with the truth; `whole` says that they are those of the whole domain."""
+    unit = oracle.reports * v_opt(epsilon)
+    wrong = raw - truth
+    errors = np.sqrt(oracle.variance(raw))
+    low, high = interval(raw, errors, oracle.skewness, Z95)
+    better = None
+    if whole:
+        better = float(np.mean((norm_sub(raw, oracle.reports) - truth) ** 2)) / unit
+    return Errors(
+        mse_over_optimum=float(np.mean(wrong**2)) / unit,
+        norm_sub_mse_over_optimum=better,
+        max_error=float(np.abs(wrong).max()),
+        coverage=float(np.mean((low <= truth) & (truth <= high))),
+    )
+
+
+def mean(values: list[float]) -> float:
+    """The mean."""
+    return math.fsum(values) / len(values)

@@ -1,0 +1,79 @@
+"""Faults as people write them: drop=0.01,duplicate=0.02,late=0.01,kill-server=30s.
+
+drop          the acknowledgement of so many batches is lost, and the same bytes are sent again later
+duplicate     so many batches are sent twice at once
+late          so many batches are sent after the window, and must be refused
+kill-server   the server is killed (SIGKILL) so long after the start, and started again
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ldp_client.errors import InvalidSpec
+
+__all__ = ["Faults", "Plan"]
+
+_TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|min)?")
+_SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, None: 1.0}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What happens to each of some batches."""
+
+    drop: npt.NDArray[np.bool_]
+    duplicate: npt.NDArray[np.bool_]
+    late: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Faults:
+    """How much goes wrong."""
+
+    drop: float = 0.0
+    duplicate: float = 0.0
+    late: float = 0.0
+    kill_after: float | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Faults:
+        """Read what a person wrote; nothing is no fault."""
+        values: dict[str, float] = {}
+        for part in filter(None, (piece.strip() for piece in text.split(","))):
+            name, equals, value = part.partition("=")
+            if not equals or name not in ("drop", "duplicate", "late", "kill-server"):
+                raise InvalidSpec(
+                    f"a fault is drop=, duplicate= or late= with a share, or kill-server= with a time, not {part!r}"
+                )
+            values[name] = _seconds(value) if name == "kill-server" else _share(name, value)
+        return cls(
+            values.get("drop", 0.0), values.get("duplicate", 0.0), values.get("late", 0.0), values.get("kill-server")
+        )
+
+    def plan(self, seed: int, block: int, batches: int) -> Plan:
+        """Draw what happens to a block's batches."""
+        coins = np.random.Generator(np.random.SFC64(np.random.SeedSequence([seed, block, 4])))
+        drawn = coins.random((3, batches))
+        return Plan(drawn[0] < self.drop, drawn[1] < self.duplicate, drawn[2] < self.late)
+
+
+def _share(name: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise InvalidSpec(f"{name} is a share of the batches between 0 and 1, such as {name}=0.01")
+    return value
+
+
+def _seconds(text: str) -> float:
+    match = _TIME.fullmatch(text.strip())
+    if match is None:
+        raise InvalidSpec("kill-server takes a time, such as kill-server=30s or kill-server=500ms")
+    return float(match[1]) * _SECONDS[match[2]]

@@ -1,0 +1,105 @@
+"""Heavy hitters beside the truth: found where promised, refused where impossible, promises held."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ldp_client.errors import InvalidSpec
+from ldp_client.protocol.domain import Integers, Strings
+from ldp_server.shapes import HeavyHittersRun
+from simulator.experiments import heavy_hitters, plan
+from simulator.experiments.frequencies import Wanted
+from simulator.experiments.heavy_hitters import Search
+
+SMALL = Search(30_000, Integers(1, (1 << 20) - 1), "4", (0.3, 2.0, 3.0), 1, "zipf:1.1:200", "expander-sketch", runs=2)
+
+
+def test_planted_items_are_listed_beside_their_truth():
+    found = heavy_hitters.run(SMALL)
+    shape = found.shape
+    assert set(shape) == set(HeavyHittersRun.__annotations__)
+    assert shape["recall"]["3"] == shape["recall"]["2"] == 1.0
+    assert shape["recall"]["0.3"] == 0.0
+    assert shape["smallest_all_found"] == 2.0
+    assert shape["false_items"] == 0
+    planted = [row for row in shape["list"] if row["truth"] == round(3.0 * shape["d_opt"])]
+    assert len(planted) == 1
+    assert planted[0]["low"] <= planted[0]["truth"] <= planted[0]["high"]
+    assert 0.4 < shape["rmse_over_oracle"] < 1.6
+
+
+def test_results_do_not_depend_on_processes():
+    search = replace(SMALL, users=200_000, runs=1)
+    lists = [heavy_hitters.run(replace(search, processes=p)).shape["list"] for p in (1, 2)]
+    assert lists[0] == lists[1]
+
+
+def test_words_are_found_as_words(tmp_path):
+    file = tmp_path / "words.csv"
+    file.write_text("the,50\nof,30\nß,3\na,1\n")
+    search = Search(20_000, Strings(3), "4", (), population=f"file:{file}", mechanism="prefix-tree")
+    found = heavy_hitters.run(search)
+    assert [row["item"]["text"] for row in found.shape["list"][:2]] == ["the", "of"]
+    assert found.shape["recall"] == {}
+    assert found.shape["smallest_all_found"] is None
+
+
+def test_an_item_that_is_not_there_counts_as_false(monkeypatch):
+    """The truth is hidden from the scorer: then every listed item is a false one."""
+    monkeypatch.setattr(heavy_hitters, "_truth", lambda counted, named: {})
+    shape = heavy_hitters.run(replace(SMALL, runs=1)).shape
+    assert shape["false_items"] == shape["listed"] > 2
+    assert shape["coverage"] < 0.5
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"plant": (-1.0,)},
+        {"plant": (500.0,)},
+        {"each": 0},
+        {"mechanism": "magic"},
+        {"decoder": "magic"},
+        {"domain": Integers(1, 100)},
+        {"memory": 1 << 20},
+        {"population": "zipf:1.1:100000000"},
+    ],
+)
+def test_impossible_searches_are_refused(changes):
+    with pytest.raises(InvalidSpec) as caught:
+        heavy_hitters.run(replace(SMALL, **changes))
+    assert "\n" not in str(caught.value)
+
+
+def test_what_does_not_fit_says_how_many_users_it_takes():
+    with pytest.raises(InvalidSpec, match="at least"):
+        heavy_hitters.run(replace(SMALL, users=10))
+
+
+def test_promises_of_sketches_are_kept():
+    wanted = Wanted(50_000, "4", runs=3)
+    domain = Strings(2)
+    table = plan.sketch_rows(wanted, domain, 0.02)
+    verified = plan.verify_sketches(table, wanted, domain)
+    assert verified.kept
+    for row in verified.rows:
+        assert row["measured_recall"] > 0.6
+        assert row["users_needed"] < 50_000
+
+
+def test_a_sketch_that_promises_too_much_is_caught():
+    wanted = Wanted(50_000, "4", runs=3)
+    domain = Strings(2)
+    table = plan.sketch_rows(wanted, domain)[:1]
+    table[0]["smallest_share"] /= 1.5
+    assert not plan.verify_sketches(table, wanted, domain).kept
+
+
+def test_so_few_of_so_many():
+    assert plan._not_too_few(95, 100)
+    assert plan._not_too_few(89, 100)
+    assert not plan._not_too_few(85, 100)
+    assert plan._not_too_few(4, 4)
+    assert not plan._not_too_few(1, 4)
