@@ -25,6 +25,7 @@ from ldp_client.coins import draw_words
 from ldp_client.collection import Collection
 from ldp_client.mechanisms import Hashtogram, LinearHash, RandomizedResponse
 from ldp_client.mechanisms.base import Randomizer
+from ldp_client.privacy.yardsticks import v_opt
 from ldp_client.protocol.domain import Integers
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.hashing import PairwiseHash
@@ -32,7 +33,7 @@ from ldp_client.protocol.packing import MAX_PAYLOAD
 from ldp_server import estimates
 from ldp_server.bulk.hashing import pairwise
 from ldp_server.bulk.packing import pack
-from ldp_server.chooser import choose, optimal_variance
+from ldp_server.chooser import choose
 from ldp_server.oracles import Oracle, oracle_for
 from ldp_server.oracles.hashtogram import HashtogramOracle
 from simulator import crowd
@@ -83,7 +84,7 @@ def accuracy(full: bool) -> Iterator[Row]:
                 truth = np.bincount(held.astype(np.intp), minlength=size)
                 runs = (41 if size == 1024 else 5) * (3 if full else 1)
                 errors = [((filled(randomizer, held, run).estimate_all() - truth) ** 2).mean() for run in range(runs)]
-                ratio = median(errors) / (users * optimal_variance(float(epsilon)))
+                ratio = median(errors) / (users * v_opt(float(epsilon)))
                 name = f"mse/optimum d={size} n={users} eps={epsilon} {pick.mechanism} {pick.parameters}"
                 yield row(name, ratio, "ratio", "<= 1.05" if epsilon == "1" else "<= 1.10")
 
@@ -128,7 +129,7 @@ def _paper(held: U64, users: int, runs: int) -> Iterator[Row]:
     collisions = float(np.mean(measured) - np.mean(noises))
     stated = float(np.mean(predicted) - np.mean(noises))
     name = f"hashtogram q=2 T=2^{t} R=16 eps=1 n={users}:"
-    yield row(f"{name} mse/optimum", float(np.mean(measured)) / (users * optimal_variance(1.0)), "ratio")
+    yield row(f"{name} mse/optimum", float(np.mean(measured)) / (users * v_opt(1.0)), "ratio")
     yield row(f"{name} collisions, predicted/measured - 1, absolute", abs(stated / collisions - 1), "ratio", "<= 0.10")
 
 

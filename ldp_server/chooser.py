@@ -25,11 +25,12 @@ from ldp_client.mechanisms.base import Randomizer
 from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_client.mechanisms.linear_hash import MAX_CELLS, LinearHash, is_prime
 from ldp_client.mechanisms.randomized_response import MAX_ANSWERS, RandomizedResponse, Response
+from ldp_client.privacy.yardsticks import v_opt
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.stream import SEED_BYTES
 from ldp_server.oracles.base import LISTABLE
 
-__all__ = ["DEFAULT_MEMORY", "DEFAULT_SKEW", "Alternative", "alternatives", "choose", "optimal_variance", "table"]
+__all__ = ["DEFAULT_MEMORY", "DEFAULT_SKEW", "Alternative", "alternatives", "choose", "table"]
 
 DEFAULT_MEMORY = 256 << 20
 DEFAULT_SKEW = 0.05
@@ -59,11 +60,6 @@ class Alternative:
     """To count n reports and estimate once, at the reference speed."""
     remark: str = field(default="")
     """What was given up, if anything."""
-
-
-def optimal_variance(epsilon: float) -> float:
-    """v_opt = 4e/(e-1)^2, the best per-user variance known: 1/sinh(epsilon/2)^2."""
-    return 1.0 / math.sinh(epsilon / 2) ** 2
 
 
 def _spread(p: float, s: float, size: float) -> float:
@@ -104,7 +100,7 @@ def _alternative(
         mechanism=randomizer.name,
         parameters=dict(randomizer.parameters()),
         standard_error=math.sqrt(users * per_user),
-        variance_over_optimum=per_user / optimal_variance(epsilon),
+        variance_over_optimum=per_user / v_opt(epsilon),
         report_bits=randomizer.report_bits,
         report_bytes=randomizer.report_bytes,
         memory_bytes=_memory(randomizer.bound, cells),

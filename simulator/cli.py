@@ -13,7 +13,7 @@ import click
 
 from ldp_client.errors import LdpError, Unavailable
 
-__all__ = ["main"]
+__all__ = ["group", "main"]
 
 COMMANDS = {
     "compare": "Our mechanisms beside other libraries, on the same users.",

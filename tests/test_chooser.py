@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
+from ldp_client.privacy.yardsticks import v_opt
 from ldp_client.protocol.domain import Integers, Strings
-from ldp_server.chooser import alternatives, choose, optimal_variance, table
+from ldp_server.chooser import alternatives, choose, table
 from tests.oracles.cases import filled, population
 
 
@@ -80,7 +81,7 @@ def test_bad_wishes():
 
 
 def test_the_yardstick():
-    assert optimal_variance(1.0) == pytest.approx(4 * math.e / (math.e - 1) ** 2)
+    assert v_opt(1.0) == pytest.approx(4 * math.e / (math.e - 1) ** 2)
 
 
 def test_the_table_says_what_the_data_say():

@@ -18,10 +18,10 @@ from ldp_client.mechanisms import ExpanderSketch, PrefixTree, TreeSketch
 from ldp_client.mechanisms.linear_hash import MAX_CELLS, is_prime
 from ldp_client.mechanisms.randomized_response import Response
 from ldp_client.mechanisms.team_sketch import TeamSketch
+from ldp_client.privacy.yardsticks import v_opt
 from ldp_client.protocol.domain import Domain
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.stream import SEED_BYTES
-from ldp_server.chooser import optimal_variance
 from ldp_server.heavy_hitters.expansion import best_attempt
 from ldp_server.heavy_hitters.promise import least_users, reliable_users
 
@@ -75,7 +75,7 @@ class Plan:
 
 def d_opt(users: int, epsilon: float, log_items: float, beta: float = 0.05) -> float:
     """sqrt(n v_opt) sqrt(2 ln(2 |X| / beta)): what an optimal oracle over every element would err by."""
-    return math.sqrt(users * optimal_variance(epsilon)) * math.sqrt(2 * (log_items + math.log(2 / beta)))
+    return math.sqrt(users * v_opt(epsilon)) * math.sqrt(2 * (log_items + math.log(2 / beta)))
 
 
 def _field(epsilon: Epsilon, cells: int) -> tuple[int, int] | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Callable
 from typing import Any
 
 from ldp_client.protocol.v1 import analyst_pb2 as pb
+from ldp_server import heavy_hitters
 from ldp_server.worker.client import Unsupported
 from ldp_server.worker.counts import Warm
 from ldp_server.worker.items import to_wire
@@ -17,18 +17,9 @@ __all__ = ["can_decode", "decode"]
 _PROBABILITY = 0.95
 
 
-def _decoders() -> Any:
-    """The package of decoders; imported when first needed, it is large."""
-    try:
-        return importlib.import_module("ldp_server.heavy_hitters")
-    except ImportError:
-        return None
-
-
 def can_decode(mechanism: str) -> bool:
     """Whether there is a decoder for a mechanism's reports."""
-    package = _decoders()
-    return package is not None and mechanism in package.DECODERS
+    return mechanism in heavy_hitters.DECODERS
 
 
 def decode(warm: Warm, limit: int, progress: Callable[[str, float], None]) -> bytes:
@@ -39,7 +30,7 @@ def decode(warm: Warm, limit: int, progress: Callable[[str, float], None]) -> by
             f"collections of the mechanism {name} have no heavy-hitter decoder: "
             "ask for the top of a listable domain, or for given items"
         )
-    found = _decoders().decode(warm.collection, warm.oracle, progress=progress)
+    found = heavy_hitters.decode(warm.collection, warm.oracle, progress=progress)
     enough = bool(found.enough)
     result = pb.HeavyHittersResult(
         reports=found.reports,

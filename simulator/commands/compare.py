@@ -14,7 +14,7 @@ from simulator.experiments.frequencies import Wanted
 from simulator.plots import Bar, draw_bars, have_plots
 from simulator.report import Report, Section, Table
 
-__all__ = ["command"]
+__all__ = ["command", "page"]
 
 _ROWS = 8
 

@@ -20,7 +20,7 @@ from simulator.experiments import frequencies
 from simulator.plots import Interval, draw_intervals, have_plots
 from simulator.report import Report, Section, Table
 
-__all__ = ["command"]
+__all__ = ["command", "page", "show"]
 
 
 @click.command("frequencies")

@@ -23,7 +23,7 @@ from simulator.items import STYLES, parse_domain
 from simulator.plots import Interval, Panel, Series, draw, draw_intervals, have_plots
 from simulator.report import Report, Section, Table
 
-__all__ = ["command", "multiples_of"]
+__all__ = ["command", "multiples_of", "page", "show"]
 
 _SHOWN = 40
 

@@ -14,7 +14,7 @@ from simulator.experiments.frequencies import MECHANISMS, Wanted
 from simulator.plots import Panel, Series, draw, have_plots
 from simulator.report import Report, Section, Table
 
-__all__ = ["command"]
+__all__ = ["command", "page", "show"]
 
 
 @click.command("longitudinal")

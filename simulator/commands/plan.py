@@ -23,7 +23,7 @@ from simulator.experiments.frequencies import MAX_RUNS, MAX_USERS, Wanted
 from simulator.plots import Bar, Panel, Series, draw, draw_bars, have_plots
 from simulator.report import Report, Section, Table
 
-__all__ = ["command"]
+__all__ = ["command", "page", "show"]
 
 BROKEN = 5
 

@@ -22,7 +22,7 @@ from simulator.loaded import ATTACKS
 from simulator.plots import Panel, Series, draw, have_plots
 from simulator.report import Report, Section, Table
 
-__all__ = ["command"]
+__all__ = ["command", "page"]
 
 
 _CHOICES = (*MECHANISMS[1:], *poison.SKETCHES)

@@ -21,7 +21,7 @@ from simulator.experiments.sweep import AXES
 from simulator.plots import Panel, Series, draw, have_plots
 from simulator.report import Report, Section, Table, check_folder
 
-__all__ = ["command"]
+__all__ = ["command", "page"]
 
 _MANY = 7
 

@@ -23,7 +23,7 @@ from simulator.plots import Interval, draw_intervals, have_plots
 from simulator.report import Report, Section, Table
 from simulator.wire.faults import Faults
 
-__all__ = ["command"]
+__all__ = ["command", "page", "show"]
 
 BROKEN = 5
 

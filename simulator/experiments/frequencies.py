@@ -23,7 +23,7 @@ from simulator.machine import Stopwatch, peak_rss_mb
 from simulator.metrics import Z95, Errors, floor_of, mean, measure
 from simulator.population_text import Crowd, read
 
-__all__ = ["MECHANISMS", "Frequencies", "Wanted", "build", "prepare", "run"]
+__all__ = ["MECHANISMS", "Frequencies", "Setting", "Wanted", "build", "prepare", "run"]
 
 Floats = npt.NDArray[np.float64]
 

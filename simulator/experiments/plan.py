@@ -19,8 +19,9 @@ import numpy as np
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.team_sketch import TeamSketch
+from ldp_client.privacy.yardsticks import v_opt
 from ldp_client.protocol.domain import Domain
-from ldp_server.chooser import Alternative, alternatives, optimal_variance
+from ldp_server.chooser import Alternative, alternatives
 from ldp_server.heavy_hitters.planner import Plan, create, plans
 from ldp_server.heavy_hitters.promise import least_users
 from ldp_server.shapes import PlanRow
@@ -123,7 +124,7 @@ def _sketch_row(line: Plan, wanted: Wanted, domain: Domain, frequency: float | N
         "epsilon": wanted.epsilon,
         "domain": domain.size,
         "standard_error": math.sqrt(wanted.users * per_user),
-        "variance_over_optimum": per_user / optimal_variance(float(sketch.epsilon)),
+        "variance_over_optimum": per_user / v_opt(float(sketch.epsilon)),
         "smallest_share": line.reliable / wanted.users,
         "users_needed": needed,
         "report_bits": line.report_bits,

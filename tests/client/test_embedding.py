@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("ldp_server.cli", reason="the walk needs the server's command line")
-
 PAGE = Path(__file__).parent.parent.parent / "docs" / "embedding.md"
 
 

@@ -18,8 +18,6 @@ from ldp_client.transport import Accepted, Batch
 
 from .conftest import live
 
-pytest.importorskip("ldp_server.cli", reason="needs the server")
-
 ROOT = Path(__file__).parent.parent.parent
 WIDE = {"max_epsilon": "1", "budget": "100000", "period": "30 days", "lifetime": "200000"}
 

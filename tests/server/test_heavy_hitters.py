@@ -8,15 +8,14 @@ import pytest
 
 from ldp_client.protocol.domain import Strings
 from ldp_client.protocol.v1 import analyst_pb2 as pb
+from ldp_server import heavy_hitters as hitters
 from ldp_server.bulk.items import index_items
 from ldp_server.bulk.packing import pack
+from ldp_server.heavy_hitters import planner
 from ldp_server.oracles import oracle_for
 from ldp_server.worker.items import from_wire
 from simulator.crowd import simulate
 from tests.server.helpers import batch, cli, live, taken
-
-hitters = pytest.importorskip("ldp_server.heavy_hitters")
-planner = pytest.importorskip("ldp_server.heavy_hitters.planner")
 
 USERS = 60_000
 
