@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -93,13 +94,29 @@ def _exact_rows() -> Iterator[Row]:
 
 def client_messages(collection: Collection, item: object, count: int) -> list[bytes]:
     """Run the client in a process of its own and cut what it wrote into reports."""
-    asked = json.dumps({"spec": collection.spec_bytes.hex(), "item": item, "count": count}) + "\n"
-    command = [sys.executable, "-m", "benchmarks.audit_client"]
-    done = subprocess.run(command, input=asked.encode(), stdout=subprocess.PIPE, check=True)
-    width = collection.randomizer.report_bytes
+    return _child([collection], item, count, whole_client=False)
+
+
+def _child(collections: Sequence[Collection], item: object, count: int, *, whole_client: bool) -> list[bytes]:
+    specs = [collection.spec_bytes.hex() for collection in collections]
+    with tempfile.TemporaryDirectory() as folder:
+        asked = {"specs": specs, "item": item, "count": count, "storage": f"{folder}/ldp", "client": whole_client}
+        command = [sys.executable, "-m", "benchmarks.audit_client"]
+        line = (json.dumps(asked) + "\n").encode()
+        done = subprocess.run(command, input=line, stdout=subprocess.PIPE, check=True)
+    width = collections[0].randomizer.report_bytes
     if len(done.stdout) != count * width:
         raise RuntimeError("the client wrote something else than reports of a fixed size")
     return [done.stdout[i : i + width] for i in range(0, len(done.stdout), width)]
+
+
+def audit_whole_client(count: int) -> Finding:
+    """Audit what the embedded `Client` hands to its transport: one question for each report, told apart by a nonce."""
+    asked = [
+        Collection.create("Audited?", _FOUR, "randomized-response", "1", opens=0, closes=1 << 40, nonce=nonce)
+        for nonce in range(count)
+    ]
+    return worst_pair([_child(asked, item, count, whole_client=True) for item in ("a", "d")], CONFIDENCE)
 
 
 def audit_client(collection: Collection, items: Sequence[object], count: int) -> Finding:
@@ -119,6 +136,8 @@ def _wire_rows(messages: int) -> Iterator[Row]:
         found = audit_client(collection, case[4], messages // 20 if case[0] == "genprot" else messages)
         name = f"wire: {_label(case)}, lower bound on eps (confidence {CONFIDENCE:g})"
         yield row(name, found.epsilon, "nats", f"<= {float(collection.epsilon):g}")
+    found = audit_whole_client(messages // 10)
+    yield row("wire: the whole client, its transport's bytes, lower bound on eps", found.epsilon, "nats", "<= 1")
     for leaky in BROKEN:
         # A rounded threshold is a small leak: it takes more messages to be sure of it.
         found = audit_leaky(leaky, 8 * messages if "threshold" in leaky.name else messages)
