@@ -25,13 +25,13 @@ if TYPE_CHECKING:
         PolicyRefused,
         Rejected,
         StorageError,
+        StorageUntrusted,
         Unavailable,
     )
     from ldp_client.outbox import Limits, OutboxView
     from ldp_client.policy import Policy
     from ldp_client.protocol.domain import Categories, Integers, Strings
     from ldp_client.sender import Delivery
-    from ldp_client.storage import StorageUntrusted
     from ldp_client.transport import Tls
     from ldp_client.views import LedgerView
 
@@ -63,13 +63,13 @@ _HOMES = {
     "client": ("Client", "Receipt"),
     "collection": ("Collection", "Schedule"),
     "errors": (
-        "BudgetExceeded", "InvalidSpec", "LdpError", "PolicyRefused", "Rejected", "StorageError", "Unavailable",
+        "BudgetExceeded", "InvalidSpec", "LdpError", "PolicyRefused", "Rejected", "StorageError", "StorageUntrusted",
+        "Unavailable",
     ),
     "outbox": ("Limits", "OutboxView"),
     "policy": ("Policy",),
     "protocol.domain": ("Categories", "Integers", "Strings"),
     "sender": ("Delivery",),
-    "storage": ("StorageUntrusted",),
     "transport": ("Tls",),
     "views": ("LedgerView",),
 }  # fmt: skip

@@ -7,6 +7,7 @@
     |-- Rejected           the server (or a strict decoder) refused these bytes: count, do not retry
     |-- Unavailable        nobody answered, or "not now": retry later with the same bytes
     |-- StorageError       the device's or the server's own files cannot be used
+    |   `-- StorageUntrusted   the device's ledger cannot be believed (a BudgetExceeded too: it counts as spent)
     `-- Cancelled          a long computation was asked to stop, and did
 
 None of them depends on the value of an item, and none of their texts contains an item, a report or a token.
@@ -22,6 +23,7 @@ __all__ = [
     "PolicyRefused",
     "Rejected",
     "StorageError",
+    "StorageUntrusted",
     "Unavailable",
 ]
 
@@ -64,6 +66,10 @@ class Unavailable(LdpError):
 
 class StorageError(LdpError):
     """A file that should hold state cannot be read, written or trusted."""
+
+
+class StorageUntrusted(BudgetExceeded, StorageError):
+    """The ledger cannot be believed (missing, damaged, rolled back), so its budget counts as spent until a reset."""
 
 
 class Cancelled(LdpError):

@@ -29,20 +29,16 @@ from pathlib import Path
 
 from ldp_client import books
 from ldp_client.books import SCHEMA_VERSION, Damaged, State
-from ldp_client.errors import BudgetExceeded, StorageError
+from ldp_client.errors import StorageError, StorageUntrusted
 from ldp_client.forks import leak
 from ldp_client.marker import Mark, Marker, MarkerDamaged
 from ldp_client.mending import mend, set_aside
 
-__all__ = ["Storage", "StorageUntrusted"]
+__all__ = ["Storage"]
 
 _BUSY_SECONDS = 10.0
 _CHECKPOINT_PAGES = 16_000
 _PAGE_BYTES = 512  # a report touches eight pages: with SQLite's usual 4096 bytes it takes a third longer
-
-
-class StorageUntrusted(BudgetExceeded, StorageError):
-    """The ledger cannot be believed (missing, damaged, rolled back), so its budget counts as spent until a reset."""
 
 
 class _Link:

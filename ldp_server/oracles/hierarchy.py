@@ -101,6 +101,8 @@ class HierarchyOracle(Oracle):
 
     def _cell_variance(self, level: int, users: float, holders: npt.ArrayLike) -> Floats:
         p, s = (float(x) for x in self._levels[level].support)
+        if not users:
+            return np.zeros(np.shape(holders))
         scale = self.reports / users
         f = np.clip(np.asarray(holders, np.float64), 0, self.reports)
         return scale**2 * binomial_variance(f / scale, users, p, s) + f * (1 - f / self.reports) * (scale - 1)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from ldp_client.privacy import privacy_statement
 from ldp_server.shapes import LongitudinalRow, dump
 from simulator.commands.options import asked_command, common, print_table, progress_bar, write_report
 from simulator.experiments import longitudinal
@@ -48,6 +49,7 @@ def command(
         sys.stdout.writelines(dump(row) + "\n" for row in rows)
     else:
         show(rows)
+        sys.stdout.write(f"\n{_statement(epsilon, days)}\n")
     write_report(page(rows, wanted, drift), report)
 
 
@@ -70,6 +72,11 @@ def show(rows: list[LongitudinalRow]) -> None:
         "rmse_fresh",
     )
     print_table("A year of daily reports", shown, columns, caption)
+
+
+def _statement(epsilon: str, days: int) -> str:
+    """What a device that sends a fresh report every day may be told, in the words that ledger and server use."""
+    return str(privacy_statement(epsilon, reports=days, device=[epsilon] * days))
 
 
 def page(rows: list[LongitudinalRow], wanted: Wanted, drift: float) -> Report:
