@@ -57,6 +57,7 @@ def row(
     name: str, value: float, unit: str, target: str | None = None, yardstick: tuple[str, float] | None = None
 ) -> Row:
     """Make a row; `target` is "<= 1.05" or ">= 800000", and decides `ok`."""
+    value = float(value)  # numpy's numbers, and what their comparisons give, are not JSON
     ok = None
     if target is not None:
         compare, bound = target.split()

@@ -17,6 +17,7 @@ def test_a_target_decides():
     assert row("a", 1.1, "x", "<= 1").ok is False
     assert row("a", 1.1, "x", ">= 1").ok is True
     assert row("a", 1.1, "x").ok is None
+    assert json.dumps(row("a", np.float64(1.0), "x", "<= 1").as_dict())
     assert row("a", 10.0, "x", None, ("stick", 4.0)).yardstick.ratio == 2.5
 
 
