@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 
 from ldp_client.coins import draw_words
@@ -70,6 +71,10 @@ def check(*fields: object) -> bytes:
     return blake2b(repr(fields).encode(), digest_size=8).digest()
 
 
+_state_check = lru_cache(maxsize=2, typed=True)(check)
+"""The same: a transaction mostly reads the row that the last one wrote."""
+
+
 def answer_check(row: Sequence[object]) -> bytes:
     """Return the check sum of a row of `answers`: all its columns between id and digest."""
     return check(*row)
@@ -93,11 +98,13 @@ class State:
     """Whether this transaction changed anything that a rolled-back copy would undo."""
     recent: int = 0
     """An entry before which none is recent (ledger.spending); not stored."""
+    leases: bool = True
+    """Whether there may be open leases; not stored."""
 
     def fields(self) -> tuple[object, ...]:
         """Return the row as it is stored, with its check sum."""
         plain = (self.instance, self.generation, self.seen, self.answers, self.total)
-        return (*plain, check(*plain))
+        return (*plain, _state_check(*plain))
 
 
 def create(db: sqlite3.Connection, state: State) -> None:
@@ -111,11 +118,13 @@ def create(db: sqlite3.Connection, state: State) -> None:
 
 def read_state(db: sqlite3.Connection) -> State:
     """Return the state; Damaged if it is missing or fails its check sum."""
-    row = db.execute("SELECT instance, generation, seen, answers, total, digest FROM state").fetchone()
-    if row is None or check(*row[:5]) != row[5]:
+    row = db.execute(
+        "SELECT instance, generation, seen, answers, total, digest, EXISTS (SELECT 1 FROM leases) FROM state"
+    ).fetchone()
+    if row is None or _state_check(*row[:5]) != row[5]:
         raise Damaged("its state is damaged")
-    instance, generation, seen, answers, total, _ = row
-    return State(instance, generation, seen, answers, total)
+    instance, generation, seen, answers, total, _, leases = row
+    return State(instance, generation, seen, answers, total, leases=bool(leases))
 
 
 def write_state(db: sqlite3.Connection, state: State) -> None:

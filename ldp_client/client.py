@@ -24,7 +24,7 @@ from ldp_client.coins import draw_words
 from ldp_client.durations import parse_duration
 from ldp_client.errors import LdpError, PolicyRefused
 from ldp_client.outbox import Limits, OutboxView
-from ldp_client.policy import Policy, amount, units
+from ldp_client.policy import Policy, amount, cost, units
 from ldp_client.sender import Admission, Chore, Delivery, Sender
 from ldp_client.storage import Storage
 from ldp_client.transport import Tls, Transport
@@ -156,7 +156,7 @@ class Client:
             report = decision.report
             if report is None:
                 report = collection.randomize(item, words)
-                ledger.charge(db, state, moment, units(collection.epsilon.value), collection, decision.slot, report)
+                ledger.charge(db, state, moment, cost(collection.epsilon), collection, decision.slot, report)
             elif decision.queued_for == collection.id or not outbox.is_new(db, collection, decision.slot):
                 return _STANDS
             outbox.enqueue(db, collection, report, batch_id, now, due, self._limits)

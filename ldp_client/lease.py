@@ -23,7 +23,7 @@ from ldp_client.books import State
 from ldp_client.clock import Clock
 from ldp_client.errors import BudgetExceeded
 from ldp_client.outbox import Limits
-from ldp_client.policy import Policy, units
+from ldp_client.policy import Policy, cost
 from ldp_client.storage import Storage
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Lease:
         self, collection: Collection, randomize: Callable[[], bytes], batch_id: bytes, now: float, due: float
     ) -> Take:
         """Make a report unless one stands; `randomize` is called only once the budget has said yes."""
-        cost = units(collection.epsilon.value)
+        price = cost(collection.epsilon)
         while True:
             with self._lock:
                 self._seen = max(self._seen, int(now))
@@ -103,15 +103,15 @@ class Lease:
                 standing = None if question in self._pending else self._standing(collection, slot)
                 if standing is not None:
                     return standing
-                if question not in self._pending and cost <= self._left and self._seen < self._expires:
-                    self._left -= cost
+                if question not in self._pending and price <= self._left and self._seen < self._expires:
+                    self._left -= price
                     self._made.append(Made(collection, slot, randomize(), batch_id, now, due))
                     self._pending.add(question)
                     self._known.add((collection.id, slot))
                     return Take.MADE
                 again = question in self._pending
             # Either the lease is used up, or this question waits in memory for another window: write what there is.
-            self.flush() if again else self._renew(cost)
+            self.flush() if again else self._renew(price)
 
     @property
     def pending(self) -> int:
@@ -129,7 +129,7 @@ class Lease:
             return None
         return Take.STANDS if standing.complete else Take.ASK_LEDGER
 
-    def _renew(self, cost: int) -> None:
+    def _renew(self, price: int) -> None:
         """Write what was made, give back the old lease, open a new one."""
         with self._flushing:
             made = self._swap(stop=True)
@@ -141,7 +141,7 @@ class Lease:
                     if self._token:
                         ledger.close_lease(db, state, self._token)
                     expires = now + LEASE_SECONDS
-                    granted = ledger.open_lease(db, state, token, self._amount, cost, expires, self._policy, now)
+                    granted = ledger.open_lease(db, state, token, self._amount, price, expires, self._policy, now)
             except BudgetExceeded:
                 self._put_back(made)
                 self._finish()
@@ -211,13 +211,13 @@ class Lease:
 
     def _write(self, db: sqlite3.Connection, state: State, now: int, made: list[Made]) -> None:
         """Turn reports in memory into charges and queued batches."""
-        used = sum(units(m.collection.epsilon.value) for m in made)
+        used = sum(cost(m.collection.epsilon) for m in made)
         # A lease that is gone was charged whole when it expired: then its answers cost nothing more.
         open_still = bool(made) and ledger.shrink_lease(db, state, self._token, used)
         for m in made:
-            cost = units(m.collection.epsilon.value) if open_still else 0
+            price = cost(m.collection.epsilon) if open_still else 0
             if ledger.lookup(db, m.collection, m.slot) is None:
-                ledger.charge(db, state, now, cost, m.collection, m.slot, m.report)
+                ledger.charge(db, state, now, price, m.collection, m.slot, m.report)
                 outbox.enqueue(db, m.collection, m.report, m.batch_id, m.made, m.due, self._limits)
             else:
-                ledger.charge_in_doubt(db, state, now, cost)  # another process answered first: paid for nothing
+                ledger.charge_in_doubt(db, state, now, price)  # another process answered first: paid for nothing

@@ -17,14 +17,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ldp_client.books import State, answer_check, check
 from ldp_client.errors import BudgetExceeded, PolicyRefused
-from ldp_client.policy import UNITS, decimal_text, units
+from ldp_client.policy import UNITS, cost, decimal_text
 
 if TYPE_CHECKING:
     from ldp_client.collection import Collection
@@ -51,24 +50,25 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class Spending:
+class Spending(NamedTuple):
     """What is spent at a moment, open leases included."""
 
     period: int
     lifetime: int
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(NamedTuple):
     """What may happen now: `report` holds the answer that stands already, None if a new one may be made."""
 
     slot: int
-    report: bytes | None = field(repr=False)
+    report: bytes | None
     queued_for: bytes | None = None
     """The collection that the standing answer was first made for."""
     complete: bool = False
     """The schedule has had all its reports: nothing is to be made or sent."""
+
+    def __repr__(self) -> str:
+        return f"Decision(slot {self.slot}, {'a new report' if self.report is None else 'an answer stands'})"
 
 
 def present(state: State, now: float) -> int:
@@ -90,7 +90,7 @@ def decide(db: sqlite3.Connection, state: State, collection: Collection, policy:
         return standing
     settle_leases(db, state, now)
     found = spending(db, state, now, policy.period)
-    require(db, state, found, units(collection.epsilon.value), policy, now)
+    require(db, state, found, cost(collection.epsilon), policy, now)
     return Decision(slot, None)
 
 
@@ -130,8 +130,9 @@ def _is_complete(db: sqlite3.Connection, collection: Collection, slot: int, pend
 
 def spending(db: sqlite3.Connection, state: State, now: int, period: int) -> Spending:
     """Return what is spent in the stretch that ends now, and in all."""
-    leases = db.execute("SELECT remaining FROM leases").fetchall()
-    leased = sum(row[0] for row in leases)
+    leased = 0
+    if state.leases:
+        leased = db.execute("SELECT coalesce(sum(remaining), 0) FROM leases").fetchone()[0]
     # Entries are in the order of time, so the first recent one only ever moves on: begin where it was last.
     row = db.execute(
         "SELECT id, before FROM answers WHERE id >= ? AND at > ? ORDER BY id LIMIT 1", (state.recent, now - period)
@@ -160,8 +161,8 @@ def fits_at(db: sqlite3.Connection, state: State, epsilon: int, policy: Policy, 
     """Return when enough of the period's entries will be old enough, open leases aside."""
     rows = db.execute("SELECT at, epsilon FROM answers WHERE at > ? ORDER BY id", (now - policy.period,))
     recent = spending(db, state, now, policy.period).period
-    for at, cost in rows:
-        recent -= cost
+    for at, charged in rows:
+        recent -= charged
         if recent + epsilon <= policy.budget_units:
             return int(at) + policy.period
     return None
@@ -171,12 +172,14 @@ def charge(
     db: sqlite3.Connection, state: State, now: int, epsilon: int, collection: Collection, slot: int, report: bytes
 ) -> None:
     """Enter an answer and its charge. The question's words go with its first answer, for people to read."""
-    known = db.execute("SELECT 1 FROM answers WHERE question_id = ? LIMIT 1", (collection.question_id,)).fetchone()
-    row = (
-        collection.question_id, slot, now, epsilon, state.total, report, collection.id,
-        None if known else collection.question,
-    )  # fmt: skip
+    first = collection.schedule is None or not _is_known(db, collection)
+    words = collection.question if first else None
+    row = (collection.question_id, slot, now, epsilon, state.total, report, collection.id, words)
     _enter(db, state, now, epsilon, row)
+
+
+def _is_known(db: sqlite3.Connection, collection: Collection) -> bool:
+    return db.execute("SELECT 1 FROM answers WHERE question_id = ?", (collection.question_id,)).fetchone() is not None
 
 
 def charge_in_doubt(db: sqlite3.Connection, state: State, now: int, epsilon: int) -> None:
@@ -209,7 +212,7 @@ def open_lease(
 def _put_lease(db: sqlite3.Connection, state: State, token: bytes, remaining: int, expires: int) -> None:
     row = (token, remaining, expires)
     db.execute("INSERT OR REPLACE INTO leases VALUES (?, ?, ?, ?)", (*row, check(*row)))
-    state.changed = True
+    state.changed = state.leases = True
 
 
 def shrink_lease(db: sqlite3.Connection, state: State, token: bytes, used: int) -> bool:
@@ -229,6 +232,8 @@ def close_lease(db: sqlite3.Connection, state: State, token: bytes) -> None:
 
 def settle_leases(db: sqlite3.Connection, state: State, now: int) -> None:
     """Charge leases that nobody closed in time: their process is gone, and what it did with them is unknown."""
+    if not state.leases:
+        return
     for token, remaining in db.execute("SELECT token, remaining FROM leases WHERE expires <= ?", (now,)).fetchall():
         db.execute("DELETE FROM leases WHERE token = ?", (token,))
         if remaining:

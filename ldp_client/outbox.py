@@ -90,10 +90,13 @@ def enqueue(
 
 
 def _trim(db: sqlite3.Connection, newest: int, limits: Limits) -> None:
-    """Drop the oldest while there are too many. Ids grow, so their span bounds the count without counting."""
-    oldest = db.execute("SELECT min(id) FROM outbox").fetchone()[0]
-    if newest - oldest < limits.batches and newest % _LOOK_EVERY:
-        return
+    """Drop the oldest while there are too many. Ids begin at 1 and grow, so they bound the count without counting."""
+    if newest % _LOOK_EVERY:
+        if newest <= limits.batches:
+            return
+        oldest = db.execute("SELECT min(id) FROM outbox").fetchone()[0]
+        if newest - oldest < limits.batches:
+            return
     held, size = _size(db)
     dropped = 0
     while held > 1 and (held > limits.batches or size > limits.bytes):

@@ -27,8 +27,9 @@ from ldp_client.errors import InvalidSpec, PolicyRefused
 
 if TYPE_CHECKING:
     from ldp_client.collection import Collection
+    from ldp_client.protocol.epsilon import Epsilon
 
-__all__ = ["UNITS", "Policy", "amount", "decimal_text", "units"]
+__all__ = ["UNITS", "Policy", "amount", "cost", "decimal_text", "units"]
 
 _LARGEST_AMOUNT = 1_000_000
 
@@ -101,6 +102,11 @@ class Policy:
             )
 
     @cached_property
+    def report_units(self) -> int:
+        """The largest epsilon of one report as the ledger counts."""
+        return units(self.max_epsilon)
+
+    @cached_property
     def budget_units(self) -> int:
         """The period's budget as the ledger counts."""
         return units(self.budget)
@@ -134,7 +140,7 @@ class Policy:
         `listed` holds the ids on the signed list, None when no list is held yet.
         """
         self.check_trust(collection.id, listed)
-        if collection.epsilon.value > self.max_epsilon:
+        if cost(collection.epsilon) > self.report_units:
             raise PolicyRefused(
                 f"collection {collection.id.hex()[:12]} asks for epsilon {collection.epsilon.text} a report; "
                 f"this device's policy allows {decimal_text(self.max_epsilon)}"
@@ -184,13 +190,18 @@ UNITS = 10**12
 """The ledger counts in whole trillionths of epsilon: exact for every amount and epsilon that is accepted."""
 
 
-@lru_cache(maxsize=1024)
 def units(value: Fraction) -> int:
     """Return an amount in the ledger's units."""
     count = value * UNITS
     if count.denominator != 1:
         raise InvalidSpec("an amount has at most 12 decimals")
     return count.numerator
+
+
+@lru_cache(maxsize=1024)
+def cost(epsilon: Epsilon) -> int:
+    """Return what one report costs, in the ledger's units."""
+    return units(epsilon.value)
 
 
 def decimal_text(value: Fraction) -> str:

@@ -31,7 +31,6 @@ Admission = Callable[[bytes], bytes]
 _AT_ONCE = 512
 _LONGEST_SLEEP = 1800.0
 _ATTEMPT_SECONDS = 60.0
-_CHECKPOINT_COMMITS = 1000
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,7 @@ class Sender:
         if not self._background:
             return
         sleeps_until = self._sleeps_until
-        if due is not None and sleeps_until and self._storage.commits < _CHECKPOINT_COMMITS:
+        if due is not None and sleeps_until:
             wait = due - self._clock.time()
             if self._clock.monotonic() + wait >= sleeps_until:
                 return  # asleep, and up again by then; a thread at work may just have looked, so that one is told
@@ -159,8 +158,6 @@ class Sender:
         for chore in self._chores:
             if now >= chore.at:
                 chore.at = now + chore.run()
-        if self._storage.commits >= _CHECKPOINT_COMMITS:
-            self._storage.checkpoint()
         if now >= self._retry_at:
             delivery = self.deliver(_ATTEMPT_SECONDS)
             if delivery.error is not None:

@@ -24,7 +24,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from ldp_client import books
@@ -37,8 +37,11 @@ from ldp_client.mending import mend, set_aside
 __all__ = ["Storage"]
 
 _BUSY_SECONDS = 10.0
-_CHECKPOINT_PAGES = 16_000
-_PAGE_BYTES = 512  # a report touches eight pages: with SQLite's usual 4096 bytes it takes a third longer
+_TROUBLE = (sqlite3.Error, Damaged, MarkerDamaged)
+_CHECKPOINT_PAGES = 2000
+"""How long the write-ahead log grows (two megabytes, some 350 reports) before whoever commits folds it into the file.
+From there on it is written over from its beginning, and a commit takes half as long as one that makes it longer."""
+_PAGE_BYTES = 1024  # a report touches six pages: SQLite's usual 4096 bytes make its commit longer
 
 
 class _Link:
@@ -62,8 +65,6 @@ class Storage:
         self.directory = Path(directory).expanduser()
         self.path = self.directory / "ledger.sqlite"
         self.marker = Marker(Path(marker).expanduser() if marker else self.directory / "ledger.mark")
-        self.commits = 0
-        """Commits of this process since its last checkpoint."""
         self._front, self._back = _Link(), _Link()
         self._seen = Mark(b"", 0)  # how far this process knows that the ledger had come
         self._verified = False
@@ -75,71 +76,66 @@ class Storage:
 
     # -- transactions
 
-    @contextmanager
-    def charging(self, *, background: bool = False) -> Iterator[tuple[sqlite3.Connection, State]]:
+    def charging(self, *, background: bool = False) -> AbstractContextManager[tuple[sqlite3.Connection, State]]:
         """One transaction that may charge: yields connection and state; a changed state is stored with the rest.
 
         `background` takes the second connection, so that `report` is not held up by this process's own sender.
         """
-        with self._transaction(self._back if background else self._front) as (db, state):
-            if self._mark_late:
-                self.marker.write(self._seen, durable=True)  # while the witness cannot write, nothing is charged
-                self._mark_late = False
-            yield db, state
-            self._recent = state.recent
-            if state.changed:
-                state.generation += 1
-                books.write_state(db, state)
-            db.execute("COMMIT")
-            self.commits += 1
-            if state.changed:
-                self._advance(Mark(state.instance, state.generation))
+        return self._transaction(self._back if background else self._front, charges=True)
 
     @contextmanager
     def working(self) -> Iterator[sqlite3.Connection]:
         """One transaction of the sender, which charges nothing."""
         with self._transaction(self._back) as (db, _):
             yield db
-            db.execute("COMMIT")
-            self.commits += 1
 
-    @contextmanager
-    def reading(self) -> Iterator[tuple[sqlite3.Connection, State]]:
+    def reading(self) -> AbstractContextManager[tuple[sqlite3.Connection, State]]:
         """One consistent view."""
-        with self._transaction(self._back, "BEGIN") as (db, state):
-            yield db, state
+        return self._transaction(self._back, writes=False)
 
     @contextmanager
     def peeking(self) -> Iterator[sqlite3.Connection]:
         """Single look-ups beside this process's own sender."""
-        with self._connected(self._front) as db:
-            yield db
-
-    @contextmanager
-    def _transaction(self, link: _Link, begin: str = "BEGIN IMMEDIATE") -> Iterator[tuple[sqlite3.Connection, State]]:
-        with self._connected(link) as db:
-            seen = self._seen  # before the view is taken: others may go on meanwhile, and then know more than it
-            db.execute(begin)
+        with self._front.lock:
             try:
-                state = books.read_state(db)
-                self._check_course(state, seen, alone=begin == "BEGIN IMMEDIATE")
-                state.recent = self._recent
-                yield db, state
-            finally:
-                if db.in_transaction:
-                    db.execute("ROLLBACK")
+                yield self._open(self._front)
+            except _TROUBLE as error:
+                raise self._explained(error, self._front) from None
 
     @contextmanager
-    def _connected(self, link: _Link) -> Iterator[sqlite3.Connection]:
+    def _transaction(
+        self, link: _Link, *, writes: bool = True, charges: bool = False
+    ) -> Iterator[tuple[sqlite3.Connection, State]]:
         with link.lock:
             try:
-                yield self._open(link)
-            except sqlite3.Error as error:
+                db = self._open(link)
+                seen = self._seen  # before the view is taken: others may go on meanwhile, and then know more than it
+                db.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+                try:
+                    state = books.read_state(db)
+                    self._check_course(state, seen, alone=writes)
+                    state.recent = self._recent
+                    if charges and self._mark_late:
+                        self.marker.write(self._seen, durable=True)  # without a witness that can write, no charge
+                        self._mark_late = False
+                    yield db, state
+                    if charges:
+                        self._store(db, state)
+                    if writes:
+                        db.execute("COMMIT")
+                finally:
+                    if db.in_transaction:
+                        db.execute("ROLLBACK")
+                if charges and state.changed:
+                    self._advance(Mark(state.instance, state.generation))
+            except _TROUBLE as error:
                 raise self._explained(error, link) from None
-            except Damaged as error:
-                raise self._untrusted(str(error)) from None
-            except MarkerDamaged:
-                raise self._untrusted("its marker is damaged") from None
+
+    def _store(self, db: sqlite3.Connection, state: State) -> None:
+        self._recent = state.recent
+        if state.changed:
+            state.generation += 1
+            books.write_state(db, state)
 
     def _advance(self, mark: Mark) -> None:
         self._look_ahead(mark)
@@ -153,12 +149,6 @@ class Storage:
     def exists(self) -> bool:
         """Whether there is a ledger or a marker already."""
         return self.path.exists() or self.marker.path.exists()
-
-    def checkpoint(self) -> None:
-        """Fold the write-ahead log into the file; waits for nobody."""
-        with self._connected(self._back) as db:
-            db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-            self.commits = 0
 
     def close(self) -> None:
         """Close both connections; the next use opens them again."""
@@ -185,7 +175,6 @@ class Storage:
             if link.db is not None:
                 leak(link.db)  # even closing it would touch the parent's files
         self._front, self._back = _Link(), _Link()
-        self.commits = 0
 
     def problem(self) -> StorageError | None:
         """What is wrong with the storage, if anything."""
@@ -211,7 +200,7 @@ class Storage:
         db = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
             db.execute("PRAGMA synchronous = FULL")
-            db.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")  # a guard: the sender does it earlier
+            db.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
             self._ensure_tables(db)
             self._believe(db)
         except UnicodeDecodeError:  # sqlite3 stumbling over its own message about a damaged schema
@@ -340,7 +329,11 @@ class Storage:
 
     # -- errors
 
-    def _explained(self, error: sqlite3.Error, link: _Link) -> StorageError:
+    def _explained(self, error: Exception, link: _Link) -> StorageError:
+        if isinstance(error, MarkerDamaged):
+            return self._untrusted("its marker is damaged")
+        if not isinstance(error, sqlite3.Error):
+            return self._untrusted(str(error))
         if books.code(error) != sqlite3.SQLITE_BUSY:
             link.drop()  # a fresh start once the disk is well again
         if books.is_damage(error):

@@ -111,7 +111,7 @@ def test_an_old_copy_restored_is_spent(open_client, files, tmp_path, later):
 def test_an_old_copy_put_under_a_living_client_is_spent(open_client, files, tmp_path):
     client = open_client()
     spend(client, 0)
-    client._storage.checkpoint()
+    client._storage._front.db.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
     shutil.copy(files / "ledger.sqlite", tmp_path / "backup")
     spend(client, 1)
     wipe_database(files)
