@@ -13,10 +13,9 @@ import contextlib
 import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ldp_client import ledger, outbox
 from ldp_client.clock import Clock, SystemClock
@@ -45,8 +44,7 @@ _EXIT_SECONDS = 2.0
 _DAY = 86_400.0
 
 
-@dataclass(frozen=True)
-class Receipt:
+class Receipt(NamedTuple):
     """What `report` did. It depends on the collection and the ledger, never on the item."""
 
     made: bool

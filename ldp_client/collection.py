@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -172,6 +171,8 @@ class Collection:
     @classmethod
     def from_toml(cls, text: str) -> Self:
         """Read the readable form."""
+        import tomllib  # noqa: PLC0415 - not every collection comes as text
+
         try:
             data = tomllib.loads(text)
         except (ValueError, RecursionError) as error:  # a number of thousands of digits is a plain ValueError

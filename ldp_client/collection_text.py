@@ -29,9 +29,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ldp_client.durations import format_duration, parse_duration
 from ldp_client.errors import InvalidSpec
@@ -45,8 +44,7 @@ _LAST_MOMENT = 253_402_300_799
 """The end of the year 9999, the last that dates are written for; a later moment is written in seconds."""
 
 
-@dataclass(frozen=True)
-class Plain:
+class Plain(NamedTuple):
     """A collection's file, checked in form."""
 
     id: str | None

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldp_client.transport import Accepted, Batch, Outcome
@@ -46,8 +45,7 @@ _ROW_BYTES = 128
 _LOOK_EVERY = 64
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(NamedTuple):
     """How much the outbox holds before it drops its oldest batches."""
 
     batches: int = 20_000
@@ -61,8 +59,7 @@ class Claimed(NamedTuple):
     batch: Batch
 
 
-@dataclass(frozen=True)
-class OutboxView:
+class OutboxView(NamedTuple):
     """What waits, and what became of the rest."""
 
     waiting: int

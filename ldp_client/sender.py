@@ -12,7 +12,7 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ldp_client import outbox
 from ldp_client.clock import Clock
@@ -33,8 +33,7 @@ _LONGEST_SLEEP = 1800.0
 _ATTEMPT_SECONDS = 60.0
 
 
-@dataclass(frozen=True)
-class Delivery:
+class Delivery(NamedTuple):
     """What a flush achieved."""
 
     accepted: int = 0
@@ -44,12 +43,12 @@ class Delivery:
     """Why the rest is still waiting, where something went wrong."""
 
 
-@dataclass
 class Chore:
-    """Something else to do now and then: returns seconds until it wants to be called again."""
+    """Something else to do now and then: `run` returns seconds until it wants to be called again, at `at`."""
 
-    run: Callable[[], float]
-    at: float = 0.0
+    def __init__(self, run: Callable[[], float]) -> None:
+        self.run = run
+        self.at = 0.0
 
 
 class Sender:

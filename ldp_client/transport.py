@@ -39,8 +39,7 @@ class Batch(NamedTuple):
         return f"Batch({self.batch_id.hex()[:8]}, {len(self.payload)} bytes)"
 
 
-@dataclass(frozen=True)
-class Accepted:
+class Accepted(NamedTuple):
     """Durable at the server, counted once."""
 
     batch_id: bytes
@@ -48,13 +47,15 @@ class Accepted:
     duplicate: bool = False
 
 
-@dataclass(frozen=True)
-class Refused:
+class Refused(NamedTuple):
     """Refused for good, for `reason` (the name of a Reason in proto/ldp/v1/collector.proto)."""
 
     batch_id: bytes
     reason: str
-    detail: str = field(default="", repr=False)
+    detail: str = ""
+
+    def __repr__(self) -> str:
+        return f"Refused({self.reason})"
 
 
 Outcome = Accepted | Refused

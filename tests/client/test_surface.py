@@ -66,6 +66,13 @@ client.close()
 print(json.dumps(sorted(sys.modules)))
 """)
     assert not {"grpc", "cryptography", "numpy"} & set(loaded)
+    mechanisms = {name.rpartition(".")[2] for name in loaded if name.startswith("ldp_client.mechanisms.")}
+    assert mechanisms == {
+        "base",
+        "hashtogram",
+        "linear_hash",
+        "randomized_response",
+    }  # what this collection needs, and no more
 
 
 def test_nothing_in_the_client_imports_numpy():
