@@ -160,9 +160,17 @@ class Storage:
             self._back.drop()
 
     def hold(self) -> None:
-        """Before a fork: wait until no transaction is under way, so that the child gets SQLite at rest."""
+        """Before a fork: wait until no transaction is under way and close the file, so that the child finds none open.
+
+        SQLite keeps in memory which locks its process has on a file. A child would inherit that belief and not the
+        locks, and whoever closes the file next would take itself for the last and delete the log that the child uses.
+        """
         self._front.lock.acquire()
         self._back.lock.acquire()
+        for link in (self._front, self._back):
+            if link.db is not None and not link.db.in_transaction:  # in one: this thread forks amid its own
+                with contextlib.suppress(sqlite3.Error):
+                    link.drop()
 
     def let_go(self) -> None:
         """After a fork, in the parent."""
