@@ -249,6 +249,39 @@ def test_forks(tmp_path, use_before, lease, ending):
     assert view.spent == expected
 
 
+LEFT_TO_THE_PARENT = """
+import os, sys, time
+from ldp_client import Client, Policy, sender
+from tests.client.conftest import live
+sender._LONGEST_SLEEP = 0.5  # half an hour, as far as this test is concerned
+policy = Policy(max_epsilon="1", budget="10", period="30 days", lifetime="10")
+client = Client("127.0.0.1:" + sys.argv[2], storage=sys.argv[1], policy=policy, plaintext=True, delay=0)
+client.report(live(0), "a")
+while client.outbox().waiting:
+    time.sleep(0.05)
+child = os.fork()
+if child == 0:
+    client.report(live(1), "a")
+    client.close()
+    os._exit(0)
+os.waitpid(child, 0)
+while client.outbox().waiting:  # no flush: the thread finds what the child stored when it next looks
+    time.sleep(0.05)
+client.close()
+"""
+
+
+def test_a_parent_sends_what_its_child_stored(tmp_path):
+    collector = HonestCollector()
+    with serving(collector) as port:
+        found = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", LEFT_TO_THE_PARENT, str(tmp_path), str(port)],
+            check=False, capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+    assert found.returncode == 0, found.stderr[-2000:]
+    assert {r.collection_id for r in collector.counted.values()} == {live(0).id, live(1).id}
+
+
 OUTLIVED = """
 import os, subprocess, sys
 from ldp_client import Client, Policy
