@@ -28,7 +28,7 @@ Unknown keys are refused: a misspelt setting must not be a setting silently left
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -40,6 +40,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Plain", "as_table", "no_doubles", "read", "take", "toml", "write"]
 
+_TOP = ("id", "question", "epsilon", "nonce")
+_TABLES = {
+    "domain": ("kind", "names", "max_bytes", "lowest", "highest"),
+    "mechanism": ("name",),
+    "window": ("opens", "closes"),
+    "schedule": ("period", "reports"),
+}
 _LAST_MOMENT = 253_402_300_799
 """The end of the year 9999, the last that dates are written for; a later moment is written in seconds."""
 
@@ -74,11 +81,25 @@ def no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return table
 
 
+def _misplaced(key: str, name: str, known: Iterable[str]) -> InvalidSpec:
+    """Return the error for a key that stands where it does not belong; it says where it does, if anywhere."""
+    from ldp_client.protocol.v1 import spec_pb2  # noqa: PLC0415 - only where something is wrong
+
+    kinds = [kind.message_type for kind in spec_pb2.Mechanism.DESCRIPTOR.fields]
+    parameters = {field.name for kind in kinds if kind for field in kind.fields}
+    if key in _TOP:
+        return InvalidSpec(f"{key!r} does not belong in {name}: it stands at the top, before any table")
+    home = next((table for table, keys in _TABLES.items() if key in keys), "mechanism" if key in parameters else None)
+    if home not in {None, name}:
+        return InvalidSpec(f"{key!r} does not belong in {name}: it stands in [{home}]")
+    return InvalidSpec(f"unknown key {key!r} in {name}; it takes {', '.join(known)}")
+
+
 def take(table: Mapping[str, Any], name: str, **kinds: type) -> dict[str, Any]:
     """Return the named values of a table, each of its type; any other key is refused, but the "kind" of a domain."""
     unknown = sorted(set(table) - set(kinds) - ({"kind"} if name == "domain" else set()))
     if unknown:
-        raise InvalidSpec(f"unknown key {unknown[0]!r} in {name}; it takes {', '.join(kinds)}")
+        raise _misplaced(unknown[0], name, kinds)
     for key, kind in kinds.items():
         if key not in table:
             raise InvalidSpec(f"{name} lacks {key!r}")
@@ -92,12 +113,15 @@ def read(data: Mapping[str, Any]) -> Plain:
     required = {"question", "epsilon", "domain", "mechanism", "window"}
     unknown = sorted(set(data) - required - {"id", "nonce", "schedule"})
     if unknown:
-        raise InvalidSpec(f"unknown key {unknown[0]!r} in a collection")
+        raise _misplaced(unknown[0], "a collection", [*_TOP, *_TABLES])
     missing = sorted(required - set(data))
     if missing:
         raise InvalidSpec(f"a collection lacks {missing[0]!r}")
     mechanism = dict(as_table(data["mechanism"], "mechanism"))
     name = mechanism.pop("name", None)
+    for key in mechanism:
+        if key in _TOP or any(key in keys for keys in _TABLES.values()):
+            raise _misplaced(key, "mechanism", ())
     if not isinstance(name, str) or not all(type(v) is int for v in mechanism.values()):
         raise InvalidSpec("mechanism has a name and whole numbers for parameters")
     window = take(as_table(data["window"], "window"), "window", opens=object, closes=object)

@@ -75,17 +75,22 @@ class LedgerView:
     problem: str | None = None
 
     def statement(self, delta: float = 1e-6, compose: Compose | None = None) -> list[str]:
-        """Return in words what the device has told so far.
+        """Return in words what the device has told so far, and what two like it tell together.
 
         `compose` is a composition rule that knows more than the sum. Such rules hold where the amounts were fixed
         beforehand, as they are where an app ships its questions; the budget itself is always counted by adding.
         """
         if self.problem is not None:
             return ["This ledger cannot be believed; everything counts as spent."]
-        said = [f"This device so far: eps = {decimal_text(self.spent)}, by adding."]
-        best = compose(self.charges, delta) if compose and self.charges else None
-        if best is not None and best.delta > 0 and best.epsilon < 0.98 * float(self.spent):
-            said.append(f"Where the questions were fixed beforehand: {best}.")
+        said = []
+        for devices, name in ((1, "This device so far"), (2, "Two such devices of one person or household")):
+            spent = devices * self.spent
+            line = f"{name}: eps = {decimal_text(spent)}, by adding"
+            charges = {amount: devices * number for amount, number in self.charges.items()}
+            best = compose(charges, delta) if compose and charges else None
+            if best is not None and best.delta > 0 and best.epsilon < 0.98 * float(spent):
+                line += f"; where the questions were fixed beforehand, {best}"
+            said.append(f"{line}.")
         return said
 
 

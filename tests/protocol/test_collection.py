@@ -302,6 +302,21 @@ def test_what_is_missing_is_named(key: str) -> None:
         Collection.from_dict(data)
 
 
+HOMES = {"nonce": "at the top", "names": "domain", "max_bytes": "domain", "q": "mechanism", "name": "mechanism",
+         "opens": "window", "closes": "window", "period": "schedule", "reports": "schedule"}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", HOMES)
+@pytest.mark.parametrize("place", [None, "domain", "mechanism", "window"])
+def test_a_key_in_the_wrong_place_is_told_its_own(key: str, place: str | None) -> None:
+    if HOMES[key] == place or (key, place) == ("nonce", None):
+        return
+    data = plain()
+    (data if place is None else data[place])[key] = 5
+    with pytest.raises(InvalidSpec, match=f"{key!r} does not belong in {place or 'a collection'}.*{HOMES[key]}"):
+        Collection.from_dict(data)
+
+
 NUMBER = "1" + "0" * 5000
 DEEP = 100_000
 
