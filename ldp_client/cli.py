@@ -175,6 +175,8 @@ def _collections(options: argparse.Namespace) -> int:
 
     found = [Collection.load(name) for name in options.collection]
     if options.refresh or not found:
+        if options.storage is None:
+            raise InvalidSpec("give collection files, or --storage: the signed list is kept there")
         client = _client(options)
         try:
             if options.refresh:
@@ -313,7 +315,9 @@ def _parser() -> argparse.ArgumentParser:
     box.add_argument("--flush", action="store_true", help="send what is due now")
     _network(box)
 
-    listed = _command(commands, "collections", _collections, "show collections: of files, or of the signed list")
+    listed = _command(
+        commands, "collections", _collections, "show collections: of files, or of the signed list", storage=False
+    )
     listed.add_argument("collection", nargs="*", help="collection files")
     listed.add_argument("--refresh", action="store_true", help="fetch the signed list from the server first")
     listed.add_argument("--timeout", type=float, default=10.0, help="seconds to wait for the server (default 10)")
@@ -325,10 +329,12 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _command(commands: Any, name: str, run: Callable[[argparse.Namespace], int], about: str) -> argparse.ArgumentParser:
+def _command(
+    commands: Any, name: str, run: Callable[[argparse.Namespace], int], about: str, *, storage: bool = True
+) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(name, help=about)
     parser.set_defaults(command=run)
-    parser.add_argument("--storage", required=True, type=Path, help="directory of ledger and outbox")
+    parser.add_argument("--storage", required=storage, type=Path, help="directory of ledger and outbox")
     parser.add_argument("--server", default="localhost:443", help="host:port of the collection server")
     parser.add_argument("--ca", help="PEM file of the roots that the server's certificate is checked against")
     parser.add_argument("--cert", help="PEM file of this device's certificate")

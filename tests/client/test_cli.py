@@ -152,7 +152,7 @@ def test_ledger_that_cannot_be_believed_and_its_reset(run, files, tmp_path):
 
 
 def test_collections_of_files_and_of_the_list(run, files, tmp_path):
-    code, out, _ = run("collections", files["page"], files["age"], "--storage", tmp_path / "ldp", "--json")
+    code, out, _ = run("collections", files["page"], files["age"], "--json")
     assert code == 0 and [json.loads(line)["question"] for line in out.splitlines()] == ["Your page?", "Your age?"]
     operator, listed = Operator(), live(text="Listed?")
     wire = HonestCollector()

@@ -65,6 +65,7 @@ def test_ten_minutes(shell):
         assert "73.1% sure" in shell(commands[3])
         (shell.work / "policy.toml").write_text(next(text for kind, text in found if kind == "toml"))
         assert "made" in shell(commands[4])
+        assert "spent 1 in all, 11 left" in shell(commands[5])
         outbox = json.loads(
             shell(f"ldp-client outbox --server 127.0.0.1:{port} --plaintext --storage cron-data --policy policy.toml"
                   " --flush --everything --json")
