@@ -29,7 +29,7 @@ from pathlib import Path
 
 from ldp_client import books
 from ldp_client.books import SCHEMA_VERSION, Damaged, State
-from ldp_client.errors import StorageError, StorageUntrusted
+from ldp_client.errors import InvalidSpec, StorageError, StorageUntrusted
 from ldp_client.forks import leak
 from ldp_client.marker import Mark, Marker, MarkerDamaged
 from ldp_client.mending import mend, set_aside
@@ -62,9 +62,9 @@ class Storage:
     """The files in `directory`; safe for several threads and several processes."""
 
     def __init__(self, directory: str | Path, marker: str | Path | None = None) -> None:
-        self.directory = Path(directory).expanduser()
+        self.directory = _path(directory, "storage")
         self.path = self.directory / "ledger.sqlite"
-        self.marker = Marker(Path(marker).expanduser() if marker else self.directory / "ledger.mark")
+        self.marker = Marker(_path(marker, "marker") if marker else self.directory / "ledger.mark")
         self._front, self._back = _Link(), _Link()
         self._seen = Mark(b"", 0)  # how far this process knows that the ledger had come
         self._verified = False
@@ -147,8 +147,11 @@ class Storage:
     # -- housekeeping
 
     def exists(self) -> bool:
-        """Whether there is a ledger or a marker already."""
-        return self.path.exists() or self.marker.path.exists()
+        """Whether there is a ledger or a marker already, as far as this process may see."""
+        try:
+            return self.path.exists() or self.marker.path.exists()
+        except OSError:
+            return False  # whoever uses it will be told
 
     def close(self) -> None:
         """Close both connections; the next use opens them again."""
@@ -353,6 +356,17 @@ class Storage:
             f"the ledger {self.path} cannot be trusted: {problem}; its whole budget counts as spent until a reset "
             "(Client.reset, or ldp-client ledger --reset)"
         )
+
+
+def _path(given: str | Path, name: str) -> Path:
+    """Return the path that an app means."""
+    try:
+        path = Path(given).expanduser()
+    except RuntimeError:
+        raise InvalidSpec(f"{name}: no home directory is known for {str(given)!r}") from None
+    if not str(given) or "\0" in str(given):
+        raise InvalidSpec(f"{name}: not a path")
+    return path
 
 
 def _wal(db: sqlite3.Connection) -> None:

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from ldp_client import BudgetExceeded, LdpError, Policy, StorageError, StorageUntrusted
+from ldp_client import BudgetExceeded, InvalidSpec, LdpError, Policy, StorageError, StorageUntrusted
 from ldp_client.storage import Storage
 
 from .conftest import NOW, make
@@ -329,6 +329,19 @@ def test_storage_that_cannot_be_made_is_a_storage_error(open_client, tmp_path):
     with pytest.raises(StorageError) as caught:
         open_client(storage=tmp_path / "file" / "ldp").report(make(), "a")
     assert not isinstance(caught.value, BudgetExceeded)
+
+
+@pytest.mark.parametrize("name", ["", "a\0b", "~nobody-of-this-name/ldp"])
+def test_what_is_no_path_is_refused_at_once(open_client, name):
+    with pytest.raises(InvalidSpec, match="storage"):
+        open_client(storage=name)
+
+
+def test_a_path_that_cannot_be_looked_at_is_a_storage_error(open_client, tmp_path):
+    client = open_client(storage=tmp_path / ("x" * 300))
+    with pytest.raises(StorageError, match="too long"):
+        client.report(make(), "a")
+    assert client.ledger().left == 0
 
 
 def test_a_full_disk_reports_nothing_and_heals(open_client, files):
