@@ -163,12 +163,12 @@ class Client:
 
     def _check(self, collection: Collection) -> None:
         """Everything that can be said before the ledger is asked; sees no item."""
+        if self._closed:  # first: once the interpreter has begun to go, nothing can be imported any more
+            raise PolicyRefused("this client is closed")
         from ldp_client.collection import Collection  # it is there already if the caller has one
 
         if not isinstance(collection, Collection):
             raise TypeError(f"report takes a Collection, not {type(collection).__name__}")
-        if self._closed:
-            raise PolicyRefused("this client is closed")
         self._policy.check(collection, self._listings.ids() if self._policy.list_keys else None)
 
     def _due(self, collection: Collection, now: float, word: int) -> float:

@@ -354,6 +354,35 @@ print(time.time(), flush=True)
         collector.slow = 0.0
 
 
+def test_reporting_while_the_interpreter_goes_is_refused(tmp_path):
+    """By then the client has been closed: what an object's end or an exit handler of the app still reports is late."""
+    script = """
+import atexit, sys
+def late(name):
+    try:
+        client.report(collections[1], "a")
+    except LdpError as error:
+        print(name, type(error).__name__, flush=True)
+atexit.register(late, "exit handler")
+from ldp_client import Client, LdpError, Policy
+from ldp_client.testing import FakeCollector
+from tests.client.conftest import live
+policy = Policy(max_epsilon="1", budget="10", period="30 days", lifetime="10")
+client = Client("x", storage=sys.argv[1], policy=policy, transport=FakeCollector())
+collections = [live(0), live(1)]
+client.report(collections[0], "a")
+class Held:
+    def __del__(self):
+        late("object")
+sys.modules["held"] = Held()
+"""
+    found = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)], check=False, capture_output=True, text=True, timeout=60
+    )
+    assert (found.stdout, found.stderr) == ("exit handler PolicyRefused\nobject PolicyRefused\n", "")
+    assert len(stored(tmp_path)) == 1
+
+
 def test_ten_thousand_reports_offline_and_then_a_flush(tmp_path):
     """The server ends with exactly the reports that were kept."""
     collections = [live(number) for number in range(10_000)]
