@@ -209,7 +209,6 @@ class Client:
         if self._closed:
             return Delivery()
         self._closed = True
-        _clients.discard(self)
         delivery, start = Delivery(), self._clock.monotonic()
         try:
             if self._lease is not None:
@@ -308,6 +307,7 @@ _AGAIN = Receipt(made=False, queued=True, durable=True)
 _STANDS = Receipt(made=False, queued=False, durable=True)
 
 _clients: weakref.WeakSet[Client] = weakref.WeakSet()
+"""All that live, closed ones too: looking at a ledger opens its file again."""
 
 
 def _at_exit() -> None:

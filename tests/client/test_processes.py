@@ -283,15 +283,17 @@ def test_a_parent_sends_what_its_child_stored(tmp_path):
 
 
 OUTLIVED = """
-import os, subprocess, sys
+import gc, os, sys
 from ldp_client import Client, Policy
 from ldp_client.testing import FakeCollector
 from tests.client.conftest import live
 policy = Policy(max_epsilon="1", budget="1000", period="30 days", lifetime="1000")
 def client():
     return Client("x", storage=sys.argv[1], policy=policy, transport=FakeCollector(), background=False)
-parent = client()
+parent, looker = client(), client()
 parent.report(live(0), "a")
+looker.close()
+looker.ledger()  # opens the file again
 (heard, say), (answered, answer) = os.pipe(), os.pipe()
 child = os.fork()
 if child == 0:
@@ -303,6 +305,8 @@ if child == 0:
     os._exit(0 if ok else 1)
 os.read(heard, 1)
 parent.close()
+del looker
+gc.collect()
 other = client()
 other.report(live(9), "a")
 other.close()
