@@ -184,7 +184,10 @@ class Sender:
         """Send what is due (or everything) within `timeout` seconds; `patient` retries within that time."""
         deadline = self._clock.monotonic() + timeout
         if not self._delivering.acquire(timeout=timeout):
-            return Delivery(waiting=self._waiting(), error=Unavailable("another delivery is still under way"))
+            waiting = self._waiting()
+            return Delivery(
+                waiting=waiting, error=Unavailable("another delivery is still under way") if waiting else None
+            )
         try:
             return self._deliver(deadline, everything, patient)
         except StorageError as error:
