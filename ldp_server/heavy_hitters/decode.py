@@ -37,6 +37,7 @@ from ldp_server.oracles.transform import support
 __all__ = ["DECODERS", "Limits", "Scored", "decode", "team_scores"]
 
 _AGAINST = 3.5  # standard errors
+_TREE_WIDER, _TREE_LAST = 4, 4
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -55,7 +56,8 @@ class Limits:
     """What a decoding may spend, whatever the reports hold."""
 
     width: int = 1 << 13
-    """Partial paths kept by each of an expander's searches; a tree's only search keeps four times as many."""
+    """Partial paths kept by each of an expander's searches; a tree's only search keeps four times as many, and sixteen
+    times in its last rounds."""
     rounds: int = 16
     items: int = 2000
     """Items modelled."""
@@ -191,8 +193,10 @@ class _Run:
             return self._nothing()
         scored = self._scores()
         noise = self._noise()
-        width = self.limits.width * (4 if isinstance(self.code, BulkTreeCode) else 1)
-        settings = Settings(bar, width=width, rounds=self.limits.rounds, most=self.limits.items)
+        width, last = self.limits.width, 1
+        if isinstance(self.code, BulkTreeCode):  # one start instead of one in every team
+            width, last = _TREE_WIDER * width, _TREE_LAST
+        settings = Settings(bar, width=width, last=last, rounds=self.limits.rounds, most=self.limits.items)
         rounds = 0
 
         def search(round_: int) -> None:

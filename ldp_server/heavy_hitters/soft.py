@@ -47,6 +47,8 @@ class Settings:
     threshold: float
     """The joint score from which an item is listed."""
     width: int = 1 << 14
+    last: int = 1
+    """How many times as wide the search is once it finds nothing new."""
     margin: float = 2.0
     """How far below the threshold candidates are still modelled."""
     chi_tail: float = 5e-3
@@ -227,7 +229,8 @@ def decode_scores(
         rounds += 1
         if on_round is not None:
             on_round(rounds)
-        found = _candidates(code, model, suspect, settings.width, tick, executor)
+        width = settings.width if low == settings.threshold else settings.last * settings.width
+        found = _candidates(code, model, suspect, width, tick, executor)
         if in_domain is not None and len(found):
             found = found[in_domain(found)]
         fresh = [i for i, row in enumerate(found) if row.tobytes() not in seen]
