@@ -28,6 +28,7 @@ __all__ = [
     "Limits",
     "OutboxView",
     "claim",
+    "collect",
     "count",
     "counters",
     "enqueue",
@@ -42,7 +43,6 @@ __all__ = [
 CLAIM_SECONDS = 120.0
 _ROW_BYTES = 128
 """What a queued batch takes besides its payload, roughly."""
-_LOOK_EVERY = 64
 
 
 class Limits(NamedTuple):
@@ -75,25 +75,32 @@ def is_new(db: sqlite3.Connection, collection: Collection, slot: int) -> bool:
 
 
 def enqueue(
-    db: sqlite3.Connection, collection: Collection, payload: bytes, batch_id: bytes, made: float, due: float,
-    limits: Limits,
-) -> None:  # fmt: skip
-    """Queue one report."""
-    number = db.execute(
+    db: sqlite3.Connection, collection: Collection, payload: bytes, batch_id: bytes, made: float, due: float
+) -> None:
+    """Queue a standing answer for another window."""
+    db.execute(
         "INSERT INTO outbox (batch_id, collection_id, payload, opens, made, due) VALUES (?, ?, ?, ?, ?, ?)",
         (batch_id, collection.id, payload, collection.opens, made, due),
-    ).lastrowid
-    _trim(db, number or 0, limits)
+    )
 
 
-def _trim(db: sqlite3.Connection, newest: int, limits: Limits) -> None:
-    """Drop the oldest while there are too many. Ids begin at 1 and grow, so they bound the count without counting."""
-    if newest % _LOOK_EVERY:
-        if newest <= limits.batches:
-            return
-        oldest = db.execute("SELECT min(id) FROM outbox").fetchone()[0]
-        if newest - oldest < limits.batches:
-            return
+def collect(db: sqlite3.Connection, limits: Limits) -> None:
+    """Queue the answers that were made since the last time, and drop the oldest batches where there are too many."""
+    seen, newest = db.execute(
+        "SELECT newest, (SELECT coalesce(max(id), 0) FROM answers) FROM collected"
+    ).fetchone()
+    if newest > seen:
+        db.execute(
+            "INSERT INTO outbox (batch_id, collection_id, payload, opens, made, due)"
+            " SELECT batch_id, collection_id, report, opens, made, due FROM answers"
+            " WHERE id > ? AND batch_id IS NOT NULL ORDER BY id",
+            (seen,),
+        )
+        db.execute("UPDATE collected SET newest = ?", (newest,))
+    _trim(db, limits)
+
+
+def _trim(db: sqlite3.Connection, limits: Limits) -> None:
     held, size = _size(db)
     dropped = 0
     while held > 1 and (held > limits.batches or size > limits.bytes):

@@ -28,7 +28,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from ldp_client import books
-from ldp_client.books import SCHEMA_VERSION, Damaged, State
+from ldp_client.books import SCHEMA_VERSION, Damaged, Recent, State
 from ldp_client.errors import InvalidSpec, StorageError, StorageUntrusted
 from ldp_client.forks import leak
 from ldp_client.marker import Mark, Marker, MarkerDamaged
@@ -51,8 +51,20 @@ class _Link:
         self.lock = threading.RLock()
         self.db: sqlite3.Connection | None = None
         self.file: tuple[int, int] | None = None
+        self.known: State | None = None
+        self._version = 0
+
+    def state(self) -> State:
+        """Return the state as this transaction finds it: as the last one left it, if nobody else wrote meanwhile."""
+        assert self.db is not None
+        (version,) = self.db.execute("PRAGMA data_version").fetchone()  # counts what other connections commit
+        if self.known is not None and version == self._version:
+            return self.known.settled()
+        self._version = version
+        return books.read_state(self.db)
 
     def drop(self) -> None:
+        self.known = None
         db, self.db = self.db, None
         if db is not None:
             db.close()
@@ -69,7 +81,7 @@ class Storage:
         self._seen = Mark(b"", 0)  # how far this process knows that the ledger had come
         self._verified = False
         self._mark_late = False
-        self._recent = 0
+        self._recent: Recent | None = None
 
     def __repr__(self) -> str:
         return f"Storage({str(self.directory)!r})"
@@ -112,30 +124,27 @@ class Storage:
                 seen = self._seen  # before the view is taken: others may go on meanwhile, and then know more than it
                 db.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
                 try:
-                    state = books.read_state(db)
+                    state = link.state()
                     self._check_course(state, seen, alone=writes)
                     state.recent = self._recent
                     if charges and self._mark_late:
                         self.marker.write(self._seen, durable=True)  # without a witness that can write, no charge
                         self._mark_late = False
                     yield db, state
-                    if charges:
-                        self._store(db, state)
+                    if charges and state.grown:
+                        state.generation += 1
+                        if state.changed:
+                            books.write_state(db, state)
                     if writes:
                         db.execute("COMMIT")
                 finally:
                     if db.in_transaction:
                         db.execute("ROLLBACK")
-                if charges and state.changed:
+                self._recent, link.known = state.recent, state
+                if charges and state.grown:
                     self._advance(Mark(state.instance, state.generation))
             except _TROUBLE as error:
                 raise self._explained(error, link) from None
-
-    def _store(self, db: sqlite3.Connection, state: State) -> None:
-        self._recent = state.recent
-        if state.changed:
-            state.generation += 1
-            books.write_state(db, state)
 
     def _advance(self, mark: Mark) -> None:
         self._look_ahead(mark)
@@ -279,7 +288,7 @@ class Storage:
     def _look_ahead(self, mark: Mark) -> None:
         """Remember how far the ledger has come; threads may say so in any order."""
         if mark.instance != self._seen.instance:
-            self._recent = 0
+            self._recent = None
             self._seen = mark
         elif mark.generation > self._seen.generation:
             self._seen = mark
@@ -290,7 +299,7 @@ class Storage:
             if state.generation < seen.generation:
                 raise self._untrusted("it is an older copy of itself")
         elif seen.instance:  # another process has reset the ledger
-            self._recent = 0
+            self._recent = None
             if alone:
                 self._compare(state, self.marker.read())
 
