@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ldp_client.coins import draw_words
 
@@ -29,7 +28,7 @@ __all__ = [
     "write_state",
 ]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _TABLES = """
 CREATE TABLE state (one INTEGER PRIMARY KEY CHECK (one = 1), instance BLOB NOT NULL, generation INTEGER NOT NULL,
     seen INTEGER NOT NULL, answers INTEGER NOT NULL, total INTEGER NOT NULL, digest BLOB NOT NULL);
@@ -156,7 +155,6 @@ def create(db: sqlite3.Connection, state: State) -> None:
         if statement.strip():
             db.execute(statement)
     db.execute("INSERT INTO state VALUES (1, ?, ?, ?, ?, ?, ?)", _row(state))
-    db.execute("INSERT INTO collected VALUES (1, 0)")
     db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
@@ -165,8 +163,11 @@ def _row(state: State) -> tuple[object, ...]:
     return (*plain, check(*plain))
 
 
-_COLUMNS = ", ".join((*Entry._fields, "digest"))
-_INSERT = f"INSERT INTO answers VALUES ({', '.join('?' for _ in (*Entry._fields, 'digest', *Sending._fields))})"
+_ENTRIES = (
+    "SELECT id, generation, at, epsilon, before, question_id, slot, report, question, collection_id, digest"
+    " FROM answers"
+)
+_ENTER = "INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 def read_state(db: sqlite3.Connection) -> State:
@@ -176,8 +177,9 @@ def read_state(db: sqlite3.Connection) -> State:
     ).fetchone()
     if row is None or check(*row[:5]) != row[5]:
         raise Damaged("its state is damaged")
-    state = State(*row[:5], leases=bool(row[6]))
-    newest = db.execute(f"SELECT {_COLUMNS} FROM answers ORDER BY id DESC LIMIT 1").fetchone()
+    instance, generation, seen, answers, total, _, leases = row
+    state = State(instance, generation, seen, answers, total, bool(leases))
+    newest = db.execute(_ENTRIES + " ORDER BY id DESC LIMIT 1").fetchone()
     if newest is None:
         if state.answers:
             raise Damaged("its entries are missing")
@@ -191,11 +193,10 @@ def read_state(db: sqlite3.Connection) -> State:
     return state
 
 
-def _entry(row: Sequence[object]) -> Entry:
-    *plain, digest = row
-    if check(*plain) != digest:
+def _entry(row: tuple[Any, ...]) -> Entry:
+    if check(*row[:-1]) != row[-1]:
         raise Damaged("an entry is damaged")
-    return Entry(*plain)  # type: ignore[arg-type] - the check sum says that they are what was stored
+    return Entry(*row[:-1])
 
 
 def write_state(db: sqlite3.Connection, state: State) -> None:
@@ -207,7 +208,7 @@ def write_state(db: sqlite3.Connection, state: State) -> None:
 
 def enter(db: sqlite3.Connection, state: State, entry: Entry, sending: Sending) -> None:
     """Store the next entry."""
-    db.execute(_INSERT, (*entry, check(*entry), *sending))
+    db.execute(_ENTER, (*entry, check(*entry), *sending))
     state.seen, state.answers, state.total = entry.at, entry.id, entry.before + entry.epsilon
     state.entered = True
 
@@ -216,10 +217,10 @@ def verify(db: sqlite3.Connection) -> None:
     """Look at everything once: SQLite's own check, every row's check sum, running totals and the order of time."""
     if db.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
         raise Damaged("SQLite finds it unsound")
-    state = read_state(db)
+    read_state(db)
     noted, total_noted = db.execute("SELECT answers, total FROM state").fetchone()
     total, number, generation, at = 0, 0, 0, 0
-    for row in db.execute(f"SELECT {_COLUMNS} FROM answers ORDER BY id"):
+    for row in db.execute(_ENTRIES + " ORDER BY id"):
         entry = _entry(row)
         if number == noted and total != total_noted:
             raise Damaged("an entry is damaged")
@@ -233,6 +234,6 @@ def verify(db: sqlite3.Connection) -> None:
 
 def redate(db: sqlite3.Connection, now: int) -> None:
     """Bring entries from the future to `now`, after a clock that had run far ahead. They count for a period from it."""
-    for row in db.execute(f"SELECT {_COLUMNS} FROM answers WHERE at > ?", (now,)).fetchall():
+    for row in db.execute(_ENTRIES + " WHERE at > ?", (now,)).fetchall():
         entry = _entry(row)._replace(at=now)
         db.execute("UPDATE answers SET at = ?, digest = ? WHERE id = ?", (now, check(*entry), entry.id))

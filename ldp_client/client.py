@@ -164,7 +164,7 @@ class Client:
             elif decision.queued_for == collection.id or not outbox.is_new(db, collection, decision.slot):
                 return _STANDS
             else:
-                outbox.enqueue(db, collection, report, batch_id, now, due)
+                outbox.enqueue(db, collection, report, batch_id, now, due, self._limits)
         self._sender.wake(due)
         return _MADE if decision.report is None else _AGAIN
 

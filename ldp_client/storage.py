@@ -54,14 +54,14 @@ class _Link:
         self.known: State | None = None
         self._version = 0
 
-    def state(self) -> State:
+    def state(self, db: sqlite3.Connection) -> State:
         """Return the state as this transaction finds it: as the last one left it, if nobody else wrote meanwhile."""
-        assert self.db is not None
-        (version,) = self.db.execute("PRAGMA data_version").fetchone()  # counts what other connections commit
-        if self.known is not None and version == self._version:
-            return self.known.settled()
+        known, self.known = self.known, None  # until this one has come to its end
+        (version,) = db.execute("PRAGMA data_version").fetchone()  # another one if another connection has committed
+        if known is not None and version == self._version:
+            return known.settled()
         self._version = version
-        return books.read_state(self.db)
+        return books.read_state(db)
 
     def drop(self) -> None:
         self.known = None
@@ -76,6 +76,7 @@ class Storage:
     def __init__(self, directory: str | Path, marker: str | Path | None = None) -> None:
         self.directory = _path(directory, "storage")
         self.path = self.directory / "ledger.sqlite"
+        self._name = str(self.path)
         self.marker = Marker(_path(marker, "marker") if marker else self.directory / "ledger.mark")
         self._front, self._back = _Link(), _Link()
         self._seen = Mark(b"", 0)  # how far this process knows that the ledger had come
@@ -124,7 +125,7 @@ class Storage:
                 seen = self._seen  # before the view is taken: others may go on meanwhile, and then know more than it
                 db.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
                 try:
-                    state = link.state()
+                    state = link.state(db)
                     self._check_course(state, seen, alone=writes)
                     state.recent = self._recent
                     if charges and self._mark_late:
@@ -140,7 +141,7 @@ class Storage:
                 finally:
                     if db.in_transaction:
                         db.execute("ROLLBACK")
-                self._recent, link.known = state.recent, state
+                link.known, self._recent = state, state.recent
                 if charges and state.grown:
                     self._advance(Mark(state.instance, state.generation))
             except _TROUBLE as error:
@@ -208,7 +209,7 @@ class Storage:
 
     def _open(self, link: _Link) -> sqlite3.Connection:
         if link.db is not None:
-            if _file(self.path) == link.file:
+            if _file(self._name) == link.file:
                 return link.db
             link.drop()  # the file was replaced or removed under us: look at what is there now
             self._verified = False
@@ -216,7 +217,7 @@ class Storage:
             self._ensure_file()
         except OSError as error:
             raise StorageError(f"{self.directory}: {error.strerror}; nothing was charged or stored") from None
-        file = _file(self.path)
+        file = _file(self._name)
         db = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
             db.execute("PRAGMA synchronous = FULL")
@@ -390,7 +391,7 @@ def _wal(db: sqlite3.Connection) -> None:
             time.sleep(0.02)
 
 
-def _file(path: Path) -> tuple[int, int] | None:
+def _file(path: str) -> tuple[int, int] | None:
     """Which file lies at `path`."""
     try:
         found = os.stat(path)  # noqa: PTH116 - a Path's own stat is slower, and this is part of every report

@@ -16,6 +16,7 @@ from .conftest import NOW, live, make
 
 
 def dues(client):
+    client.outbox()
     with client._storage.reading() as (db, _):
         return [row[0] for row in db.execute("SELECT due FROM outbox ORDER BY id")]
 
@@ -104,6 +105,7 @@ def test_another_senders_claims_are_left_alone_until_they_run_out(open_client, c
     client = open_client(delay=0)
     client.report(make(), "a")
     with client._storage.working() as db:
+        outbox.collect(db, outbox.Limits())
         assert len(outbox.claim(db, clock.time(), 10)) == 1  # somebody else, who then dies
     assert client.flush().accepted == 0
     clock.advance(CLAIM_SECONDS + 1)
