@@ -1,4 +1,13 @@
-"""What the ledger's file looks like inside, and how to tell that it is sound: tables, the state's row, check sums."""
+"""What the ledger's file looks like inside, and how to tell that it is sound: tables, state, check sums.
+
+An entry of `answers` carries everything that a report changes: the answer, its charge, the totals up to it, the
+ledger's generation and, until the outbox has it, the batch that it is sent as. So a report adds one row and rewrites
+none. What changes the ledger without an entry (a lease, a reset, a newer list of collections) is written to the one row
+of `state`, with the totals of that moment. The larger generation of the two is the ledger's.
+
+What is missing shows: entries are numbered without a gap and each has the total before it; the newest has to reach what
+the state's row knew; and where the newest itself is gone, so is its generation, which the marker remembers.
+"""
 
 from __future__ import annotations
 

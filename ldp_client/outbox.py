@@ -1,7 +1,7 @@
 """The outbox: randomized bytes on their way. Items never come here.
 
-A new answer is stored with its batch in one row, which is all that `report` waits for; the sender moves batches from
-there to here before it looks at them. So the bound below holds whenever somebody looks.
+A new answer is stored with its batch in one row (books.py), which is all that `report` waits for. Whoever looks at the
+outbox moves new batches here first, and so the bound below holds whenever somebody looks.
 
 A batch holds one report and a random id; both stay the same on every retry, so the server counts it once however often
 it arrives. Each batch is due at a random moment after it was made, and batches leave in the order of their random ids,

@@ -10,7 +10,10 @@ spent" until `reset`. It fits when
 - they name the same instance, and the ledger's generation is not below the marker's, nor below what this process has
   seen itself;
 - SQLite finds the file sound, every row passes its check sum and the running totals add up (books.py): looked at in
-  full when a process first opens the file; the state's row at every use.
+  full when a process first opens the file; the state's row and the newest entry whenever somebody else has written.
+
+One report is one transaction that adds one row, with the answer, its charge, the totals after it and the batch to be
+sent; then one small write to the marker. Everything else waits for the sender (outbox.py).
 
 Full, read-only or locked storage is a plain StorageError: nothing was changed, and the call may be tried again.
 Not on network file systems: SQLite's write-ahead log needs memory that all processes share.
@@ -39,13 +42,13 @@ __all__ = ["Storage"]
 _BUSY_SECONDS = 10.0
 _TROUBLE = (sqlite3.Error, Damaged, MarkerDamaged)
 _CHECKPOINT_PAGES = 2000
-"""How long the write-ahead log grows (two megabytes, some 350 reports) before whoever commits folds it into the file.
+"""How long the write-ahead log grows (two megabytes, some 600 reports) before whoever commits folds it into the file.
 From there on it is written over from its beginning, and a commit takes half as long as one that makes it longer."""
-_PAGE_BYTES = 1024  # a report touches six pages: SQLite's usual 4096 bytes make its commit longer
+_PAGE_BYTES = 1024  # a report touches three pages: the fewer bytes, the shorter its commit
 
 
 class _Link:
-    """One connection with its lock."""
+    """One connection with its lock, and the state as its last transaction left it."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -55,7 +58,10 @@ class _Link:
         self._version = 0
 
     def state(self, db: sqlite3.Connection) -> State:
-        """Return the state as this transaction finds it: as the last one left it, if nobody else wrote meanwhile."""
+        """Return the state as this transaction finds it: as the last one left it, if nobody else wrote meanwhile.
+
+        Then SQLite would give what it holds in memory, too. A transaction that does not end well is not remembered.
+        """
         known, self.known = self.known, None  # until this one has come to its end
         (version,) = db.execute("PRAGMA data_version").fetchone()  # another one if another connection has committed
         if known is not None and version == self._version:
