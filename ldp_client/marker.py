@@ -63,7 +63,7 @@ class Marker:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._name = str(path)  # saves a system call's arguments from being worked out for every report
+        self._name = str(path)  # a Path would be worked out anew for every report
 
     def read(self) -> Mark | None:
         """Return the furthest valid record, or None if there is no file."""

@@ -82,7 +82,7 @@ class Storage:
     def __init__(self, directory: str | Path, marker: str | Path | None = None) -> None:
         self.directory = _path(directory, "storage")
         self.path = self.directory / "ledger.sqlite"
-        self._name = str(self.path)
+        self._name = str(self.path)  # a Path would be worked out anew for every report
         self.marker = Marker(_path(marker, "marker") if marker else self.directory / "ledger.mark")
         self._front, self._back = _Link(), _Link()
         self._seen = Mark(b"", 0)  # how far this process knows that the ledger had come
@@ -147,8 +147,9 @@ class Storage:
                 finally:
                     if db.in_transaction:
                         db.execute("ROLLBACK")
-                link.known, self._recent = state, state.recent
+                link.known = state
                 if charges and state.grown:
+                    self._recent = state.recent  # not before: only what is on disk keeps time from going back again
                     self._advance(Mark(state.instance, state.generation))
             except _TROUBLE as error:
                 raise self._explained(error, link) from None
