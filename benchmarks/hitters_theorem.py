@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.hitters_trials import side_by_side
 from benchmarks.row import Options, Row, row
 from ldp_client.collection import Collection
 from ldp_client.mechanisms import LinearHash
@@ -141,9 +143,10 @@ def error_at(missed: list[float], beta: float) -> float:
 def theorem_rows(options: Options) -> Iterator[Row]:
     """Miss probabilities, and the error at each beta (99 where no tried multiple reaches it)."""
     runs = 1500 if options.full else 60
-    protocols = {"expander sketch": [expander_trial(seed) for seed in range(runs)]}
+    protocols = {"expander sketch": side_by_side("expander sketch", expander_trial, range(runs))}
     for copies in COPIES:
-        protocols[f"{copies} single-hash copies"] = [repeated_trial(seed, copies) for seed in range(runs)]
+        name = f"{copies} single-hash copies"
+        protocols[name] = side_by_side(name, partial(repeated_trial, copies=copies), range(runs))
     for name, trials in protocols.items():
         missed = [float(1 - x) for x in np.mean(trials, axis=0)]
         for multiple, part in zip(MULTIPLES, missed, strict=True):

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from multiprocessing import get_context
 from pathlib import Path
 from time import process_time, thread_time
+from typing import TypeVar
 
 import numpy as np
 
@@ -20,13 +26,28 @@ from ldp_client.protocol.domain import Domain, Integers, Item, Strings
 from ldp_server.bulk.hashing import Indexes
 from ldp_server.bulk.items import from_ints
 from ldp_server.bulk.packing import pack
-from ldp_server.heavy_hitters import HeavyHitters, decode
+from ldp_server.heavy_hitters import decode
 from ldp_server.heavy_hitters.planner import create, d_opt, plan
 from ldp_server.oracles import Oracle, oracle_for
 from ldp_server.oracles.base import binomial_variance
 from simulator import crowd
 
-__all__ = ["KINDS", "Setting", "Trial", "client_speed", "collect", "population", "run_trial", "speeds", "timed"]
+__all__ = [
+    "KINDS",
+    "Setting",
+    "Trial",
+    "client_speed",
+    "collect",
+    "population",
+    "run_trial",
+    "run_trials",
+    "side_by_side",
+    "speeds",
+    "timed",
+]
+
+Given = TypeVar("Given")
+Result = TypeVar("Result")
 
 KINDS = ("random", "shared-prefix", "short", "utf-8")
 PAYLOAD = 240_000
@@ -85,7 +106,6 @@ class Trial:
     missed: list[float]
     """Shares of the items that were not listed, the most frequent first."""
     seconds: dict[str, float]
-    listed: HeavyHitters = field(repr=False)
 
 
 def _words(domain: Domain, kind: str, count: int, rng: np.random.Generator) -> list[Item]:
@@ -176,8 +196,30 @@ def run_trial(setting: Setting, seed: int, decoder: str | None = None) -> Trial:
         covered=[h.low <= truth.get(h.index, 0) <= h.high for h in listed.items],
         missed=[count / setting.users for count in missed],
         seconds=seconds,
-        listed=listed,
     )
+
+
+@cache
+def _workers() -> ProcessPoolExecutor:
+    """A process for each core; they leave an interrupt to the one that started them."""
+    ignore = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
+    return ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn"), initializer=ignore)
+
+
+def side_by_side(name: str, work: Callable[[Given], Result], given: Iterable[Given]) -> list[Result]:
+    """Work on everything given, on all cores; where somebody watches, say how far it is."""
+    todo, done = list(given), []
+    for result in _workers().map(work, todo):
+        done.append(result)
+        if sys.stderr.isatty():
+            end = "\n" if len(done) == len(todo) else ""
+            print(f"\r{name}: {len(done)}/{len(todo)}", end=end, file=sys.stderr, flush=True)
+    return done
+
+
+def run_trials(name: str, setting: Setting, seeds: Iterable[int]) -> list[Trial]:
+    """One experiment for each seed."""
+    return side_by_side(name, partial(run_trial, setting), seeds)
 
 
 def speeds() -> Iterator[Row]:

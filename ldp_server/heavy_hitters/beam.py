@@ -16,9 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_server.bulk.team_cells import BulkExpanderCode
-from ldp_server.heavy_hitters.joins import KEEP, Sorted, best_cells, join_rows
+from ldp_server.heavy_hitters.joins import Sorted, best_cells, join_rows
 
 __all__ = ["Paths", "TeamScores", "propose", "search"]
+
+KEEP = 100_000
+"""How many cells of a team a search looks at: the best ones. An item that can be listed has its cells far above."""
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

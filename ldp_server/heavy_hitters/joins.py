@@ -19,7 +19,7 @@ KEEP = 200_000
 
 _SPAN = 4096.0  # wider than any two scores differ, and exact in a 64-bit float beside 2^24 blocks
 _REACH = _SPAN / 2 - 1
-_BEST, _SAMPLE = 2000, 3000
+_BEST, _SAMPLE = 1000, 1500
 _STEPS = 14
 
 Floats = npt.NDArray[np.float64]

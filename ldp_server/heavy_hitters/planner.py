@@ -31,6 +31,7 @@ DEFAULT_MEMORY = 3 << 29
 _SEED = bytes(SEED_BYTES)  # a promise does not depend on the seed
 _SHORT = 96  # bits: beyond, an expander's near-copies make false items (docs/heavy-hitters.md)
 _TOLERANCE = 1.03
+_POINTER = 4  # bits
 
 
 @dataclass(frozen=True)
@@ -98,18 +99,21 @@ def _field(epsilon: Epsilon, cells: int) -> tuple[int, int] | None:
 
 
 def _expander(epsilon: Epsilon, size: int, cell_bits: int, forced: bool) -> ExpanderSketch | None:
-    """Chunks as large as the cell allows beside two pointers of 2 or 3 bits, one team more than data; a cycle."""
+    """Two pointers of 4 bits, chunks as large as the cell then allows, one team more than data; a cycle.
+
+    A chunk is a bit longer than the item needs: every bit of padding halves the near-copies that an item is tested
+    against, which cost more true items than the longer search for one more team does.
+    """
     bits = (size - 1).bit_length()
-    widest = min(16, cell_bits - 6)
-    data = max(2, -(-bits // widest))
-    chunk, teams = -(-bits // data), data + 1
+    widest = min(16, cell_bits - 2 * _POINTER)
+    data = max(2, -(-bits // max(1, widest)))
+    chunk, teams = min(widest, -(-bits // data) + 1), data + 1
     if widest < 6 or teams > min(64, 1 << chunk) or (bits > _SHORT and not forced):
         return None
-    hash_bits = min(3, (cell_bits - chunk) // 2)
-    field = _field(epsilon, 1 << chunk + 2 * hash_bits)
+    field = _field(epsilon, 1 << chunk + 2 * _POINTER)
     if field is None:
         return None
-    return ExpanderSketch(epsilon, size, _SEED, teams, chunk, hash_bits, 2, 0, *field, symbol_pointers=1)
+    return ExpanderSketch(epsilon, size, _SEED, teams, chunk, _POINTER, 2, 0, *field, symbol_pointers=1)
 
 
 def _tree(epsilon: Epsilon, size: int, cell_bits: int, forced: bool) -> TreeSketch | None:

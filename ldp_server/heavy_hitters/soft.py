@@ -4,12 +4,12 @@ The score of an item is its estimate in units of the standard error an unheld it
 teams' cell estimates in units of *their* standard errors, E_m, and u_m = sqrt(n_m / n), it is the sum of
 u_m E_m[cell_m]: the same number for equal and for unequal teams.
 
-Rounds of search (beam.py) on the residual scores propose candidates down to `margin` below the threshold. Best first,
-each is scored again on the current residual and, unless the teams disagree about it (a chimera of several strong
-items; chi-square), it joins the model and what it explains is subtracted. Items just below the threshold are modelled
-but not listed: unexplained, a few of them together make mixtures that look like an item. At the end all modelled
-items are estimated jointly (they may share cells), and those are listed whose joint estimate passes the threshold of
-tails.py over the whole domain, whatever the search was.
+Rounds of search (beam.py) on the residual scores propose candidates down to `margin` below the threshold. They are
+fitted together, for a mixture of two items may score higher than either; the best of the fit join the model, unless
+the teams disagree about them, and what they explain is subtracted. Items just below the threshold are modelled but not
+listed: unexplained, a few of them together make mixtures that look like an item. At the end all modelled items are
+estimated jointly, and those are listed whose estimate passes the threshold of tails.py over the whole domain, whatever
+the search was.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ Scores = npt.NDArray[np.float32]
 Tick = Callable[[], None]
 
 _MOST_CANDIDATES = 20_000
+_MOST_JOINT = 400
 _STRONG, _LENIENT = 1.3, 0.4
+_STEPS, _DESCENTS = 30, 300
+_MOST_SHARED = 1.0  # of a suspect's score, what may be lost in the joint fit
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class Settings:
     """How far below the threshold candidates are still modelled."""
     chi_tail: float = 5e-3
     """How often balance across teams may refuse a true item."""
-    copy_tail: float = 0.001
+    copy_tail: float = 2e-4
     """How often the near-copies of one true item may produce one that is not told from it."""
     rounds: int = 8
     most: int = 4000
@@ -95,9 +98,14 @@ class Found:
 class _Tests:
     """What an item must pass besides the threshold, from its teams' values and its score.
 
-    *Balance*: chi-square of the teams' values about the item's score refuses chimeras of several strong items.
+    *Balance*: chi-square of the teams' values about the item's score refuses chimeras of several strong items: every
+    chimera has a team that knows nothing of it, since two codewords share less than the data symbols.
     *Near-copies*: the elements that share part of their cells with a true item borrow its evidence there. So the teams
     that tell them apart must prove the item by themselves, against as many rivals as there are near-copies.
+
+    An excess is no sign of a chimera, but of another item in the same cell, or of liars who would have a true item
+    taken for one. So what fails as it stands may pass `capped`: its highest teams cut down to what is in balance with
+    the others, with all that is then left of its evidence.
     """
 
     def __init__(self, code: BulkCode, weights: Floats, noise: Noise, settings: Settings) -> None:
@@ -122,9 +130,28 @@ class _Tests:
         return np.asarray((gaps**2).sum(axis=-1) / spread)
 
     def passed(self, values: Floats, z: Floats) -> npt.NDArray[np.bool_]:
-        """Which rows of values pass."""
+        """Which rows of values pass as they stand."""
         own = (values @ self._parts.T >= self._needed).all(axis=-1)
         return np.asarray((self.misfit(values, z) <= self.limit) & own)
+
+    def capped(self, values: Floats) -> tuple[Floats, Floats]:
+        """Every row with its teams cut to the highest common level (in units of the score) that is in balance."""
+        weights = self._weights
+        levels = np.where(weights > 0, values / np.maximum(weights, 1e-12), np.inf)
+        low, high = levels.min(axis=1), np.where(np.isfinite(levels), levels, -np.inf).max(axis=1)
+        for _ in range(_STEPS):
+            middle = (low + high) / 2
+            cut = np.minimum(values, middle[:, None] * weights)
+            fits = self.misfit(cut, cut @ weights) <= self.limit
+            low, high = np.where(fits, middle, low), np.where(fits, high, middle)
+        cut = np.minimum(values, low[:, None] * weights)
+        return cut, np.asarray(cut @ weights)
+
+    def proved(self, values: Floats, z: Floats) -> npt.NDArray[np.bool_]:
+        """Which rows may be listed: above the threshold as they stand, or when capped."""
+        cut, left = self.capped(values)
+        as_it_stands = (z >= self._threshold) & self.passed(values, z)
+        return np.asarray(as_it_stands | (left >= self._threshold) & self.passed(cut, left))
 
 
 class _Model:
@@ -194,12 +221,13 @@ def decode_scores(
     tests = _Tests(code, weights, noise, settings)
     messages: Ints = np.empty((0, len(code.starts)), np.int64)
     seen: set[bytes] = set()
+    suspect = settings.threshold - settings.margin
     low, rounds = settings.threshold, 0
     while rounds < settings.rounds and len(messages) < settings.most:
         rounds += 1
         if on_round is not None:
             on_round(rounds)
-        found = _candidates(code, model, low, settings.width, tick, executor)
+        found = _candidates(code, model, suspect, settings.width, tick, executor)
         if in_domain is not None and len(found):
             found = found[in_domain(found)]
         fresh = [i for i, row in enumerate(found) if row.tobytes() not in seen]
@@ -210,12 +238,12 @@ def decode_scores(
         if fitted.max(initial=0.0) < settings.threshold:  # nothing that could be listed is new
             if low < settings.threshold:
                 break
-            low = settings.threshold - settings.margin  # now what lies just below it
+            low = suspect - _MOST_SHARED  # now what lies just below it
         model.refit()
     errors = model.refit()
     values = model.at(model.cells) + model.scores[:, None] * weights if len(messages) else np.empty((0, code.teams))
     misfits = tests.misfit(values, model.scores)
-    listed = (model.scores >= settings.threshold) & tests.passed(values, model.scores)
+    listed = tests.proved(values, model.scores) if len(messages) else np.empty(0, bool)
     order = np.flatnonzero(listed)[np.argsort(-model.scores[listed], kind="stable")]
     return Found(
         messages[order], model.cells[order], model.scores[order], errors[order], misfits[order], len(messages), rounds
@@ -242,31 +270,47 @@ def _candidates(
     return messages[np.argsort(-z[first], kind="stable")][:_MOST_CANDIDATES]
 
 
-def _accept(code: BulkCode, model: _Model, tests: _Tests, found: Ints, low: float, settings: Settings) -> Ints:
-    """Add candidates to the model, best first, each scored on what the ones before it have left.
+def _joint(cells: Ints, z: Floats, weights: Floats) -> Floats:
+    """What of its score each candidate keeps when all are fitted together (non-negative least squares).
 
-    If all that could be listed are refused, the best of them is modelled all the same (the last tests will not list
-    it): unexplained, it would fill every beam to come and hide what is still to be found.
+    A chimera of two items may score higher than either of them; beside both, nothing of it is left.
     """
+    shared = (cells[:, None, :] == cells[None, :, :]) @ weights**2
+    step = 1 / max(1.0, float(shared.sum(axis=1).max(initial=0.0)))
+    fitted = np.zeros(len(z))
+    for _ in range(_DESCENTS):
+        fitted = np.maximum(0.0, fitted + step * (z - shared @ fitted))
+    return fitted
+
+
+def _accept(code: BulkCode, model: _Model, tests: _Tests, found: Ints, low: float, settings: Settings) -> Ints:
+    """Add candidates to the model: the best of the joint fit first, each tested on what the ones before it have left.
+
+    If nothing passes, what passes when capped is added. If nothing does, and some could have been listed, the best of
+    them is modelled all the same (the last tests will not list it): unexplained, it would fill every beam to come
+    and hide what is still to be found.
+    """
+    if not len(found):
+        return found
+    cells = code.cells(found)
+    values = model.at(cells)
+    z = values @ model.weights
+    good = np.flatnonzero(tests.passed(values, z))[:_MOST_JOINT]
+    fitted = _joint(cells[good], z[good], model.weights)
     added: list[int] = []
-    refused: tuple[float, int] | None = None
-    cells = code.cells(found) if len(found) else np.empty((0, model.teams), np.int64)
-    best = 0.0
-    for i in range(len(found)):
-        values = model.at(cells[i : i + 1])[0]
-        z = float(values @ model.weights)
-        if z < low or z < settings.peel * best:
-            continue
-        if not tests.passed(values, np.array(z)):
-            if z >= settings.threshold and (refused is None or z > refused[0]):
-                refused = z, i
-            continue
-        best = max(best, z)
-        model.add(cells[i], z)
-        added.append(i)
-        if len(model.cells) >= settings.most:
+    for j in np.argsort(-fitted, kind="stable"):
+        i, score = good[j], float(fitted[j])
+        if score < max(low, settings.peel * fitted.max()) or len(model.cells) >= settings.most:
             break
-    if not added and refused is not None:
-        model.add(cells[refused[1]], refused[0])
-        added.append(refused[1])
-    return found[added]
+        here = model.at(cells[i : i + 1])
+        if tests.passed(here, here @ model.weights)[0]:
+            model.add(cells[i], score)
+            added.append(int(i))
+    strong = np.flatnonzero(z >= settings.threshold)
+    if added or not len(strong):
+        return found[added]
+    cut, left = tests.capped(values[strong])
+    robust = (left >= settings.threshold) & tests.passed(cut, left)
+    best = int(np.argmax(np.where(robust, left, -1.0))) if robust.any() else 0
+    model.add(cells[strong[best]], float(left[best] if robust.any() else z[strong[best]]))
+    return found[strong[best : best + 1]]

@@ -39,7 +39,7 @@ def test_the_fit_finds_the_curve_it_was_drawn_from():
     trials = []
     for _ in range(400):
         planted = [(m, rng.gauss(9.8 * (m - 1.05), 1) > 0) for m in (1.0, 1.1, 1.2, 1.3)]
-        trials.append(Trial("x", planted, 0, [], [], [], {}, None))
+        trials.append(Trial("x", planted, 0, [], [], [], {}))
     assert fitted95(trials, 9.8) == pytest.approx(1.05 + 1.645 / 9.8, abs=0.02)
 
 
