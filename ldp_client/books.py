@@ -1,23 +1,34 @@
-"""What the ledger's file looks like inside, and how to tell that it is sound: tables, the state's row, check sums."""
+"""What the ledger's file looks like inside, and how to tell that it is sound: tables, state, check sums.
+
+An entry of `answers` carries everything that a report changes: the answer, its charge, the totals up to it, the
+ledger's generation and, until the outbox has it, the batch that it is sent as. So a report adds one row and rewrites
+none. What changes the ledger without an entry (a lease, a reset, a newer list of collections) is written to the one row
+of `state`, with the totals of that moment. The larger generation of the two is the ledger's.
+
+What is missing shows: entries are numbered without a gap and each has the total before it; the newest has to reach what
+the state's row knew; and where the newest itself is gone, so is its generation, which the marker remembers.
+"""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from hashlib import blake2b
+from typing import Any, NamedTuple
 
 from ldp_client.coins import draw_words
 
 __all__ = [
     "SCHEMA_VERSION",
     "Damaged",
+    "Entry",
+    "Recent",
+    "Sending",
     "State",
-    "answer_check",
     "check",
     "code",
     "create",
+    "enter",
     "is_damage",
     "new_instance",
     "read_state",
@@ -26,13 +37,13 @@ __all__ = [
     "write_state",
 ]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _TABLES = """
 CREATE TABLE state (one INTEGER PRIMARY KEY CHECK (one = 1), instance BLOB NOT NULL, generation INTEGER NOT NULL,
     seen INTEGER NOT NULL, answers INTEGER NOT NULL, total INTEGER NOT NULL, digest BLOB NOT NULL);
-CREATE TABLE answers (id INTEGER PRIMARY KEY, question_id BLOB, slot INTEGER NOT NULL, at INTEGER NOT NULL,
-    epsilon INTEGER NOT NULL, before INTEGER NOT NULL, report BLOB, collection_id BLOB, question TEXT,
-    digest BLOB NOT NULL);
+CREATE TABLE answers (id INTEGER PRIMARY KEY, generation INTEGER NOT NULL, at INTEGER NOT NULL,
+    epsilon INTEGER NOT NULL, before INTEGER NOT NULL, question_id BLOB, slot INTEGER NOT NULL, report BLOB,
+    question TEXT, collection_id BLOB, digest BLOB NOT NULL, batch_id BLOB, opens INTEGER, made REAL, due REAL);
 CREATE UNIQUE INDEX answers_by_question ON answers (question_id, slot);
 CREATE TABLE leases (token BLOB PRIMARY KEY, remaining INTEGER NOT NULL, expires INTEGER NOT NULL,
     digest BLOB NOT NULL) WITHOUT ROWID;
@@ -41,6 +52,7 @@ CREATE TABLE deliveries (collection_id BLOB, slot INTEGER, PRIMARY KEY (collecti
 CREATE TABLE outbox (id INTEGER PRIMARY KEY, batch_id BLOB NOT NULL, collection_id BLOB NOT NULL,
     payload BLOB NOT NULL, opens INTEGER NOT NULL, made REAL NOT NULL, due REAL NOT NULL, token BLOB,
     claimed REAL NOT NULL DEFAULT 0);
+CREATE TABLE collected (one INTEGER PRIMARY KEY CHECK (one = 1), newest INTEGER NOT NULL);
 CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE trusted (one INTEGER PRIMARY KEY CHECK (one = 1), list_bytes BLOB NOT NULL, signer BLOB NOT NULL,
     retired BLOB NOT NULL, digest BLOB NOT NULL);
@@ -71,18 +83,51 @@ def check(*fields: object) -> bytes:
     return blake2b(repr(fields).encode(), digest_size=8).digest()
 
 
-_state_check = lru_cache(maxsize=2, typed=True)(check)
-"""The same: a transaction mostly reads the row that the last one wrote."""
+class Entry(NamedTuple):
+    """What a row of `answers` says of an answer, or of another charge.
+
+    Entries are only ever added: numbered 1, 2, 3, ... and in the order of time.
+    """
+
+    id: int
+    generation: int
+    """The ledger's generation from this entry on."""
+    at: int
+    epsilon: int
+    before: int
+    """Everything charged before it."""
+    question_id: bytes | None = None
+    slot: int = 0
+    report: bytes | None = None
+    question: str | None = None
+    collection_id: bytes | None = None
+
+    def __repr__(self) -> str:
+        return f"Entry({self.id})"
 
 
-def answer_check(row: Sequence[object]) -> bytes:
-    """Return the check sum of a row of `answers`: all its columns between id and digest."""
-    return check(*row)
+class Sending(NamedTuple):
+    """What a row of `answers` says beside: how a new answer is to be sent, until the outbox has it (outbox.collect).
+
+    No check sum covers it, as none covers the outbox: it can free no budget.
+    """
+
+    batch_id: bytes | None = None
+    opens: int | None = None
+    made: float | None = None
+    due: float | None = None
 
 
-@dataclass
+Recent = tuple[int, int, int]
+"""`id`, `at` and `before` of an entry."""
+
+
+@dataclass(slots=True)
 class State:
-    """The one row that sums the ledger up."""
+    """What the ledger comes to: its newest entry, and one row for whatever changes it without an entry.
+
+    The row has the same numbers as of its last change. It only ever lags behind, and has to fit what came after it.
+    """
 
     instance: bytes
     """16 random bytes, made with the file."""
@@ -94,17 +139,23 @@ class State:
     """How many rows `answers` has."""
     total: int
     """Everything ever charged, open leases not included, in the units of policy.py."""
-    changed: bool = False
-    """Whether this transaction changed anything that a rolled-back copy would undo."""
-    recent: int = 0
-    """An entry before which none is recent (ledger.spending); not stored."""
     leases: bool = True
     """Whether there may be open leases; not stored."""
+    changed: bool = False
+    """Whether this transaction changed something besides `answers` that a rolled-back copy would undo."""
+    entered: bool = False
+    """Whether this transaction made an entry."""
+    recent: Recent | None = None
+    """The first entry of a period that ended not long ago (ledger.spending); not stored."""
 
-    def fields(self) -> tuple[object, ...]:
-        """Return the row as it is stored, with its check sum."""
-        plain = (self.instance, self.generation, self.seen, self.answers, self.total)
-        return (*plain, _state_check(*plain))
+    def settled(self) -> State:
+        """Return the same at the beginning of the next transaction."""
+        return State(self.instance, self.generation, self.seen, self.answers, self.total, self.leases)
+
+    @property
+    def grown(self) -> bool:
+        """Whether this transaction makes a new generation."""
+        return self.changed or self.entered
 
 
 def create(db: sqlite3.Connection, state: State) -> None:
@@ -112,43 +163,79 @@ def create(db: sqlite3.Connection, state: State) -> None:
     for statement in _TABLES.split(";"):
         if statement.strip():
             db.execute(statement)
-    db.execute("INSERT INTO state VALUES (1, ?, ?, ?, ?, ?, ?)", state.fields())
+    db.execute("INSERT INTO state VALUES (1, ?, ?, ?, ?, ?, ?)", _row(state))
     db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
+def _row(state: State) -> tuple[object, ...]:
+    plain = (state.instance, state.generation, state.seen, state.answers, state.total)
+    return (*plain, check(*plain))
+
+
+_ENTRIES = (
+    "SELECT id, generation, at, epsilon, before, question_id, slot, report, question, collection_id, digest"
+    " FROM answers"
+)
+_ENTER = "INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+
 def read_state(db: sqlite3.Connection) -> State:
-    """Return the state; Damaged if it is missing or fails its check sum."""
+    """Return the state; Damaged if its row or the newest entry fails its check sum or they do not fit together."""
     row = db.execute(
         "SELECT instance, generation, seen, answers, total, digest, EXISTS (SELECT 1 FROM leases) FROM state"
     ).fetchone()
-    if row is None or _state_check(*row[:5]) != row[5]:
+    if row is None or check(*row[:5]) != row[5]:
         raise Damaged("its state is damaged")
     instance, generation, seen, answers, total, _, leases = row
-    return State(instance, generation, seen, answers, total, leases=bool(leases))
+    state = State(instance, generation, seen, answers, total, bool(leases))
+    newest = db.execute(_ENTRIES + " ORDER BY id DESC LIMIT 1").fetchone()
+    if newest is None:
+        if state.answers:
+            raise Damaged("its entries are missing")
+        return state
+    entry = _entry(newest)
+    total = entry.before + entry.epsilon
+    if entry.id < state.answers or (entry.id == state.answers and total != state.total):
+        raise Damaged("an entry is missing")
+    state.generation, state.seen = max(state.generation, entry.generation), max(state.seen, entry.at)
+    state.answers, state.total = entry.id, total
+    return state
+
+
+def _entry(row: tuple[Any, ...]) -> Entry:
+    if check(*row[:-1]) != row[-1]:
+        raise Damaged("an entry is damaged")
+    return Entry(*row[:-1])
 
 
 def write_state(db: sqlite3.Connection, state: State) -> None:
-    """Store the state."""
+    """Store the state's row."""
     db.execute(
-        "UPDATE state SET instance = ?, generation = ?, seen = ?, answers = ?, total = ?, digest = ?", state.fields()
+        "UPDATE state SET instance = ?, generation = ?, seen = ?, answers = ?, total = ?, digest = ?", _row(state)
     )
+
+
+def enter(db: sqlite3.Connection, state: State, entry: Entry, sending: Sending) -> None:
+    """Store the next entry."""
+    db.execute(_ENTER, (*entry, check(*entry), *sending))
+    state.seen, state.answers, state.total = entry.at, entry.id, entry.before + entry.epsilon
+    state.entered = True
 
 
 def verify(db: sqlite3.Connection) -> None:
     """Look at everything once: SQLite's own check, every row's check sum, running totals and the order of time."""
     if db.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
         raise Damaged("SQLite finds it unsound")
-    state = read_state(db)
-    total, count, last = 0, 0, 0
-    for *row, digest in db.execute(
-        "SELECT question_id, slot, at, epsilon, before, report, collection_id, question, digest"
-        " FROM answers ORDER BY id"
-    ):
-        if answer_check(row) != digest or total != row[4] or row[2] < last:
+    read_state(db)
+    noted, total_noted = db.execute("SELECT answers, total FROM state").fetchone()
+    total, number, generation, at = 0, 0, 0, 0
+    for row in db.execute(_ENTRIES + " ORDER BY id"):
+        entry = _entry(row)
+        if number == noted and total != total_noted:
             raise Damaged("an entry is damaged")
-        total, count, last = total + row[3], count + 1, row[2]
-    if (total, count) != (state.total, state.answers) or last > state.seen:
-        raise Damaged("an entry is missing")
+        if (entry.id, entry.before) != (number + 1, total) or entry.generation < generation or entry.at < at:
+            raise Damaged("an entry is missing")
+        number, generation, at, total = entry.id, entry.generation, entry.at, total + entry.epsilon
     for *lease, digest in db.execute("SELECT token, remaining, expires, digest FROM leases"):
         if check(*lease) != digest:
             raise Damaged("a lease is damaged")
@@ -156,6 +243,6 @@ def verify(db: sqlite3.Connection) -> None:
 
 def redate(db: sqlite3.Connection, now: int) -> None:
     """Bring entries from the future to `now`, after a clock that had run far ahead. They count for a period from it."""
-    for number, question_id, slot, _, *rest, _ in db.execute("SELECT * FROM answers WHERE at > ?", (now,)).fetchall():
-        digest = answer_check((question_id, slot, now, *rest))
-        db.execute("UPDATE answers SET at = ?, digest = ? WHERE id = ?", (now, digest, number))
+    for row in db.execute(_ENTRIES + " WHERE at > ?", (now,)).fetchall():
+        entry = _entry(row)._replace(at=now)
+        db.execute("UPDATE answers SET at = ?, digest = ? WHERE id = ?", (now, check(*entry), entry.id))

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from ldp_client.errors import InvalidSpec, LdpError, PolicyRefused, StorageError, Unavailable
 from ldp_client.ledger import utc
+from ldp_client.outbox import Limits
 from ldp_client.policy import Policy, decimal_text
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
+_ALL = Limits(sys.maxsize, sys.maxsize)
+"""Who only looks or sends drops nothing: how much the app wants to keep is not known here."""
 _EXITS: tuple[tuple[type[LdpError], int], ...] = (
     (StorageError, 3), (InvalidSpec, 2), (PolicyRefused, 1), (Unavailable, 4), (LdpError, 1),
 )  # fmt: skip
@@ -60,7 +63,7 @@ def _send(options: argparse.Namespace) -> int:
     items = _items(collections)
     refusals: list[LdpError] = []
     rows = []
-    with_client = _client(options, delay=options.delay)
+    with_client = _client(options, delay=options.delay, limits=Limits())
     try:
         for collection, item in zip(collections, items, strict=True):
             try:
@@ -247,7 +250,7 @@ def _item(collection: Collection, line: bytes) -> Item:
     return line if collection.domain.kind == "strings" else line.decode("utf-8", "replace")
 
 
-def _client(options: argparse.Namespace, **more: Any) -> Client:
+def _client(options: argparse.Namespace, limits: Limits = _ALL, **more: Any) -> Client:
     from ldp_client.client import Client
     from ldp_client.transport import Tls
 
@@ -259,6 +262,7 @@ def _client(options: argparse.Namespace, **more: Any) -> Client:
         tls=Tls(*files) if any(files) else None,
         plaintext=options.plaintext,
         background=False,
+        limits=limits,
         **more,
     )
 

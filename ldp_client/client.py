@@ -13,11 +13,12 @@ import contextlib
 import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldp_client import ledger, outbox
+from ldp_client.books import Sending
 from ldp_client.clock import Clock, SystemClock
 from ldp_client.coins import draw_words
 from ldp_client.durations import parse_duration
@@ -41,7 +42,8 @@ __all__ = ["Client", "Receipt"]
 
 _FLUSH_LEASE_SECONDS = 0.2
 _EXIT_SECONDS = 2.0
-_DAY = 86_400.0
+_WORDS = 2.0**64
+"""How many values a word of coins has."""
 
 
 class Receipt(NamedTuple):
@@ -111,10 +113,12 @@ class Client:
             from ldp_client.lease import Lease
 
             wanted = units(min(amount(lease, "lease"), policy.budget))
-            self._lease = Lease(self._storage, policy, wanted, self._clock, self._limits, lambda: self._bytes(2))
+            self._lease = Lease(self._storage, policy, wanted, self._clock, lambda: self._bytes(2))
             self._lease_chore = Chore(self._tend_lease)
             chores.append(self._lease_chore)
-        self._sender = Sender(self._storage, transport, self._clock, self._uniform, admission, chores, background)
+        self._sender = Sender(
+            self._storage, transport, self._clock, self._uniform, self._limits, admission, chores, background
+        )
         self._closed = False
         _clients.add(self)
         if policy.list_keys or self._storage.exists():
@@ -154,10 +158,13 @@ class Client:
             report = decision.report
             if report is None:
                 report = collection.randomize(item, words)
-                ledger.charge(db, state, moment, cost(collection.epsilon), collection, decision.slot, report)
+                price = cost(collection.epsilon)
+                sending = Sending(batch_id, collection.opens, now, due)
+                ledger.charge(db, state, moment, price, collection, decision.slot, report, sending)
             elif decision.queued_for == collection.id or not outbox.is_new(db, collection, decision.slot):
                 return _STANDS
-            outbox.enqueue(db, collection, report, batch_id, now, due, self._limits)
+            else:
+                outbox.enqueue(db, collection, report, batch_id, now, due, self._limits)
         self._sender.wake(due)
         return _MADE if decision.report is None else _AGAIN
 
@@ -165,9 +172,7 @@ class Client:
         """Everything that can be said before the ledger is asked; sees no item."""
         if self._closed:  # first: once the interpreter has begun to go, nothing can be imported any more
             raise PolicyRefused("this client is closed")
-        from ldp_client.collection import Collection  # it is there already if the caller has one
-
-        if not isinstance(collection, Collection):
+        if not isinstance(collection, _collection_type()):
             raise TypeError(f"report takes a Collection, not {type(collection).__name__}")
         self._policy.check(collection, self._listings.ids() if self._policy.list_keys else None)
 
@@ -175,7 +180,7 @@ class Client:
         """A random moment within the delay, from now or from when the window opens, never near its end."""
         start = max(now, collection.opens)
         longest = max(0, min(self._delay, int((collection.closes - start) / 2)))
-        return start + (word * longest >> 64) + (word & 0xFFFFF) / 0x100000 * (longest > 0)
+        return start + longest * (word / _WORDS)
 
     def due(self, collection: Collection) -> bool:
         """Whether this question asks for a new answer now. Call `report` whenever it does, with None if need be."""
@@ -243,7 +248,8 @@ class Client:
 
     def outbox(self) -> OutboxView:
         """Return what waits to be sent, and the counters of what was accepted, refused and dropped."""
-        with self._storage.reading() as (db, _):
+        with self._storage.working() as db:
+            outbox.collect(db, self._limits)
             return outbox.view(db)
 
     def reset(self, reason: str) -> str:
@@ -278,7 +284,7 @@ class Client:
         return Listings(self._storage, self._transport, self._policy, self._refresh, self._uniform)
 
     def _uniform(self) -> float:
-        return self._coins(1)[0] / 2.0**64
+        return self._coins(1)[0] / _WORDS
 
     def _bytes(self, words: int) -> bytes:
         return b"".join(word.to_bytes(8, "little") for word in self._coins(words))
@@ -299,6 +305,13 @@ class Client:
         self._sender.forked()
         if self._lease is not None:
             self._lease.forked()
+
+
+@cache
+def _collection_type() -> type[Collection]:
+    from ldp_client.collection import Collection  # it is there already if the caller has one
+
+    return Collection
 
 
 _MADE = Receipt(made=True, queued=True, durable=True)

@@ -18,11 +18,10 @@ from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldp_client import ledger, outbox
-from ldp_client.books import State
+from ldp_client import ledger
+from ldp_client.books import Sending, State
 from ldp_client.clock import Clock
 from ldp_client.errors import BudgetExceeded
-from ldp_client.outbox import Limits
 from ldp_client.policy import Policy, cost
 from ldp_client.storage import Storage
 
@@ -61,14 +60,12 @@ class Lease:
     """Budget set aside by this process, and the reports that were paid from it."""
 
     def __init__(
-        self, storage: Storage, policy: Policy, amount: int, clock: Clock, limits: Limits,
-        new_token: Callable[[], bytes],
-    ) -> None:  # fmt: skip
+        self, storage: Storage, policy: Policy, amount: int, clock: Clock, new_token: Callable[[], bytes]
+    ) -> None:
         self._storage = storage
         self._policy = policy
         self._amount = amount
         self._clock = clock
-        self._limits = limits
         self._new_token = new_token
         self._fresh()
 
@@ -217,7 +214,7 @@ class Lease:
         for m in made:
             price = cost(m.collection.epsilon) if open_still else 0
             if ledger.lookup(db, m.collection, m.slot) is None:
-                ledger.charge(db, state, now, price, m.collection, m.slot, m.report)
-                outbox.enqueue(db, m.collection, m.report, m.batch_id, m.made, m.due, self._limits)
+                sending = Sending(m.batch_id, m.collection.opens, m.made, m.due)
+                ledger.charge(db, state, now, price, m.collection, m.slot, m.report, sending)
             else:
                 ledger.charge_in_doubt(db, state, now, price)  # another process answered first: paid for nothing

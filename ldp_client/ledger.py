@@ -21,7 +21,8 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldp_client.books import State, answer_check, check
+from ldp_client import books
+from ldp_client.books import Entry, Sending, State, check
 from ldp_client.errors import BudgetExceeded, PolicyRefused
 from ldp_client.policy import UNITS, cost, decimal_text
 
@@ -134,11 +135,14 @@ def spending(db: sqlite3.Connection, state: State, now: int, period: int) -> Spe
     if state.leases:
         leased = db.execute("SELECT coalesce(sum(remaining), 0) FROM leases").fetchone()[0]
     # Entries are in the order of time, so the first recent one only ever moves on: begin where it was last.
-    row = db.execute(
-        "SELECT id, before FROM answers WHERE id >= ? AND at > ? ORDER BY id LIMIT 1", (state.recent, now - period)
-    ).fetchone()
-    recent = state.total - row[1] if row else 0
-    state.recent = row[0] if row else state.recent
+    first = state.recent
+    if first is None or first[1] <= now - period:
+        first = db.execute(
+            "SELECT id, at, before FROM answers WHERE id >= ? AND at > ? ORDER BY id LIMIT 1",
+            (first[0] if first else 0, now - period),
+        ).fetchone()
+        state.recent = first or state.recent
+    recent = state.total - first[2] if first else 0
     return Spending(recent + leased, state.total + leased)
 
 
@@ -169,13 +173,15 @@ def fits_at(db: sqlite3.Connection, state: State, epsilon: int, policy: Policy, 
 
 
 def charge(
-    db: sqlite3.Connection, state: State, now: int, epsilon: int, collection: Collection, slot: int, report: bytes
-) -> None:
+    db: sqlite3.Connection, state: State, now: int, epsilon: int, collection: Collection, slot: int, report: bytes,
+    sending: Sending,
+) -> None:  # fmt: skip
     """Enter an answer and its charge. The question's words go with its first answer, for people to read."""
     first = collection.schedule is None or not _is_known(db, collection)
-    words = collection.question if first else None
-    row = (collection.question_id, slot, now, epsilon, state.total, report, collection.id, words)
-    _enter(db, state, now, epsilon, row)
+    question = collection.question if first else None
+    answer = (collection.question_id, slot, report, question, collection.id)
+    entry = Entry(state.answers + 1, state.generation + 1, now, epsilon, state.total, *answer)
+    books.enter(db, state, entry, sending)
 
 
 def _is_known(db: sqlite3.Connection, collection: Collection) -> bool:
@@ -184,15 +190,8 @@ def _is_known(db: sqlite3.Connection, collection: Collection) -> bool:
 
 def charge_in_doubt(db: sqlite3.Connection, state: State, now: int, epsilon: int) -> None:
     """Enter a charge for something that nobody knows whether it happened."""
-    _enter(db, state, now, epsilon, (None, 0, now, epsilon, state.total, None, None, None))
-
-
-def _enter(db: sqlite3.Connection, state: State, now: int, epsilon: int, row: tuple[object, ...]) -> None:
-    db.execute("INSERT INTO answers VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*row, answer_check(row)))
-    state.total += epsilon
-    state.answers += 1
-    state.seen = now
-    state.changed = True
+    entry = Entry(state.answers + 1, state.generation + 1, now, epsilon, state.total)
+    books.enter(db, state, entry, Sending())
 
 
 def open_lease(

@@ -31,6 +31,7 @@ _RECORDS = 64
 _SIZE = 64
 _LAYOUT = struct.Struct("<8s16sQ")
 _MAGIC = b"hearsay1"
+_WRITING = os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0)
 
 
 class MarkerDamaged(StorageError):
@@ -62,6 +63,7 @@ class Marker:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._name = str(path)  # a Path would be worked out anew for every report
 
     def read(self) -> Mark | None:
         """Return the furthest valid record, or None if there is no file."""
@@ -80,7 +82,7 @@ class Marker:
     def write(self, mark: Mark, *, durable: bool = False) -> None:
         """Remember `mark`; leaves the other records alone."""
         try:
-            handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+            handle = os.open(self._name, _WRITING, 0o600)
             try:
                 os.lseek(handle, (mark.generation % _RECORDS) * _SIZE, os.SEEK_SET)
                 os.write(handle, _encode(mark))

@@ -1,5 +1,8 @@
 """The outbox: randomized bytes on their way. Items never come here.
 
+A new answer is stored with its batch in one row (books.py), which is all that `report` waits for. Whoever looks at the
+outbox moves new batches here first, and so the bound below holds whenever somebody looks.
+
 A batch holds one report and a random id; both stay the same on every retry, so the server counts it once however often
 it arrives. Each batch is due at a random moment after it was made, and batches leave in the order of their random ids,
 so that neither the time nor the order of sending tells when something happened. The outbox is bounded; when it is full
@@ -28,6 +31,7 @@ __all__ = [
     "Limits",
     "OutboxView",
     "claim",
+    "collect",
     "count",
     "counters",
     "enqueue",
@@ -42,7 +46,6 @@ __all__ = [
 CLAIM_SECONDS = 120.0
 _ROW_BYTES = 128
 """What a queued batch takes besides its payload, roughly."""
-_LOOK_EVERY = 64
 
 
 class Limits(NamedTuple):
@@ -74,26 +77,48 @@ def is_new(db: sqlite3.Connection, collection: Collection, slot: int) -> bool:
     return db.execute("INSERT OR IGNORE INTO deliveries VALUES (?, ?)", (collection.id, slot)).rowcount > 0
 
 
+def collect(db: sqlite3.Connection, limits: Limits) -> None:
+    """Move what was made since the last time from the answers to here. Whoever looks at the outbox does this first."""
+    if _move(db):
+        _trim(db, limits)
+
+
 def enqueue(
     db: sqlite3.Connection, collection: Collection, payload: bytes, batch_id: bytes, made: float, due: float,
     limits: Limits,
 ) -> None:  # fmt: skip
-    """Queue one report."""
-    number = db.execute(
+    """Queue a standing answer for another window, behind what was made before."""
+    _move(db)
+    db.execute(
         "INSERT INTO outbox (batch_id, collection_id, payload, opens, made, due) VALUES (?, ?, ?, ?, ?, ?)",
         (batch_id, collection.id, payload, collection.opens, made, due),
-    ).lastrowid
-    _trim(db, number or 0, limits)
+    )
+    _trim(db, limits)
 
 
-def _trim(db: sqlite3.Connection, newest: int, limits: Limits) -> None:
-    """Drop the oldest while there are too many. Ids begin at 1 and grow, so they bound the count without counting."""
-    if newest % _LOOK_EVERY:
-        if newest <= limits.batches:
-            return
-        oldest = db.execute("SELECT min(id) FROM outbox").fetchone()[0]
-        if newest - oldest < limits.batches:
-            return
+def _move(db: sqlite3.Connection) -> bool:
+    """Queue new answers and forget their batches there; True if there were any.
+
+    `collected` only says where to begin to look: an answer whose batch was taken over cannot be queued again.
+    """
+    begin, newest = db.execute(
+        "SELECT coalesce((SELECT newest FROM collected), 0), coalesce(max(id), 0) FROM answers"
+    ).fetchone()
+    if newest <= begin:
+        return False
+    db.execute(
+        "INSERT INTO outbox (batch_id, collection_id, payload, opens, made, due)"
+        " SELECT batch_id, collection_id, report, opens, made, due FROM answers"
+        " WHERE id > ? AND batch_id IS NOT NULL ORDER BY id",
+        (begin,),
+    )
+    db.execute("UPDATE answers SET batch_id = NULL, opens = NULL, made = NULL, due = NULL WHERE id > ?", (begin,))
+    db.execute("INSERT OR REPLACE INTO collected VALUES (1, ?)", (newest,))
+    return True
+
+
+def _trim(db: sqlite3.Connection, limits: Limits) -> None:
+    """Drop the oldest while there are too many."""
     held, size = _size(db)
     dropped = 0
     while held > 1 and (held > limits.batches or size > limits.bytes):

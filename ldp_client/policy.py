@@ -198,10 +198,14 @@ def units(value: Fraction) -> int:
     return count.numerator
 
 
-@lru_cache(maxsize=1024)
 def cost(epsilon: Epsilon) -> int:
     """Return what one report costs, in the ledger's units."""
-    return units(epsilon.value)
+    return _cost(epsilon.text)
+
+
+@lru_cache(maxsize=1024)
+def _cost(text: str) -> int:
+    return units(Fraction(text))
 
 
 def decimal_text(value: Fraction) -> str:

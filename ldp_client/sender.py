@@ -17,7 +17,7 @@ from typing import NamedTuple
 from ldp_client import outbox
 from ldp_client.clock import Clock
 from ldp_client.errors import LdpError, StorageError, Unavailable
-from ldp_client.outbox import Claimed
+from ldp_client.outbox import Claimed, Limits
 from ldp_client.storage import Storage
 from ldp_client.transport import Accepted, Backoff, Garbled, Outcome, Transport
 
@@ -60,6 +60,7 @@ class Sender:
         transport: Transport,
         clock: Clock,
         uniform: Callable[[], float],
+        limits: Limits,
         admission: Admission | None = None,
         chores: Sequence[Chore] = (),
         background: bool = True,
@@ -68,6 +69,7 @@ class Sender:
         self._transport = transport
         self._clock = clock
         self._uniform = uniform
+        self._limits = limits
         self._admission = admission
         self._chores = list(chores)
         self._background = background
@@ -172,7 +174,8 @@ class Sender:
     def _sleep(self) -> float:
         now = self._clock.monotonic()
         waits = [_LONGEST_SLEEP, *(chore.at - now for chore in self._chores)]
-        with self._storage.reading() as (db, _):
+        with self._storage.working() as db:
+            outbox.collect(db, self._limits)
             due = outbox.next_due(db)
         if due is not None:
             waits.append(max(due - self._clock.time(), self._retry_at - now))
@@ -201,6 +204,7 @@ class Sender:
         error: LdpError | None = None
         while not self._stopping:
             with self._storage.working() as db:
+                outbox.collect(db, self._limits)
                 claimed = outbox.claim(db, self._clock.time(), _AT_ONCE, everything=everything)
             if not claimed:
                 break
@@ -261,6 +265,7 @@ class Sender:
         return admitted
 
     def _waiting(self) -> int:
-        with contextlib.suppress(StorageError), self._storage.reading() as (db, _):
+        with contextlib.suppress(StorageError), self._storage.working() as db:
+            outbox.collect(db, self._limits)
             return outbox.view(db).waiting
         return 0

@@ -10,7 +10,10 @@ spent" until `reset`. It fits when
 - they name the same instance, and the ledger's generation is not below the marker's, nor below what this process has
   seen itself;
 - SQLite finds the file sound, every row passes its check sum and the running totals add up (books.py): looked at in
-  full when a process first opens the file; the state's row at every use.
+  full when a process first opens the file; the state's row and the newest entry whenever somebody else has written.
+
+One report is one transaction that adds one row, with the answer, its charge, the totals after it and the batch to be
+sent; then one small write to the marker. Everything else waits for the sender (outbox.py).
 
 Full, read-only or locked storage is a plain StorageError: nothing was changed, and the call may be tried again.
 Not on network file systems: SQLite's write-ahead log needs memory that all processes share.
@@ -28,7 +31,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from ldp_client import books
-from ldp_client.books import SCHEMA_VERSION, Damaged, State
+from ldp_client.books import SCHEMA_VERSION, Damaged, Recent, State
 from ldp_client.errors import InvalidSpec, StorageError, StorageUntrusted
 from ldp_client.forks import leak
 from ldp_client.marker import Mark, Marker, MarkerDamaged
@@ -39,20 +42,35 @@ __all__ = ["Storage"]
 _BUSY_SECONDS = 10.0
 _TROUBLE = (sqlite3.Error, Damaged, MarkerDamaged)
 _CHECKPOINT_PAGES = 2000
-"""How long the write-ahead log grows (two megabytes, some 350 reports) before whoever commits folds it into the file.
+"""How long the write-ahead log grows (two megabytes, some 600 reports) before whoever commits folds it into the file.
 From there on it is written over from its beginning, and a commit takes half as long as one that makes it longer."""
-_PAGE_BYTES = 1024  # a report touches six pages: SQLite's usual 4096 bytes make its commit longer
+_PAGE_BYTES = 1024  # a report touches three pages: the fewer bytes, the shorter its commit
 
 
 class _Link:
-    """One connection with its lock."""
+    """One connection with its lock, and the state as its last transaction left it."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.db: sqlite3.Connection | None = None
         self.file: tuple[int, int] | None = None
+        self.known: State | None = None
+        self._version = 0
+
+    def state(self, db: sqlite3.Connection) -> State:
+        """Return the state as this transaction finds it: as the last one left it, if nobody else wrote meanwhile.
+
+        Then SQLite would give what it holds in memory, too. A transaction that does not end well is not remembered.
+        """
+        known, self.known = self.known, None  # until this one has come to its end
+        (version,) = db.execute("PRAGMA data_version").fetchone()  # another one if another connection has committed
+        if known is not None and version == self._version:
+            return known.settled()
+        self._version = version
+        return books.read_state(db)
 
     def drop(self) -> None:
+        self.known = None
         db, self.db = self.db, None
         if db is not None:
             db.close()
@@ -64,12 +82,13 @@ class Storage:
     def __init__(self, directory: str | Path, marker: str | Path | None = None) -> None:
         self.directory = _path(directory, "storage")
         self.path = self.directory / "ledger.sqlite"
+        self._name = str(self.path)  # a Path would be worked out anew for every report
         self.marker = Marker(_path(marker, "marker") if marker else self.directory / "ledger.mark")
         self._front, self._back = _Link(), _Link()
         self._seen = Mark(b"", 0)  # how far this process knows that the ledger had come
         self._verified = False
         self._mark_late = False
-        self._recent = 0
+        self._recent: Recent | None = None
 
     def __repr__(self) -> str:
         return f"Storage({str(self.directory)!r})"
@@ -112,30 +131,28 @@ class Storage:
                 seen = self._seen  # before the view is taken: others may go on meanwhile, and then know more than it
                 db.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
                 try:
-                    state = books.read_state(db)
+                    state = link.state(db)
                     self._check_course(state, seen, alone=writes)
                     state.recent = self._recent
                     if charges and self._mark_late:
                         self.marker.write(self._seen, durable=True)  # without a witness that can write, no charge
                         self._mark_late = False
                     yield db, state
-                    if charges:
-                        self._store(db, state)
+                    if charges and state.grown:
+                        state.generation += 1
+                        if state.changed:
+                            books.write_state(db, state)
                     if writes:
                         db.execute("COMMIT")
                 finally:
                     if db.in_transaction:
                         db.execute("ROLLBACK")
-                if charges and state.changed:
+                link.known = state
+                if charges and state.grown:
+                    self._recent = state.recent  # not before: only what is on disk keeps time from going back again
                     self._advance(Mark(state.instance, state.generation))
             except _TROUBLE as error:
                 raise self._explained(error, link) from None
-
-    def _store(self, db: sqlite3.Connection, state: State) -> None:
-        self._recent = state.recent
-        if state.changed:
-            state.generation += 1
-            books.write_state(db, state)
 
     def _advance(self, mark: Mark) -> None:
         self._look_ahead(mark)
@@ -199,7 +216,7 @@ class Storage:
 
     def _open(self, link: _Link) -> sqlite3.Connection:
         if link.db is not None:
-            if _file(self.path) == link.file:
+            if _file(self._name) == link.file:
                 return link.db
             link.drop()  # the file was replaced or removed under us: look at what is there now
             self._verified = False
@@ -207,7 +224,7 @@ class Storage:
             self._ensure_file()
         except OSError as error:
             raise StorageError(f"{self.directory}: {error.strerror}; nothing was charged or stored") from None
-        file = _file(self.path)
+        file = _file(self._name)
         db = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
             db.execute("PRAGMA synchronous = FULL")
@@ -279,7 +296,7 @@ class Storage:
     def _look_ahead(self, mark: Mark) -> None:
         """Remember how far the ledger has come; threads may say so in any order."""
         if mark.instance != self._seen.instance:
-            self._recent = 0
+            self._recent = None
             self._seen = mark
         elif mark.generation > self._seen.generation:
             self._seen = mark
@@ -290,7 +307,7 @@ class Storage:
             if state.generation < seen.generation:
                 raise self._untrusted("it is an older copy of itself")
         elif seen.instance:  # another process has reset the ledger
-            self._recent = 0
+            self._recent = None
             if alone:
                 self._compare(state, self.marker.read())
 
@@ -381,7 +398,7 @@ def _wal(db: sqlite3.Connection) -> None:
             time.sleep(0.02)
 
 
-def _file(path: Path) -> tuple[int, int] | None:
+def _file(path: str) -> tuple[int, int] | None:
     """Which file lies at `path`."""
     try:
         found = os.stat(path)  # noqa: PTH116 - a Path's own stat is slower, and this is part of every report

@@ -66,6 +66,7 @@ def test_reports_arrive_once_with_the_stored_bytes(open_live):
         client = open_live(port)
         for number in range(5):
             client.report(live(number), "a")
+        assert client.outbox().waiting == 5
         with client._storage.reading() as (db, _):
             stored = set(db.execute("SELECT batch_id, payload FROM outbox").fetchall())
         assert client.flush().accepted == 5
@@ -291,6 +292,7 @@ def test_a_batch_that_chokes_the_server_does_not_hold_up_the_others(open_live):
         client = open_live(port)
         for number in range(6):
             client.report(live(number), "a")
+        assert client.outbox().waiting == 6
         with client._storage.reading() as (db, _):
             poison = db.execute("SELECT min(batch_id) FROM outbox").fetchone()[0]  # the first to be sent
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+import sqlite3
 import subprocess
 import sys
 
@@ -60,6 +61,22 @@ def test_send_again_says_that_the_answer_stands(run, files, tmp_path):
     run("send", files["page"], *options(tmp_path), "--timeout", 0.1, stdin=b"a\n")
     code, out, _ = run("send", files["page"], *options(tmp_path), "--timeout", 0.1, stdin=b"b\n")
     assert code == 0 and "answered before" in out and "waiting 1" in out  # not due yet: no attempt, no error
+
+
+def test_looking_at_the_outbox_of_an_app_with_wide_limits_drops_nothing(run, files, tmp_path):
+    run("send", files["page"], *options(tmp_path), "--timeout", 0.1, stdin=b"a\n")
+    with sqlite3.connect(tmp_path / "ldp" / "ledger.sqlite") as db:
+        columns = "batch_id, collection_id, payload, opens, made, due"
+        db.execute(
+            "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 20010) "
+            f"INSERT INTO outbox ({columns}) SELECT randomblob(16), collection_id, payload, opens, made, due "
+            "FROM outbox, numbers"
+        )
+        db.execute("UPDATE answers SET (batch_id, opens, made, due) = (SELECT x'01', opens, made, due FROM outbox)")
+        db.execute("DELETE FROM collected")  # the answer is as if it was new
+    db.close()
+    code, out, _ = run("outbox", *options(tmp_path), "--json")
+    assert code == 0 and json.loads(out)["waiting"] == 20012 and json.loads(out)["counters"] == {}
 
 
 def test_send_keeps_what_the_server_does_not_take(run, files, tmp_path):

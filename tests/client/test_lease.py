@@ -11,6 +11,7 @@ from .conftest import NOW, daily, make
 
 
 def rows(client):
+    client.outbox()
     with client._storage.reading() as (db, _):
         return {
             name: db.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in ("answers", "outbox", "leases")

@@ -114,6 +114,24 @@ def test_a_jump_ahead_renews_one_period_and_then_time_stands_still(open_client, 
     client.report(make(4), "a")
 
 
+@pytest.mark.parametrize("ahead", ["looked at", "refused"])
+def test_a_look_from_the_future_forgets_no_charge(open_client, clock, ahead):
+    """A jump of the clock that no charge has confirmed may be taken back, and then the period begins earlier again."""
+    client = open_client(policy=Policy(max_epsilon="4", budget="4", period="30 days", lifetime="12"))
+    client.report(make(0, epsilon="2"), "a")
+    clock.advance(20 * DAY)
+    client.report(make(1, epsilon="2"), "a")
+    clock.advance(20 * DAY)
+    assert client.ledger().spent_in_period == 2
+    if ahead == "refused":
+        with pytest.raises(BudgetExceeded):
+            client.report(make(2, epsilon="4"), "a")
+    clock.jump(NOW + 21 * DAY)
+    assert client.ledger().spent_in_period == 4
+    with pytest.raises(BudgetExceeded, match="period"):
+        client.report(make(3, epsilon="0.5"), "a")
+
+
 def test_a_schedule_asks_once_a_period_and_ends(open_client, clock, wide):
     client, collection = open_client(policy=wide), daily(reports=3)
     made = 0

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from ldp_client import Unavailable
+from ldp_client import Limits, Unavailable
 from ldp_client.outbox import CLAIM_SECONDS
 from ldp_client.testing import FakeCollector
 from ldp_client.transport import Backoff
@@ -16,6 +16,7 @@ from .conftest import NOW, live, make
 
 
 def dues(client):
+    client.outbox()
     with client._storage.reading() as (db, _):
         return [row[0] for row in db.execute("SELECT due FROM outbox ORDER BY id")]
 
@@ -98,12 +99,46 @@ def test_every_retry_has_the_same_bytes(open_client, wide, collector, clock):
     assert len(seen) == 7 == len(collector.received)
 
 
+def test_answers_move_to_the_outbox_once(open_client, collector):
+    """Even if it is forgotten how far that had come: an answer's batch goes with it."""
+    client, other = open_client(), open_client()
+    for number in range(2):
+        client.report(make(number), "a")
+    with client._storage.reading() as (db, _):
+        made = db.execute("SELECT batch_id, collection_id, report, opens, made, due FROM answers").fetchall()
+    assert client.outbox().waiting == other.outbox().waiting == 2
+    with client._storage.working() as db:
+        columns = "batch_id, collection_id, payload, opens, made, due"
+        assert db.execute(f"SELECT {columns} FROM outbox ORDER BY id").fetchall() == made
+        assert db.execute("SELECT count(*) FROM answers WHERE batch_id IS NULL AND due IS NULL").fetchone() == (2,)
+        db.execute("DELETE FROM collected")
+    assert client.outbox().waiting == 2
+    assert client.flush(everything=True).accepted == 2
+    assert {batch_id for batch_id, *_ in made} == set(collector.received)
+    assert other.flush(everything=True).accepted == 0
+    assert client.outbox().waiting == 0
+
+
+def test_a_standing_answer_queues_up_behind_what_was_made_before(open_client, wide):
+    client = open_client(policy=wide, limits=Limits(batches=3))
+    client.report(make(0), "a")
+    client.report(make(1), "a")
+    client.report(make(0, closes=NOW + 2 * 10**8), "a")
+    client.report(make(2), "a")
+    view = client.outbox()
+    assert (view.waiting, view.counters) == (3, {"dropped": 1})
+    with client._storage.reading() as (db, _):
+        left = [row[0] for row in db.execute("SELECT collection_id FROM outbox ORDER BY id")]
+    assert left == [make(1).id, make(0, closes=NOW + 2 * 10**8).id, make(2).id]
+
+
 def test_another_senders_claims_are_left_alone_until_they_run_out(open_client, collector, clock):
     from ldp_client import outbox
 
     client = open_client(delay=0)
     client.report(make(), "a")
     with client._storage.working() as db:
+        outbox.collect(db, outbox.Limits())
         assert len(outbox.claim(db, clock.time(), 10)) == 1  # somebody else, who then dies
     assert client.flush().accepted == 0
     clock.advance(CLAIM_SECONDS + 1)

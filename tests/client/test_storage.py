@@ -11,7 +11,8 @@ import sys
 
 import pytest
 
-from ldp_client import BudgetExceeded, InvalidSpec, LdpError, Policy, StorageError, StorageUntrusted
+from ldp_client import BudgetExceeded, InvalidSpec, LdpError, Policy, StorageError, StorageUntrusted, ledger
+from ldp_client.policy import UNITS
 from ldp_client.storage import Storage
 
 from .conftest import NOW, make
@@ -192,6 +193,77 @@ def test_a_cut_off_ledger_is_spent(open_client, files, size):
     client.close()
     os.truncate(files / "ledger.sqlite", size)
     refused(open_client(), ".")
+
+
+@pytest.mark.parametrize(
+    ("edit", "why"),
+    [
+        ("DELETE FROM answers WHERE id = 4", "older copy"),  # the newest: only the marker knows that there was one
+        ("DELETE FROM answers WHERE id = 2", "an entry is missing"),
+        ("DELETE FROM answers WHERE id = 1", "an entry is missing"),
+        ("DELETE FROM answers", "entries are missing"),
+        ("DELETE FROM answers WHERE id > 1", "an entry is missing"),
+        ("DELETE FROM state", "state is damaged"),
+        ("UPDATE state SET answers = 0, total = 0", "state is damaged"),
+        ("UPDATE answers SET epsilon = 0 WHERE id = 4", "an entry is damaged"),
+        ("UPDATE answers SET before = 0 WHERE id = 4", "an entry is damaged"),
+        ("UPDATE answers SET generation = generation + 1 WHERE id = 4", "an entry is damaged"),
+        ("UPDATE answers SET id = 5 WHERE id = 4", "an entry is damaged"),
+        ("UPDATE answers SET report = x'00' WHERE id = 2", "an entry is damaged"),
+    ],
+)
+def test_a_ledger_that_lost_something_is_spent(open_client, files, edit, why):
+    """Edits that leave SQLite's file sound; what the state's row noted at the lease has to fit the entries."""
+    wide = Policy(max_epsilon="1", budget="9", period="30 days", lifetime="12")
+    client = open_client(policy=wide)
+    spend(client, 0, 1)
+    client.close()
+    leased = open_client(policy=wide, lease="2")
+    spend(leased, 2)
+    leased.close()
+    client = open_client(policy=wide)
+    spend(client, 3)
+    client.close()
+    with sqlite3.connect(files / "ledger.sqlite") as db:
+        assert db.execute("SELECT answers FROM state").fetchone() == (3,)
+        db.execute(edit)
+    db.close()
+    refused(open_client(), why)
+
+
+def test_an_edit_under_a_living_client_is_noticed_at_its_next_report(open_client, files):
+    """What it remembers of the ledger holds only until another connection commits."""
+    client = open_client()
+    spend(client, 0)
+    with sqlite3.connect(files / "ledger.sqlite") as db:
+        db.execute("UPDATE answers SET epsilon = 0")
+    db.close()
+    with pytest.raises(StorageUntrusted, match="an entry is damaged"):
+        client.report(make(1), "a")
+
+
+def test_an_interrupt_right_after_a_commit_leaves_nothing_stale(open_client, monkeypatch):
+    """Ctrl-C at the worst moment: a lease is on disk, and the process has not taken note of it."""
+    armed = []
+
+    class Interrupted(sqlite3.Connection):
+        def execute(self, statement, *rest):
+            found = super().execute(statement, *rest)
+            if statement == "COMMIT" and armed:
+                armed.clear()
+                raise KeyboardInterrupt
+            return found
+
+    real = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *given, **options: real(*given, **options, factory=Interrupted))
+    client = open_client(policy=Policy(max_epsilon="1", budget="3", period="30 days", lifetime="12"))
+    spend(client, 0)
+    armed.append(True)
+    with pytest.raises(KeyboardInterrupt), client._storage.charging() as (db, state):
+        ledger.open_lease(db, state, b"token", 2 * UNITS, UNITS, NOW + 1000, client._policy, NOW)
+    with pytest.raises(BudgetExceeded):  # one answer and a lease of two make three
+        spend(client, 1)
+    assert client.ledger().spent == 3
 
 
 def test_junk_is_spent(open_client, files):
@@ -386,7 +458,8 @@ for number in range(1, 400):
     storage = Storage(tmp_path / "ldp")
     with storage.reading() as (db, state):
         answers = db.execute("SELECT count(*) FROM answers").fetchone()[0]
-        assert state.answers == answers == db.execute("SELECT count(*) FROM outbox").fetchone()[0] == int(made)
+        bytes_of_their_own = db.execute("SELECT count(*) FROM answers WHERE length(batch_id) = 16").fetchone()[0]
+        assert state.answers == answers == bytes_of_their_own == int(made)
     storage.close()
 
 
