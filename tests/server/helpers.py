@@ -133,15 +133,23 @@ async def live(data: Path, *, clock=None, channel=None, config: Config | None = 
         await server.stop(grace=1)
 
 
+# The limit is set by a process of its own: to fork this one, where gRPC runs, may hang or warn.
+LIMITED = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
 class ServerProcess:
     """A server in a process of its own, that can be killed."""
 
-    def __init__(self, data: Path, *options: str, env=None, preexec=None) -> None:
+    def __init__(self, data: Path, *options: str, env=None, file_limit: int | None = None) -> None:
         self.data = data
         self.log = data.parent / f"{data.name}.log"
         self._options = options
         self._env = {**os.environ, "PYTHONPATH": str(ROOT), **(env or {})}
-        self._preexec = preexec
+        self._before = [] if file_limit is None else [sys.executable, "-c", LIMITED, str(file_limit)]
         self.process: subprocess.Popen | None = None
         self.target = ""
 
@@ -149,11 +157,10 @@ class ServerProcess:
         command = [sys.executable, "-m", "ldp_server", "serve", "--data", str(self.data), "--listen", "127.0.0.1:0"]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [*command, "--json", *self._options],
+                [*self._before, *command, "--json", *self._options],
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env=self._env,
-                preexec_fn=self._preexec,  # noqa: PLW1509 - a resource limit, set by a test without threads
             )
         line = self.process.stdout.readline()
         assert line, self.log.read_text()

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import resource
 import subprocess
 
 import grpc
@@ -81,11 +80,7 @@ def test_a_full_disk_at_the_start_is_an_error_with_its_exit_code(tmp_path):
 
 def test_a_file_that_may_not_grow_is_a_full_disk(tmp_path):
     """Without a file system of its own: the kernel refuses to let the server's files grow."""
-
-    def limit():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (3 << 20, 3 << 20))
-
-    server = ServerProcess(tmp_path / "d", preexec=limit)
+    server = ServerProcess(tmp_path / "d", file_limit=3 << 20)
     server.start()
     collection = make_collection()
     server.create(collection)
