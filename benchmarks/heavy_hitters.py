@@ -28,7 +28,7 @@ U64 = Integers(0, (1 << 64) - 1)
 MULTIPLES = (1.0, 1.1, 1.15, 1.2, 1.25, 1.3, 1.35)
 LONG = (1.1, 1.2, 1.25, 1.3, 1.35)  # for items so long that half of the users cannot hold two of each of all
 ITEMS = 400
-FRESH = 500_000  # seeds from here on were not looked at while the decoder was made
+FRESH = 600_000  # seeds from here on were not looked at while the decoder was made
 ZIPF_LISTED = 0.023
 
 

@@ -18,7 +18,7 @@ from ldp_server.heavy_hitters.tails import threshold
 
 __all__ = ["MIXTURES", "least_users", "reliable_score", "reliable_users", "sketch_law"]
 
-MIXTURES = 0.2
+MIXTURES = 0.35
 SEARCH = {"soft": 1.05, "paths": 1.09, "levels": 1.0, "cluster": 1.0}
 _QUANTILE = 1.645
 _CLUSTER = 3.3

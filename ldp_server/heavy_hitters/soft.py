@@ -289,9 +289,9 @@ def _joint(cells: Ints, z: Floats, weights: Floats) -> Floats:
 def _accept(code: BulkCode, model: _Model, tests: _Tests, found: Ints, low: float, settings: Settings) -> Ints:
     """Add candidates to the model: the best of the joint fit first, each tested on what the ones before it have left.
 
-    If nothing passes, what passes when capped is added. If nothing does, and some could have been listed, the best of
-    them is modelled all the same (the last tests will not list it): unexplained, it would fill every beam to come
-    and hide what is still to be found.
+    If nothing passes, the best of what passes when capped is added. If nothing does, and some could have been listed,
+    the best of them is modelled all the same (the last tests will not list it): unexplained, it would fill every beam
+    to come and hide what is still to be found.
     """
     if not len(found):
         return found
@@ -309,11 +309,12 @@ def _accept(code: BulkCode, model: _Model, tests: _Tests, found: Ints, low: floa
         if tests.passed(here, here @ model.weights)[0]:
             model.add(cells[i], score)
             added.append(int(i))
-    strong = np.flatnonzero(z >= settings.threshold)
+    strong = np.flatnonzero(z >= settings.threshold)[:_MOST_JOINT]
     if added or not len(strong):
         return found[added]
     cut, left = tests.capped(values[strong])
-    robust = (left >= settings.threshold) & tests.passed(cut, left)
-    best = int(np.argmax(np.where(robust, left, -1.0))) if robust.any() else 0
-    model.add(cells[strong[best]], float(left[best] if robust.any() else z[strong[best]]))
-    return found[strong[best : best + 1]]
+    robust = np.flatnonzero((left >= settings.threshold) & tests.passed(cut, left))
+    chosen = strong[robust] if len(robust) else strong[:1]
+    best = int(np.argmax(_joint(cells[chosen], z[chosen], model.weights)))
+    model.add(cells[chosen[best]], float(left[robust[best]] if len(robust) else z[chosen[best]]))
+    return found[chosen[best : best + 1]]
