@@ -36,6 +36,7 @@ Tick = Callable[[], None]
 _MOST_CANDIDATES = 20_000
 _MOST_JOINT = 400
 _STRONG, _LENIENT = 1.3, 0.4
+_CROWD, _WIDER = 20, 4
 _STEPS, _DESCENTS = 30, 300
 _MOST_SHARED = 1.0  # of a suspect's score, what may be lost in the joint fit
 
@@ -231,6 +232,8 @@ def decode_scores(
             on_round(rounds)
         width = settings.width if low == settings.threshold else settings.last * settings.width
         found = _candidates(code, model, suspect, width, tick, executor)
+        if _crowded(code, model, tests, found, settings.threshold):
+            found = _candidates(code, model, suspect, _WIDER * width, tick, executor)
         if in_domain is not None and len(found):
             found = found[in_domain(found)]
         fresh = [i for i, row in enumerate(found) if row.tobytes() not in seen]
@@ -271,6 +274,15 @@ def _candidates(
     z = np.concatenate([z for _, z in good])
     messages, first = np.unique(messages, axis=0, return_index=True)
     return messages[np.argsort(-z[first], kind="stable")][:_MOST_CANDIDATES]
+
+
+def _crowded(code: BulkCode, model: _Model, tests: _Tests, found: Ints, threshold: float) -> bool:
+    """Whether so many candidates could be listed that others, from which they borrow, may have found no room."""
+    if len(found) <= _CROWD:
+        return False
+    values = model.at(code.cells(found))
+    z = values @ model.weights
+    return int(((z >= threshold) & tests.passed(values, z)).sum()) > _CROWD
 
 
 def _joint(cells: Ints, z: Floats, weights: Floats) -> Floats:
