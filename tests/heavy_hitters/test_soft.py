@@ -97,3 +97,15 @@ def test_two_items_are_not_mistaken_for_one_that_shares_their_cells():
         put(arrays, one, [7.3, 3.4, 5.5, 4.6, 5.1])
         put(arrays, other, [3.6, 5.9, 5.9, 4.4, 5.3])
         assert listed(arrays) == {key(one), key(other)}
+
+
+def test_a_crowd_of_equal_items_is_listed_whole_and_alone():
+    """So many that the paths that mix them fill a search: it is widened before anything is believed."""
+    for seed in range(2):
+        rng, arrays = scores(seed)
+        items = [message(rng) for _ in range(30)]
+        for item in items:
+            put(arrays, item, 6.0 + rng.standard_normal(TEAMS))
+        found = listed(arrays)
+        assert found <= {key(item) for item in items}
+        assert len(found) >= 28
