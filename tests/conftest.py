@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 
 # One thread for BLAS: forms that lean on several collapse when two of them fight for two cores.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# A shell starts background jobs with interrupts ignored, and processes that tests interrupt would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser):

@@ -25,6 +25,8 @@ class Sender(threading.Thread):
         self.acknowledged: set[bytes] = set()
         self.sent: set[bytes] = set()
         self.again = threading.Event()
+        self.broken = threading.Event()
+        """Set once a stream has broken and everything that came through it is in."""
         self.problems: list[str] = []
         self.finished = False
 
@@ -49,6 +51,7 @@ class Sender(threading.Thread):
             except grpc.RpcError as error:
                 if error.code() not in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}:
                     self.problems.append(f"{error.code()}: {error.details()}")
+                self.broken.set()
                 self.again.wait(10)
                 self.again.clear()
 
@@ -157,7 +160,7 @@ def test_a_stop_under_load_acknowledges_all_that_it_counted(tmp_path, number):
     server.process.send_signal(number)
     assert server.process.wait(30) == 0
     server.process.stdout.close()
-    time.sleep(0.3)  # the last acknowledgements reach the senders' threads
+    assert all(sender.broken.wait(30) for sender in senders)
     acknowledged = sum(len(sender.acknowledged) for sender in senders)
     assert 0 < acknowledged < 12_000
     assert [sender.problems for sender in senders] == [[], [], []]
