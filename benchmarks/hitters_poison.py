@@ -106,16 +106,18 @@ def attack(epsilon: str, kind: str, share: float, seed: int) -> float:
     return part if "plant" in kind else 1 - part
 
 
+def _try(epsilon: str, kind: str, how: tuple[float, int]) -> float:
+    return attack(epsilon, kind, *how)
+
+
 def poison_rows(options: Options) -> Iterator[Row]:
     """The least share of liars, of those tried, that succeeds in most trials; 1 where none does."""
     runs = 5 if options.full else 1
     for epsilon in ("1", "4"):
         for kind, shares in SHARES.items():
-            least = 1.0
-            for share in shares:
-                work = partial(attack, epsilon, kind, share)
-                if np.mean(side_by_side(f"liars, {kind}", work, range(runs))) >= 0.5:
-                    least = share
-                    break
+            tries = [(share, seed) for share in shares for seed in range(runs)]
+            done = side_by_side(f"liars, {kind}", partial(_try, epsilon, kind), tries)
+            parts = np.array(done).reshape(len(shares), runs).mean(axis=1)
+            least = next((share for share, part in zip(shares, parts, strict=True) if part >= 0.5), 1.0)
             what = "list an item that nobody holds" if "plant" in kind else "hide an item at 1.5 x D_opt"
             yield row(f"liars, {kind}, eps={epsilon}: least tried share to {what}", least, "of users")
