@@ -8,6 +8,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
@@ -201,9 +203,20 @@ def run_trial(setting: Setting, seed: int, decoder: str | None = None) -> Trial:
 
 @cache
 def _workers() -> ProcessPoolExecutor:
-    """A process for each core; they leave an interrupt to the one that started them."""
-    ignore = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
-    return ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn"), initializer=ignore)
+    """A process for each core; they leave an interrupt to the one that started them, and go when it has gone."""
+    context = get_context("spawn")
+    return ProcessPoolExecutor(os.cpu_count(), mp_context=context, initializer=_begin, initargs=(os.getpid(),))
+
+
+def _begin(parent: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def side_by_side(name: str, work: Callable[[Given], Result], given: Iterable[Given]) -> list[Result]:
