@@ -26,9 +26,10 @@ from ldp_client.protocol.domain import NONE
 from ldp_server.bulk.items import to_ints
 from ldp_server.bulk.team_cells import BulkCode, BulkTreeCode, bulk_code
 from ldp_server.heavy_hitters import cluster, tree
+from ldp_server.heavy_hitters.acceptance import Noise, Settings
 from ldp_server.heavy_hitters.promise import MIXTURES, least_users, reliable_score
 from ldp_server.heavy_hitters.results import HeavyHitter, HeavyHitters, selected_interval, surest_interval
-from ldp_server.heavy_hitters.soft import Noise, Settings, decode_scores
+from ldp_server.heavy_hitters.soft import decode_scores
 from ldp_server.heavy_hitters.tails import threshold
 from ldp_server.oracles.base import Oracle
 from ldp_server.oracles.team_sketch import ExpanderSketchOracle, TeamSketchOracle

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from ldp_server.bulk.team_cells import bulk_code
-from ldp_server.heavy_hitters.soft import Noise, Settings, decode_scores
+from ldp_server.heavy_hitters.acceptance import Noise, Settings
+from ldp_server.heavy_hitters.soft import decode_scores
 from tests.heavy_hitters.cases import EXPANDER, collection
 
 CODE = bulk_code(collection("expander-sketch", EXPANDER).randomizer)
