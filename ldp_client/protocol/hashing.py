@@ -50,11 +50,11 @@ class PairwiseHash:
         self.limbs = limb_count(bits)
         words = expand_words(seed, label, self.limbs + 1)
         self.offset, self.coefficients = words[0], words[1:]
-        self._split = struct.Struct(f"<{self.limbs}I").unpack
+        self._layout = f"<{self.limbs}I"  # its name: a Struct could not be sent to another process
 
     def __call__(self, index: int) -> int:
         """Hash one index."""
-        limbs = self._split(index.to_bytes(4 * self.limbs, "little"))
+        limbs = struct.unpack(self._layout, index.to_bytes(4 * self.limbs, "little"))
         total: int = (self.offset + sum(map(mul, self.coefficients, limbs))) & _MASK64
         return (total >> 32) * self.range_size >> 32
 

@@ -103,7 +103,6 @@ def test_an_executor_changes_nothing():
         assert decode(spec, oracle, decoder=decoder, executor=processes) == plain
 
 
-@pytest.mark.slow
 def test_a_process_pool_changes_nothing_for_the_soft_decoder():
     spec = collection("expander-sketch", EXPANDER)
     oracle = filled(spec, POPULAR, USERS)
