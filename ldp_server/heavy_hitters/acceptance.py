@@ -67,7 +67,7 @@ class Acceptance:
     """What an item must pass besides the threshold, from its teams' values and its score.
 
     *Balance*: chi-square of the teams' values about the item's score refuses chimeras of several strong items: cells of
-    as many teams as carry data can be pieced together; what they make has strong cells in the other teams by chance only.
+    as many teams as carry data can be pieced together; in the other teams what they make is strong by chance only.
     *Near-copies*: the elements that share part of their cells with a true item borrow its evidence there. So the teams
     that tell them apart must prove the item by themselves, against as many rivals as there are near-copies.
 
