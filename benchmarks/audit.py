@@ -64,7 +64,7 @@ def _cases() -> list[Case]:
 
 
 EXACT = [case for case in _cases() if case[0] != "genprot"]
-"""GenProt has 2^32 nonces: tests/mechanisms/test_genprot.py enumerates it with few."""
+"""GenProt has 2^32 nonces: tests/client/mechanisms/test_genprot.py enumerates it with few."""
 WIRE = _cases()
 
 

@@ -19,8 +19,8 @@ from typing import Any
 from ldp_client.client import Client
 from ldp_client.coins import draw_words
 from ldp_client.collection import Collection
-from ldp_client.policy import Policy
 from ldp_client.testing import FakeCollector
+from ldp_client.trust.policy import Policy
 
 __all__ = ["main"]
 

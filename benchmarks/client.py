@@ -26,13 +26,13 @@ from benchmarks.row import Options, Row, row
 from ldp_client.client import Client
 from ldp_client.coins import draw_words
 from ldp_client.collection import Collection
-from ldp_client.gateway import Gateway
-from ldp_client.policy import Policy
 from ldp_client.protocol.domain import Strings
 from ldp_client.protocol.packing import pack
 from ldp_client.protocol.v1 import collector_pb2, collector_pb2_grpc
+from ldp_client.sending.gateway import Gateway
+from ldp_client.sending.transport import Batch
 from ldp_client.testing import FakeCollector
-from ldp_client.transport import Batch
+from ldp_client.trust.policy import Policy
 
 ROOT = Path(__file__).parent.parent
 ITEM = "www.example.org"

@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.hitters_theorem import COPIES, MULTIPLES, expander_trial, repeated_trial
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.expander_code import ExpanderCode
-from ldp_server.heavy_hitters.list_code import UniqueListRecoverableCode
+from ldp_server.heavy_hitters.paper.list_code import UniqueListRecoverableCode
 
 __all__ = ["alpha_curve", "main"]
 

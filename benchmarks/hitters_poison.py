@@ -26,7 +26,7 @@ from ldp_client.collection import Collection
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_client.protocol.domain import Integers
-from ldp_server.bulk.packing import pack
+from ldp_server.arrays.packing import pack
 from ldp_server.heavy_hitters import decode
 
 __all__ = ["attack", "poison_rows"]

@@ -26,11 +26,11 @@ from ldp_client.mechanisms import LinearHash
 from ldp_client.protocol.domain import Integers
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.hashing import PairwiseHash
-from ldp_server.bulk.hashing import pairwise
-from ldp_server.bulk.packing import pack
+from ldp_server.arrays.hashing import pairwise
+from ldp_server.arrays.packing import pack
 from ldp_server.heavy_hitters import Limits, decode
 from ldp_server.heavy_hitters.planner import d_opt
-from ldp_server.heavy_hitters.tails import threshold
+from ldp_server.heavy_hitters.search.tails import threshold
 from ldp_server.oracles import oracle_for
 from ldp_server.oracles.transform import support
 from simulator import crowd

@@ -25,9 +25,9 @@ from benchmarks.row import Row, cpu_seconds, row
 from ldp_client.coins import draw_words
 from ldp_client.collection import Collection
 from ldp_client.protocol.domain import Domain, Integers, Item, Strings
-from ldp_server.bulk.hashing import Indexes
-from ldp_server.bulk.items import from_ints
-from ldp_server.bulk.packing import pack
+from ldp_server.arrays.hashing import Indexes
+from ldp_server.arrays.items import from_ints
+from ldp_server.arrays.packing import pack
 from ldp_server.heavy_hitters import decode
 from ldp_server.heavy_hitters.planner import create, d_opt, plan
 from ldp_server.oracles import Oracle, oracle_for

@@ -30,10 +30,10 @@ from ldp_client.protocol.domain import Integers
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.hashing import PairwiseHash
 from ldp_client.protocol.packing import MAX_PAYLOAD
-from ldp_server import estimates
-from ldp_server.bulk.hashing import pairwise
-from ldp_server.bulk.packing import pack
-from ldp_server.chooser import choose
+from ldp_server.answers import estimates
+from ldp_server.answers.choose import choose
+from ldp_server.arrays.hashing import pairwise
+from ldp_server.arrays.packing import pack
 from ldp_server.oracles import Oracle, oracle_for
 from ldp_server.oracles.hashtogram import HashtogramOracle
 from simulator import crowd

@@ -11,7 +11,7 @@ from benchmarks.row import Row
 from ldp_client.errors import Unavailable
 from simulator.peers import environment
 from simulator.peers import peer_rows as measured
-from simulator.population import Categorical, block_coins, zipf_weights
+from simulator.population.kinds import Categorical, block_coins, zipf_weights
 
 __all__ = ["peer_rows"]
 

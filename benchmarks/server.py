@@ -31,7 +31,7 @@ from ldp_client.collection import Collection
 from ldp_client.protocol.domain import Integers, Strings
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_client.protocol.v1 import analyst_pb2_grpc
-from ldp_server.chooser import choose
+from ldp_server.answers.choose import choose
 from ldp_server.store import DataDirectory
 from ldp_server.worker.decoding import can_decode
 

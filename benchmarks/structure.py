@@ -24,7 +24,7 @@ from ldp_client.mechanisms.sampled_attribute import SampledAttribute
 from ldp_client.privacy import compose, every_rule, group_rules, privacy_statement
 from ldp_client.privacy.shuffle import shuffled_epsilon, shuffled_epsilon_closed
 from ldp_client.protocol.epsilon import Epsilon
-from ldp_server.bulk.packing import pack
+from ldp_server.arrays.packing import pack
 from ldp_server.oracles import Oracle, oracle_for
 from ldp_server.oracles.attributes import AttributesOracle
 from ldp_server.oracles.bounded_number import BoundedNumberOracle

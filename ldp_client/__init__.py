@@ -28,12 +28,12 @@ if TYPE_CHECKING:
         StorageUntrusted,
         Unavailable,
     )
-    from ldp_client.outbox import Limits, OutboxView
-    from ldp_client.policy import Policy
+    from ldp_client.ledger.view import LedgerView
     from ldp_client.protocol.domain import Categories, Integers, Strings
-    from ldp_client.sender import Delivery
-    from ldp_client.transport import Tls
-    from ldp_client.views import LedgerView
+    from ldp_client.sending.outbox import Limits, OutboxView
+    from ldp_client.sending.sender import Delivery
+    from ldp_client.sending.transport import Tls
+    from ldp_client.trust.policy import Policy
 
 __all__ = [
     "BudgetExceeded",
@@ -66,12 +66,12 @@ _HOMES = {
         "BudgetExceeded", "InvalidSpec", "LdpError", "PolicyRefused", "Rejected", "StorageError", "StorageUntrusted",
         "Unavailable",
     ),
-    "outbox": ("Limits", "OutboxView"),
-    "policy": ("Policy",),
+    "sending.outbox": ("Limits", "OutboxView"),
+    "trust.policy": ("Policy",),
     "protocol.domain": ("Categories", "Integers", "Strings"),
-    "sender": ("Delivery",),
-    "transport": ("Tls",),
-    "views": ("LedgerView",),
+    "sending.sender": ("Delivery",),
+    "sending.transport": ("Tls",),
+    "ledger.view": ("LedgerView",),
 }  # fmt: skip
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

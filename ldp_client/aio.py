@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     from ldp_client.client import Receipt
     from ldp_client.collection import Collection
-    from ldp_client.outbox import OutboxView
+    from ldp_client.ledger.view import LedgerView
     from ldp_client.protocol.domain import Item
-    from ldp_client.sender import Delivery
-    from ldp_client.views import LedgerView
+    from ldp_client.sending.outbox import OutboxView
+    from ldp_client.sending.sender import Delivery
 
 __all__ = ["Client"]
 

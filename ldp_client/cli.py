@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ldp_client.errors import InvalidSpec, LdpError, PolicyRefused, StorageError, Unavailable
-from ldp_client.ledger import utc
-from ldp_client.outbox import Limits
-from ldp_client.policy import Policy, decimal_text
+from ldp_client.ledger.budget import utc
+from ldp_client.sending.outbox import Limits
+from ldp_client.trust.policy import Policy, decimal_text
 
 if TYPE_CHECKING:
     from ldp_client.client import Client
@@ -252,7 +252,7 @@ def _item(collection: Collection, line: bytes) -> Item:
 
 def _client(options: argparse.Namespace, limits: Limits = _ALL, **more: Any) -> Client:
     from ldp_client.client import Client
-    from ldp_client.transport import Tls
+    from ldp_client.sending.transport import Tls
 
     files = (options.ca, options.cert, options.key)
     return Client(

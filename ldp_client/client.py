@@ -17,26 +17,27 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldp_client import ledger, outbox
-from ldp_client.books import Sending
 from ldp_client.clock import Clock, SystemClock
 from ldp_client.coins import draw_words
-from ldp_client.durations import parse_duration
 from ldp_client.errors import LdpError, PolicyRefused
-from ldp_client.outbox import Limits, OutboxView
-from ldp_client.policy import Policy, amount, cost, units
-from ldp_client.sender import Admission, Chore, Delivery, Sender
-from ldp_client.storage import Storage
-from ldp_client.transport import Tls, Transport
+from ldp_client.ledger import budget
+from ldp_client.ledger.database import Storage
+from ldp_client.ledger.schema import Sending
+from ldp_client.sending import outbox
+from ldp_client.sending.outbox import Limits, OutboxView
+from ldp_client.sending.sender import Admission, Chore, Delivery, Sender
+from ldp_client.sending.transport import Tls, Transport
+from ldp_client.trust.durations import parse_duration
+from ldp_client.trust.policy import Policy, amount, cost, units
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from ldp_client.collection import Collection
-    from ldp_client.lease import Lease
-    from ldp_client.listing import Listings
+    from ldp_client.ledger.lease import Lease
+    from ldp_client.ledger.view import LedgerView
     from ldp_client.protocol.domain import Item
-    from ldp_client.views import LedgerView
+    from ldp_client.sending.subscription import Listings
 
 __all__ = ["Client", "Receipt"]
 
@@ -99,7 +100,7 @@ class Client:
         self._exit_seconds = exit_seconds
         self._storage = Storage(storage, marker)
         if transport is None:
-            from ldp_client.channel import GrpcTransport  # a fake needs none of it
+            from ldp_client.sending.grpc_transport import GrpcTransport  # a fake needs none of it
 
             transport = GrpcTransport(target, tls=tls, plaintext=plaintext)
         self._transport = transport
@@ -110,7 +111,7 @@ class Client:
         if policy.list_keys:
             chores.append(Chore(self._listings.refresh_quietly))
         if lease is not None:
-            from ldp_client.lease import Lease
+            from ldp_client.ledger.lease import Lease
 
             wanted = units(min(amount(lease, "lease"), policy.budget))
             self._lease = Lease(self._storage, policy, wanted, self._clock, lambda: self._bytes(2))
@@ -142,7 +143,7 @@ class Client:
         now = self._clock.time()
         due = self._due(collection, now, wait)
         if self._lease is not None:
-            from ldp_client.lease import Take
+            from ldp_client.ledger.lease import Take
 
             taken = self._lease.take(collection, lambda: collection.randomize(item, words), batch_id, now, due)
             if taken is Take.MADE:
@@ -151,8 +152,8 @@ class Client:
             if taken is Take.STANDS:
                 return _STANDS
         with self._storage.charging() as (db, state):
-            moment = ledger.present(state, now)
-            decision = ledger.decide(db, state, collection, self._policy, moment)
+            moment = budget.present(state, now)
+            decision = budget.decide(db, state, collection, self._policy, moment)
             if decision.complete:
                 return _STANDS
             report = decision.report
@@ -160,7 +161,7 @@ class Client:
                 report = collection.randomize(item, words)
                 price = cost(collection.epsilon)
                 sending = Sending(batch_id, collection.opens, now, due)
-                ledger.charge(db, state, moment, price, collection, decision.slot, report, sending)
+                budget.charge(db, state, moment, price, collection, decision.slot, report, sending)
             elif decision.queued_for == collection.id or not outbox.is_new(db, collection, decision.slot):
                 return _STANDS
             else:
@@ -188,9 +189,9 @@ class Client:
         if self._lease is not None:
             self._lease.flush()
         with self._storage.reading() as (db, state):
-            now = ledger.present(state, self._clock.time())
+            now = budget.present(state, self._clock.time())
             open_now = collection.opens <= now < collection.closes
-            return open_now and ledger.lookup(db, collection, ledger.slot_at(collection, now)) is None
+            return open_now and budget.lookup(db, collection, budget.slot_at(collection, now)) is None
 
     # -- sending
 
@@ -242,7 +243,7 @@ class Client:
 
     def ledger(self) -> LedgerView:
         """Return what is spent and left, per question and in total. A ledger that cannot be believed is all spent."""
-        from ldp_client.views import read_ledger
+        from ldp_client.ledger.view import read_ledger
 
         return read_ledger(self._storage, self._policy, self._clock.time())
 
@@ -279,7 +280,7 @@ class Client:
 
     @cached_property
     def _listings(self) -> Listings:
-        from ldp_client.listing import Listings
+        from ldp_client.sending.subscription import Listings
 
         return Listings(self._storage, self._transport, self._policy, self._refresh, self._uniform)
 

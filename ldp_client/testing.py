@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ldp_client.errors import Rejected, Unavailable
-from ldp_client.transport import Accepted, Batch, Listing, Outcome, Refused
+from ldp_client.sending.transport import Accepted, Batch, Listing, Outcome, Refused
 
 if TYPE_CHECKING:
     from ldp_client.collection import Collection

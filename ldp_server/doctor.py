@@ -12,16 +12,16 @@ from typing import NamedTuple
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, LdpError, Rejected
-from ldp_server.admission import TokenVerifier
-from ldp_server.bulk.packing import unpack
+from ldp_server.arrays.packing import unpack
 from ldp_server.config import Config, load_config
 from ldp_server.oracles import restore
+from ldp_server.service.admission import TokenVerifier
 from ldp_server.service.tls import TlsFiles
 from ldp_server.store import CollectionRecord, DataDirectory, SqliteLog
+from ldp_server.store.checkpoints import read_checkpoint
 from ldp_server.store.errors import translated
+from ldp_server.store.retention import folded_state
 from ldp_server.store.schema import SEQUENCE_BITS
-from ldp_server.store.states import read_checkpoint
-from ldp_server.store.upkeep import folded_state
 
 __all__ = ["Finding", "examine"]
 

@@ -40,7 +40,10 @@ class _Lazy(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"simulator.commands.{cmd_name.replace('-', '_')}")
+        home = (
+            "reproductions.command" if cmd_name == "reproduce" else f"experiments.{cmd_name.replace('-', '_')}_command"
+        )
+        module = importlib.import_module(f"simulator.{home}")
         command: click.Command = module.command
         return command
 

@@ -31,10 +31,10 @@ from ldp_client.errors import InvalidSpec, LdpError, Unavailable
 from ldp_client.protocol.domain import Categories, Strings
 from ldp_client.protocol.packing import MAX_PAYLOAD
 from ldp_client.protocol.v1 import analyst_pb2, analyst_pb2_grpc, collector_pb2, collector_pb2_grpc
-from ldp_server.bulk.hashing import Indexes
-from ldp_server.bulk.items import index_items
-from ldp_server.bulk.packing import pack
-from ldp_server.chooser import choose
+from ldp_server.answers.choose import choose
+from ldp_server.arrays.hashing import Indexes
+from ldp_server.arrays.items import index_items
+from ldp_server.arrays.packing import pack
 from ldp_server.store import DataDirectory
 from ldp_server.worker.decoding import can_decode
 from simulator.crowd import simulate

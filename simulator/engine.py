@@ -19,12 +19,12 @@ import numpy.typing as npt
 
 from ldp_client.collection import Collection
 from ldp_client.protocol.packing import MAX_PAYLOAD
-from ldp_server.bulk.packing import pack
+from ldp_server.arrays.packing import pack
 from ldp_server.oracles import Oracle, oracle_for, restore
 from simulator import crowd
-from simulator.items import Naming
 from simulator.machine import Stopwatch, check_memory
-from simulator.population import SINGLE, Population, block_coins
+from simulator.population.kinds import SINGLE, Population, block_coins
+from simulator.population.naming import Naming
 
 __all__ = ["Counted", "Job", "blocks_of", "count", "draw_block", "payloads", "pool", "run_seed"]
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_client.privacy.yardsticks import lower_bound_shape, v_opt
-from ldp_server.estimates import interval, norm_sub
+from ldp_server.answers.estimates import interval, norm_sub
 from ldp_server.oracles import Oracle
 
 __all__ = ["BETA", "Z95", "Errors", "floor_of", "mean", "measure"]

@@ -20,10 +20,10 @@ from ldp_client.protocol.domain import Categories
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.hashing import KWiseHash, PairwiseHash
 from ldp_client.protocol.permutation import BlockPermutation
-from ldp_server.bulk import hashing as bulk_hashing
-from ldp_server.bulk import items as bulk_items
-from ldp_server.bulk import packing as bulk_packing
-from ldp_server.bulk import permutation as bulk_permutation
+from ldp_server.arrays import hashing as bulk_hashing
+from ldp_server.arrays import items as bulk_items
+from ldp_server.arrays import packing as bulk_packing
+from ldp_server.arrays import permutation as bulk_permutation
 from simulator import crowd
 from simulator.crowd.randomized_response import choose
 from tests import independent

@@ -10,7 +10,7 @@ import pytest
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms import MECHANISMS
-from ldp_server.bulk.packing import pack
+from ldp_server.arrays.packing import pack
 from simulator import crowd
 from tests import independent_more as independent
 from tests.vectors import generate, more

@@ -3,7 +3,7 @@
 A randomizer turns an index (an element of the collection's domain, see protocol/domain.py) and a fixed number of
 random words into a report, an integer in [0, bound). It touches no clock, socket, disk, environment or source of
 coins: the words are handed in, uniform on [0, 2^word_bits). So its whole output law is a matter of counting words,
-and `probability` states that law exactly. tests/mechanisms/battery.py holds every randomizer to it.
+and `probability` states that law exactly. tests/client/mechanisms/battery.py holds every randomizer to it.
 
 `word_bits` is 64 in every collection. Tests shrink it, so that the real code can be run on *every* word.
 """

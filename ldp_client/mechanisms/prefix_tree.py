@@ -3,7 +3,7 @@
 The cells are those of the tree sketch (tree_sketch.py) without levels that only check: each level reports a hash of
 the prefix before it beside the next `step_bits` in the clear. What differs is the server: it keeps the few best
 prefixes of each level by that level's users alone, a miss at any level loses the item, and an item's frequency is
-estimated by the last level's users alone (ldp_server/heavy_hitters/tree.py).
+estimated by the last level's users alone (ldp_server/heavy_hitters/search/tree.py).
 """
 
 from __future__ import annotations

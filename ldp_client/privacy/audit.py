@@ -1,7 +1,7 @@
 """The auditor: how private is it really? Exactly, from an output law; from outside, from serialized bytes.
 
-**Exact.** `exact_audit` enumerates the stated law of a randomizer (tests/mechanisms/battery.py holds that law to the
-real code, word by word) and returns its whole curve: pure epsilon as a fraction, delta at any epsilon.
+**Exact.** `exact_audit` enumerates the stated law of a randomizer (tests/client/mechanisms/battery.py holds that
+law to the real code, word by word) and returns its whole curve: pure epsilon as a fraction, delta at any epsilon.
 
 **Black box.** `black_box` sees nothing but messages: many that were made from one item, many from another. For any
 event E, Pr[E | one] <= e^eps Pr[E | two], so

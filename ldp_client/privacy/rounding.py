@@ -5,7 +5,7 @@ rational bound (`exp_floor`, `exp_ceil`) on the side that can only overstate the
 every formula of this package is written without harmful cancellation (expm1, log1p, sums of terms of one
 sign), so that its relative error stays below 2^-48, and the result is pushed outwards by `up` with a relative
 margin of 2^-40: at least 256 times the error, and too small to be seen in twelve printed digits.
-tests/privacy/test_rounding.py checks both against 60-digit decimals.
+tests/client/privacy/test_rounding.py checks both against 60-digit decimals.
 """
 
 from __future__ import annotations

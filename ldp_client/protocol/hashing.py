@@ -2,7 +2,7 @@
 
 Both read an index as limbs x_1, ..., x_s of 32 bits, the lowest first, s = ceil(bits / 32). An index has a bound
 known from the domain, so limbs are an injective code and no string is ever compressed before a `PairwiseHash`.
-ldp_server/bulk/hashing.py is the numpy twin, bit for bit.
+ldp_server/arrays/hashing.py is the numpy twin, bit for bit.
 """
 
 from __future__ import annotations

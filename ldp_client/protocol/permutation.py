@@ -12,7 +12,8 @@ proved by this form alone, whatever F_i is. F_i is a keyed mixing function on 64
 
 with k_0, k_1, k_2 of each round from the stream. Nothing is claimed of an adversary who knows the seed and chooses
 items (everybody knows the seed); that structured populations come out scattered is measured in
-tests/protocol/test_permutation.py. Privacy does not depend on it. ldp_server/bulk/permutation.py is the numpy twin.
+tests/client/protocol/test_permutation.py. Privacy does not depend on it. ldp_server/arrays/permutation.py is the
+numpy twin.
 """
 
 from __future__ import annotations

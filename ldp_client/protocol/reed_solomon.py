@@ -8,7 +8,7 @@ differ in at least M - k + 1 places.
 Position m >= k is a fixed linear combination of the message, f(m) = sum over j of L_j(m) symbol_j with Lagrange's
 coefficients L_j(m) = prod over i != j of (m - i)/(j - i); minus is exclusive or. Multiplying by a constant is linear
 over bits, so each coefficient is two tables of at most 256 products, made when a position is first used: no
-logarithms, and a client that always lands in one team pays for one team. ldp_server/bulk/reed_solomon.py is the
+logarithms, and a client that always lands in one team pays for one team. ldp_server/arrays/reed_solomon.py is the
 same code on arrays, with decoding.
 """
 

@@ -13,10 +13,17 @@ from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Integers, Item
 from ldp_client.protocol.v1 import analyst_pb2 as pb
+from ldp_server.answers.shapes import (
+    EstimateShape,
+    EstimatesShape,
+    HeavyHittersShape,
+    HitterShape,
+    RestShape,
+    item_shape,
+)
 from ldp_server.cli.connection import Connection, connected
 from ldp_server.cli.main import cli
 from ldp_server.cli.show import busy, item_text, lines, print_json, table, whole
-from ldp_server.shapes import EstimateShape, EstimatesShape, HeavyHittersShape, HitterShape, RestShape, item_shape
 from ldp_server.store.errors import translated
 from ldp_server.worker.items import from_wire, to_wire
 

@@ -18,8 +18,8 @@ from ldp_client.errors import InvalidSpec
 from ldp_server import __version__
 from ldp_server.cli.main import cli
 from ldp_server.config import SAMPLE, Config, load_config, split_address
-from ldp_server.logs import event, set_up_logs
-from ldp_server.service.server import Server
+from ldp_server.service.assemble import Server
+from ldp_server.service.logs import event, set_up_logs
 from ldp_server.store import AccessFile, DataDirectory
 from ldp_server.store.errors import translated
 

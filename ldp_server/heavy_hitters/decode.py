@@ -23,14 +23,15 @@ from ldp_client.errors import Cancelled, InvalidSpec
 from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_client.protocol.domain import NONE
-from ldp_server.bulk.items import to_ints
-from ldp_server.bulk.team_cells import BulkCode, BulkTreeCode, bulk_code
-from ldp_server.heavy_hitters import cluster, tree
-from ldp_server.heavy_hitters.acceptance import Noise, Settings
+from ldp_server.arrays.items import to_ints
+from ldp_server.arrays.team_cells import BulkCode, BulkTreeCode, bulk_code
+from ldp_server.heavy_hitters.paper import decoder
 from ldp_server.heavy_hitters.promise import MIXTURES, least_users, reliable_score
 from ldp_server.heavy_hitters.results import HeavyHitter, HeavyHitters, selected_interval, surest_interval
-from ldp_server.heavy_hitters.soft import decode_scores
-from ldp_server.heavy_hitters.tails import threshold
+from ldp_server.heavy_hitters.search import tree
+from ldp_server.heavy_hitters.search.acceptance import Noise, Settings
+from ldp_server.heavy_hitters.search.model import decode_scores
+from ldp_server.heavy_hitters.search.tails import threshold
 from ldp_server.oracles.base import Oracle
 from ldp_server.oracles.team_sketch import ExpanderSketchOracle, TeamSketchOracle
 from ldp_server.oracles.transform import support
@@ -268,9 +269,9 @@ class _Run:
         if sketch.symbol_pointers:
             raise InvalidSpec("the cluster decoder reads item pointers (symbol_pointers = 0)")
         scores = [part.scores for part in self._scores()]
-        indexes = cluster.candidates(sketch, scores, self.log_items, self.say)
+        indexes = decoder.candidates(sketch, scores, self.log_items, self.say)
         indexes = [index for index in indexes if index < self.collection.domain.size]
-        estimates, errors, unit, bar = cluster.estimates(oracle, oracle.second, indexes, self.false_items)
+        estimates, errors, unit, bar = decoder.estimates(oracle, oracle.second, indexes, self.false_items)
         if not math.isfinite(bar):
             return self._nothing()
         order = [int(i) for i in np.argsort(-estimates, kind="stable") if estimates[i] >= bar * unit]

@@ -22,7 +22,7 @@ from ldp_client.privacy.yardsticks import v_opt
 from ldp_client.protocol.domain import Domain
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.stream import SEED_BYTES
-from ldp_server.heavy_hitters.expansion import best_attempt
+from ldp_server.heavy_hitters.paper.expansion import best_attempt
 from ldp_server.heavy_hitters.promise import least_users, reliable_users
 
 __all__ = ["DEFAULT_MEMORY", "Plan", "create", "d_opt", "plan", "plans", "table"]

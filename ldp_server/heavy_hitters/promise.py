@@ -14,7 +14,7 @@ import math
 from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_client.mechanisms.tree_sketch import TreeSketch
-from ldp_server.heavy_hitters.tails import threshold
+from ldp_server.heavy_hitters.search.tails import threshold
 
 __all__ = ["MIXTURES", "least_users", "reliable_score", "reliable_users", "sketch_law"]
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ldp_client.protocol.domain import Item
-from ldp_server.heavy_hitters.tails import log_normal_tail, normal_quantile
-from ldp_server.shapes import item_shape
+from ldp_server.answers.shapes import item_shape
+from ldp_server.heavy_hitters.search.tails import log_normal_tail, normal_quantile
 
 __all__ = ["HeavyHitter", "HeavyHitters", "selected_interval", "surest_interval"]
 
@@ -80,7 +80,7 @@ class HeavyHitters:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; items as everywhere (ldp_server/shapes.py). An infinite number becomes null."""
+        """Plain data for JSON; items as everywhere (ldp_server/answers/shapes.py). An infinite number becomes null."""
 
         def plain(h: HeavyHitter) -> dict[str, Any]:
             return {
@@ -130,7 +130,7 @@ def selected_interval(estimate: float, error: float, cut: float, skewness: float
     """The 95% interval of a value whose estimate had to exceed `cut` to be seen.
 
     `error` is the standard error, and `skewness` that of the noise: the second-order term (z^2 - 1) g/6 is taken off
-    both ends, as in ldp_server/estimates.py.
+    both ends, as in ldp_server/answers/estimates.py.
     """
     alpha = 1 - CONFIDENCE - _CAUTION
     z, c = estimate / error, min(cut, estimate) / error

@@ -2,7 +2,7 @@
 
 An oracle is the server half of a mechanism. Its state is additive, so that `merge` is associative and commutative and
 any partition of the reports gives the same counts; its size depends on the mechanism's cells, never on the number of
-reports. It speaks of indexes; ldp_server/estimates.py turns them into items, intervals and verdicts.
+reports. It speaks of indexes; ldp_server/answers/estimates.py turns them into items, intervals and verdicts.
 
 A subclass says how counts become estimates; the counting is the same for all.
 """
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import Randomizer
-from ldp_server.bulk.hashing import Indexes
+from ldp_server.arrays.hashing import Indexes
 from ldp_server.oracles.counts import Counts
 
 __all__ = ["LISTABLE", "Floats", "Oracle", "binomial_variance"]

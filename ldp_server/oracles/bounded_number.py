@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.bounded_number import BoundedNumber
-from ldp_server.bulk.hashing import Indexes
+from ldp_server.arrays.hashing import Indexes
 from ldp_server.oracles.base import Floats, Oracle
 
 __all__ = ["Average", "BoundedNumberOracle"]

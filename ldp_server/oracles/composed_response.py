@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.composed_response import ComposedResponse, krawtchouk
-from ldp_server.bulk.hashing import Indexes
+from ldp_server.arrays.hashing import Indexes
 from ldp_server.oracles.attributes import AttributesOracle, Share
 from ldp_server.oracles.base import Floats
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ldp_client.errors import InvalidSpec, Rejected
 from ldp_client.mechanisms.base import Randomizer
-from ldp_server.bulk.packing import unpack
+from ldp_server.arrays.packing import unpack
 
 __all__ = ["Counts"]
 

@@ -21,8 +21,8 @@ from ldp_client.mechanisms.base import Randomizer
 from ldp_client.mechanisms.bounded_number import Window
 from ldp_client.mechanisms.bounded_number import design as number_design
 from ldp_client.mechanisms.genprot import STEPS, GenProt, noise_law
-from ldp_server.bulk.hashing import Indexes
-from ldp_server.bulk.packing import unpack
+from ldp_server.arrays.hashing import Indexes
+from ldp_server.arrays.packing import unpack
 from ldp_server.oracles.base import Floats, Oracle
 from ldp_server.oracles.counts import Counts
 

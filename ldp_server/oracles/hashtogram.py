@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_client.mechanisms.hashtogram import Hashtogram
-from ldp_server.bulk.hashing import Indexes, pairwise
+from ldp_server.arrays.hashing import Indexes, pairwise
 from ldp_server.oracles.base import Floats, Oracle, binomial_variance
 from ldp_server.oracles.counts import Counts
 from ldp_server.oracles.linear_hash import binomial_skewness

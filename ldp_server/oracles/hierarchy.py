@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.hierarchy import Hierarchy
-from ldp_server.bulk.hashing import Indexes
+from ldp_server.arrays.hashing import Indexes
 from ldp_server.oracles.base import Floats, Oracle, binomial_variance
 from ldp_server.oracles.linear_hash import binomial_skewness
 from ldp_server.oracles.transform import support

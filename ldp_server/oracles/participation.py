@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_client.mechanisms.participation import DummyParticipation
-from ldp_server.bulk.hashing import Indexes
+from ldp_server.arrays.hashing import Indexes
 from ldp_server.oracles import oracle_for
 from ldp_server.oracles.base import Floats
 

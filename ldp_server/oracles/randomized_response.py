@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_client.mechanisms.randomized_response import RandomizedResponse
-from ldp_server.bulk.hashing import Indexes
+from ldp_server.arrays.hashing import Indexes
 from ldp_server.oracles.base import Floats, Oracle, binomial_variance
 
 __all__ = ["RandomizedResponseOracle"]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.sampled_attribute import SampledAttribute
-from ldp_server.bulk.hashing import Indexes
+from ldp_server.arrays.hashing import Indexes
 from ldp_server.oracles.attributes import AttributesOracle
 from ldp_server.oracles.base import Floats, binomial_variance
 

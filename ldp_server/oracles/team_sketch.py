@@ -23,9 +23,9 @@ from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.mechanisms.prefix_tree import PrefixTree
 from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_client.mechanisms.tree_sketch import TreeSketch
-from ldp_server.bulk.hashing import Indexes
-from ldp_server.bulk.packing import pack, unpack
-from ldp_server.bulk.team_cells import bulk_code
+from ldp_server.arrays.hashing import Indexes
+from ldp_server.arrays.packing import pack, unpack
+from ldp_server.arrays.team_cells import bulk_code
 from ldp_server.oracles.base import Floats, Oracle, binomial_variance
 from ldp_server.oracles.counts import Counts
 from ldp_server.oracles.hashtogram import HashtogramOracle

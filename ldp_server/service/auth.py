@@ -8,7 +8,7 @@ from typing import Any
 
 import grpc
 
-from ldp_server.admission import Peer
+from ldp_server.service.admission import Peer
 from ldp_server.service.wire import Refused
 from ldp_server.store import AccessFile
 

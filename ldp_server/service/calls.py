@@ -11,7 +11,7 @@ import grpc
 from google.protobuf.message import Message
 
 from ldp_client.errors import LdpError
-from ldp_server.logs import LOGGER, event
+from ldp_server.service.logs import LOGGER, event
 from ldp_server.service.wire import Refused, abort, refusal
 from ldp_server.worker.client import Unsupported
 

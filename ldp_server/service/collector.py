@@ -14,11 +14,11 @@ import grpc
 
 from ldp_client.errors import LdpError, Rejected
 from ldp_client.protocol.v1 import collector_pb2 as pb
-from ldp_server.logs import LOGGER, event
-from ldp_server.metrics import Metrics
-from ldp_server.service.gates import Gates
 from ldp_server.service.ingest import Busy, Ingest, answer, rejection
-from ldp_server.service.published import Published
+from ldp_server.service.live import Gates
+from ldp_server.service.logs import LOGGER, event
+from ldp_server.service.metrics import Metrics
+from ldp_server.service.signed_list import Published
 from ldp_server.service.stream import Stream, peer_of
 from ldp_server.service.wire import Refused, abort, parse
 from ldp_server.store import Ticket

@@ -17,9 +17,9 @@ from functools import lru_cache
 from ldp_client.errors import LdpError, Rejected
 from ldp_client.protocol.packing import check_length
 from ldp_client.protocol.v1 import collector_pb2 as pb
-from ldp_server.admission import Peer, RateLimit, TokenVerifier
-from ldp_server.metrics import Metrics
-from ldp_server.service.gates import Gate, Gates
+from ldp_server.service.admission import Peer, RateLimit, TokenVerifier
+from ldp_server.service.live import Gate, Gates
+from ldp_server.service.metrics import Metrics
 from ldp_server.store import Batch, GroupCommit, Outcome, Ticket
 
 __all__ = ["Busy", "Ingest", "answer", "rejection"]

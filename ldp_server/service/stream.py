@@ -14,9 +14,9 @@ import grpc
 
 from ldp_client.errors import LdpError, Rejected
 from ldp_client.protocol.v1 import collector_pb2 as pb
-from ldp_server.admission import Peer
-from ldp_server.metrics import Metrics
+from ldp_server.service.admission import Peer
 from ldp_server.service.ingest import Busy, Ingest, answer, rejection
+from ldp_server.service.metrics import Metrics
 from ldp_server.service.wire import EOF, Refused, parse
 from ldp_server.store import Ticket
 

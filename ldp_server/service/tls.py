@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 
 from ldp_client.errors import InvalidSpec
 from ldp_server.config import TlsConfig
-from ldp_server.logs import event
+from ldp_server.service.logs import event
 
 __all__ = ["TlsFiles"]
 

@@ -13,7 +13,7 @@ from ldp_server.store.access import AccessFile, AnalystToken
 from ldp_server.store.commit import GroupCommit, Ticket
 from ldp_server.store.directory import DataDirectory, DirectoryLock
 from ldp_server.store.log import Admission, Batch, CollectionRecord, Outcome, ReportLog, StoredBatch
-from ldp_server.store.sqlite_log import SqliteLog
+from ldp_server.store.sqlite import SqliteLog
 
 __all__ = [
     "AccessFile",

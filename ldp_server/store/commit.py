@@ -23,10 +23,10 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from ldp_client.errors import StorageError
-from ldp_server.store.checkpointer import Checkpointer
 from ldp_server.store.errors import DiskFull
 from ldp_server.store.log import Batch, Outcome
-from ldp_server.store.sqlite_log import SqliteLog
+from ldp_server.store.sqlite import SqliteLog
+from ldp_server.store.wal import Checkpointer
 
 __all__ = ["GroupCommit", "RangeCheck", "Ticket"]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ldp_client.errors import LdpError, Rejected
 from ldp_client.protocol.v1 import analyst_pb2 as pb
-from ldp_server.worker import answers, decoding
+from ldp_server.worker import decoding, estimating
 from ldp_server.worker.counts import WarmCounts
 from ldp_server.worker.frames import read_frame, write_frame
 
@@ -53,7 +53,7 @@ class _Child:
 
     def _on_estimate(self, number: int, _: dict[str, Any], body: bytes) -> Answer:
         warm = self._counts.get(number)
-        return {"reports": warm.oracle.reports}, answers.estimate(warm, pb.EstimateRequest.FromString(body))
+        return {"reports": warm.oracle.reports}, estimating.estimate(warm, pb.EstimateRequest.FromString(body))
 
     def _on_advance(self, number: int, question: dict[str, Any], _: bytes) -> Answer:
         """A slice of background work: catch up for a moment, and write a checkpoint once there is news."""
@@ -69,7 +69,7 @@ class _Child:
         return {
             "reports": oracle.reports,
             "batches": warm.batches,
-            "standard_error": answers.null_error(oracle),
+            "standard_error": estimating.null_error(oracle),
             "lists": oracle.can_list,
             "decodes": decoding.can_decode(oracle.randomizer.name),
             "stored_bytes": 0

@@ -18,9 +18,9 @@ from ldp_client.errors import InvalidSpec, Rejected
 from ldp_server.oracles import oracle_for, restore
 from ldp_server.oracles.base import Oracle
 from ldp_server.store import CollectionRecord, DataDirectory, SqliteLog
+from ldp_server.store.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
 from ldp_server.store.errors import Corrupt
-from ldp_server.store.states import Checkpoint, read_checkpoint, write_checkpoint
-from ldp_server.store.upkeep import folded_state
+from ldp_server.store.retention import folded_state
 
 __all__ = ["Warm", "WarmCounts", "fold_marker", "state_bytes"]
 

@@ -25,7 +25,7 @@ from ldp_client.mechanisms.prefix_tree import PrefixTree
 from ldp_client.mechanisms.randomized_response import RandomizedResponse
 from ldp_client.mechanisms.sampled_attribute import SampledAttribute
 from ldp_client.mechanisms.tree_sketch import TreeSketch
-from ldp_server.bulk.hashing import Indexes
+from ldp_server.arrays.hashing import Indexes
 from simulator.crowd import (
     bounded_number,
     composed_response,

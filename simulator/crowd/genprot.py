@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_client.mechanisms.genprot import GenProt
-from ldp_server.bulk.hashing import Indexes
+from ldp_server.arrays.hashing import Indexes
 
 __all__ = ["randomize"]
 

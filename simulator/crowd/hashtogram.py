@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_client.mechanisms.hashtogram import Hashtogram
-from ldp_server.bulk.hashing import Indexes, pairwise_rows
+from ldp_server.arrays.hashing import Indexes, pairwise_rows
 from simulator.crowd.linear_hash import respond
 from simulator.crowd.randomized_response import scale
 

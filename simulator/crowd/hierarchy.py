@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_client.mechanisms.hierarchy import Hierarchy
-from ldp_server.bulk.hashing import Indexes
+from ldp_server.arrays.hashing import Indexes
 from simulator.crowd.linear_hash import respond
 from simulator.crowd.randomized_response import scale
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_client.mechanisms.linear_hash import LinearHash
-from ldp_server.bulk.hashing import Indexes
+from ldp_server.arrays.hashing import Indexes
 from simulator.crowd.randomized_response import choose, scale
 
 __all__ = ["points", "products", "randomize", "respond"]

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_client.mechanisms.sampled_attribute import SampledAttribute
-from ldp_server.bulk.hashing import Indexes
+from ldp_server.arrays.hashing import Indexes
 from simulator.crowd.randomized_response import choose, scale
 
 __all__ = ["randomize"]

@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.mechanisms.team_sketch import TeamSketch
-from ldp_server.bulk.hashing import Indexes
-from ldp_server.bulk.team_cells import cells_of_teams
+from ldp_server.arrays.hashing import Indexes
+from ldp_server.arrays.team_cells import cells_of_teams
 from simulator.crowd import hashtogram
 from simulator.crowd.linear_hash import respond
 from simulator.crowd.randomized_response import scale

@@ -1,1 +1,1 @@
-"""The experiments behind the commands of `ldp-simulate`: each a function from parameters to data."""
+"""What `ldp-simulate` runs: each experiment a function from parameters to data, and its command beside it."""

@@ -19,9 +19,9 @@ from ldp_client.coins import draw_words
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import Randomizer
 from ldp_client.protocol.epsilon import Epsilon
-from ldp_server.bulk.packing import pack
+from ldp_server.answers.shapes import CompareRow
+from ldp_server.arrays.packing import pack
 from ldp_server.oracles import oracle_for
-from ldp_server.shapes import CompareRow
 from simulator import crowd
 from simulator.engine import Job, blocks_of, draw_block
 from simulator.experiments.frequencies import Setting, Wanted, build, prepare

@@ -13,15 +13,15 @@ from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Domain
 from ldp_client.protocol.epsilon import Epsilon
-from ldp_server.chooser import DEFAULT_MEMORY, alternatives
-from ldp_server.estimates import interval
+from ldp_server.answers.choose import DEFAULT_MEMORY, alternatives
+from ldp_server.answers.estimates import interval
+from ldp_server.answers.shapes import FrequenciesRun, item_shape
 from ldp_server.oracles import Oracle
-from ldp_server.shapes import FrequenciesRun, item_shape
 from simulator.engine import Counted, Job, count, run_seed
-from simulator.items import Naming, naming, parse_domain
 from simulator.machine import Stopwatch, peak_rss_mb
 from simulator.metrics import Z95, Errors, floor_of, mean, measure
-from simulator.population_text import Crowd, read
+from simulator.population.naming import Naming, naming, parse_domain
+from simulator.population.text import Crowd, read
 
 __all__ = ["MECHANISMS", "Frequencies", "Setting", "Wanted", "build", "prepare", "run"]
 

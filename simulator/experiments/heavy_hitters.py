@@ -18,16 +18,16 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.privacy.yardsticks import d_opt
 from ldp_client.protocol.domain import Domain
 from ldp_client.protocol.epsilon import Epsilon
-from ldp_server.bulk.items import to_ints
+from ldp_server.answers.shapes import HeavyHittersRun, item_shape
+from ldp_server.arrays.items import to_ints
 from ldp_server.heavy_hitters import HeavyHitters, decode
 from ldp_server.heavy_hitters.planner import DEFAULT_MEMORY, Plan, create, plan
 from ldp_server.oracles.base import binomial_variance
-from ldp_server.shapes import HeavyHittersRun, item_shape
 from simulator.engine import Counted, Job, count, run_seed
-from simulator.items import Naming, naming
 from simulator.machine import Stopwatch, check_memory, peak_rss_mb
-from simulator.population import Planted
-from simulator.population_text import Crowd, read
+from simulator.population.kinds import Planted
+from simulator.population.naming import Naming, naming
+from simulator.population.text import Crowd, read
 
 __all__ = ["BACKGROUND", "MECHANISMS", "Found", "Search", "run"]
 

@@ -21,10 +21,10 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_client.privacy.yardsticks import v_opt
 from ldp_client.protocol.domain import Domain
-from ldp_server.chooser import Alternative, alternatives
+from ldp_server.answers.choose import Alternative, alternatives
+from ldp_server.answers.shapes import PlanRow
 from ldp_server.heavy_hitters.planner import Plan, create, plans
 from ldp_server.heavy_hitters.promise import least_users
-from ldp_server.shapes import PlanRow
 from simulator.experiments import frequencies, heavy_hitters
 from simulator.experiments.frequencies import Wanted, prepare
 from simulator.experiments.heavy_hitters import BACKGROUND, Search

@@ -31,11 +31,11 @@ from typing import Any
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.epsilon import Epsilon
-from ldp_server.chooser import DEFAULT_MEMORY
+from ldp_server.answers.choose import DEFAULT_MEMORY
 from simulator.engine import pool
 from simulator.experiments import frequencies
 from simulator.experiments.frequencies import Wanted
-from simulator.report import write_whole
+from simulator.report.page import write_whole
 
 __all__ = ["Sweep", "load", "run", "typed"]
 

@@ -11,8 +11,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ldp_client.gateway import Gateway
-from ldp_client.transport import Accepted, Batch
+from ldp_client.sending.gateway import Gateway
+from ldp_client.sending.transport import Accepted, Batch
 
 __all__ = ["Entry", "Sent", "send"]
 

@@ -9,10 +9,9 @@ import sys
 import pytest
 
 from ldp_client.cli import main
-
-from .collectors import HonestCollector, serving
-from .conftest import Categories, Integers, Strings, live
-from .test_trust import Operator
+from tests.client.collectors import HonestCollector, serving
+from tests.client.conftest import Categories, Integers, Strings, live
+from tests.client.trust.test_signed_list import Operator
 
 LIMITS = ["--max-epsilon", "1", "--budget", "2", "--period", "30 days", "--lifetime", "12"]
 

@@ -3,8 +3,7 @@ from fractions import Fraction
 import pytest
 
 from ldp_client.explain import explain
-
-from .conftest import Categories, Integers, Strings, make
+from tests.client.conftest import Categories, Integers, Strings, make
 
 CASES = [
     (make(domain=Categories(("a", "b")), mechanism="randomized-response"), ["a", "z", None]),

@@ -12,9 +12,8 @@ import pytest
 from ldp_client import Client, LdpError, PolicyRefused
 from ldp_client.cli import main
 from ldp_client.testing import FakeCollector, ManualClock, RepeatableCoins
-
-from .collectors import HonestCollector, serving
-from .conftest import NOW, Categories, Integers, daily, live, make
+from tests.client.collectors import HonestCollector, serving
+from tests.client.conftest import NOW, Categories, Integers, daily, live, make
 
 SECRET = "zanzibar-7391.example"
 OUTSIDE = "x" * 500

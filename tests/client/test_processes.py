@@ -11,9 +11,8 @@ import time
 import pytest
 
 from ldp_client import Client, Policy
-
-from .collectors import HonestCollector, serving
-from .conftest import live
+from tests.client.collectors import HonestCollector, serving
+from tests.client.conftest import live
 
 WIDE = {"max_epsilon": "1", "budget": "100000", "period": "30 days", "lifetime": "200000"}
 WORKER = """
@@ -251,7 +250,8 @@ def test_forks(tmp_path, use_before, lease, ending):
 
 LEFT_TO_THE_PARENT = """
 import os, sys, time
-from ldp_client import Client, Policy, sender
+from ldp_client import Client, Policy
+from ldp_client.sending import sender
 from tests.client.conftest import live
 sender._LONGEST_SLEEP = 0.5  # half an hour, as far as this test is concerned
 policy = Policy(max_epsilon="1", budget="10", period="30 days", lifetime="10")

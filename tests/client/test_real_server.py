@@ -13,10 +13,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ldp_client import Categories, Client, Policy, PolicyRefused, Unavailable
-from ldp_client.gateway import Gateway
-from ldp_client.transport import Accepted, Batch
-
-from .conftest import live
+from ldp_client.sending.gateway import Gateway
+from ldp_client.sending.transport import Accepted, Batch
+from tests.client.conftest import live
 
 ROOT = Path(__file__).parent.parent.parent
 WIDE = {"max_epsilon": "1", "budget": "100000", "period": "30 days", "lifetime": "200000"}

@@ -10,10 +10,9 @@ import pytest
 
 import ldp_client
 from ldp_client import BudgetExceeded, Client, Unavailable, aio, testing
+from ldp_client.sending.transport import Accepted, Batch, Refused, Transport
 from ldp_client.testing import FakeCollector
-from ldp_client.transport import Accepted, Batch, Refused, Transport
-
-from .conftest import live, make
+from tests.client.conftest import live, make
 
 
 def python(script):

@@ -18,7 +18,7 @@ from ldp_client.collection import Collection
 from ldp_client.protocol.domain import Integers
 from ldp_client.protocol.v1 import analyst_pb2, analyst_pb2_grpc, collector_pb2, collector_pb2_grpc
 from ldp_server.config import Config
-from ldp_server.service.server import Server
+from ldp_server.service.assemble import Server
 from ldp_server.store import AccessFile
 
 ROOT = Path(__file__).parents[2]

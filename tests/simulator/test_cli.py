@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ldp_server.shapes import (
+from ldp_server.answers.shapes import (
     CompareRow,
     FrequenciesRun,
     HeavyHittersRun,

@@ -15,7 +15,7 @@ from ldp_client.mechanisms import (
     TreeSketch,
 )
 from ldp_client.protocol.epsilon import Epsilon
-from ldp_server.bulk.items import to_ints
+from ldp_server.arrays.items import to_ints
 from simulator import crowd
 
 SEED = bytes(range(32))

@@ -8,7 +8,7 @@ import pytest
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Integers, Strings
-from ldp_server.shapes import HeavyHittersRun
+from ldp_server.answers.shapes import HeavyHittersRun
 from simulator.experiments import heavy_hitters, plan
 from simulator.experiments.frequencies import Wanted
 from simulator.experiments.heavy_hitters import Search

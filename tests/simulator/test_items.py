@@ -7,9 +7,9 @@ import pytest
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Categories, Integers, Strings
-from ldp_server.bulk.items import to_ints
-from simulator.items import STYLES, naming, parse_domain
-from simulator.population import SINGLE
+from ldp_server.arrays.items import to_ints
+from simulator.population.kinds import SINGLE
+from simulator.population.naming import STYLES, naming, parse_domain
 
 LARGE = [Strings(8), Strings(4), Strings(32), Strings(3), Integers(1, 1 << 32), Integers(0, (1 << 64) - 1)]
 

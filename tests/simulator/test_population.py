@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from ldp_client.errors import InvalidSpec
-from simulator.population import SINGLE, Categorical, Drifting, Mixture, block_coins, zipf_weights
-from simulator.population_text import read, read_file, words
+from simulator.population.kinds import SINGLE, Categorical, Drifting, Mixture, block_coins, zipf_weights
+from simulator.population.text import read, read_file, words
 
 USERS = 60_000
 ALPHA = 1e-4

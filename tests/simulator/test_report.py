@@ -7,9 +7,9 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from ldp_client.errors import InvalidSpec
-from simulator import plots, report
-from simulator.plots import Bar, Interval, Panel, Series, draw, draw_bars, draw_intervals, png
-from simulator.report import Report, Section, Table
+from simulator.report import page, plots
+from simulator.report.page import Report, Section, Table
+from simulator.report.plots import Bar, Interval, Panel, Series, draw, draw_bars, draw_intervals, png
 
 PANEL = Panel(
     "a <title>",
@@ -39,7 +39,7 @@ def test_plots_are_well_formed_and_stay_the_same():
 
 def test_a_page_escapes_what_it_shows(tmp_path):
     rows = [{"item": "<script>alert(1)</script>", "truth": 12345, "low": 0.00012}, {"item": "a,b", "truth": None}]
-    page = Report(
+    report = Report(
         "t <b>", "lead & more", "ldp-simulate 'x'", [Section("s", "text", draw([PANEL]), Table("rows", rows))]
     )
     written = page.write(tmp_path / "deep" / "out")
@@ -55,14 +55,14 @@ def test_a_page_escapes_what_it_shows(tmp_path):
 
 
 def test_long_tables_are_cut_on_the_page_only(tmp_path):
-    page = Report("t", "l", "c", [Section("s", table=Table("long", [{"n": i} for i in range(1000)]))])
-    text = page.write(tmp_path).read_text()
-    assert text.count("<tr>") == 1 + report.SHOWN_ROWS
+    report = Report("t", "l", "c", [Section("s", table=Table("long", [{"n": i} for i in range(1000)]))])
+    text = report.write(tmp_path).read_text()
+    assert text.count("<tr>") == 1 + page.SHOWN_ROWS
     assert len((tmp_path / "long.csv").read_text().splitlines()) == 1001
 
 
 def test_without_matplotlib_the_page_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(report, "have_plots", lambda: False)
+    monkeypatch.setattr(page, "have_plots", lambda: False)
     text = Report("t", "l", "c", [Section("s", table=Table("n", [{"n": 1}]))]).write(tmp_path).read_text()
     assert "hearsay[plots]" in text
     assert plots.have_plots()
@@ -71,13 +71,13 @@ def test_without_matplotlib_the_page_says_so(tmp_path, monkeypatch):
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(InvalidSpec, match="cannot write"):
-        report.check_folder(tmp_path / "file" / "below")
+        page.check_folder(tmp_path / "file" / "below")
 
 
 def test_a_file_is_there_whole_or_not_at_all(tmp_path):
     target = tmp_path / "x.csv"
-    report.write_whole(target, "old")
+    page.write_whole(target, "old")
     (tmp_path / ".x.csv.part").mkdir()
     with pytest.raises(InvalidSpec):
-        report.write_whole(target, "new")
+        page.write_whole(target, "new")
     assert target.read_text() == "old"

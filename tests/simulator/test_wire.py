@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ldp_client.errors import InvalidSpec, Unavailable
-from ldp_client.transport import Batch
-from ldp_server.shapes import WireRun
+from ldp_client.sending.transport import Batch
+from ldp_server.answers.shapes import WireRun
 from simulator.experiments import wire
 from simulator.experiments.frequencies import Wanted
 from simulator.wire import server_process

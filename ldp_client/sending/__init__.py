@@ -1,0 +1,1 @@
+"""Reports on their way: the outbox, the background sender, and the transports."""

@@ -1,0 +1,267 @@
+"""The transport over gRPC, with TLS unless the target is this machine and plain text was asked for.
+
+The channel is made when first needed, made anew after any failure and when a TLS file has changed, so that restarts and
+new certificates need no restart of the app. Retries are the sender's business (one overall deadline, its own backoff),
+so gRPC's are switched off. What a server says about a failure is not repeated in errors or logs, because a hostile
+server chooses those words; only the status code and a few causes of our own wording are.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ldp_client.errors import InvalidSpec, PolicyRefused, StorageError, Unavailable
+from ldp_client.ledger.forks import leak
+from ldp_client.sending.retry_info import retry_after
+from ldp_client.sending.transport import Accepted, Batch, Garbled, Listing, Outcome, Refused, Tls, is_loopback
+
+if TYPE_CHECKING:
+    import grpc
+
+    from ldp_client.protocol.v1 import collector_pb2, collector_pb2_grpc
+
+__all__ = ["GrpcTransport"]
+
+MAX_REPLY = 16 << 20
+"""The most bytes that one reply may have; a longer one is refused before it is held in memory."""
+_OPTIONS: tuple[tuple[str, Any], ...] = (
+    ("grpc.enable_retries", 0),
+    ("grpc.max_receive_message_length", MAX_REPLY),
+    ("grpc.max_metadata_size", 16_384),
+    ("grpc.keepalive_time_ms", 60_000),
+    ("grpc.keepalive_timeout_ms", 20_000),
+    ("grpc.use_local_subchannel_pool", 1),  # a new channel is a new connection, with the certificates of today
+)
+_NOT_NOW = {"UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED", "RESOURCE_EXHAUSTED", "ABORTED", "UNAUTHENTICATED"}
+_CAUSES = {
+    "CERTIFICATE_VERIFY_FAILED": "the server's certificate was not accepted",
+    "Peer name": "the server's certificate is for another name",
+    "Hostname Verification": "the server's certificate is for another name",
+    "WRONG_VERSION_NUMBER": "the server does not speak TLS there",
+    "Connection refused": "connection refused",
+    "DNS resolution failed": "the server's name is not known",
+    "larger than max": "the reply was too large",
+    "deserializing": "the reply could not be read",
+}
+
+
+class GrpcTransport:
+    """A connection to one Collector."""
+
+    def __init__(self, target: str, *, tls: Tls | None = None, plaintext: bool = False) -> None:
+        if not isinstance(target, str) or not target.strip():
+            raise InvalidSpec('the target is text such as "collector.example.org:443"')
+        if plaintext and tls is not None:
+            raise InvalidSpec("plaintext and tls exclude each other")
+        if plaintext and not is_loopback(target):
+            raise PolicyRefused("plain text is only allowed to this machine itself (localhost, 127.0.0.1, ::1, unix:)")
+        self.target = target
+        self._tls = None if plaintext else tls or Tls()
+        self._lock = threading.Lock()
+        self._channel: grpc.Channel | None = None
+        self._stub: collector_pb2_grpc.CollectorStub | None = None
+        self._files: tuple[object, ...] = ()
+        self._barred = _used_by not in {None, os.getpid()}
+
+    def __repr__(self) -> str:
+        return f"GrpcTransport({self.target!r})"
+
+    # -- the seam
+
+    def submit(self, batches: Sequence[Batch], timeout: float) -> Iterator[Outcome]:
+        """Send batches: one alone by a unary call, several through a stream."""
+        import grpc
+
+        stub = self._connect()
+        try:
+            if len(batches) == 1:
+                yield _outcome(stub.Submit(_request(batches[0]), timeout=timeout), batches[0])
+            else:
+                yield from _stream(stub, batches, timeout)
+        except grpc.RpcError as error:
+            self.close()
+            raise _unavailable(error) from None
+        except Unavailable:
+            self.close()
+            raise
+
+    def stream(self, requests: Iterator[Batch], unanswered: Sequence[Batch], timeout: float) -> Iterator[Outcome]:
+        """Send batches as `requests` gives them; the answer to come next is about `unanswered[0]`."""
+        import grpc
+
+        stub = self._connect()
+        call = stub.SubmitStream(map(_request, requests), timeout=timeout)
+        try:
+            for reply in call:
+                if not unanswered:
+                    raise Garbled("the server answered what was not asked")
+                yield _outcome(reply, unanswered[0])
+        except grpc.RpcError as error:
+            self.close()
+            raise _unavailable(error) from None
+        except Unavailable:
+            self.close()
+            raise
+        finally:
+            call.cancel()
+
+    def get_collection(self, collection_id: bytes, timeout: float) -> bytes:
+        """Ask for one collection's bytes."""
+        from ldp_client.protocol.v1 import collector_pb2
+
+        request = collector_pb2.GetCollectionRequest(collection_id=collection_id)
+        reply: collector_pb2.GetCollectionResponse = self._ask("GetCollection", request, timeout)
+        return reply.spec_bytes
+
+    def list_collections(self, timeout: float) -> Listing:
+        """Ask for the public list."""
+        from ldp_client.protocol.v1 import collector_pb2
+
+        request = collector_pb2.ListCollectionsRequest()
+        reply: collector_pb2.ListCollectionsResponse = self._ask("ListCollections", request, timeout)
+        signed = reply.signed_list
+        return Listing(tuple(reply.spec_bytes), signed.list_bytes, signed.signature, signed.public_key)
+
+    def close(self) -> None:
+        """Close the channel, which ends what is under way."""
+        with self._lock:
+            channel, self._channel, self._stub = self._channel, None, None
+        if channel is not None:
+            channel.close()
+
+    def forked(self) -> None:
+        """In a child process: leave the parent's channel alone, and gRPC too if the parent had begun to use it.
+
+        gRPC's own threads are not in the child, but their locks are, as they stood at the fork: a call may hang for
+        ever (about one in a hundred did here). The storage is shared, so the parent sends what the child stores.
+        """
+        if self._channel is not None:
+            leak(self._channel)
+        self._lock = threading.Lock()
+        self._channel = self._stub = None
+        self._barred = _used_by not in {None, os.getpid()}
+
+    # -- the channel
+
+    def _ask(self, method: str, request: Any, timeout: float) -> Any:
+        import grpc
+
+        try:
+            return getattr(self._connect(), method)(request, timeout=timeout)
+        except grpc.RpcError as error:
+            self.close()
+            raise _unavailable(error) from None
+
+    def _connect(self) -> collector_pb2_grpc.CollectorStub:
+        if self._barred:
+            raise Unavailable("forked from a process that was sending: that one sends what is stored here")
+        files = self._stamps()
+        with self._lock:
+            stale = self._channel if files != self._files else None
+            if self._stub is not None and stale is None:
+                return self._stub
+            self._channel = self._build()
+            self._files = files
+            from ldp_client.protocol.v1 import collector_pb2_grpc
+
+            self._stub = collector_pb2_grpc.CollectorStub(self._channel)  # type: ignore[no-untyped-call]  # generated
+            stub = self._stub
+        if stale is not None:
+            stale.close()
+        return stub
+
+    def _build(self) -> grpc.Channel:
+        import grpc
+
+        global _used_by  # noqa: PLW0603 - gRPC's state is the process's, not a transport's
+        _used_by = _used_by or os.getpid()
+        if self._tls is None:
+            return grpc.insecure_channel(self.target, options=_OPTIONS)
+        credentials = grpc.ssl_channel_credentials(
+            root_certificates=_read(self._tls.ca),
+            private_key=_read(self._tls.key),
+            certificate_chain=_read(self._tls.certificate),
+        )
+        return grpc.secure_channel(self.target, credentials, options=_OPTIONS)
+
+    def _stamps(self) -> tuple[object, ...]:
+        """What the TLS files look like from outside; other stamps mean other contents."""
+        names = [self._tls.ca, self._tls.certificate, self._tls.key] if self._tls else []
+        stamps: list[object] = []
+        for name in names:
+            try:
+                found = Path(name).expanduser().stat() if name else None
+            except OSError:
+                found = None
+            stamps.append(found and (found.st_mtime_ns, found.st_size, found.st_ino))
+        return tuple(stamps)
+
+
+_used_by: int | None = None
+"""The process that first built a channel here; a child inherits the number with the rest."""
+
+
+def _read(name: str | None) -> bytes | None:
+    if name is None:
+        return None
+    try:
+        return Path(name).expanduser().read_bytes()
+    except OSError as error:
+        raise StorageError(f"TLS file {name}: {error.strerror}") from None
+
+
+def _request(batch: Batch) -> collector_pb2.SubmitRequest:
+    from ldp_client.protocol.v1 import collector_pb2
+
+    return collector_pb2.SubmitRequest(
+        collection_id=batch.collection_id,
+        batch_id=batch.batch_id,
+        payload=batch.payload,
+        admission_token=batch.token or b"",
+    )
+
+
+def _stream(stub: collector_pb2_grpc.CollectorStub, batches: Sequence[Batch], timeout: float) -> Iterator[Outcome]:
+    call = stub.SubmitStream(map(_request, batches), timeout=timeout)
+    try:
+        for batch in batches:
+            reply = next(call, None)
+            if reply is None:
+                raise Garbled("the server stopped in the middle of a stream")
+            yield _outcome(reply, batch)
+    finally:
+        call.cancel()
+
+
+def _outcome(reply: collector_pb2.SubmitResponse, batch: Batch) -> Outcome:
+    """Read an answer; one that is about another batch, or about nothing, is no answer."""
+    if reply.batch_id != batch.batch_id:
+        raise Garbled("the server answered about another batch")
+    kind = reply.WhichOneof("outcome")
+    if kind == "accepted":
+        return Accepted(batch.batch_id, reply.accepted.reports, reply.accepted.duplicate)
+    if kind == "rejection":
+        return Refused(batch.batch_id, _reason(reply.rejection.reason), reply.rejection.detail[:200])
+    raise Garbled("the server's answer says nothing")
+
+
+def _reason(number: int) -> str:
+    from ldp_client.protocol.v1 import collector_pb2
+
+    try:
+        return collector_pb2.Reason.Name(number)
+    except ValueError:
+        return f"REASON_{number}"  # of a newer server
+
+
+def _unavailable(error: grpc.RpcError) -> Unavailable:
+    code = error.code() if hasattr(error, "code") else None
+    details = (error.details() if hasattr(error, "details") else None) or ""
+    cause = next((text for sign, text in _CAUSES.items() if sign in details), "")
+    name = code.name if code is not None else "UNKNOWN"
+    kind = Unavailable if name in _NOT_NOW else Garbled
+    return kind(f"{name}: {cause}" if cause else name, retry_after(error))

@@ -1,0 +1,115 @@
+"""Collections that come from the server: fetched on a schedule of their own, believed only as far as policy goes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from ldp_client.errors import InvalidSpec, LdpError, PolicyRefused
+from ldp_client.ledger.database import Storage
+from ldp_client.ledger.schema import check
+from ldp_client.sending.transport import Transport
+from ldp_client.trust.policy import Policy
+from ldp_client.trust.signed_list import TrustedList, collection_id, verify_list
+
+if TYPE_CHECKING:
+    from ldp_client.collection import Collection
+
+__all__ = ["Listings"]
+
+logger = logging.getLogger("ldp_client")
+
+
+class Listings:
+    """The signed list as this device knows it, and single collections by id."""
+
+    def __init__(
+        self, storage: Storage, transport: Transport, policy: Policy, every: int, uniform: Callable[[], float]
+    ) -> None:
+        self._storage = storage
+        self._transport = transport
+        self._policy = policy
+        self._every = every
+        self._uniform = uniform
+        self._held: TrustedList | None = None
+        self._parsed: tuple[TrustedList, Mapping[bytes, Collection]] | None = None
+
+    def ids(self) -> frozenset[bytes] | None:
+        """Return the ids on the list; None if there is none yet."""
+        held = self._current()
+        return held.ids if held else None
+
+    def collections(self) -> Mapping[bytes, Collection]:
+        """Return the listed collections that this version understands."""
+        from ldp_client.collection import Collection
+
+        held = self._current()
+        if held is None:
+            return MappingProxyType({})
+        if self._parsed is None or self._parsed[0] is not held:
+            found = {}
+            for spec in held.specs:
+                try:
+                    found[collection_id(spec)] = Collection.from_bytes(spec)
+                except InvalidSpec:
+                    continue  # for newer versions of this library
+            self._parsed = held, MappingProxyType(found)
+        return self._parsed[1]
+
+    def refresh(self, timeout: float) -> int:
+        """Fetch the list, check it against the one held, keep it; return its number."""
+        if not self._policy.list_keys:
+            raise PolicyRefused("this device's policy names no key that may sign a list of collections")
+        listing = self._transport.list_collections(timeout)
+        if not listing.list_bytes:
+            raise PolicyRefused("the server has no signed list of collections")
+        with self._storage.charging(background=True) as (db, state):
+            held = _load(db.execute("SELECT list_bytes, signer, retired, digest FROM trusted").fetchone())
+            found = verify_list(
+                listing.list_bytes, listing.signature, listing.public_key, keys=self._policy.list_keys, previous=held
+            )
+            if held != found:
+                row = (found.list_bytes, found.signer, b"".join(sorted(found.retired)))
+                db.execute("INSERT OR REPLACE INTO trusted VALUES (1, ?, ?, ?, ?)", (*row, check(*row)))
+                state.changed = True
+        self._held = found
+        return found.serial
+
+    def refresh_quietly(self) -> float:
+        """For the sender's thread: refresh, and say when to come again (not at the same time on every device)."""
+        try:
+            self.refresh(30.0)
+        except LdpError as error:
+            logger.info("ldp_client: the list of collections was not refreshed: %s", error)
+            return min(self._every, 3600) * (0.5 + self._uniform())
+        return self._every * (0.5 + self._uniform())
+
+    def fetch(self, wanted: bytes, timeout: float) -> Collection:
+        """Return a trusted collection, from the list or from the server."""
+        from ldp_client.collection import Collection
+
+        if self._policy.pinned is None and not self._policy.list_keys:
+            raise PolicyRefused("fetching needs a policy with pinned ids or list keys: else any collection would do")
+        self._policy.check_trust(wanted, self.ids() if self._policy.list_keys else None)
+        if self._policy.list_keys and wanted in self.collections():
+            return self.collections()[wanted]
+        spec = self._transport.get_collection(wanted, timeout)
+        if collection_id(spec) != wanted:
+            raise InvalidSpec("the server sent a collection whose bytes do not belong to the id that was asked for")
+        return Collection.from_bytes(spec)
+
+    def _current(self) -> TrustedList | None:
+        if self._held is None:
+            with self._storage.reading() as (db, _):
+                self._held = _load(db.execute("SELECT list_bytes, signer, retired, digest FROM trusted").fetchone())
+        return self._held
+
+
+def _load(row: tuple[bytes, bytes, bytes, bytes] | None) -> TrustedList | None:
+    """Read the kept list; a damaged one is no list, and the next fetch has to be signed by the policy's own keys."""
+    if row is None or check(*row[:3]) != row[3]:
+        return None
+    retired = frozenset(row[2][start : start + 32] for start in range(0, len(row[2]), 32))
+    return TrustedList(row[0], row[1], retired)

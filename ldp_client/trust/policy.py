@@ -1,0 +1,213 @@
+"""What this device allows, whatever a server asks for: the app's own promise to its user.
+
+A policy is checked before any item is looked at. It knows three things: which collections are trusted, how large one
+report's epsilon may be, and how much privacy may be spent in any stretch of `period` and in the device's whole life.
+All amounts are exact decimals; a float is refused, because 0.1 is not one tenth.
+
+Trust has three forms:
+
+- nothing said: what the app itself loads and hands over is pinned by being shipped with it;
+- `pinned`: only these collection ids;
+- `list_keys`: only what stands on the operator's signed, public, monotonic list (trust.py), besides `pinned`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection as Group
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ldp_client.errors import InvalidSpec, PolicyRefused
+from ldp_client.trust.durations import format_duration, parse_duration
+
+if TYPE_CHECKING:
+    from ldp_client.collection import Collection
+    from ldp_client.protocol.epsilon import Epsilon
+
+__all__ = ["UNITS", "Policy", "amount", "cost", "decimal_text", "units"]
+
+_LARGEST_AMOUNT = 1_000_000
+
+
+def amount(value: str | int | Decimal, name: str = "amount") -> Fraction:
+    """Return an exact, positive amount of privacy budget from a decimal such as "0.5".
+
+    >>> amount("0.5")
+    Fraction(1, 2)
+    """
+    if isinstance(value, bool) or not isinstance(value, str | int | Decimal):
+        raise TypeError(f'{name}: write a decimal as text, such as "0.5"; a {type(value).__name__} is not exact')
+    try:
+        decimal = Decimal(value)
+    except InvalidOperation:
+        raise InvalidSpec(f'{name}: not a decimal number; write it as in "0.5"') from None
+    if not decimal.is_finite() or not 0 < decimal <= _LARGEST_AMOUNT or decimal != round(decimal, 12):
+        raise InvalidSpec(f"{name}: must be above 0, at most {_LARGEST_AMOUNT}, with at most 12 decimals")
+    return Fraction(decimal)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Policy:
+    """Limits that this device keeps, and the collections that it trusts.
+
+    >>> Policy(max_epsilon="1", budget="2", period="30 days", lifetime="12")
+    Policy(max_epsilon=1, budget=2 in 30 days, lifetime=12)
+    """
+
+    max_epsilon: Fraction
+    """The largest epsilon of one report."""
+    budget: Fraction
+    """What may be spent in any stretch of `period` seconds."""
+    period: int
+    lifetime: Fraction
+    """What may be spent at all. There is no default: privacy loss adds up and somebody must say where it ends."""
+    mechanisms: frozenset[str] | None
+    """Names of the mechanisms that are allowed; None: all that this version knows."""
+    pinned: frozenset[bytes] | None
+    """Ids of the collections that are allowed."""
+    list_keys: frozenset[bytes]
+    """Ed25519 public keys, any of which may sign the list of allowed collections."""
+
+    def __init__(
+        self,
+        *,
+        max_epsilon: str | int | Decimal,
+        budget: str | int | Decimal,
+        period: str | int,
+        lifetime: str | int | Decimal,
+        mechanisms: Iterable[str] | None = None,
+        pinned: Iterable[bytes | str] | None = None,
+        list_keys: Iterable[bytes | str] = (),
+    ) -> None:
+        put = object.__setattr__  # frozen: the only place that sets anything
+        put(self, "max_epsilon", amount(max_epsilon, "max_epsilon"))
+        put(self, "budget", amount(budget, "budget"))
+        put(self, "period", parse_duration(period))
+        put(self, "lifetime", amount(lifetime, "lifetime"))
+        put(self, "mechanisms", None if mechanisms is None else _names(mechanisms))
+        put(self, "pinned", None if pinned is None else _hexes(pinned, "pinned"))
+        put(self, "list_keys", _hexes(list_keys, "list_keys"))
+        self._check()
+
+    def _check(self) -> None:
+        if not self.max_epsilon <= self.budget <= self.lifetime:
+            raise InvalidSpec(
+                "a policy needs max_epsilon <= budget <= lifetime: "
+                "one report must fit into a period, and a period into a life"
+            )
+
+    @cached_property
+    def report_units(self) -> int:
+        """The largest epsilon of one report as the ledger counts."""
+        return units(self.max_epsilon)
+
+    @cached_property
+    def budget_units(self) -> int:
+        """The period's budget as the ledger counts."""
+        return units(self.budget)
+
+    @cached_property
+    def lifetime_units(self) -> int:
+        """The lifetime's budget as the ledger counts."""
+        return units(self.lifetime)
+
+    def __repr__(self) -> str:
+        most, budget, life = (decimal_text(value) for value in (self.max_epsilon, self.budget, self.lifetime))
+        return f"Policy(max_epsilon={most}, budget={budget} in {format_duration(self.period)}, lifetime={life})"
+
+    @classmethod
+    def load(cls, path: str | Path) -> Policy:
+        """Read a policy from a TOML file with the same names as the arguments."""
+        import tomllib
+
+        try:
+            table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise InvalidSpec(f"policy file {path}: {error}") from None
+        try:
+            return cls(**table)
+        except (TypeError, InvalidSpec) as error:
+            raise InvalidSpec(f"policy file {path}: {error}") from None
+
+    def check(self, collection: Collection, listed: Group[bytes] | None) -> None:
+        """Raise PolicyRefused unless the collection is trusted and within limits. Sees no item.
+
+        `listed` holds the ids on the signed list, None when no list is held yet.
+        """
+        self.check_trust(collection.id, listed)
+        if cost(collection.epsilon) > self.report_units:
+            raise PolicyRefused(
+                f"collection {collection.id.hex()[:12]} asks for epsilon {collection.epsilon.text} a report; "
+                f"this device's policy allows {decimal_text(self.max_epsilon)}"
+            )
+        name = collection.randomizer.name
+        if self.mechanisms is not None and name not in self.mechanisms:
+            raise PolicyRefused(f"mechanism {name} is not among those that this device's policy allows")
+
+    def check_trust(self, collection_id: bytes, listed: Group[bytes] | None) -> None:
+        """Raise PolicyRefused unless this collection id is trusted."""
+        if self.pinned is None and not self.list_keys:
+            return  # shipped with the app that hands it over
+        if self.pinned is not None and collection_id in self.pinned:
+            return
+        short = collection_id.hex()[:12]
+        if not self.list_keys:
+            raise PolicyRefused(f"collection {short} is not pinned by this device's policy")
+        if listed is None:
+            raise PolicyRefused(f"collection {short} is not trusted: no signed list has been fetched yet")
+        if collection_id not in listed:
+            raise PolicyRefused(f"collection {short} is not on the signed list of collections")
+
+
+def _names(names: Iterable[str]) -> frozenset[str]:
+    if isinstance(names, str):
+        raise TypeError("mechanisms: give a list of names, not one text")
+    return frozenset(names)
+
+
+def _hexes(values: Iterable[bytes | str], name: str) -> frozenset[bytes]:
+    """32-byte ids or keys, as bytes or as hexadecimal text."""
+    if isinstance(values, str | bytes):
+        raise TypeError(f"{name}: give a list, not one value")
+    found = set()
+    for value in values:
+        try:
+            raw = bytes.fromhex(value) if isinstance(value, str) else bytes(value)
+        except ValueError:
+            raise InvalidSpec(f"{name}: not hexadecimal") from None
+        if len(raw) != 32:
+            raise InvalidSpec(f"{name}: each must be 32 bytes (64 hexadecimal digits)")
+        found.add(raw)
+    return frozenset(found)
+
+
+UNITS = 10**12
+"""The ledger counts in whole trillionths of epsilon: exact for every amount and epsilon that is accepted."""
+
+
+def units(value: Fraction) -> int:
+    """Return an amount in the ledger's units."""
+    count = value * UNITS
+    if count.denominator != 1:
+        raise InvalidSpec("an amount has at most 12 decimals")
+    return count.numerator
+
+
+def cost(epsilon: Epsilon) -> int:
+    """Return what one report costs, in the ledger's units."""
+    return _cost(epsilon.text)
+
+
+@lru_cache(maxsize=1024)
+def _cost(text: str) -> int:
+    return units(Fraction(text))
+
+
+def decimal_text(value: Fraction) -> str:
+    """Return a sum of decimals, kept as a fraction, as a decimal again."""
+    return format((Decimal(value.numerator) / Decimal(value.denominator)).normalize(), "f")

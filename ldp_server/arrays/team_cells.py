@@ -1,0 +1,256 @@
+"""The cells of sketches on arrays: the twins of the clients' codes, and the way back from pieces to indexes.
+
+A code sees a permuted block as a row of fields (a Reed-Solomon code's data symbols, a tree's payloads), an array of
+shape (n, fields), the lowest first. Decoders piece blocks together in that form, and call it a message.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from abc import ABC, abstractmethod
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from ldp_client.mechanisms.expander_sketch import ExpanderSketch
+from ldp_client.mechanisms.team_sketch import TeamSketch
+from ldp_client.mechanisms.tree_sketch import TreeSketch
+from ldp_client.protocol.expander_code import ExpanderCode
+from ldp_client.protocol.hashing import limb_count
+from ldp_client.protocol.permutation import BlockPermutation
+from ldp_client.protocol.tree_code import TreeCode
+from ldp_server.arrays.hashing import Indexes, kwise, limb, pairwise
+from ldp_server.arrays.permutation import forward, inverse
+from ldp_server.arrays.reed_solomon import BulkReedSolomon
+
+__all__ = ["BulkCode", "BulkExpanderCode", "BulkTreeCode", "Messages", "bulk_code", "cells_of_teams"]
+
+Messages = npt.NDArray[np.int64]
+Cells = npt.NDArray[np.int64]
+
+_LOW32 = np.uint64(0xFFFFFFFF)
+
+
+def _pack(fields: Messages, starts: tuple[int, ...], bits: int) -> Indexes:
+    """Rows of fields as blocks of `bits` bits."""
+    count = limb_count(bits)
+    limbs = np.zeros((len(fields), count + 2), np.uint64)
+    for j, start in enumerate(starts):
+        place, shift = divmod(start, 32)
+        wide = fields[:, j].astype(np.uint64) << np.uint64(shift)
+        limbs[:, place] |= wide & _LOW32
+        limbs[:, place + 1] |= wide >> np.uint64(32)
+    if bits <= 64:
+        return limbs[:, 0] | limbs[:, 1] << np.uint64(32)
+    return limbs[:, :count].astype(np.uint32)
+
+
+def _field(blocks: Indexes, start: int, width: int) -> npt.NDArray[np.uint64]:
+    """The `width` <= 32 bits of every block from bit `start` on."""
+    place, shift = divmod(start, 32)
+    last = blocks.shape[1] if blocks.ndim == 2 else 2
+    wide = limb(blocks, place)
+    if place + 1 < last:
+        wide = wide | limb(blocks, place + 1) << np.uint64(32)
+    return (wide >> np.uint64(shift)) & np.uint64((1 << width) - 1)
+
+
+def _low_bits(blocks: Indexes, bits: int) -> Indexes:
+    """The lowest `bits` bits of every block, in the form of indexes of that many bits."""
+    if blocks.ndim == 1:
+        return blocks if bits >= 64 else blocks & np.uint64((1 << bits) - 1)
+    count = limb_count(bits)
+    cut = blocks[:, :count].astype(np.uint32)
+    if bits % 32:
+        cut[:, -1] &= np.uint32((1 << bits % 32) - 1)
+    if bits > 64:
+        return cut
+    return limb(cut, 0) | limb(cut, 1) << np.uint64(32) if count == 2 else limb(cut, 0)
+
+
+class BulkCode(ABC):
+    """A sketch's code on arrays."""
+
+    teams: int
+    bits: int
+    permutation: BlockPermutation
+    starts: tuple[int, ...]
+    """Where each field of a message stands in the block."""
+    widths: tuple[int, ...]
+
+    @abstractmethod
+    def block_cells(self, blocks: Indexes, team: int) -> Cells:
+        """The cells of permuted blocks in one team."""
+
+    def near_copies(self) -> list[tuple[list[int], float]]:
+        """Ways in which another element can share cells with a given one: the teams left to tell them apart, and the
+        natural logarithm of how many such elements there are.
+        """
+        return []
+
+    def permuted(self, indexes: Indexes) -> Indexes:
+        """Indexes as permuted blocks."""
+        return forward(self.permutation, indexes)
+
+    def messages(self, indexes: Indexes) -> Messages:
+        """Indexes as rows of fields."""
+        blocks = self.permuted(indexes)
+        out = np.empty((len(blocks), len(self.starts)), np.int64)
+        for j, (start, width) in enumerate(zip(self.starts, self.widths, strict=True)):
+            out[:, j] = _field(blocks, start, width)
+        return out
+
+    def blocks(self, messages: Messages) -> Indexes:
+        """Rows of fields as permuted blocks."""
+        return _pack(messages, self.starts, self.bits)
+
+    def indexes(self, messages: Messages) -> Indexes:
+        """Rows of fields as indexes of the domain's numbering (some may lie beyond its size)."""
+        return inverse(self.permutation, self.blocks(messages))
+
+    def cells(self, messages: Messages) -> Cells:
+        """The cells of every team, shape (n, M)."""
+        blocks = self.blocks(messages)
+        return np.stack([self.block_cells(blocks, team) for team in range(self.teams)], axis=1)
+
+
+class BulkExpanderCode(BulkCode):
+    """The twin of ldp_client/protocol/expander_code.py; a message is the k data symbols."""
+
+    def __init__(self, code: ExpanderCode) -> None:
+        self.code = code
+        self.teams, self.bits, self.permutation = code.teams, code.bits, code.permutation
+        self.reed_solomon = BulkReedSolomon(code.reed_solomon)
+        self.starts, self.widths = code.starts, code.widths
+
+    def near_copies(self) -> list[tuple[list[int], float]]:
+        """An element that shares the cells of some teams S has their symbols and their pointers: |S| c bits, and y bits
+        for every hash that those cells name. All S that leave two teams or more; of many teams, runs and pairs.
+        """
+        code, teams = self.code, range(self.teams)
+        if self.teams <= 8:
+            sets = [set(s) for size in range(1, self.teams - 1) for s in itertools.combinations(teams, size)]
+        else:
+            sets = [set(pair) for size in (1, 2) for pair in itertools.combinations(teams, size)]
+            order = self._walk()
+            sets += [set(order[i : i + n]) for n in range(3, self.teams - 2) for i in range(self.teams - n + 1)]
+        out = []
+        for shared in sets:
+            named = {n for m in shared for n in code.expander.neighbours[m]}
+            named = named - shared if code.symbol_pointers else named | shared
+            fixed = len(shared) * code.chunk_bits + len(named) * code.hash_bits
+            out.append(([m for m in teams if m not in shared], max(0, self.bits - fixed) * math.log(2)))
+        return out
+
+    def _walk(self) -> list[int]:
+        """The teams along the expander's first cycle."""
+        order = [0]
+        while len(order) < self.teams and self.code.expander.neighbours[order[-1]][0] not in order:
+            order.append(self.code.expander.neighbours[order[-1]][0])
+        return order
+
+    def fits(self, messages: Messages) -> npt.NDArray[np.bool_]:
+        """Which rows have zeros in the padding."""
+        return np.asarray((messages >> np.array(self.widths) == 0).all(axis=1))
+
+    def _assemble(self, symbols: Cells, hashes: dict[int, Cells], buckets: Cells | None, team: int) -> Cells:
+        code = self.code
+        cells = symbols if code.symbol_pointers else symbols | hashes[team] << code.chunk_bits
+        shift = code.pointer_shift
+        for neighbour in code.expander.neighbours[team]:
+            cells = cells | hashes[neighbour] << shift
+            shift += code.hash_bits
+        return cells if buckets is None else cells | buckets << shift
+
+    def symbol_hashes(self, symbols: Cells, team: int) -> Cells:
+        """h_team of symbols, for symbol pointers."""
+        return pairwise(self.code.hashes[team], symbols.astype(np.uint64)).astype(np.int64)
+
+    def _hashes(self, blocks: Indexes, words: dict[int, Cells], teams: tuple[int, ...]) -> dict[int, Cells]:
+        if self.code.symbol_pointers:
+            return {m: self.symbol_hashes(words[m], m) for m in teams}
+        return {m: pairwise(self.code.hashes[m], blocks).astype(np.int64) for m in teams}
+
+    def _buckets(self, blocks: Indexes) -> Cells | None:
+        hash_ = self.code.bucket_hash
+        return None if hash_ is None else kwise(hash_, blocks).astype(np.int64)
+
+    def block_cells(self, blocks: Indexes, team: int) -> Cells:
+        """The cells of permuted blocks in one team."""
+        fields = zip(self.starts, self.widths, strict=True)
+        data = np.stack([_field(blocks, start, width) for start, width in fields], axis=1).astype(np.int64)
+        near = (team, *self.code.expander.neighbours[team])
+        wanted = near if self.code.symbol_pointers else (team,)
+        words = {m: self.reed_solomon.symbols(data, m) for m in wanted}
+        return self._assemble(words[team], self._hashes(blocks, words, near), self._buckets(blocks), team)
+
+    def cells(self, messages: Messages) -> Cells:
+        """The cells of every team, shape (n, M); each hash is worked out once."""
+        blocks = self.blocks(messages)
+        encoded = self.reed_solomon.encode(messages)
+        words = {m: encoded[:, m] for m in range(self.teams)}
+        hashes = self._hashes(blocks, words, tuple(range(self.teams)))
+        buckets = self._buckets(blocks)
+        return np.stack([self._assemble(words[m], hashes, buckets, m) for m in range(self.teams)], axis=1)
+
+
+class BulkTreeCode(BulkCode):
+    """The twin of a tree's code; a message is the payloads of the levels that have one."""
+
+    def __init__(self, code: TreeCode) -> None:
+        self.code = code
+        self.teams, self.bits, self.permutation = code.teams, code.bits, code.permutation
+        levels = [g for g, width in enumerate(code.widths) if width]
+        self.starts = tuple(code.starts[g] for g in levels)
+        self.widths = tuple(code.widths[g] for g in levels)
+
+    def near_copies(self) -> list[tuple[list[int], float]]:
+        """Elements that share all payloads before a level share all cells before it; others share single cells."""
+        starts, one_cell = self.code.starts, max(0, self.bits - self.code.cell_bits)
+        prefixes = [
+            (list(range(level, self.teams)), (self.bits - starts[level]) * math.log(2))
+            for level in range(1, len(self.starts))
+        ]
+        teams = range(self.teams)
+        return prefixes + [([m for m in teams if m != shared], one_cell * math.log(2)) for shared in teams]
+
+    def prefix_hashes(self, messages: Messages, level: int) -> Cells:
+        """h_level of what comes before that level; only the fields before it are read."""
+        hash_ = self.code.hashes[level]
+        if hash_ is None:
+            return np.zeros(len(messages), np.int64)
+        prefix = _pack(messages, self.starts[:level], hash_.bits)
+        return pairwise(hash_, prefix).astype(np.int64)
+
+    def block_cells(self, blocks: Indexes, team: int) -> Cells:
+        """The cells of permuted blocks at one level."""
+        start, width, hash_ = self.code.starts[team], self.code.widths[team], self.code.hashes[team]
+        payload = _field(blocks, start, width).astype(np.int64) if width else np.zeros(len(blocks), np.int64)
+        if hash_ is None:
+            return payload
+        return payload | pairwise(hash_, _low_bits(blocks, start)).astype(np.int64) << width
+
+
+@lru_cache(maxsize=8)
+def _bulk(code: ExpanderCode | TreeCode) -> BulkExpanderCode | BulkTreeCode:
+    return BulkExpanderCode(code) if isinstance(code, ExpanderCode) else BulkTreeCode(code)
+
+
+def bulk_code(randomizer: TeamSketch) -> BulkExpanderCode | BulkTreeCode:
+    """The array form of a sketch's code."""
+    if not isinstance(randomizer, ExpanderSketch | TreeSketch):
+        raise TypeError(f"{randomizer.name} is no sketch of teams")
+    return _bulk(randomizer.code)
+
+
+def cells_of_teams(randomizer: TeamSketch, indexes: Indexes, teams: npt.NDArray[np.int64]) -> Cells:
+    """Each index's cell in its own team."""
+    code = bulk_code(randomizer)
+    blocks = code.permuted(indexes)
+    out = np.empty(len(indexes), np.int64)
+    for team in range(code.teams):
+        own = np.flatnonzero(teams == team)
+        out[own] = code.block_cells(blocks[own], team)
+    return out

@@ -1,0 +1,1 @@
+"""The decoder of the paper: argmax lists, spectral clusters and a list-recoverable code."""

@@ -1,0 +1,84 @@
+"""The paper's decoder: argmax lists, clusters, and a second report for the frequencies (section 3.3).
+
+For every (team, bucket, y) the cell with the largest estimate goes into the list L_m^b if it stands out; for every
+bucket the lists are decoded by the unique-list-recoverable code; every block found is estimated through the second
+reports, Hashtogram at epsilon/2, which are independent of the first: so the threshold only has to allow for as many
+items as were found.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ldp_client.mechanisms.expander_sketch import ExpanderSketch
+from ldp_server.arrays.items import from_ints, to_ints
+from ldp_server.arrays.permutation import inverse
+from ldp_server.heavy_hitters.paper.list_code import UniqueListRecoverableCode
+from ldp_server.heavy_hitters.search.tails import threshold
+from ldp_server.oracles.hashtogram import HashtogramOracle
+from ldp_server.oracles.team_sketch import ExpanderSketchOracle
+
+__all__ = ["candidates", "estimates", "lists"]
+
+Floats = npt.NDArray[np.float64]
+Pair = tuple[int, int]
+_LIST = 4.0  # C in the paper's |L| <= C log |X|
+
+
+def lists(scores: npt.NDArray[np.float32], sketch: ExpanderSketch, log_items: float) -> list[list[Pair]]:
+    """For every bucket, the (y, z) that stand out in one team: for each y the best z, if above the noise's own best."""
+    code = sketch.code
+    buckets, ys, symbols = 1 << code.bucket_bits, 1 << code.hash_bits, 1 << code.chunk_bits
+    pointers = 1 << code.degree * code.hash_bits
+    table = scores.reshape(buckets, pointers, ys, symbols)
+    best = table.max(axis=(1, 3))
+    cut = math.sqrt(2 * math.log(pointers * symbols))
+    most = max(1, int(_LIST * log_items))
+    out: list[list[Pair]] = []
+    for b in range(buckets):
+        chosen = np.flatnonzero(best[b] >= cut)
+        chosen = chosen[np.argsort(-best[b][chosen], kind="stable")][:most]
+        pairs = []
+        for y in chosen:
+            pointer, symbol = divmod(int(np.argmax(table[b, :, y, :])), symbols)
+            pairs.append((int(y), pointer << code.chunk_bits | symbol))
+        out.append(pairs)
+    return out
+
+
+def candidates(
+    sketch: ExpanderSketch,
+    scores: Sequence[npt.NDArray[np.float32]],
+    log_items: float,
+    say: Callable[[str, float], None],
+) -> list[int]:
+    """The indexes that the clusters of every bucket spell."""
+    code = sketch.code
+    alpha = min(0.45, (code.teams - code.data) / code.teams)
+    recover = UniqueListRecoverableCode(code, alpha)
+    by_team = [lists(part, sketch, log_items) for part in scores]
+    found: list[int] = []
+    for b in range(1 << code.bucket_bits):
+        say("clusters", b / (1 << code.bucket_bits))
+        blocks = recover.decode([by_team[m][b] for m in range(code.teams)])
+        found += [x for x in blocks if code.bucket_hash is None or code.bucket_hash(x) == b]
+    if not found:
+        return []
+    return to_ints(inverse(code.permutation, from_ints(found, code.bits)))
+
+
+def estimates(
+    oracle: ExpanderSketchOracle, second: HashtogramOracle, indexes: list[int], false_items: float
+) -> tuple[Floats, Floats, float, float]:
+    """Estimates and standard errors of the candidates, the noise of an unheld one, and the threshold in its units."""
+    rows = second.rows
+    unit = float(np.sqrt(second.variance(np.zeros(1))[0]))
+    bar = threshold(oracle.reports, rows.s, math.log(max(2, len(indexes))), false_items)
+    if not indexes:
+        return np.empty(0), np.empty(0), unit, bar
+    values = second.estimate(from_ints(indexes, oracle.randomizer.code.bits))
+    return values, np.sqrt(second.variance(values)), unit, bar

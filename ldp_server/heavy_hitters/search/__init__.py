@@ -1,0 +1,1 @@
+"""The practical decoder: search by scores, then accept by tests."""

@@ -1,0 +1,122 @@
+"""Whom the soft decoder believes: how a score and its parts are distributed, and the tests that an item must pass."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ldp_server.arrays.team_cells import BulkCode
+from ldp_server.heavy_hitters.search.tails import chi_square_quantile, normal_quantile
+
+__all__ = ["Acceptance", "Noise", "Settings"]
+
+Floats = npt.NDArray[np.float64]
+
+_STRONG, _LENIENT = 1.3, 0.4
+_STEPS = 30
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How wide to search and when to believe."""
+
+    threshold: float
+    """The joint score from which an item is listed."""
+    width: int = 1 << 14
+    last: int = 1
+    """How many times as wide the search is once it finds nothing new."""
+    margin: float = 2.0
+    """How far below the threshold candidates are still modelled."""
+    chi_tail: float = 5e-3
+    """How often balance across teams may refuse a true item."""
+    copy_tail: float = 2e-4
+    """How often the near-copies of one true item may produce one that is not told from it."""
+    rounds: int = 8
+    most: int = 4000
+    """No more modelled items than this."""
+    peel: float = 0.5
+    """A round accepts nothing below this part of its best."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The inner oracle's law for one report: v of an unheld item, r = p(1-p)/(s(1-s)) for holders; and n."""
+
+    reports: int
+    variance: float
+    holder_ratio: float
+
+    def share(self, z: npt.ArrayLike) -> Floats:
+        """The part of all users that holds an item with score z."""
+        return np.asarray(np.clip(np.asarray(z, float) * np.sqrt(self.variance / self.reports), 0.0, 1.0))
+
+    def spread(self, z: npt.ArrayLike) -> Floats:
+        """The variance of an item's score, relative to that of an unheld one: holders answer by another law."""
+        return np.asarray(1.0 + self.share(z) * (self.holder_ratio - 1.0))
+
+    def team_spread(self, z: npt.ArrayLike) -> Floats:
+        """The same for one team's part, whose number of holders is a draw as well."""
+        share = self.share(z)
+        return np.asarray(self.spread(z) + share * (1 - share) / self.variance)
+
+
+class Acceptance:
+    """What an item must pass besides the threshold, from its teams' values and its score.
+
+    *Balance*: chi-square of the teams' values about the item's score refuses chimeras of several strong items: cells of
+    as many teams as carry data can be pieced together; in the other teams what they make is strong by chance only.
+    *Near-copies*: the elements that share part of their cells with a true item borrow its evidence there. So the teams
+    that tell them apart must prove the item by themselves, against as many rivals as there are near-copies.
+
+    An excess is no sign of a chimera, but of another item in the same cell, or of liars who would have a true item
+    taken for one. So what fails as it stands may pass `capped`: its highest teams cut down to what is in balance with
+    the others, with all that is then left of its evidence.
+    """
+
+    def __init__(self, code: BulkCode, weights: Floats, noise: Noise, settings: Settings) -> None:
+        self._weights, self._noise = weights, noise
+        self._threshold = settings.threshold
+        self.limit = chi_square_quantile(code.teams - 1, settings.chi_tail)
+        parts = code.near_copies()
+        self._parts = np.zeros((len(parts), code.teams))
+        self._needed = np.zeros(len(parts))
+        for i, (teams, log_count) in enumerate(parts):
+            share = weights[teams]
+            self._parts[i, teams] = share / max(1e-9, math.sqrt(float(share @ share)))
+            self._needed[i] = normal_quantile(math.log(settings.copy_tail) - log_count)
+
+    def misfit(self, values: Floats, z: Floats) -> Floats:
+        """Chi-square. The last term lets strong items share a cell: a chimera as strong would need stronger parents,
+        and those are found first.
+        """
+        strong = np.maximum(0.0, np.asarray(z) - _STRONG * self._threshold)
+        spread = self._noise.team_spread(z) + (_LENIENT * strong) ** 2 / len(self._weights)
+        gaps = values - np.asarray(z)[..., None] * self._weights
+        return np.asarray((gaps**2).sum(axis=-1) / spread)
+
+    def passed(self, values: Floats, z: Floats) -> npt.NDArray[np.bool_]:
+        """Which rows of values pass as they stand."""
+        own = (values @ self._parts.T >= self._needed).all(axis=-1)
+        return np.asarray((self.misfit(values, z) <= self.limit) & own)
+
+    def capped(self, values: Floats) -> tuple[Floats, Floats]:
+        """Every row with its teams cut to the highest common level (in units of the score) that is in balance."""
+        weights = self._weights
+        levels = np.where(weights > 0, values / np.maximum(weights, 1e-12), np.inf)
+        low, high = levels.min(axis=1), np.where(np.isfinite(levels), levels, -np.inf).max(axis=1)
+        for _ in range(_STEPS):
+            middle = (low + high) / 2
+            cut = np.minimum(values, middle[:, None] * weights)
+            fits = self.misfit(cut, cut @ weights) <= self.limit
+            low, high = np.where(fits, middle, low), np.where(fits, high, middle)
+        cut = np.minimum(values, low[:, None] * weights)
+        return cut, np.asarray(cut @ weights)
+
+    def proved(self, values: Floats, z: Floats) -> npt.NDArray[np.bool_]:
+        """Which rows may be listed: above the threshold as they stand, or when capped."""
+        cut, left = self.capped(values)
+        as_it_stands = (z >= self._threshold) & self.passed(values, z)
+        return np.asarray(as_it_stands | (left >= self._threshold) & self.passed(cut, left))

@@ -1,0 +1,150 @@
+"""The search of the soft decoder: from every team as a start, the T best partial paths, one team at a time.
+
+A path is one cell in each team visited so far; its score is the sum of the cells' weighted scores, which is the
+item's estimate in units of its standard error once all teams are in. Cells name their own hash and their neighbours'
+hashes, so a path is continued only by cells that agree with every hash it has learnt (joins.py). As soon as as many
+teams are visited as carry data, the pieces give the whole message; whoever asked scores it from its true cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ldp_server.arrays.team_cells import BulkExpanderCode
+from ldp_server.heavy_hitters.search.joins import Sorted, best_cells, join_rows
+
+__all__ = ["Paths", "TeamScores", "propose", "search"]
+
+KEEP = 100_000
+"""How many cells of a team a search looks at: the best ones. An item that can be listed has its cells far above."""
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Partial paths, best first: their scores, the hashes they know (a column for each team), their cells so far."""
+
+    scores: Floats
+    hashes: npt.NDArray[np.int32]
+    cells: Ints
+
+
+class TeamScores:
+    """One team's best cells, by falling score, with the hashes they name; and the orders for joins, made once each."""
+
+    def __init__(self, code: BulkExpanderCode, team: int, residual: npt.NDArray[np.float32], weight: float) -> None:
+        spec = code.code
+        cells = _possible(code, team, residual)
+        self.cells: Ints = cells[np.argsort(-residual[cells], kind="stable")]
+        self.scores: Floats = residual[self.cells].astype(float) * weight
+        self.fields = (team, *spec.expander.neighbours[team])  # whose hash each slot names
+        mask, bits = (1 << spec.hash_bits) - 1, spec.hash_bits
+        if spec.symbol_pointers:
+            own = code.symbol_hashes(self.cells & ((1 << spec.chunk_bits) - 1), team)
+        else:
+            own = self.cells >> spec.chunk_bits & mask
+        pointers = [self.cells >> (spec.pointer_shift + j * bits) & mask for j in range(spec.degree)]
+        self.named = np.stack([own, *pointers], axis=1).astype(np.int32)
+        self._bits = bits
+        self._orders: dict[tuple[int, ...], Sorted] = {}
+
+    def slots(self, known: int) -> tuple[int, ...]:
+        """The slots whose hashes are among those of the `known` teams (a bit mask)."""
+        return tuple(slot for slot, team in enumerate(self.fields) if known >> team & 1)
+
+    def _block(self, columns: list[npt.NDArray[np.int32]], count: int) -> Ints:
+        block = np.zeros(count, np.int64)
+        for column in columns:
+            block = block << self._bits | column
+        return block
+
+    def order(self, known: int) -> Sorted:
+        """The cells by the hashes of `known` teams."""
+        slots = self.slots(known)
+        if slots not in self._orders:
+            self._orders[slots] = Sorted(self._block([self.named[:, s] for s in slots], len(self.cells)), self.scores)
+        return self._orders[slots]
+
+    def learn(self, hashes: npt.NDArray[np.int32], known: int, chosen: Ints) -> npt.NDArray[np.int32]:
+        """The paths' hashes with what newly joined cells name, in place."""
+        for slot, team in enumerate(self.fields):
+            if not known >> team & 1:
+                hashes[:, team] = self.named[chosen, slot]
+        return hashes
+
+    def blocks(self, hashes: npt.NDArray[np.int32], known: int) -> Ints:
+        """The block of cells that each path may be continued by."""
+        return self._block([hashes[:, self.fields[slot]] for slot in self.slots(known)], len(hashes))
+
+
+def _possible(code: BulkExpanderCode, team: int, residual: npt.NDArray[np.float32]) -> Ints:
+    """The best cells, of those that an item can have: a data symbol's padding is zero."""
+    chunk = code.code.chunk_bits
+    width = code.widths[team] if team < code.code.data else chunk
+    if width == chunk:
+        return best_cells(residual, KEEP)
+    view = residual.reshape(-1, 1 << chunk)[:, : 1 << width].ravel()
+    chosen = best_cells(view, KEEP)
+    return (chosen >> width << chunk) | chosen & ((1 << width) - 1)
+
+
+def _next_team(visited: list[int], known: int, lists: list[TeamScores]) -> int:
+    """An unvisited team whose own hash is known if there is one, then the one with most known fields."""
+    rest = [m for m in range(len(lists)) if m not in visited]
+    return max(rest, key=lambda m: (known >> m & 1, len(lists[m].slots(known)), -m))
+
+
+def _mask(teams: tuple[int, ...]) -> int:
+    return sum(1 << team for team in teams)
+
+
+def search(
+    code: BulkExpanderCode, lists: list[TeamScores], start: int, width: int, tick: Callable[[], None] | None = None
+) -> Ints:
+    """The messages (rows of symbols) of the complete paths that grow from one team."""
+    first = lists[start]
+    best = np.arange(min(width, len(first.cells)))
+    hashes = first.learn(np.zeros((len(best), code.teams), np.int32), 0, best)
+    paths = Paths(first.scores[best], hashes, first.cells[best, None])
+    visited, known = [start], _mask(first.fields)
+    while len(visited) < code.code.data:
+        if tick is not None:
+            tick()
+        team = _next_team(visited, known, lists)
+        here = lists[team]
+        parents, chosen, scores = join_rows(paths.scores, here.blocks(paths.hashes, known), here.order(known), width)
+        hashes = here.learn(paths.hashes[parents], known, chosen)
+        paths = Paths(scores, hashes, np.concatenate([paths.cells[parents], here.cells[chosen, None]], axis=1))
+        visited.append(team)
+        known |= _mask(here.fields)
+    symbols = paths.cells & ((1 << code.code.chunk_bits) - 1)
+    messages = code.reed_solomon.interpolate(visited, symbols)
+    return messages[code.fits(messages)]
+
+
+def propose(
+    code: BulkExpanderCode,
+    residual: Sequence[npt.NDArray[np.float32]],
+    weights: Floats,
+    width: int,
+    tick: Callable[[], None] | None,
+    executor: Executor | None,
+) -> Iterator[Ints]:
+    """Search from every team; yield the messages of each start."""
+    lists = [TeamScores(code, m, residual[m], float(weights[m])) for m in range(code.teams)]
+    if executor is None:
+        for start in range(code.teams):
+            yield search(code, lists, start, width, tick)
+        return
+    jobs = [executor.submit(search, code, lists, start, width) for start in range(code.teams)]
+    for job in jobs:
+        if tick is not None:
+            tick()
+        yield job.result()

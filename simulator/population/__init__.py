@@ -1,0 +1,1 @@
+"""Who holds what: synthetic users and the items behind their ranks."""

@@ -1,0 +1,1 @@
+"""Reports: plots and self-contained HTML pages."""

@@ -1,0 +1,240 @@
+"""Charges, budgets and time, through the client's own front door."""
+
+import sqlite3
+from fractions import Fraction
+
+import pytest
+
+from ldp_client import BudgetExceeded, Policy, PolicyRefused
+from ldp_client.trust.policy import UNITS
+from tests.client.conftest import NOW, daily, make
+
+DAY = 86_400
+
+
+def test_the_first_answer_stands(open_client):
+    client, collection = open_client(), make()
+    assert client.report(collection, "a").made
+    for item in ("a", "b", None):
+        receipt = client.report(collection, item)
+        assert not receipt.made and not receipt.queued
+    assert client.ledger().spent == 1
+    assert client.outbox().waiting == 1
+
+
+def test_a_new_window_sends_the_same_bytes_and_costs_nothing(open_client, collector):
+    client = open_client()
+    first, second = make(), make(closes=NOW + 2 * 10**8)
+    assert first.question_id == second.question_id and first.id != second.id
+    client.report(first, "a")
+    again = client.report(second, "b")
+    assert again.queued and not again.made
+    assert not client.report(second, "b").queued
+    client.flush(everything=True)
+    assert collector.reports(first) == collector.reports(second) != []
+    assert client.ledger().spent == 1
+
+
+def test_the_period_is_every_stretch_of_its_length(open_client, clock):
+    client = open_client()
+    client.report(make(1), "a")
+    clock.advance(29 * DAY)
+    client.report(make(2), "a")
+    clock.advance(DAY)  # the first is just out of the stretch, the second is not
+    client.report(make(3), "a")
+    with pytest.raises(BudgetExceeded, match="fits again after") as refused:
+        client.report(make(4), "a")
+    assert "2027-03-15" in str(refused.value)  # 59 days after NOW
+    clock.advance(29 * DAY - 1)
+    with pytest.raises(BudgetExceeded):
+        client.report(make(4), "a")
+    clock.advance(1)
+    client.report(make(4), "a")
+
+
+def test_the_lifetime_ends_it_for_good(open_client, clock):
+    client = open_client(policy=Policy(max_epsilon="1", budget="2", period="30 days", lifetime="3"))
+    for number in range(3):
+        client.report(make(number), "a")
+        clock.advance(31 * DAY)
+    clock.advance(1000 * DAY)
+    with pytest.raises(BudgetExceeded, match="lifetime"):
+        client.report(make(9), "a")
+    view = client.ledger()
+    assert (view.spent, view.left, view.left_in_period) == (3, 0, 0)
+
+
+def test_decimals_add_up_exactly(open_client):
+    client = open_client(policy=Policy(max_epsilon="0.1", budget="1", period="30 days", lifetime="1"))
+    for number in range(10):
+        client.report(make(number, epsilon="0.1"), "a")
+    assert client.ledger().spent == 1  # ten float tenths are not
+    with pytest.raises(BudgetExceeded):
+        client.report(make(11, epsilon="0.01"), "a")
+
+
+def test_a_refusal_charges_and_stores_nothing(open_client):
+    client = open_client()
+    client.report(make(0), "a")
+    client.report(make(1), "a")
+    before = client.ledger(), client.outbox()
+    with pytest.raises(BudgetExceeded):
+        client.report(make(2), "a")
+    assert (client.ledger(), client.outbox()) == before
+
+
+def test_a_clock_that_goes_back_renews_nothing(open_client, clock):
+    client = open_client()
+    client.report(make(0), "a")
+    client.report(make(1), "a")
+    clock.jump(NOW - 400 * DAY)
+    with pytest.raises(BudgetExceeded):
+        client.report(make(2), "a")
+    client.close()
+    clock.jump(NOW + 10 * DAY)
+    with pytest.raises(BudgetExceeded):
+        open_client().report(make(2), "a")
+
+
+def test_a_jump_ahead_renews_one_period_and_then_time_stands_still(open_client, clock):
+    client = open_client()
+    client.report(make(0), "a")
+    client.report(make(1), "a")
+    clock.jump(NOW + 1000 * DAY)
+    client.report(make(2), "a")
+    client.report(make(3), "a")
+    with pytest.raises(BudgetExceeded):
+        client.report(make(4), "a")  # a thousand days are one period, not thirty-three
+    for back in (0, 40, 900):
+        clock.jump(NOW + back * DAY)
+        with pytest.raises(BudgetExceeded):
+            client.report(make(4), "a")
+    clock.jump(NOW + 1031 * DAY)
+    client.report(make(4), "a")
+
+
+@pytest.mark.parametrize("ahead", ["looked at", "refused"])
+def test_a_look_from_the_future_forgets_no_charge(open_client, clock, ahead):
+    """A jump of the clock that no charge has confirmed may be taken back, and then the period begins earlier again."""
+    client = open_client(policy=Policy(max_epsilon="4", budget="4", period="30 days", lifetime="12"))
+    client.report(make(0, epsilon="2"), "a")
+    clock.advance(20 * DAY)
+    client.report(make(1, epsilon="2"), "a")
+    clock.advance(20 * DAY)
+    assert client.ledger().spent_in_period == 2
+    if ahead == "refused":
+        with pytest.raises(BudgetExceeded):
+            client.report(make(2, epsilon="4"), "a")
+    clock.jump(NOW + 21 * DAY)
+    assert client.ledger().spent_in_period == 4
+    with pytest.raises(BudgetExceeded, match="period"):
+        client.report(make(3, epsilon="0.5"), "a")
+
+
+def test_a_schedule_asks_once_a_period_and_ends(open_client, clock, wide):
+    client, collection = open_client(policy=wide), daily(reports=3)
+    made = 0
+    for _ in range(10):
+        made += client.report(collection, "a").made
+        made += client.report(collection, "b").made
+        clock.advance(DAY)
+    assert made == 3
+    assert not client.report(collection, "a").made
+    assert client.ledger().spent == 3
+    assert [q.answers for q in client.ledger().questions] == [3]
+
+
+def test_a_schedule_does_not_go_back(open_client, clock, wide):
+    client, collection = open_client(policy=wide), daily()
+    client.report(collection, "a")
+    clock.jump(NOW - 5 * DAY)
+    assert not client.report(collection, "a").made
+    clock.jump(NOW + 100 * DAY)
+    assert client.report(collection, "a").made
+    assert not client.report(collection, "a").made  # the days between are not made up for
+
+
+def test_a_reset_clock_does_not_prolong_a_schedule(open_client, clock, wide):
+    client, collection = open_client(policy=wide), daily(reports=3)
+    for _ in range(3):
+        clock.advance(DAY)
+        assert client.report(collection, "a").made
+    clock.jump(NOW - 100 * DAY)
+    client.reset("the clock had run ahead")
+    early = daily(reports=3, opens=NOW - 200 * DAY)
+    assert early.question_id == collection.question_id
+    assert not client.report(early, "a").made
+    assert client.ledger().spent == 3
+
+
+def test_due(open_client, clock, wide):
+    client, collection = open_client(policy=wide), daily(opens=NOW + DAY, reports=2)
+    assert not client.due(collection)
+    clock.advance(DAY)
+    assert client.due(collection)
+    client.report(collection, None)
+    assert not client.due(collection)
+    clock.advance(DAY)
+    assert client.due(collection)
+    client.report(collection, None)
+    clock.advance(DAY)
+    assert not client.due(collection)
+
+
+def test_a_collection_that_is_over_is_refused(open_client):
+    with pytest.raises(PolicyRefused, match="closed at"):
+        open_client().report(make(closes=NOW), "a")
+
+
+def test_a_collection_that_is_not_open_yet_waits(open_client, clock, collector):
+    client = open_client()
+    client.report(make(opens=NOW + DAY), "a")
+    assert client.flush(everything=True).waiting == 1
+    clock.advance(DAY)
+    assert client.flush(everything=True).accepted == 1
+
+
+def test_the_view_names_questions_and_sums(open_client):
+    client = open_client()
+    client.report(make(0, text="One?"), "a")
+    client.report(make(1, text="Two?", epsilon="0.5"), "a")
+    view = client.ledger()
+    assert [(q.question, q.answers, q.spent) for q in view.questions] == [("One?", 1, 1), ("Two?", 1, Fraction(1, 2))]
+    assert (view.spent, view.left, view.left_in_period) == (Fraction(3, 2), Fraction(21, 2), Fraction(1, 2))
+    assert view.charges == {Fraction(1): 1, Fraction(1, 2): 1}
+
+
+def test_composition_plugs_in(open_client):
+    client = open_client(policy=Policy(max_epsilon="1", budget="12", period="30 days", lifetime="12"))
+    for number in range(12):
+        client.report(make(number), "a")
+
+    class Total:
+        epsilon, delta = 7.5, 1e-6
+
+        def __str__(self):
+            return "eps = 7.5 at delta = 1e-06 (a rule)"
+
+    seen = []
+    view = client.ledger()
+    assert view.statement() == [
+        "This device so far: eps = 12, by adding.",
+        "Two such devices of one person or household: eps = 24, by adding.",
+    ]
+    said = view.statement(compose=lambda charges, delta: seen.append((charges, delta)) or Total())
+    assert all(line.endswith("; where the questions were fixed beforehand, eps = 7.5 at delta = 1e-06 (a rule).")
+               for line in said)  # fmt: skip
+    assert seen == [({Fraction(1): 12}, 1e-6), ({Fraction(1): 24}, 1e-6)]
+
+
+def test_every_entry_carries_the_total_before_it(open_client, tmp_path, clock):
+    client = open_client()
+    for number in range(2):
+        client.report(make(number), "a")
+        clock.advance(40 * DAY)
+    client.close()
+    with sqlite3.connect(tmp_path / "ldp" / "ledger.sqlite") as db:
+        assert db.execute("SELECT before, epsilon, at FROM answers").fetchall() == [
+            (0, UNITS, NOW), (UNITS, UNITS, NOW + 40 * DAY),
+        ]  # fmt: skip
+    db.close()

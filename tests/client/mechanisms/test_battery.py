@@ -1,0 +1,184 @@
+"""The battery on every mechanism; and on broken ones, which it must catch."""
+
+from __future__ import annotations
+
+import pytest
+
+from ldp_client.errors import InvalidSpec
+from ldp_client.mechanisms import (
+    MECHANISMS,
+    ExpanderSketch,
+    Hashtogram,
+    LinearHash,
+    PrefixTree,
+    RandomizedResponse,
+    TreeSketch,
+)
+from ldp_client.protocol.epsilon import Epsilon
+from tests.client.mechanisms import broken
+from tests.client.mechanisms.battery import check_declared, check_law
+
+SEED = bytes(range(32))
+ONE, TWO, TENTH = Epsilon("1"), Epsilon("2"), Epsilon("0.1")
+
+SMALL = [
+    RandomizedResponse(ONE, 2, 6),
+    RandomizedResponse(ONE, 3, 10),
+    RandomizedResponse(TENTH, 5, 7),  # the spread form, with one leftover word
+    RandomizedResponse(TWO, 11, 6),  # ... and with more leftover words than answers
+    RandomizedResponse(TWO, 7, 12),
+    LinearHash(ONE, 4, 2, 2, 6),
+    LinearHash(ONE, 7, 2, 3, 6),
+    LinearHash(TWO, 9, 3, 2, 7),
+    LinearHash(ONE, 5, 5, 2, 7),
+    LinearHash(TENTH, 3, 3, 1, 8),
+    Hashtogram(ONE, 6, SEED, 2, 2, 2, 4),
+    Hashtogram(ONE, 40, SEED, 3, 3, 1, 4),
+    Hashtogram(TWO, 3, SEED, 1, 3, 2, 5),
+    ExpanderSketch(ONE, 16, SEED, 3, 2, 1, 2, 0, 2, 5, word_bits=4),
+    ExpanderSketch(TWO, 13, SEED, 3, 2, 1, 2, 0, 3, 3, symbol_pointers=1, word_bits=4),
+    ExpanderSketch(TWO, 3, SEED, 3, 2, 1, 2, 0, 2, 5, 0, 1, 2, 1, word_bits=3),  # two reports
+    TreeSketch(ONE, 16, SEED, 2, 1, 3, 3, 2, 1, word_bits=4),
+    PrefixTree(TWO, 16, SEED, 2, 1, 2, 2, 2, word_bits=4),
+]
+"""One of each form, with so few words that every line of them is tried."""
+
+BAD_SEEDS = [bytes(32), b"\xff" * 32, b"\x01" * 32, bytes(range(31, -1, -1))]
+
+
+@pytest.mark.parametrize("randomizer", SMALL, ids=str)
+def test_law(randomizer):
+    check_law(randomizer)
+
+
+def test_every_mechanism_is_in_the_battery():
+    own_files = {"composed-response", "sampled-attribute", "bounded-number", "hierarchy", "genprot"}
+    assert {r.name for r in SMALL} >= set(MECHANISMS) - own_files
+
+
+def test_both_forms_of_the_response_are_in_the_battery():
+    spares = [r.response.spare for r in SMALL if isinstance(r, RandomizedResponse)]
+    assert any(spares) and not all(spares)
+
+
+@pytest.mark.parametrize("seed", BAD_SEEDS, ids=lambda s: s[:2].hex())
+def test_no_seed_changes_epsilon(seed):
+    hostile = Hashtogram(ONE, 5, seed, 2, 2, 2, 4)
+    check_law(hostile)
+    assert hostile.ratio == LinearHash(ONE, 4, 2, 2, 4).ratio
+
+
+def test_a_hash_that_merges_everything_keeps_epsilon():
+    """The worst public randomness there is: every item in one cell of every row."""
+
+    class OneCell(Hashtogram):
+        def cell(self, row, index):
+            return 0
+
+    check_law(OneCell(ONE, 5, SEED, 2, 2, 2, 4))
+
+
+@pytest.mark.parametrize("seed", BAD_SEEDS, ids=lambda s: s[:2].hex())
+def test_no_seed_changes_a_sketchs_epsilon(seed):
+    hostile = ExpanderSketch(ONE, 8, seed, 3, 2, 1, 2, 0, 2, 5, word_bits=4)
+    check_law(hostile)
+    assert hostile.ratio == LinearHash(ONE, 32, 2, 5, 4).ratio
+
+
+def test_a_sketch_that_merges_everything_keeps_epsilon():
+    class OneCell(ExpanderSketch):
+        def cell(self, index, team):
+            return 0
+
+    check_law(OneCell(ONE, 8, SEED, 3, 2, 1, 2, 0, 2, 5, word_bits=4))
+
+
+def test_a_sketch_whose_second_report_has_the_whole_budget_is_caught():
+    """Two reports at epsilon/2 keep epsilon; were one of them not halved, the battery would say so."""
+    sketch = ExpanderSketch(ONE, 4, SEED, 3, 2, 1, 2, 0, 2, 5, 0, 1, 2, 1)
+    check_declared(sketch)
+    object.__setattr__(sketch, "oracle", Hashtogram(ONE, 4, SEED, 1, 2, 1))
+    with pytest.raises(AssertionError, match="exceeded"):
+        check_declared(sketch)
+
+
+EPSILONS = ["0.01", "0.0125", "0.1", "0.5", "1", "2", "3.3", "5.5", "10", "15", "20"]
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("k", [2, 3, 4, 100, 1024, 65_536, 65_537, 1 << 18, (1 << 20) - 1, 1 << 20])
+def test_declared_randomized_response(epsilon, k):
+    check_declared(RandomizedResponse(Epsilon(epsilon), k))
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize(("q", "t"), [(2, 1), (2, 16), (3, 11), (5, 7), (7, 2), (257, 2), (4093, 2)])
+def test_declared_linear_hash(epsilon, q, t):
+    check_declared(LinearHash(Epsilon(epsilon), min(q**t, 1000), q, t))
+    check_declared(Hashtogram(Epsilon(epsilon), 1 << 200, SEED, 4, q, t))
+    if q**t >= 1 << 10:
+        check_declared(ExpanderSketch(Epsilon(epsilon), 1 << 20, SEED, 6, 4, 2, 2, 0, q, t))
+        check_declared(TreeSketch(Epsilon(epsilon), 1 << 20, SEED, 8, 4, 10, q, t, 1))
+        if epsilon not in ("0.01", "0.0125"):  # half of them is below the least epsilon
+            two = ExpanderSketch(Epsilon(epsilon), 1 << 20, SEED, 6, 4, 2, 2, 0, q, t, 0, 2, 3, 4)
+            check_declared(two)
+
+
+@pytest.mark.parametrize(
+    "randomizer",
+    [
+        broken.CoordinateNeverRandomized(ONE, 4, 2, 2, 6),
+        broken.CoordinateNeverRandomized(TWO, 9, 3, 2, 7),
+        broken.ReusedWord(ONE, 4, 2, 2, 6),
+        broken.RoundedAwayResponse(ONE, 3, 10),
+        broken.RoundedAwayResponse(ONE, 2, 12),
+        broken.LieCanBeTruth(ONE, 3, 10),
+        broken.LieCanBeTruth(TWO, 7, 12),
+        broken.SkippedAnswer(ONE, 3, 10),
+        broken.RemembersTheItem(ONE, 3, 10),
+        broken.OverstatedRatio(ONE, 3, 10),
+    ],
+    ids=lambda r: f"{type(r).__name__}-{r.size}",
+)
+def test_broken_mechanisms_are_caught(randomizer):
+    with pytest.raises(AssertionError):
+        check_law(randomizer)
+
+
+def test_a_wrong_threshold_is_caught_at_64_bits():
+    with pytest.raises(AssertionError, match="exceeded"):
+        check_declared(broken.RoundedAwayResponse(ONE, 3))
+
+
+def test_needless_noise_is_caught():
+    class Timid(RandomizedResponse):
+        @property
+        def ratio(self):
+            return super().ratio * (1 - 3 * 10**-9)
+
+    check_declared(RandomizedResponse(ONE, 3))
+    with pytest.raises(AssertionError, match="more noise"):
+        check_declared(Timid(ONE, 3))
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: RandomizedResponse(ONE, 1), "answers"),
+        (lambda: RandomizedResponse(ONE, (1 << 20) + 1), "at most"),
+        (lambda: LinearHash(ONE, 10, 4, 3), "prime"),
+        (lambda: LinearHash(ONE, 10, 1, 3), "prime"),
+        (lambda: LinearHash(ONE, 10, 3, 2), "does not fit"),
+        (lambda: LinearHash(ONE, 10, 3, 0), "prime"),
+        (lambda: LinearHash(ONE, 10, 2, 25), "at most"),
+        (lambda: Hashtogram(ONE, 10, SEED, 0, 3, 3), "rows"),
+        (lambda: Hashtogram(ONE, 10, SEED, 4097, 3, 3), "rows"),
+        (lambda: Hashtogram(ONE, 10, SEED, 1, 3, 100), "q\\^t"),
+        (lambda: Hashtogram(ONE, 10, SEED, 4096, 2, 22), "more than a server holds"),
+        (lambda: Epsilon("0.009"), "between"),
+        (lambda: Epsilon("20.1"), "between"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_the_reason(make, text):
+    with pytest.raises(InvalidSpec, match=text):
+        make()

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ldp_client.errors import BudgetExceeded, InvalidSpec
+from ldp_client.privacy.filters import PrivacyFilter, RenyiFilter
+from ldp_client.protocol.epsilon import Epsilon
+from tests.client.privacy.reference import composed_delta, dec
+
+amounts = st.sampled_from(["0.01", "0.1", "0.3", "1", "2.5"])
+
+
+@given(st.fractions(min_value=0, max_value=20, max_denominator=100), st.lists(amounts, max_size=40))
+def test_the_filter_never_exceeds_and_never_wastes(budget, wanted):
+    guard = PrivacyFilter(budget)
+    accepted = Fraction(0)
+    for amount in wanted:
+        fits = accepted + Fraction(amount) <= budget
+        assert guard.can_spend(amount) == fits
+        if fits:
+            accepted += Fraction(amount)
+            assert guard.spend(amount) == accepted
+        else:
+            with pytest.raises(BudgetExceeded):
+                guard.spend(amount)
+        assert guard.spent == accepted
+        assert guard.left == budget - accepted
+
+
+def test_ten_tenths_fill_one_exactly():
+    guard = PrivacyFilter("1")
+    for _ in range(10):
+        guard.spend(Epsilon("0.1"))
+    assert guard.left == 0
+    assert not guard.can_spend("0.01")
+
+
+def test_a_budget_lowered_after_spending_leaves_nothing():
+    guard = PrivacyFilter("1", spent="2")
+    assert guard.left == 0
+    assert guard.reports_left("0.1") == 0
+    assert not guard.can_spend("0.1")
+
+
+@given(st.integers(1, 400))
+def test_reports_left_is_how_many_fit(count):
+    guard = PrivacyFilter(Fraction(count, 7))
+    left = guard.reports_left("0.1")
+    for _ in range(left):
+        guard.spend("0.1")
+    assert not guard.can_spend("0.1")
+
+
+def test_the_renyi_filter_lets_more_through_than_adding_does():
+    guard = RenyiFilter.for_reports(265, 1e-6, 1)
+    assert guard.reports_left(1) > 365
+    for _ in range(guard.reports_left(1)):
+        guard.spend(1)
+    with pytest.raises(BudgetExceeded):
+        for _ in range(3):
+            guard.spend(1)
+
+
+@pytest.mark.parametrize("epsilon", [2.0, 3.5])
+def test_the_renyi_filter_keeps_its_promise_whatever_is_chosen_on_the_way(epsilon):
+    """Every course of amounts that the filter admits, up to eight reports, is within (epsilon, delta) exactly."""
+    delta = 1e-3
+    for order in (6.0, 8.0):
+        for course in itertools.product(["0.25", "1"], repeat=8):
+            guard = RenyiFilter(epsilon, delta, order)
+            admitted = []
+            for amount in course:
+                if guard.can_spend(amount):
+                    guard.spend(amount)
+                    admitted.append(amount)
+            if admitted and len(set(admitted)) == 2:
+                assert composed_delta(admitted, epsilon) <= dec(delta)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: PrivacyFilter(-1),
+        lambda: PrivacyFilter(1, -1),
+        lambda: PrivacyFilter("a lot"),
+        lambda: PrivacyFilter(1).spend(0),
+        lambda: PrivacyFilter(1).can_spend(-1),
+        lambda: PrivacyFilter(1).reports_left(0),
+        lambda: RenyiFilter(1, 1e-6, 1.0),
+        lambda: RenyiFilter(1, 1e-6, 1.5),
+        lambda: RenyiFilter(1, 0.0, 10),
+        lambda: RenyiFilter(1, 1e-6, 100, spent=-1),
+    ],
+)
+def test_bad_input(make):
+    with pytest.raises(InvalidSpec):
+        make()
+
+
+def test_repr_shows_the_state():
+    assert repr(PrivacyFilter("0.5", "0.1")) == "PrivacyFilter(budget=1/2, spent=1/10)"
+    assert "order=8" in repr(RenyiFilter(2, 1e-3, 8))

@@ -1,0 +1,118 @@
+"""The tables of docs/privacy.md, docs/numbers.md and docs/audit.md, computed anew."""
+
+from __future__ import annotations
+
+import math
+import re
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from benchmarks.broken import BROKEN
+from ldp_client.mechanisms import bounded_number, composed_response
+from ldp_client.mechanisms.bounded_number import Window
+from ldp_client.mechanisms.composed_response import ComposedResponse
+from ldp_client.mechanisms.genprot import GenProt, design
+from ldp_client.privacy import every_rule
+from ldp_client.privacy.information import best_guess, mutual_information, odds_factor
+from ldp_client.privacy.shuffle import shuffled_epsilon
+from ldp_client.privacy.subsampling import hidden_epsilon
+from ldp_client.protocol.epsilon import Epsilon
+from ldp_server.oracles.genprot import price, total_variation
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+def rows(page, heading):
+    """The rows of the table whose first line holds this text."""
+    lines = (DOCS / page).read_text("utf-8").splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("|") and heading in line)
+    found = []
+    for line in lines[start + 2 :]:
+        if not line.startswith("|"):
+            return found
+        found.append([cell.strip().strip("*") for cell in line.strip("|").split("|")])
+    return found
+
+
+def number(text):
+    return float(re.search(r"[0-9][0-9.,]*", text)[0].replace(",", "").rstrip("."))
+
+
+def up(value, digits):
+    """Rounded up at this many digits after the point, forgiving float dust."""
+    return math.ceil(value * 10**digits - 1e-6) / 10**digits
+
+
+def test_the_promise():
+    table = rows("privacy.md", "odds between two answers")
+    assert len(table) == 4
+    for epsilon, odds, guess, bits in table:
+        assert number(odds) == up(odds_factor(epsilon), 1 if float(epsilon) > 2 else 2)
+        assert number(guess) == up(100 * best_guess(epsilon, 0.5), 1)
+        assert number(bits) == up(mutual_information(epsilon) / math.log(2), 2)
+
+
+def test_many_reports():
+    table = rows("privacy.md", "concentrated | Renyi")
+    assert len(table) == 5
+    for reports, *values in table:
+        count, epsilon = re.fullmatch(r"([0-9,]+) at ([0-9.]+)", reports).groups()
+        totals = {t.rule: t.epsilon for t in every_rule({Fraction(epsilon): int(count.replace(",", ""))}, 1e-6)}
+        for text, rule in zip(values, ("basic", "advanced", "zcdp", "renyi", "optimal"), strict=True):
+            shown = number(text)
+            assert shown == up(totals[rule], 1 if shown > 50 else 2), (reports, rule)
+
+
+def test_the_numbers_in_the_text():
+    text = (DOCS / "privacy.md").read_text("utf-8")
+    for users, shown in ((10**4, "0.053"), (10**5, "0.0153"), (10**6, "0.0044")):
+        assert shown in text
+        digits = len(shown) - 2
+        assert up(shuffled_epsilon(1, users, 1e-6), digits) == pytest.approx(float(shown), abs=1.01 * 10**-digits)
+        assert shuffled_epsilon(1, users, 1e-6) <= float(shown) + 5e-5
+    assert up(hidden_epsilon(1, 0.1), 2) == 0.16
+    assert up(mutual_information(1), 4) == 0.1234
+
+
+def test_three_ways_to_ask_for_attributes():
+    """By the formulas, to the two digits of the page."""
+    for epsilon, composed, split in rows("numbers.md", "composed response | each attribute"):
+        maker = ComposedResponse(Epsilon(epsilon), 1 << 10, **composed_response.design(epsilon, 10))
+        e, kept = float(epsilon), float(maker.eigenvalue(1))
+        # The page's users hold the attributes with shares from 0.05 to 0.95, so f (1 - f) is 0.17 on average.
+        sampled = 10 / (4 * math.sinh(e / 2) ** 2) + 9 * 0.168
+        assert number(composed) == pytest.approx((1 / kept**2 - 1) / 4 / sampled, rel=0.02)
+        apart = 1 / math.tanh(e / 20)
+        assert number(split) == pytest.approx((apart**2 - 1) / 4 / sampled, rel=0.02)
+
+
+def test_averages_against_the_hybrid_mechanism():
+    text = (DOCS / "numbers.md").read_text("utf-8")
+    assert "1.00 at eps = 0.5, 1.09 at 1,\n0.96 at 2, 0.73 at 4" in text
+    for epsilon, shown in (("0.5", 1.00), ("1", 1.09), ("2", 0.96), ("4", 0.73)):
+        e, plan = float(epsilon), bounded_number.design(epsilon)
+        z, bit = math.exp(e / 2), ((math.exp(e) + 1) / (math.exp(e) - 1)) ** 2
+        hybrid = bit if e <= 0.61 else (z + 3) / (3 * z * (z - 1)) + bit / z
+        mine = 4 * Window(Epsilon(epsilon), plan["answers"], plan["window"]).worst_variance
+        assert mine / hybrid == pytest.approx(shown, abs=0.006)
+
+
+def test_the_price_of_purity():
+    maker = GenProt(Epsilon("1"), 102, bytes(range(32)), **design("1"))
+    assert maker.realised_epsilon * 1e9 / maker.base == pytest.approx(8.0, abs=0.05)
+    assert price(maker) == pytest.approx(1500, rel=0.05)
+    distance, bound = total_variation(maker, 101)
+    assert (distance, bound) == (pytest.approx(7.0e-5, rel=0.02), pytest.approx(8.0e-3, rel=0.02))
+
+
+def test_every_leak_has_its_line():
+    table = rows("audit.md", "lower bound from outside")
+    assert len(table) == len(BROKEN)
+    for line, leaky in zip(table, BROKEN, strict=True):
+        assert number(line[1]) == float(leaky.epsilon)
+        exact = leaky.law().pure
+        assert ("no epsilon" in line[2]) == math.isinf(exact)
+        if math.isfinite(exact):
+            assert number(line[2]) == pytest.approx(exact, abs=0.01)

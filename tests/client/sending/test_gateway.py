@@ -1,0 +1,99 @@
+"""Prepared batches through one stream: in order, each outcome once, whatever happens in between."""
+
+import threading
+import time
+
+import grpc
+import pytest
+
+from ldp_client import Unavailable
+from ldp_client.sending.gateway import Gateway
+from ldp_client.sending.transport import Accepted, Batch
+from tests.client.collectors import HonestCollector, serving
+
+
+def batches(count):
+    return [Batch(b"c" * 32, number.to_bytes(16, "big"), b"payload%d" % number) for number in range(count)]
+
+
+def test_outcomes_come_in_order():
+    collector = HonestCollector()
+    with serving(collector) as port:
+        gateway = Gateway(f"127.0.0.1:{port}", plaintext=True, window=16)
+        assert list(gateway.send(iter(batches(500)), 30)) == [Accepted(b.batch_id) for b in batches(500)]
+        gateway.close()
+    assert len(collector.requests) == 500
+
+
+def test_nothing_to_send():
+    with serving(HonestCollector()) as port:
+        gateway = Gateway(f"127.0.0.1:{port}", plaintext=True)
+        assert list(gateway.send([], 5)) == []
+        gateway.close()
+
+
+def test_the_window_bounds_what_is_under_way():
+    collector = HonestCollector()
+    taken, gate, held = [], threading.Event(), collector.take
+    collector.take = lambda request, context: (gate.wait(20), held(request, context))[1]
+
+    def source():
+        for batch in batches(100):
+            taken.append(batch)
+            yield batch
+
+    with serving(collector) as port:
+        gateway = Gateway(f"127.0.0.1:{port}", plaintext=True, window=10)
+        outcomes = gateway.send(source(), 30)
+        threading.Timer(0.5, gate.set).start()
+        first = next(outcomes)
+        assert isinstance(first, Accepted)
+        assert len(list(outcomes)) == 99
+        gateway.close()
+    assert len(taken) == 100
+
+
+def test_a_broken_stream_is_begun_again_with_the_same_bytes():
+    collector = HonestCollector()
+    honest, breaks = collector.take, {30, 31, 90, 150}
+
+    def breaking(request, context):
+        answer = honest(request, context)
+        if len(collector.requests) in breaks:
+            context.abort(grpc.StatusCode.UNAVAILABLE, "gone")  # taken in, and the answer is lost
+        return answer
+
+    collector.take = breaking
+    with serving(collector) as port:
+        gateway = Gateway(f"127.0.0.1:{port}", plaintext=True, window=8)
+        outcomes = list(gateway.send(batches(150), 60))
+        gateway.close()
+    assert [outcome.batch_id for outcome in outcomes] == [b.batch_id for b in batches(150)]
+    assert gateway.retries == len(breaks)
+    assert len(collector.counted) == 150
+    assert any(outcome.duplicate for outcome in outcomes)
+    for request in collector.requests:
+        assert collector.counted[request.batch_id].payload == request.payload
+
+
+def test_a_restart_in_between():
+    collector = HonestCollector()
+    outcomes = []
+    with serving(collector) as port:
+        gateway = Gateway(f"127.0.0.1:{port}", plaintext=True, window=4)
+        stream = gateway.send(iter(batches(60)), 60)
+        outcomes += [next(stream) for _ in range(20)]
+    with serving(collector, port):
+        outcomes += list(stream)
+    gateway.close()
+    assert [outcome.batch_id for outcome in outcomes] == [b.batch_id for b in batches(60)]
+    assert len(collector.counted) == 60
+
+
+def test_the_deadline_is_kept():
+    start = time.monotonic()
+    gateway = Gateway("127.0.0.1:1", plaintext=True)
+    with pytest.raises(Unavailable):
+        list(gateway.send(batches(3), 1.0))
+    assert time.monotonic() - start < 4
+    gateway.close()

@@ -1,0 +1,94 @@
+"""The chooser's figures, held against simulation and against the formulas' own limits."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ldp_client.collection import Collection
+from ldp_client.errors import InvalidSpec
+from ldp_client.privacy.yardsticks import v_opt
+from ldp_client.protocol.domain import Integers, Strings
+from ldp_server.answers.choose import alternatives, choose, table
+from tests.server.oracles.cases import filled, population
+
+
+def collection_of(alternative, domain, epsilon, nonce=0):
+    return Collection.create(
+        "?", domain, alternative.mechanism, epsilon, parameters=alternative.parameters, opens=1, closes=2, nonce=nonce
+    )
+
+
+@pytest.mark.parametrize("size", [2, 3, 17, 300, 2000, 50_000])
+@pytest.mark.parametrize("epsilon", ["0.5", "1", "3", "6"])
+def test_every_alternative_keeps_its_promise(size, epsilon):
+    """Mean square errors over a whole domain, of every alternative, against the promised ones."""
+    users = 20_000
+    held = population(size, users, 5, distinct=size)
+    truth = np.bincount(held.astype(np.intp), minlength=size)
+    skew = float(((truth / users) ** 2).sum())
+    for option in alternatives(users, size, epsilon, skew=skew):
+        collection = collection_of(option, Integers(0, size - 1), epsilon)
+        assert collection.domain.size == size
+        assert collection.randomizer.report_bits == option.report_bits
+        squares = []
+        for run in range(4 if size > 1000 else 4000 // size):
+            randomizer = collection_of(option, Integers(0, size - 1), epsilon, nonce=run).randomizer
+            squares.append(((filled(randomizer, held, run).estimate_all() - truth) ** 2).mean())
+        # The formula spreads the users evenly over the domain; popular items make it up to a little more or less.
+        ratio = math.sqrt(np.mean(squares)) / option.standard_error
+        assert ratio == pytest.approx(1, abs=0.15), option
+
+
+@pytest.mark.parametrize("epsilon", ["0.5", "1", "2", "4"])
+@pytest.mark.parametrize("size", [1024, 65_536])
+def test_the_pick_is_near_the_optimum(size, epsilon):
+    pick = choose(10**6, size, epsilon)
+    assert pick.variance_over_optimum < (1.045 if epsilon == "1" else 1.05)
+    assert pick.report_bytes <= 3
+
+
+@given(st.integers(1, 10**9), st.integers(2, 1 << 130), st.sampled_from(["0.01", "0.1", "1", "3.7", "9", "20"]))
+@settings(max_examples=60, deadline=None)
+def test_a_pick_fits_its_memory_and_can_be_built(users, size, epsilon):
+    memory = 64 << 20
+    try:
+        pick = choose(users, size, epsilon, memory=memory)
+    except InvalidSpec as error:
+        assert "memory" in str(error)
+        return
+    assert pick.memory_bytes <= memory
+    domain = Integers(0, size - 1) if size <= 1 << 64 else Strings(min(1024, size.bit_length() // 8 + 1))
+    collection_of(pick, domain, epsilon)
+
+
+def test_what_was_given_up_is_said():
+    options = alternatives(10**6, 65_536, "1")
+    assert [o.mechanism for o in options][-1] == "randomized-response"
+    assert "more variance than q = 3" in options[0].remark
+    poor = choose(10**7, 1 << 64, "4", memory=2 << 20)
+    assert "more memory" in poor.remark
+
+
+def test_bad_wishes():
+    for wish in ({"users": 0}, {"size": 1}, {"memory": 5}, {"skew": 2.0}, {"epsilon": "21"}, {"epsilon": "x"}):
+        with pytest.raises(InvalidSpec):
+            alternatives(**{"users": 100, "size": 100, "epsilon": "1", **wish})
+
+
+def test_the_yardstick():
+    assert v_opt(1.0) == pytest.approx(4 * math.e / (math.e - 1) ** 2)
+
+
+def test_the_table_says_what_the_data_say():
+    options = alternatives(10**6, 65_536, "1")
+    head, *lines = table(options).splitlines()
+    assert head.split()[:2] == ["mechanism", "parameters"]
+    assert len(lines) == len(options)
+    assert lines[0].split()[:3] == ["linear-hash", "q=5", "t=7"]
+    assert "1,955 users" in lines[0] and "1.038" in lines[0] and "more variance than q = 3" in lines[0]
+    assert len({line.index(" MB") for line in (head, *lines) if " MB" in line}) == 1

@@ -1,0 +1,183 @@
+"""Estimates that a person can use: intervals that cover, a consistent version, verdicts."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import stats
+
+from ldp_client.collection import Collection
+from ldp_client.errors import InvalidSpec
+from ldp_client.protocol.domain import Categories, Integers, Strings
+from ldp_server.answers import estimates
+from ldp_server.answers.estimates import Coverage, Verdict
+from ldp_server.oracles import oracle_for
+from tests.server.oracles.cases import filled, population
+
+WINDOW = {"opens": 1_790_000_000, "closes": 1_800_000_000}
+
+
+def linear(size=1025, epsilon="1", q=3, t=7):
+    return Collection.create("?", Integers(0, size - 1), "linear-hash", epsilon, parameters={"q": q, "t": t}, **WINDOW)
+
+
+def covered(found, truth):
+    return np.array([e.low <= truth[e.index] <= e.high for e in found])
+
+
+def truth_of(users, size):
+    return np.bincount(users.astype(np.intp), minlength=size)
+
+
+@pytest.mark.parametrize("runs", [25, pytest.param(300, marks=pytest.mark.slow)])
+def test_intervals_cover_in_every_decile_of_frequency(runs):
+    """95% intervals cover 95% of the time for rare and for frequent items alike; not only on average."""
+    collection, users = linear(), population(1025, 50_000, 3, distinct=1000)
+    truth = truth_of(users, 1025)
+    hits = np.array(
+        [
+            covered(estimates.every_item(collection, filled(collection.randomizer, users, run)), truth)
+            for run in range(runs)
+        ]
+    )
+    order = np.argsort(truth[1:]) + 1
+    for decile in np.array_split(order, 10):
+        rate = hits[:, decile].mean()
+        slack = 4.5 * math.sqrt(0.05 * 0.95 / hits[:, decile].size)
+        assert 0.95 - slack < rate < 0.95 + slack
+        assert slack < 0.02  # and the test would notice 93%
+
+
+def test_intervals_cover_after_selection():
+    """The top 20 are picked for having been overestimated; all their intervals together still hold."""
+    collection, users = linear(), population(1025, 50_000, 3, distinct=1000)
+    truth = truth_of(users, 1025)
+    failures = naive = 0
+    for run in range(60):
+        oracle = filled(collection.randomizer, users, 100 + run)
+        best = estimates.top(collection, oracle, 20)
+        failures += not covered(best, truth).all()
+        plain = estimates.given_items(collection, oracle, [e.item for e in best])
+        naive += not covered(plain, truth).all()
+    assert stats.binom.sf(failures - 1, 60, 0.05) > 1e-4
+    assert naive > 20  # intervals that ignore the selection would not do
+
+
+def test_simultaneous_intervals_of_a_fixed_set():
+    collection, users = linear(), population(1025, 20_000, 3)
+    truth = truth_of(users, 1025)
+    failures = 0
+    for run in range(60):
+        oracle = filled(collection.randomizer, users, 300 + run)
+        found = estimates.given_items(collection, oracle, range(100), coverage=Coverage.TOGETHER)
+        failures += not covered(found, truth).all()
+    assert stats.binom.sf(failures - 1, 60, 0.05) > 1e-4
+
+
+def test_skewness_matters_far_out():
+    """The upper tail of a binomial count is heavier than the normal one; the corrected lower end follows it."""
+    n, s, gap, tail = 20_000, 1 / 53, 1.0, 1e-9
+    sd = math.sqrt(n * s * (1 - s))
+    quantile = stats.binom.isf(tail, n, s) - n * s
+    z = stats.norm.isf(tail)
+    skewness = (1 - 2 * s) / sd
+    low, _ = estimates.interval(np.array([0.0]), np.array([sd / gap]), skewness, z)
+    assert -low[0] == pytest.approx(quantile, rel=0.01)
+    assert z * sd < 0.97 * quantile
+
+
+def test_items_categories_and_none():
+    collection = Collection.create("?", Categories(("cat", "dog", "owl")), "randomized-response", "2", **WINDOW)
+    users = np.array([1] * 6000 + [2] * 3000 + [0] * 1000, np.uint64)
+    oracle = filled(collection.randomizer, users, 1)
+    table = estimates.every_item(collection, oracle)
+    assert [e.item for e in table] == [None, "cat", "dog", "owl"]
+    assert sum(e.consistent for e in table) == pytest.approx(10_000)
+    found = {e.item: e for e in estimates.given_items(collection, oracle, ["dog", None, "cat"], threshold=2000)}
+    assert found["cat"].verdict is found["dog"].verdict is Verdict.YES
+    assert found[None].verdict is Verdict.NO
+    near = estimates.given_items(collection, oracle, ["dog"], threshold=found["dog"].estimate)[0]
+    assert near.verdict is Verdict.CANNOT_TELL
+    assert [e.item for e in estimates.top(collection, oracle, 99)] == ["cat", "dog", "owl"]  # none is not listed
+    with pytest.raises(InvalidSpec):
+        estimates.given_items(collection, oracle, ["horse"])
+    with pytest.raises(InvalidSpec):
+        estimates.top(collection, oracle, 0)
+    with pytest.raises(InvalidSpec):
+        estimates.every_item(collection, oracle, confidence=1.0)
+
+
+def test_strings_of_any_length():
+    collection = Collection.create(
+        "?", Strings(100), "hashtogram", "3", parameters={"rows": 4, "q": 19, "t": 2}, **WINDOW
+    )
+    oracle = oracle_for(collection)
+    words = np.random.default_rng(1).integers(0, 1 << 64, (4000, 3), np.uint64)
+    texts = ["x" * 100, "", "ä", None]
+    for i, line in enumerate(words):
+        oracle.accumulate(collection.randomize(texts[i % 4], [int(w) for w in line]))
+    for e in estimates.given_items(collection, oracle, texts, coverage=Coverage.SELECTED):
+        assert e.low < 1000 < e.high
+    with pytest.raises(InvalidSpec, match="cannot be listed"):
+        estimates.every_item(collection, oracle)
+
+
+def test_the_rest_makes_the_table_add_up():
+    collection, users = linear(), population(1025, 50_000, 3, distinct=1000)
+    truth = truth_of(users, 1025)
+    misses = 0
+    for run in range(60):
+        oracle = filled(collection.randomizer, users, 500 + run)
+        listed = estimates.given_items(collection, oracle, range(30))
+        others = estimates.rest(oracle, listed)
+        assert others.estimate + sum(e.estimate for e in listed) == pytest.approx(50_000)
+        misses += not others.low <= 50_000 - truth[1:31].sum() <= others.high
+    assert stats.binom.cdf(misses, 60, 0.05) > 1e-4
+    assert stats.binom.sf(misses - 1, 60, 0.05) > 1e-4
+    assert estimates.rest(oracle, []).standard_error == 0
+
+
+def test_the_rest_of_answers_that_exclude_each_other():
+    """For randomized response the covariances are not negligible: all answers but one are one binomial count."""
+    collection = Collection.create("?", Integers(0, 5), "randomized-response", "1", **WINDOW)
+    users = np.repeat(np.arange(1, 6, dtype=np.uint64), 400)
+    errors, stated = [], []
+    for run in range(800):
+        oracle = filled(collection.randomizer, users, run)
+        others = estimates.rest(oracle, estimates.given_items(collection, oracle, range(4)))
+        errors.append(others.estimate - 400)
+        stated.append(others.standard_error)
+    assert np.std(errors) / np.mean(stated) == pytest.approx(1, abs=0.12)
+    naive = math.sqrt(sum(float(oracle.variance(400)) for _ in range(4)))
+    assert abs(naive / np.std(errors) - 1) > 0.2
+
+
+@given(hnp.arrays(np.float64, st.integers(1, 40), elements=st.floats(-1e6, 1e6)), st.floats(0, 1e6))
+def test_norm_sub_is_the_projection(raw, total):
+    result = estimates.norm_sub(raw, total)
+    assert (result >= 0).all()
+    if total > 0:
+        assert result.sum() == pytest.approx(total, rel=1e-6, abs=1e-3)
+    # Order is kept, and what stays positive was moved by one and the same number.
+    assert (np.diff(result[np.argsort(raw, kind="stable")]) >= -1e-6).all()
+    moved = (raw - result)[result > 1e-3]
+    assert len(moved) == 0 or np.ptp(moved) < 1e-3
+
+
+def test_norm_sub_of_nothing():
+    assert estimates.norm_sub(np.zeros(0), 5).tolist() == []
+    assert estimates.norm_sub(np.array([-3.0, -5.0]), 0).tolist() == [0, 0]
+
+
+def test_norm_sub_has_much_less_error():
+    collection, users = linear(), population(1025, 100_000, 3, distinct=1024)
+    truth = truth_of(users, 1025)
+    oracle = filled(collection.randomizer, users, 1)
+    raw = oracle.estimate_all()
+    better = estimates.norm_sub(raw, oracle.reports)
+    assert ((better - truth) ** 2).mean() < 0.2 * ((raw - truth) ** 2).mean()

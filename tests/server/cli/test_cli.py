@@ -1,0 +1,212 @@
+"""The command line as its user would use it, end to end."""
+
+import contextlib
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from ldp_client.collection import Collection
+from ldp_client.protocol.v1 import collector_pb2_grpc
+from ldp_server.cli.main import EXIT_CODES
+from ldp_server.cli.main import cli as group
+from tests.server.helpers import ROOT, ServerProcess, batch, cli, make_collection, taken
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with ServerProcess(tmp_path_factory.mktemp("cli") / "d") as server:
+        yield server
+
+
+def one(found):
+    assert found.returncode == 0, found.stderr
+    return json.loads(found.stdout)
+
+
+def many(found):
+    assert found.returncode == 0, found.stderr
+    return [json.loads(line) for line in found.stdout.splitlines()]
+
+
+def test_a_collection_s_life(server, tmp_path):
+    collection = make_collection("How many cups of tea?")
+    file = tmp_path / "tea.ldp"
+    file.write_text(collection.to_toml())
+    data = server.data
+    created = one(cli("collection", "create", str(file), "--json", data=data))
+    assert created["id"] == collection.id.hex()
+    assert created["state"] == "running"
+    assert cli("collection", "create", str(file), data=data).returncode == 1
+    requests = [batch(collection, 50) for _ in range(10)]
+    with server.channel() as channel:
+        for request in requests:
+            taken(collector_pb2_grpc.CollectorStub(channel).Submit(request))
+    short = collection.id.hex()[:8]
+    shown = one(cli("collection", "show", short, "--json", data=data))
+    assert (shown["reports"], shown["batches"]) == (500, 10)
+    assert any("eps = 2." in line for line in shown["statement"])
+    assert "500 in 10 batches" in cli("collection", "show", str(file), data=data).stdout
+
+    (tmp_path / "items").write_text("3\n7\n")
+    top = one(cli("estimate", short, "--top", "4", "--json", data=data))
+    assert (top["reports"], len(top["rows"]), top["coverage"]) == (500, 4, "selected")
+    assert top["everything_else"] is not None
+    given = one(cli("estimate", short, "--items", str(tmp_path / "items"), "--threshold", "1e6", "--json", data=data))
+    assert [row["item"] for row in given["rows"]] == [{"integer": 3}, {"integer": 7}]
+    assert {row["verdict"] for row in given["rows"]} == {"no"}
+    piped = cli("estimate", short, "--items", "-", "--together", data=data, stdin="3\n7\n")
+    assert "right at once" in piped.stdout
+    everything = one(cli("estimate", short, "--all", "--json", data=data))
+    assert len(everything["rows"]) == 41
+    assert everything["rows"][0]["item"] == {"none": True}
+    assert "(none)" in cli("estimate", short, "--all", data=data).stdout
+    found = cli("heavy-hitters", short, data=data)
+    assert found.returncode == 1
+    assert "no heavy-hitter decoder" in found.stderr
+
+    out = tmp_path / "reports.bin"
+    exported = one(cli("export", short, "--reports", "--out", str(out), "--json", data=data))
+    assert exported["reports"] == 500
+    assert sorted(_reports(out.read_bytes(), collection)) == sorted(
+        r for request in requests for r in _reports(request.payload, collection)
+    )
+    assert Collection.load(out.with_name("reports.bin.ldp")).id == collection.id
+
+    assert one(cli("collection", "close", short, "--json", data=data))["state"] == "closed"
+    assert one(cli("compact", short, "--json", data=data))["state"] == "compacted"
+    assert one(cli("estimate", short, "--all", "--json", data=data)) == everything
+    assert cli("collection", "delete", short, data=data, stdin="n\n").returncode == 130
+    assert one(cli("collection", "delete", short, "--yes", "--json", data=data))["state"] == "deleted"
+    listed = many(cli("collection", "list", "--json", data=data))
+    assert [row["state"] for row in listed] == ["deleted"]
+    assert "deleted" in cli("collection", "list", data=data).stdout
+
+
+def _reports(data, collection):
+    width = collection.randomizer.report_bytes
+    return [data[i : i + width] for i in range(0, len(data), width)]
+
+
+def test_analyst_tokens(server, tmp_path):
+    file = tmp_path / "alice.token"
+    made = one(cli("token", "create", "alice", "--out", str(file), "--expires", "90 days", "--json", data=server.data))
+    assert made["expires_in"] == 90 * 86_400
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    where = ("--server", server.target, "--token-file", str(file))
+    assert cli("collection", "list", *where).returncode == 0
+    assert cli("token", "create", "alice", "--out", str(tmp_path / "x"), data=server.data).returncode == 2
+    assert not (tmp_path / "x").exists()
+    assert cli("token", "create", "bob", "--out", str(file), data=server.data).returncode == 2
+    assert "alice" in cli("token", "list", data=server.data).stdout
+    assert "bob" not in cli("token", "list", data=server.data).stdout
+    one(cli("token", "revoke", "alice", "--json", data=server.data))
+    found = cli("collection", "list", *where)
+    assert found.returncode == 1
+    assert "unauthenticated" in found.stderr
+    assert file.read_text().strip() not in found.stderr
+    rows = many(cli("token", "list", "--json", data=server.data))
+    assert next(row for row in rows if row["name"] == "alice")["revoked"]
+
+
+def test_admission_tokens(tmp_path):
+    from base64 import urlsafe_b64decode
+
+    from ldp_server.service.admission import TokenVerifier
+
+    collection = make_collection()
+    (tmp_path / "c.ldp").write_text(collection.to_toml())
+    one(cli("token", "key", str(tmp_path / "k"), "--json"))
+    assert stat.S_IMODE((tmp_path / "k").stat().st_mode) == 0o600
+    arguments = ["--key", str(tmp_path / "k"), "--count", "5", "--out", str(tmp_path / "t")]
+    assert one(cli("token", "issue", str(tmp_path / "c.ldp"), *arguments, "--json"))["count"] == 5
+    verifier = TokenVerifier.load([tmp_path / "k.pub"])
+    tokens = [urlsafe_b64decode(line) for line in (tmp_path / "t").read_text().split()]
+    assert len({verifier.token_id(token, collection.id) for token in tokens} - {None}) == 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["nonsense"], 2),
+        (["estimate"], 2),
+        (["estimate", "zz"], 2),
+        (["estimate", "ffffffff"], 2),
+        (["estimate", "ff" * 32], 1),
+        (["estimate", "ff" * 32, "--all", "--top", "3"], 2),
+        (["collection", "create", "/nowhere.ldp"], 2),
+        (["collection", "list", "--token-file", "/nowhere"], 2),
+        (["collection", "list", "--cert", "/nowhere"], 2),
+        (["collection", "list", "--server", "127.0.0.1:1"], 4),
+    ],
+)
+def test_exit_codes(server, arguments, code):
+    found = cli(*arguments, data=server.data)
+    assert found.returncode == code, found.stderr
+    assert code in EXIT_CODES
+    assert found.stderr.strip()
+    assert "Traceback" not in found.stderr
+
+
+def test_nobody_there(tmp_path):
+    assert cli("collection", "list", data=tmp_path).returncode == 4
+    assert cli("doctor", data=tmp_path).returncode == 1
+    assert cli("backup", str(tmp_path / "b"), data=tmp_path).returncode == 3
+    assert cli("token", "list", data=tmp_path).returncode == 3
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_serve_with_a_wrong_configuration(tmp_path):
+    file = tmp_path / "server.toml"
+    file.write_text('[colector]\nlisten = "127.0.0.1:0"\n')
+    found = cli("serve", "--config", str(file))
+    assert found.returncode == 2
+    assert "colector" in found.stderr
+
+
+def test_the_port_is_taken(server, tmp_path):
+    found = cli("serve", "--listen", server.target, data=tmp_path / "d")
+    assert found.returncode == 2
+    assert "port" in found.stderr
+
+
+def test_backup_and_doctor_on_a_running_server(server, tmp_path):
+    made = one(cli("backup", str(tmp_path / "b.db"), "--json", data=server.data))
+    assert made["bytes"] == (tmp_path / "b.db").stat().st_size
+    findings = many(cli("doctor", "--deep", "--json", data=server.data))
+    assert {f["verdict"] for f in findings} <= {"ok", "warning"}
+    assert any(f["detail"] == "running" for f in findings)
+
+
+def test_every_command_has_help_and_a_place_in_the_manual():
+    manual = (ROOT / "docs" / "operating.md").read_text()
+    from ldp_server.cli import collections, local, queries, serving, tokens  # noqa: F401 - they fill the group
+
+    for name, command in group.commands.items():
+        assert command.help, name
+        assert f"ldp-server {name}" in manual, name
+        for inner, sub in getattr(command, "commands", {}).items():
+            assert sub.help, (name, inner)
+            assert f"{name} {inner}" in manual, (name, inner)
+    for code in EXIT_CODES:
+        assert f"| {code} |" in manual
+
+
+def test_the_demo():
+    found = one(cli("demo", "--users", "40000", "--epsilon", "3", "--json", timeout=110))
+    for part in found.values():
+        assert part["reports_durable"] == part["reports_counted"] == 40000
+        assert part["rows"]
+        assert part["inside"] >= len(part["rows"]) - 2
+    assert len(found["frequencies"]["rows"]) == 12
+    assert "truth lies inside" in cli("demo", "--users", "5000", timeout=110).stdout
+    assert cli("demo", "--users", "3").returncode == 2
+
+
+def test_no_token_in_process_lists(server):
+    """Nothing that was ever a secret stands in an argument of a running process."""
+    secret = (server.data / "local.token").read_text().strip()
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            assert secret not in file.read_text(errors="replace")

@@ -1,0 +1,143 @@
+"""The planner's arithmetic, and its promise against simulation with real reports."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from ldp_client.errors import InvalidSpec
+from ldp_client.mechanisms import ExpanderSketch
+from ldp_client.protocol.domain import Categories, Integers, Strings
+from ldp_server.arrays.items import from_ints
+from ldp_server.arrays.packing import pack
+from ldp_server.heavy_hitters import decode
+from ldp_server.heavy_hitters.paper.expansion import best_attempt, second_eigenvalue
+from ldp_server.heavy_hitters.planner import create, d_opt, plan, plans, table
+from ldp_server.oracles import oracle_for
+from simulator import crowd
+from tests.server.heavy_hitters.cases import EXPANDER, collection
+
+WIDE = Integers(0, (1 << 64) - 1)
+
+
+def test_d_opt_is_the_known_number():
+    assert d_opt(10**6, 1.0, 64 * math.log(2)) == pytest.approx(18_805, rel=0.002)
+
+
+@pytest.mark.parametrize(
+    ("domain", "epsilon"),
+    [(WIDE, "1"), (WIDE, "4"), (Strings(16), "1"), (Strings(32), "2"), (Integers(0, 1 << 20), "1")],
+)
+@pytest.mark.parametrize("memory", [1 << 30, 300 << 20])
+def test_plans_are_collections_that_fit(domain, epsilon, memory):
+    for found in plans(10**6, domain, epsilon, memory=memory):
+        assert found.memory_bytes <= memory
+        spec = create("q", domain, epsilon, found, opens=0, closes=1)
+        assert spec.randomizer.name == found.mechanism
+        assert spec.randomizer.report_bits == found.report_bits
+        assert found.enough
+        assert 1.0 < found.multiple < 3
+        assert f"{math.ceil(found.reliable):,}" in found.promise
+        assert json.loads(json.dumps(found.to_dict()))["promise"] == found.promise
+    assert plans(10**6, domain, epsilon)[0].mechanism in ("expander-sketch", "tree-sketch")
+
+
+def test_more_users_find_rarer_items_and_longer_items_cost():
+    shares = [plan(n, WIDE, "1").reliable / n for n in (10**5, 10**6, 10**7)]
+    assert shares == sorted(shares, reverse=True)
+    lengths = [plan(10**6, Strings(n), "1").reliable for n in (8, 16, 32)]
+    assert lengths == sorted(lengths)
+
+
+def test_too_much_is_answered_with_the_number_of_users():
+    found = plan(10_000, Strings(64), "0.5")
+    assert not found.enough
+    assert 10_000 < found.users_needed < 100_000
+    assert f"{found.users_needed:,}" in found.promise
+    assert plan(2 * found.users_needed, Strings(64), "0.5").enough
+    assert "not enough" in table([found])
+
+
+def test_what_cannot_be_planned_is_refused():
+    with pytest.raises(InvalidSpec, match="listed outright"):
+        plan(1000, Categories(("a", "b")), "1")
+    with pytest.raises(InvalidSpec, match="fits into that memory"):
+        plan(1000, WIDE, "1", memory=1 << 20)
+    with pytest.raises(InvalidSpec, match="mechanisms that find"):
+        plan(1000, WIDE, "1", mechanism="linear-hash")
+    with pytest.raises(InvalidSpec, match="at least one user"):
+        plan(0, WIDE, "1")
+
+
+def test_a_graph_is_searched_for():
+    wanted = EXPANDER | {"teams": 12, "chunk_bits": 4, "degree": 4, "hash_bits": 2, "q": 7, "t": 5}
+    spec = best_attempt(lambda number: collection("expander-sketch", wanted | {"attempt": number}), tries=12)
+    assert isinstance(spec.randomizer, ExpanderSketch)
+    assert second_eigenvalue(spec.randomizer.code.expander) < 3.6
+
+
+def hits(domain, users, epsilon, mechanism, multiples, each, seeds, memory=80 << 20):
+    """How often items at multiples of the promised frequency are listed, and how many false ones are."""
+    found = plan(users, domain, epsilon, mechanism=mechanism, memory=memory)
+    listed, false = {m: [] for m in multiples}, 0
+    for seed in seeds:
+        spec = create(f"promise {seed}", domain, epsilon, found, opens=0, closes=1)
+        rng = np.random.default_rng(seed)
+        counts = [round(m * found.reliable) for m in multiples for _ in range(each)]
+        items = [
+            int.from_bytes(rng.bytes(48), "little") % (domain.size - 1) + 1
+            for _ in range(len(counts) + users - sum(counts))
+        ]
+        numbers = [item for item, count in zip(items, counts, strict=False) for _ in range(count)] + items[
+            len(counts) :
+        ]
+        oracle = oracle_for(spec)
+        for reports in crowd.simulate(spec.randomizer, from_ints(numbers, domain.bits), seed):
+            oracle.accumulate(pack(reports, spec.randomizer.report_bytes))
+        answer = {h.index for h in decode(spec, oracle).items}
+        planted = [m for m in multiples for _ in range(each)]
+        for multiple, item in zip(planted, items, strict=False):
+            listed[multiple].append(item in answer)
+        false += len(answer - set(items[: len(counts)]))
+    return listed, false
+
+
+SMALL = [
+    (Integers(0, (1 << 40) - 1), 50_000, "3", "expander-sketch"),
+    (Integers(0, (1 << 30) - 1), 100_000, "1", "expander-sketch"),
+    (Strings(8), 50_000, "4", "tree-sketch"),
+    (Integers(0, (1 << 40) - 1), 100_000, "3", "prefix-tree"),
+]
+
+
+@pytest.mark.parametrize(("domain", "users", "epsilon", "mechanism"), SMALL)
+def test_the_promise_is_kept(domain, users, epsilon, mechanism):
+    """At the promised frequency 95% are listed: of 24 items no fewer than 19 (0.2% by chance); far below, few are."""
+    listed, false = hits(
+        domain, users, epsilon, mechanism, (1.0, 0.5), 4, range(6), (400 if mechanism == "prefix-tree" else 80) << 20
+    )
+    assert sum(listed[1.0]) >= 19
+    assert sum(listed[0.5]) <= 12
+    assert false <= 1
+
+
+LARGE = [
+    (WIDE, 10**6, "1", "expander-sketch"),
+    (WIDE, 10**5, "4", "expander-sketch"),
+    (Strings(8), 10**6, "1", "expander-sketch"),
+    (Strings(16), 10**6, "1", "tree-sketch"),
+    (Strings(32), 10**6, "2", "tree-sketch"),
+    (WIDE, 10**6, "1", "prefix-tree"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize(("domain", "users", "epsilon", "mechanism"), LARGE)
+def test_the_promise_is_kept_at_full_size(domain, users, epsilon, mechanism):
+    listed, false = hits(domain, users, epsilon, mechanism, (1.0,), 5, range(8), memory=1 << 30)
+    assert sum(listed[1.0]) >= 34  # of 40, at 95%: fewer has 1% probability
+    assert false <= 2

@@ -1,0 +1,177 @@
+"""Averages and quantiles from real packed reports: unbiased, covered by their intervals."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ldp_client.collection import Collection
+from ldp_client.errors import InvalidSpec
+from ldp_client.mechanisms import bounded_number, hierarchy
+from ldp_client.mechanisms.bounded_number import BoundedNumber
+from ldp_client.mechanisms.hierarchy import Hierarchy
+from ldp_client.protocol.domain import Integers
+from ldp_client.protocol.epsilon import Epsilon
+from ldp_server.answers import numbers
+from ldp_server.oracles import oracle_for, restore
+from simulator import crowd
+from tests.server.oracles.cases import filled
+
+ALPHA = 1e-6
+COUNT = 500
+
+
+def ages(users, seed, absent=0.0):
+    rng = np.random.default_rng(seed)
+    values = np.clip(rng.gamma(4, 30, users), 0, COUNT - 1).astype(np.uint64) + np.uint64(1)
+    return np.where(rng.random(users) < absent, np.uint64(0), values)
+
+
+def number(epsilon, presence=0):
+    return BoundedNumber(Epsilon(epsilon), COUNT + 1, **bounded_number.design(epsilon, presence=presence))
+
+
+def tree(epsilon, count=COUNT):
+    return Hierarchy(Epsilon(epsilon), count + 1, **hierarchy.design(epsilon, count))
+
+
+CASES = [number("1"), number("3"), number("2", 64), tree("1"), tree("3"), Hierarchy(Epsilon("1"), 8, 7, 2)]
+
+
+@pytest.mark.parametrize("randomizer", CASES, ids=lambda r: f"{r.name}-{r.epsilon}-{r.size}")
+def test_scalar_and_vectorised_are_one(randomizer):
+    users = np.minimum(ages(2000, 1, 0.1), np.uint64(randomizer.size - 1))
+    words = crowd.draw_words(5, 0, 2000, randomizer.words)
+    words[:4] = [[0, 0, 0], [2**64 - 1] * 3, [0, 2**64 - 1, 0], [2**63, 2**63, 2**63]]
+    reports = crowd.randomize(randomizer, users, words)
+    for i in range(2000):
+        assert reports[i] == randomizer.randomize(int(users[i]), [int(word) for word in words[i]])
+
+
+@pytest.mark.parametrize(("randomizer", "absent"), [(CASES[0], 0.0), (CASES[1], 0.0), (CASES[2], 0.3)], ids=str)
+def test_averages_are_unbiased_and_covered(randomizer, absent):
+    users = ages(6000, 2, absent)
+    held = users[users > 0].astype(float) - 1
+    scores, covered, runs = [], 0, 400
+    for run in range(runs):
+        found = filled(randomizer, users, 100 + run).average()
+        scores.append((found.estimate - held.mean()) / found.standard_error)
+        covered += found.low <= held.mean() <= found.high
+    scores = np.array(scores)
+    assert abs(scores.mean()) * math.sqrt(runs) < stats.norm.isf(ALPHA / 2) + 0.5 * (absent > 0)
+    low, high = stats.binom.ppf([ALPHA, 1 - ALPHA], runs, 0.95)
+    assert low <= covered <= high
+    assert not low <= covered - 0.15 * runs <= high  # the test would notice a coverage of 80%
+    assert found.holders == pytest.approx(len(held), rel=0.2)
+
+
+@pytest.mark.parametrize("randomizer", [tree("1"), tree("3")], ids=str)
+def test_quantiles_are_covered_and_close(randomizer):
+    users = ages(20_000, 3, 0.2)
+    held = np.sort(users[users > 0].astype(int) - 1)
+    runs, errors = 60, []
+    for share in (0.1, 0.5, 0.9):
+        truth, covered = int(held[math.ceil(share * len(held)) - 1]), 0
+        for run in range(runs):
+            found = filled(randomizer, users, 100 + run).quantile(share)
+            covered += found.low <= truth <= found.high
+            errors.append(abs(np.searchsorted(held, found.estimate, "right") / len(held) - share))
+        # The standard errors are upper bounds: at least the stated coverage.
+        assert covered >= stats.binom.ppf(ALPHA, runs, 0.95)
+    assert np.mean(errors) < (0.06 if float(randomizer.epsilon) == 1 else 0.02)
+
+
+def test_agreement_adds_up_and_helps():
+    randomizer = tree("1")
+    users = ages(20_000, 4)
+    table = np.bincount(users.astype(np.intp), minlength=COUNT + 1)[1:]
+    raw_error = agreed_error = 0.0
+    for run in range(30):
+        oracle = filled(randomizer, users, 300 + run)
+        agreed = oracle.tree().leaves
+        assert agreed.sum() == pytest.approx(oracle.tree().holders)
+        finest = oracle._raw(len(randomizer.levels) - 1, float(oracle.level_totals()[-1]))[1:]
+        for first, last in ((0, 99), (37, 188), (250, 499)):
+            truth = table[first : last + 1].sum()
+            raw_error += (finest[first : last + 1].sum() - truth) ** 2
+            value, error = oracle.between(first, last)
+            agreed_error += (value - truth) ** 2
+            assert abs(value - truth) < 6 * error
+    assert agreed_error < 0.15 * raw_error
+
+
+def test_estimates_of_single_integers_are_unbiased():
+    randomizer = Hierarchy(Epsilon("2"), 28, 3, 7)
+    users = np.minimum(ages(4000, 5), np.uint64(27))
+    table = np.bincount(users.astype(np.intp), minlength=28)
+    found = np.array([filled(randomizer, users, 100 + run).estimate_all() for run in range(200)])
+    scores = (found.mean(axis=0) - table) / (found.std(axis=0, ddof=1) / math.sqrt(200))
+    assert np.abs(scores).max() < stats.t.isf(ALPHA / 2 / 28, 199)
+    stated = filled(randomizer, users, 1).variance(table)
+    assert (found.var(axis=0, ddof=1) < stated * 1.5).all()
+
+
+def test_in_the_units_of_the_domain():
+    users = ages(20_000, 6)
+    for name, parameters in (
+        ("bounded-number", bounded_number.design("2")),
+        ("hierarchy", hierarchy.design("2", COUNT)),
+    ):
+        collection = Collection.create(
+            "How old?", Integers(-100, COUNT), name, "2", opens=1, closes=2, parameters=parameters
+        )
+        oracle = filled(collection.randomizer, users, 7)
+        if name == "hierarchy":
+            middle = numbers.quantile(collection, oracle, 0.5)
+            assert middle.low <= middle.estimate <= middle.high
+            assert abs(middle.estimate - (np.median(users) - 101)) < 15
+            some = numbers.count_between(collection, oracle, -100, -1)
+            assert some.estimate == pytest.approx((users <= 100).sum(), abs=5 * some.standard_error)
+            with pytest.raises(InvalidSpec):
+                numbers.average(collection, oracle)
+        else:
+            found = numbers.average(collection, oracle)
+            assert found.estimate == pytest.approx(users.mean() - 101, abs=5 * found.standard_error)
+            with pytest.raises(InvalidSpec):
+                numbers.quantile(collection, oracle, 0.5)
+            with pytest.raises(InvalidSpec):
+                numbers.count_between(collection, oracle, 0, 1)
+
+
+@pytest.mark.parametrize("randomizer", CASES, ids=lambda r: f"{r.name}-{r.epsilon}-{r.size}")
+def test_state(randomizer):
+    users = np.minimum(ages(3000, 1), np.uint64(randomizer.size - 1))
+    whole = filled(randomizer, users, 9)
+    again = restore(randomizer, whole.to_bytes())
+    assert again.to_bytes() == whole.to_bytes()
+    whole.merge(again)
+    assert whole.reports == 6000
+    assert math.isfinite(whole.skewness)
+
+
+def test_what_cannot_be_asked():
+    average = filled(CASES[0], ages(100, 1), 1)
+    assert not average.can_list
+    for call in (
+        lambda: average.estimate(np.array([1], np.uint64)),
+        lambda: average.variance(1.0),
+        lambda: average.average(1.0),
+        lambda: oracle_for(CASES[3]).tree(),
+        lambda: filled(CASES[3], ages(5000, 1), 1).quantile(1.0),
+        lambda: filled(CASES[3], ages(5000, 1), 1).between(5, 4),
+        lambda: filled(CASES[3], ages(5000, 1), 1).between(0, COUNT),
+    ):
+        with pytest.raises(InvalidSpec):
+            call()
+
+
+def test_too_few_reports_give_the_whole_range():
+    for randomizer in (CASES[0], CASES[2]):
+        found = oracle_for(randomizer).average()
+        assert (found.low, found.high) == (0.0, COUNT - 1)
+        assert oracle_for(randomizer).skewness == 0.0
+    nobody = filled(CASES[2], np.zeros(400, np.uint64), 1).average()
+    assert (nobody.low, nobody.high) == (0.0, COUNT - 1)

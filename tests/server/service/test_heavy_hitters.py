@@ -1,0 +1,137 @@
+"""Heavy hitters through the server: progress, the same list as the decoder's own, cancelling, one at a time."""
+
+import asyncio
+
+import grpc
+import numpy as np
+import pytest
+
+from ldp_client.protocol.domain import Strings
+from ldp_client.protocol.v1 import analyst_pb2 as pb
+from ldp_server import heavy_hitters as hitters
+from ldp_server.arrays.items import index_items
+from ldp_server.arrays.packing import pack
+from ldp_server.heavy_hitters import planner
+from ldp_server.oracles import oracle_for
+from ldp_server.worker.items import from_wire
+from simulator.crowd import simulate
+from tests.server.helpers import batch, cli, live, taken
+
+USERS = 60_000
+
+
+@pytest.fixture(scope="module")
+def case():
+    """A crowd of whom a third hold one word, a quarter another, and the others a word each."""
+    domain, epsilon = Strings(4), "4"
+    chosen = planner.plan(USERS, domain, epsilon)
+    collection = planner.create("Which word?", domain, epsilon, chosen, opens=0, closes=1 << 33)
+    coins = np.random.default_rng(3)
+    held = [b"tea", b"mate", *(coins.bytes(4) for _ in range(USERS * 5 // 12))]
+    items = [held[0]] * (USERS // 3) + [held[1]] * (USERS // 4) + held[2:]
+    payloads, oracle = [], oracle_for(collection)
+    for reports in simulate(collection.randomizer, index_items(domain, items), seed=11):
+        for start in range(0, len(reports), 5000):
+            data = pack(reports[start : start + 5000], collection.randomizer.report_bytes)
+            oracle.accumulate(data)
+            payloads.append(data)
+    return collection, payloads, hitters.decode(collection, oracle)
+
+
+async def fill(server, case):
+    collection, payloads, _ = case
+    await server.create(collection)
+    requests = [batch(collection, payload=payload) for payload in payloads]
+    async for response in server.collector.SubmitStream(iter(requests)):
+        taken(response)
+
+
+async def test_the_list_is_the_decoder_s(tmp_path, case):
+    collection, _, expected = case
+    assert {hitter.item for hitter in expected.items} == {"tea", "mate"}
+    async with live(tmp_path / "d") as server:
+        await fill(server, case)
+        assert (await server.show(collection)).decodes_heavy_hitters
+        events = []
+        ask = pb.HeavyHittersRequest(collection_id=collection.id)
+        async for event in server.analyst.HeavyHitters(ask, metadata=server.auth):
+            events.append(event)
+        assert [e.WhichOneof("event") for e in events[:-1]] == ["progress"] * (len(events) - 1)
+        assert len(events) > 3
+        result = events[-1].result
+        assert result.reports == expected.reports
+        assert [from_wire(row.item) for row in result.items] == [hitter.item for hitter in expected.items]
+        assert [row.estimate for row in result.items] == pytest.approx([h.estimate for h in expected.items])
+        assert [row.low for row in result.items] == pytest.approx([h.low for h in expected.items])
+        assert list(result.guarantee) == [expected.guarantee]
+        assert not result.too_few_reports
+        limited = [
+            event
+            async for event in server.analyst.HeavyHitters(
+                pb.HeavyHittersRequest(collection_id=collection.id, limit=1), metadata=server.auth
+            )
+        ]
+        assert len(limited[-1].result.items) == 1
+        given = pb.GivenItems(items=[pb.Item(text="tea"), pb.Item(text="none")])
+        assert (await server.call("Estimate", collection, given=given)).estimates[0] > USERS / 4
+
+
+async def test_cancelling_ends_the_decode_and_frees_its_place(tmp_path, case):
+    collection, _, _ = case
+    async with live(tmp_path / "d") as server:
+        await fill(server, case)
+        ask = pb.HeavyHittersRequest(collection_id=collection.id)
+        first = server.analyst.HeavyHitters(ask, metadata=server.auth)
+        await first.read()
+        with pytest.raises(grpc.aio.AioRpcError) as second:
+            async for _ in server.analyst.HeavyHitters(ask, metadata=server.auth):
+                pass
+        assert second.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        taken(await server.collector.Submit(batch(collection)))
+        assert (await server.show(collection)).reports == USERS + 1  # others are answered meanwhile
+        first.cancel()
+        for _ in range(100):
+            if not server.server._analyst._decodes.locked():
+                break
+            await asyncio.sleep(0.05)
+        events = [event async for event in server.analyst.HeavyHitters(ask, metadata=server.auth)]
+        assert events[-1].WhichOneof("event") == "result"
+
+
+async def test_too_few_users_is_an_answer(tmp_path, case):
+    collection, _, _ = case
+    async with live(tmp_path / "d") as server:
+        await server.create(collection)
+        ask = pb.HeavyHittersRequest(collection_id=collection.id)
+        for _ in range(2):
+            events = [event async for event in server.analyst.HeavyHitters(ask, metadata=server.auth)]
+            result = events[-1].result
+            assert not result.items
+            assert result.too_few_reports
+            assert result.users_needed > 0
+            assert "Not enough users" in result.guarantee[0]
+            taken(await server.collector.Submit(batch(collection, 3)))
+
+
+async def test_on_the_command_line(tmp_path, case):
+    import json
+
+    from tests.server.helpers import ServerProcess
+
+    collection, payloads, expected = case
+    with ServerProcess(tmp_path / "d") as server:
+        server.create(collection)
+        async with grpc.aio.insecure_channel(server.target) as channel:
+            from ldp_client.protocol.v1 import collector_pb2_grpc
+
+            stub = collector_pb2_grpc.CollectorStub(channel)
+            for payload in payloads:
+                taken(await stub.Submit(batch(collection, payload=payload)))
+        name = collection.id.hex()
+        found = await asyncio.to_thread(cli, "heavy-hitters", name, "--json", data=tmp_path / "d")
+        result = json.loads(found.stdout)
+        assert [row["item"] for row in result["items"]] == [{"text": h.item} for h in expected.items]
+        assert result["threshold"] < USERS
+        shown = await asyncio.to_thread(cli, "heavy-hitters", name, data=tmp_path / "d")
+        assert "tea" in shown.stdout
+        assert "with probability 95%" in shown.stdout

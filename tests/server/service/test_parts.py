@@ -1,0 +1,236 @@
+"""Configuration, access, logs, metrics, doctor: the small parts."""
+
+import asyncio
+import json
+import logging
+import shutil
+import sqlite3
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from ldp_client.errors import InvalidSpec, StorageError
+from ldp_server.config import SAMPLE, Config, load_config, parse_config
+from ldp_server.doctor import examine
+from ldp_server.service.logs import _Lines, event
+from ldp_server.service.metrics import Metrics
+from ldp_server.store import AccessFile, SqliteLog
+from ldp_server.store.errors import Corrupt, WrongVersion
+from tests.server.helpers import Clock, ServerProcess, batch, live, make_collection, taken
+
+
+def test_the_sample_has_every_setting_at_its_default():
+    assert parse_config(SAMPLE, Path()) == Config()
+    from dataclasses import fields, is_dataclass
+
+    def settings(kind):
+        for field in fields(kind):
+            yield field.name
+            value = getattr(kind, field.name)
+            if is_dataclass(value):
+                yield from settings(value)
+
+    for name in settings(Config()):
+        assert name in SAMPLE, name
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("x = 1", "unknown setting x"),
+        ("[limits]\nwaiting = 1", "limits.waiting"),
+        ("[limits]\nwaiting_bytes = 'many'", "limits.waiting_bytes"),
+        ("[limits]\nwaiting_bytes = true", "limits.waiting_bytes"),
+        ("[limits]\nwaiting_bytes = 0", "above 0"),
+        ("[limits]\ncalls = -1", "negative"),
+        ("limits = 3", "table"),
+        ("[collector]\nlisten = 'here'", "host:port"),
+        ("[collector]\nlisten = '127.0.0.1:99999'", "host:port"),
+        ("[collector]\nclient_ca = 'ca.pem'", "need TLS"),
+        ("[tls]\nkey = 'k'", "together"),
+        ("[tls]\nkey='k'\ncertificate='c'\n[analyst]\nclient_ca = 'ca.pem'", "port of its own"),
+        ("[analyst]\ncertificate_names = ['x']", "client_ca"),
+        ("[analyst]\ncertificate_names = 'x'", "list"),
+        ("[retention]\ncompact_after = 'soon'", "duration"),
+        ("[watch]\nlog_format = 'xml'", "log_format"),
+        ("[watch]\nlog_level = 'loud'", "log_level"),
+        ("[watch]\nmetrics = '9100'", "host:port"),
+        ("= nonsense", "not TOML"),
+    ],
+)
+def test_a_wrong_setting_is_named(text, word, tmp_path):
+    path = tmp_path / "server.toml"
+    path.write_text(text)
+    with pytest.raises(InvalidSpec, match=word):
+        load_config(path)
+
+
+def test_paths_are_relative_to_the_file(tmp_path):
+    path = tmp_path / "server.toml"
+    path.write_text(
+        'data = "here"\n[admission]\ntoken_keys = ["a.pub", "/b.pub"]\n[retention]\ncompact_after = "never"'
+    )
+    config = load_config(path)
+    assert config.data == tmp_path / "here"
+    assert config.admission.token_keys == (tmp_path / "a.pub", Path("/b.pub"))
+    assert config.retention.compact_seconds is None
+    with pytest.raises(InvalidSpec, match="cannot read"):
+        load_config(tmp_path / "nowhere.toml")
+
+
+def test_a_secret_is_not_in_the_file(tmp_path):
+    access = AccessFile(tmp_path / "access.db", Clock())
+    token = access.create("alice")
+    secret = token.split("_", 2)[2]
+    access.close()
+    data = (tmp_path / "access.db").read_bytes()
+    assert secret.encode() not in data
+    assert token.encode() not in data
+    assert (tmp_path / "access.db").stat().st_mode & 0o077 == 0
+    access = AccessFile(tmp_path / "access.db", Clock())
+    assert access.verify(token).name == "alice"
+    assert "alice" in repr(access.tokens())
+    assert secret not in repr(access.tokens())
+    for name in ("", "a b", "x" * 65, "é"):
+        with pytest.raises(InvalidSpec):
+            access.create(name)
+    with pytest.raises(InvalidSpec):
+        access.revoke("bob")
+    access.close()
+
+
+def test_foreign_access_files_are_refused(tmp_path):
+    path = tmp_path / "access.db"
+    AccessFile(path, Clock()).close()
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA user_version = 9")
+    db.close()
+    with pytest.raises(WrongVersion):
+        AccessFile(path, Clock())
+    path.write_bytes(b"junk" * 5000)
+    with pytest.raises(Corrupt):
+        AccessFile(path, Clock())
+
+
+def test_log_lines_are_text_or_json():
+    record = logging.LogRecord("x", logging.INFO, "f", 1, "ready", (), None)
+    record.fields = {"port": 7900}
+    assert _Lines(as_json=False).format(record).endswith("info    ready port=7900")
+    line = json.loads(_Lines(as_json=True).format(record))
+    assert (line["event"], line["level"], line["port"]) == ("ready", "info", 7900)
+
+
+async def test_logs_hold_no_reports_items_or_tokens(tmp_path, caplog):
+    from ldp_client.protocol.v1 import analyst_pb2 as pb
+
+    caplog.set_level(logging.DEBUG)
+    async with live(tmp_path / "d") as server:
+        collection = make_collection()
+        await server.create(collection)
+        request = batch(collection, payload=b"\x05\x06\x07", admission_token=b"sesame-open")
+        taken(await server.collector.Submit(request))
+        items = pb.GivenItems(items=[pb.Item(text="marmalade")])
+        with pytest.raises(Exception, match="INVALID_ARGUMENT") as refused:
+            await server.call("Estimate", collection, given=items)
+        event(logging.INFO, "the log is on")
+        assert "the log is on" in caplog.text
+        for secret in ("marmalade", "sesame", request.batch_id.hex(), "050607", server.token):
+            assert secret not in caplog.text
+            assert secret not in refused.value.details()
+
+
+def test_labels_are_bounded():
+    metrics = Metrics(collections=3)
+    labels = [metrics.label(bytes([i]) * 32) for i in range(10)]
+    assert labels[:3] == ["000000000000", "010101010101", "020202020202"]
+    assert set(labels[3:]) == {"other"}
+    assert metrics.label(bytes([1]) * 32) == "010101010101"
+
+
+async def test_what_is_counted(tmp_path):
+    async with live(tmp_path / "d") as server:
+        collection = make_collection()
+        await server.create(collection)
+        label = {"collection": collection.id.hex()[:12]}
+        request = batch(collection, 5)
+        for _ in range(3):
+            taken(await server.collector.Submit(request))
+        server.server._upkeep.look()
+        value = server.server.metrics.registry.get_sample_value
+        assert value("hearsay_reports_total", label) == 5
+        assert value("hearsay_batches_total", label) == 1
+        assert value("hearsay_duplicates_total", label) == 2
+        assert value("hearsay_waiting_bytes") == 0
+        assert value("hearsay_commit_seconds_count") == 3
+        assert value("hearsay_ack_seconds_count") == 3
+        assert value("hearsay_log_bytes") > 0
+        assert value("hearsay_disk_free_bytes") > 0
+
+
+def test_metrics_are_served(tmp_path):
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    file = tmp_path / "server.toml"
+    file.write_text(f'data = "d"\n[collector]\nlisten = "127.0.0.1:0"\n[watch]\nmetrics = "127.0.0.1:{port}"\n')
+    server = ServerProcess(tmp_path / "d", "--config", str(file))
+    with server, urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as page:
+        text = page.read().decode()
+    assert "hearsay_disk_free_bytes" in text
+    assert "hearsay_commit_seconds_bucket" in text
+
+
+def verdicts(findings):
+    return {finding.what: finding.verdict for finding in findings}
+
+
+async def test_the_doctor_finds_what_is_wrong_and_changes_nothing(tmp_path):
+    collection = make_collection()
+    data = tmp_path / "d"
+    async with live(data) as server:
+        await server.create(collection)
+        for _ in range(20):
+            taken(await server.collector.Submit(batch(collection, 300)))
+        running = await asyncio.to_thread(lambda: list(examine(data, None, deep=True)))
+        assert {f.verdict for f in running} == {"ok"}
+        assert any("20 batches, 6000 reports" in f.detail for f in running)
+        await server.server._upkeep.once()
+    before = (data / "log.db").read_bytes()
+    name = f"collection {collection.id.hex()[:12]}"
+    assert verdicts(examine(data, None, deep=True))[name] == "ok"
+    assert (data / "log.db").read_bytes() == before
+
+    state = data / "states" / f"{collection.id.hex()}.state"
+    state.write_bytes(b"junk")
+    assert [f.verdict for f in examine(data, None) if f.what == name] == ["ok", "warning"]
+
+    log = SqliteLog(data / "log.db")
+    log.db.execute("UPDATE batches SET payload = zeroblob(length(payload)) WHERE position & 0xff = 7")
+    log.close()
+    assert verdicts(examine(data, None))[name] == "warning"
+    assert [f.verdict for f in examine(data, None, deep=True) if f.what == name] == ["wrong"]
+    log = SqliteLog(data / "log.db")
+    log.db.execute("DELETE FROM batches WHERE position & 0xff = 7")
+    log.close()
+    assert "19 are there" in next(f.detail for f in examine(data, None, deep=True) if f.verdict == "wrong")
+    data.chmod(0o755)
+    assert verdicts(examine(data, None))["permissions"] == "warning"
+    (tmp_path / "server.toml").write_text("[tls]\nkey = 'k'")
+    assert verdicts(examine(data, tmp_path / "server.toml"))["configuration"] == "wrong"
+
+
+async def test_a_spec_of_a_later_version_stops_the_start(tmp_path):
+    collection = make_collection()
+    async with live(tmp_path / "d") as server:
+        await server.create(collection)
+    db = sqlite3.connect(tmp_path / "d" / "log.db")
+    db.execute("UPDATE collections SET spec = x'aabb'")
+    db.commit()
+    db.close()
+    with pytest.raises(StorageError, match="does not understand"):
+        async with live(tmp_path / "d"):
+            pass
+    shutil.rmtree(tmp_path / "d")

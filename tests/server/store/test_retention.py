@@ -1,0 +1,326 @@
+"""Folding, sweeping, checkpoints, backup and restore: nothing lost, nothing counted twice, nothing that grows."""
+
+import asyncio
+import os
+import shutil
+
+import grpc
+import pytest
+
+from ldp_client.errors import StorageError
+from ldp_client.protocol.v1 import analyst_pb2 as pb
+from ldp_server.config import RetentionConfig
+from ldp_server.oracles import oracle_for, restore
+from ldp_server.store import Admission, SqliteLog
+from ldp_server.store.checkpoints import read_checkpoint
+from ldp_server.store.retention import backup, fold_commit, fold_parts, sweep, write_part
+from ldp_server.worker.counts import WarmCounts
+from tests.server.helpers import NOW, Clock, batch, live, make_collection, reason, taken
+
+
+async def fill(server, collection, batches=30):
+    oracle = oracle_for(collection)
+    requests = [batch(collection, 20) for _ in range(batches)]
+    async for response in server.collector.SubmitStream(iter(requests)):
+        taken(response)
+    for request in requests:
+        oracle.accumulate(request.payload)
+    return oracle, requests
+
+
+def same(state, collection, oracle):
+    return (restore(collection, state).counts.values == oracle.counts.values).all()
+
+
+async def test_compaction_keeps_counts_and_drops_everything_else(tmp_path):
+    async with live(tmp_path / "d") as server:
+        collection, other = make_collection(), make_collection("other")
+        await server.create(collection)
+        await server.create(other)
+        oracle, requests = await fill(server, collection)
+        beside, _ = await fill(server, other)
+        before = list((await server.call("Estimate", collection, all=pb.AllItems())).estimates)
+        with pytest.raises(grpc.aio.AioRpcError) as early:
+            await server.call("CompactCollection", collection)
+        assert early.value.code() is grpc.StatusCode.FAILED_PRECONDITION
+        await server.call("CloseCollection", collection)
+        await server.call("CompactCollection", collection)
+        await server.call("CompactCollection", collection)  # once more changes nothing
+        await server.server._core.sweep()
+        db = server.server._core.commit._log.db
+        assert db.execute("SELECT count(*) FROM batches WHERE collection = 1").fetchone()[0] == 0
+        assert list((await server.call("Estimate", collection, all=pb.AllItems())).estimates) == before
+        assert same(await server.counts(collection), collection, oracle)
+        assert same(await server.counts(other), other, beside)
+        found = await server.show(collection)
+        assert (found.reports, found.batches, found.stored_bytes) == (600, 30, 0)
+        assert reason(await server.collector.Submit(requests[0])) == "COLLECTION_CLOSED"
+    shutil.rmtree(tmp_path / "d" / "states")  # derived: may go at any time
+    async with live(tmp_path / "d") as server:
+        assert same(await server.counts(collection), collection, oracle)
+        assert reason(await server.collector.Submit(requests[0])) == "COLLECTION_CLOSED"
+        with pytest.raises(grpc.aio.AioRpcError) as gone:
+            async for _ in server.analyst.Export(
+                pb.ExportRequest(collection_id=collection.id, kind=pb.REPORTS), metadata=server.auth
+            ):
+                pass
+        assert gone.value.code() is grpc.StatusCode.FAILED_PRECONDITION
+
+
+async def test_a_clock_that_goes_back_cannot_bring_a_compacted_window_to_life(tmp_path):
+    clock = Clock()
+    async with live(tmp_path / "d", clock=clock) as server:
+        collection = make_collection(opens=NOW, closes=NOW + 100)
+        await server.create(collection)
+        oracle, requests = await fill(server, collection)
+        clock.now = NOW + 200
+        await server.call("CompactCollection", collection)
+        clock.now = NOW + 50
+        for request in requests[:3]:
+            assert reason(await server.collector.Submit(request)) == "WINDOW_CLOSED"
+        assert same(await server.counts(collection), collection, oracle)
+
+
+async def test_the_clock_compacts_only_after_a_while(tmp_path):
+    clock = Clock()
+    async with live(tmp_path / "d", clock=clock, retention=RetentionConfig(compact_after="1 day")) as server:
+        collection = make_collection(opens=NOW, closes=NOW + 100)
+        await server.create(collection)
+        upkeep = server.server._upkeep
+        for now, patience, expected in (
+            (NOW + 100, 0.0, pb.ENDED),
+            (NOW + 100 + 86_399, 0.0, pb.ENDED),
+            (NOW + 100 + 86_400, 600.0, pb.ENDED),  # seen past its window for a moment only
+            (NOW + 50, 0.0, pb.RUNNING),  # ... and rightly so: the clock was wrong
+            (NOW + 100 + 86_400, 0.0, pb.COMPACTED),
+        ):
+            clock.now, upkeep._patience = now, patience
+            await upkeep.once()
+            assert (await server.show(collection)).info.state == expected, now
+
+
+async def test_checkpoints_are_written_used_and_not_trusted_blindly(tmp_path):
+    collection = make_collection()
+    async with live(tmp_path / "d") as server:
+        await server.create(collection)
+        oracle, _ = await fill(server, collection)
+        await server.server._upkeep.once()
+        states = tmp_path / "d" / "states"
+        assert read_checkpoint(states, collection.id).sequence == 30
+        more, _ = await fill(server, collection)
+        oracle.merge(more)
+        # A new child starts from the checkpoint and reads the tail only.
+        counts = WarmCounts(tmp_path / "d", keep_bytes=1 << 20)
+        read = []
+        original = counts.log.read
+
+        def spy(number, after, **more):
+            read.append(after)
+            return original(number, after, **more)
+
+        counts.log.read = spy
+        warm = counts.get(1)
+        assert read == [30]
+        assert (warm.oracle.counts.values == oracle.counts.values).all()
+        counts.get(1)
+        assert read == [30, 60]
+    path = states / f"{collection.id.hex()}.state"
+    good = path.read_bytes()
+    for damaged in (b"", good[:50], good[:-1], good[:200] + bytes([good[200] ^ 1]) + good[201:], os.urandom(500)):
+        path.write_bytes(damaged)
+        async with live(tmp_path / "d") as server:
+            assert same(await server.counts(collection), collection, oracle)
+
+
+async def test_a_checkpoint_from_another_life_of_the_log_is_not_used(tmp_path):
+    """The log is replaced by an older backup and goes on differently: sequences are the same, batches are not."""
+    collection = make_collection()
+    async with live(tmp_path / "d") as server:
+        await server.create(collection)
+        first, _ = await fill(server, collection, 10)
+    backup(tmp_path / "d" / "log.db", tmp_path / "old.db")
+    async with live(tmp_path / "d") as server:
+        await fill(server, collection, 20)
+        await server.server._upkeep.once()
+    for name in ("log.db", "log.db-wal", "log.db-shm"):
+        (tmp_path / "d" / name).unlink(missing_ok=True)
+    shutil.copy(tmp_path / "old.db", tmp_path / "d" / "log.db")
+    async with live(tmp_path / "d") as server:
+        assert same(await server.counts(collection), collection, first)
+        second, _ = await fill(server, collection, 20)  # again up to sequence 30
+        first.merge(second)
+        assert same(await server.counts(collection), collection, first)
+
+
+async def test_a_backup_of_a_running_server_is_restored(tmp_path):
+    collection = make_collection()
+    async with live(tmp_path / "d") as server:
+        await server.create(collection)
+        oracle, requests = await fill(server, collection)
+        backup(tmp_path / "d" / "log.db", tmp_path / "copy.db")
+        late = batch(collection, 20)
+        taken(await server.collector.Submit(late))
+    with pytest.raises(StorageError, match="never overwrites"):
+        backup(tmp_path / "d" / "log.db", tmp_path / "copy.db")
+    (tmp_path / "new").mkdir()
+    shutil.copy(tmp_path / "copy.db", tmp_path / "new" / "log.db")
+    async with live(tmp_path / "new") as server:
+        assert same(await server.counts(collection), collection, oracle)
+        assert taken(await server.collector.Submit(requests[0])).duplicate
+        assert not taken(await server.collector.Submit(late)).duplicate  # what came after the backup is sent again
+
+
+def filled(tmp_path, collection, batches=20):
+    from tests.server.store.test_sqlite import a_batch
+
+    log = SqliteLog(tmp_path / "log.db")
+    log.transaction(
+        lambda _: log.catalog.add(collection.id, collection.spec_bytes, public=True, admission=Admission(), created=1)
+    )
+    oracle = oracle_for(collection)
+    from tests.server.helpers import payload
+
+    for _ in range(batches):
+        data = payload(collection, 7)
+        oracle.accumulate(data)
+        log.append([a_batch(1, data)])
+    return log, oracle
+
+
+@pytest.mark.parametrize("cut", ["before parts", "between parts", "before commit", "before sweep", "in sweep", "never"])
+def test_a_fold_cut_short_anywhere_loses_nothing(tmp_path, cut, monkeypatch):
+    collection = make_collection()
+    log, oracle = filled(tmp_path, collection)
+    (tmp_path / "states").mkdir()
+    monkeypatch.setattr("ldp_server.store.retention.PART", 40)
+    monkeypatch.setattr("ldp_server.store.retention.SLICE", 3)
+    state = oracle.to_bytes()
+    parts = list(fold_parts(1, 99, state))
+    assert len(parts) > 2
+    steps = {"before parts": 0, "between parts": 2}.get(cut, len(parts))
+    for row in parts[:steps]:
+        write_part(log, row)
+    if cut in {"before sweep", "in sweep", "never"}:
+        record = log.catalog.by_number(1)
+        fold_commit(log, record, generation=99, size=len(state), sequence=20, batches=20, reports=140)
+    if cut == "in sweep":
+        assert sweep(log)
+    log.close()  # the power fails here
+
+    again = SqliteLog(tmp_path / "log.db")
+    counts = WarmCounts(tmp_path, keep_bytes=1 << 20)
+    assert (counts.get(1).oracle.counts.values == oracle.counts.values).all()
+    while sweep(again):
+        pass
+    assert (WarmCounts(tmp_path, keep_bytes=1 << 20).get(1).oracle.counts.values == oracle.counts.values).all()
+    folded = cut in {"before sweep", "in sweep", "never"}
+    assert again.db.execute("SELECT count(*) FROM batches").fetchone()[0] == (0 if folded else 20)
+    assert again.db.execute("SELECT count(*) FROM folded_state").fetchone()[0] == (len(parts) if folded else 0)
+    assert again.last(1) == 20
+    again.close()
+
+
+def test_a_fold_with_missing_parts_or_new_batches_is_refused(tmp_path):
+    from tests.server.store.test_sqlite import a_batch
+
+    collection = make_collection()
+    log, oracle = filled(tmp_path, collection)
+    record, state = log.catalog.by_number(1), oracle.to_bytes()
+    with pytest.raises(StorageError, match="not all there"):
+        fold_commit(log, record, generation=5, size=len(state), sequence=20, batches=20, reports=140)
+    for row in fold_parts(1, 5, state):
+        write_part(log, row)
+    with pytest.raises(StorageError, match="changed"):
+        fold_commit(log, record, generation=5, size=len(state), sequence=19, batches=19, reports=133)
+    assert log.catalog.by_number(1).generation is None
+    log._sealed.clear()
+    from tests.server.helpers import payload
+
+    log.append([a_batch(1, payload(collection))])
+    with pytest.raises(StorageError, match="changed"):
+        fold_commit(log, record, generation=5, size=len(state), sequence=20, batches=20, reports=140)
+    log.close()
+
+
+async def test_space_is_given_back(tmp_path):
+    async with live(tmp_path / "d") as server:
+        collection = make_collection()
+        await server.create(collection)
+        requests = [batch(collection, 3000) for _ in range(1500)]
+        async for response in server.collector.SubmitStream(iter(requests)):
+            taken(response)
+        db = server.server._core.commit._log.db
+        before = db.execute("PRAGMA page_count").fetchone()[0]
+        await server.call("DeleteCollection", collection)
+        await server.server._core.sweep()
+        assert db.execute("PRAGMA page_count").fetchone()[0] < before // 2
+        assert not (tmp_path / "d" / "states" / f"{collection.id.hex()}.state").exists()
+
+
+async def test_a_compaction_that_fails_does_not_close_the_window(tmp_path):
+    clock = Clock()
+    async with live(tmp_path / "d", clock=clock) as server:
+        collection = make_collection(opens=NOW, closes=NOW + 100)
+        await server.create(collection)
+        await fill(server, collection)
+        clock.now = NOW + 200  # a clock that is wrong for a moment
+        states = tmp_path / "d" / "states"
+        states.rmdir()
+        states.write_bytes(b"in the way")
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await server.call("CompactCollection", collection)
+        assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+        clock.now = NOW + 50
+        taken(await server.collector.Submit(batch(collection)))
+        assert (await server.show(collection)).reports == 601
+
+
+@pytest.mark.parametrize("ending", ["close", "window"])
+async def test_compaction_under_load_counts_what_was_acknowledged(tmp_path, ending):
+    """Batches race the end: whatever was accepted is in the counts, whatever was not is refused with a reason."""
+    clock = Clock()
+    async with live(tmp_path / "d", clock=clock) as server:
+        collection, other = make_collection(opens=NOW, closes=NOW + 100), make_collection("other")
+        await server.create(collection)
+        await server.create(other)
+        accepted, refused = oracle_for(collection), set()
+        beside = 0
+
+        async def send(number):
+            nonlocal beside
+            requests = [batch(other if i % 4 == 3 else collection, 3) for i in range(400)]
+            by_id = {request.batch_id: request for request in requests}
+
+            async def slowly():
+                for i, request in enumerate(requests):
+                    if i > 150:
+                        await asyncio.sleep(0.002)
+                    yield request
+
+            async for response in server.collector.SubmitStream(slowly()):
+                request = by_id[response.batch_id]
+                if response.WhichOneof("outcome") == "rejection":
+                    refused.add(reason(response))
+                elif request.collection_id == other.id:
+                    beside += 3
+                else:
+                    accepted.accumulate(request.payload)
+                if number == 0 and response.batch_id == requests[150].batch_id:
+                    ended.set()
+
+        ended = asyncio.Event()
+
+        async def end():
+            await ended.wait()
+            if ending == "close":
+                await server.call("CloseCollection", collection)
+            else:
+                clock.now = NOW + 100
+            await server.call("CompactCollection", collection)
+            await server.server._core.sweep()
+
+        await asyncio.gather(end(), *(send(i) for i in range(3)))
+        assert refused <= {"COLLECTION_CLOSED", "WINDOW_CLOSED"}
+        assert reason(await server.collector.Submit(batch(collection))) in {"COLLECTION_CLOSED", "WINDOW_CLOSED"}
+        assert same(await server.counts(collection), collection, accepted)
+        assert (await server.show(other)).reports == beside == 900

@@ -1,0 +1,321 @@
+"""The report log: exactly once, in order, in one transaction."""
+
+import hashlib
+import os
+import sqlite3
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ldp_server.store import Admission, Batch, Outcome, SqliteLog
+from ldp_server.store.errors import Corrupt, DiskFull, ReadOnly, WrongVersion
+from ldp_server.store.insert import runs
+from ldp_server.store.schema import MIGRATIONS, VERSION, connect, migrate
+from ldp_server.store.wal import Checkpointer
+
+
+@pytest.fixture
+def log(tmp_path):
+    log = SqliteLog(tmp_path / "log.db")
+    yield log
+    log.close()
+
+
+def add(log, name=b"a"):
+    return log.transaction(
+        lambda _: log.catalog.add(name * 32, b"spec", public=True, admission=Admission(), created=1)
+    ).number
+
+
+def a_batch(number, payload=b"abc", batch_id=None, token=None):
+    digest = hashlib.sha256(payload).digest()[:16]
+    return Batch(number, batch_id or os.urandom(16), digest, payload, token)
+
+
+def held(log, number, after=0):
+    return [batch for found in log.read(number, after) for batch in found]
+
+
+def test_what_is_appended_is_read_back_in_order_of_sequence(log):
+    number, other = add(log), add(log, b"b")
+    first = [a_batch(number, bytes([i]) * (1 + i % 3)) for i in range(50)]
+    assert log.append([*first, a_batch(other)]) == [Outcome.STORED] * 51
+    assert log.append([a_batch(number, b"last")]) == [Outcome.STORED]
+    found = held(log, number)
+    assert [batch.sequence for batch in found] == list(range(1, 52))
+    assert sorted(batch.payload for batch in found) == sorted([*(b.payload for b in first), b"last"])
+    assert found[-1].payload == b"last"
+    assert [batch.sequence for batch in held(log, number, after=40)] == list(range(41, 52))
+    assert len(held(log, other)) == 1
+
+
+def test_an_id_comes_back_with_the_same_payload_or_another(log):
+    number, other = add(log), add(log, b"b")
+    name = os.urandom(16)
+    assert log.append([a_batch(number, b"one", name)]) == [Outcome.STORED]
+    assert log.append([a_batch(number, b"one", name), a_batch(number, b"two", name)]) == [
+        Outcome.DUPLICATE,
+        Outcome.CONFLICT,
+    ]
+    assert log.append([a_batch(other, b"two", name)]) == [Outcome.STORED]
+    assert [batch.payload for batch in held(log, number)] == [b"one"]
+
+
+def test_a_duplicate_inside_one_group_is_counted_once_and_disturbs_nobody(log):
+    number = add(log)
+    twice = a_batch(number, b"xyz")
+    group = [a_batch(number, bytes([i, i, i])) for i in range(30)]
+    outcomes = log.append([*group[:10], twice, *group[10:], twice])
+    assert outcomes.count(Outcome.STORED) == 31
+    assert outcomes.count(Outcome.DUPLICATE) == 1
+    assert sorted(b.payload for b in held(log, number)) == sorted([*(b.payload for b in group), b"xyz"])
+    assert [b.sequence for b in held(log, number)] == list(range(1, 32))
+
+
+def test_a_group_larger_than_one_statement(log):
+    number = add(log)
+    group = [a_batch(number, i.to_bytes(3, "big")) for i in range(5000)]
+    assert set(log.append(group)) == {Outcome.STORED}
+    assert len(held(log, number)) == 5000
+
+
+def test_a_token_admits_one_batch_and_its_retries(log):
+    number = add(log)
+    token, other = os.urandom(16), os.urandom(16)
+    first = a_batch(number, b"one", token=token)
+    assert log.append([first]) == [Outcome.STORED]
+    assert log.append([first]) == [Outcome.DUPLICATE]
+    assert log.append([a_batch(number, b"two", token=token), a_batch(number, b"six", token=other)]) == [
+        Outcome.TOKEN_USED,
+        Outcome.STORED,
+    ]
+    third, fourth = a_batch(number, b"333", token=b"t" * 16), a_batch(number, b"444", token=b"t" * 16)
+    assert log.append([third, fourth]) == [Outcome.STORED, Outcome.TOKEN_USED]
+
+
+def test_a_sealed_collection_takes_nothing_even_from_the_queue(log):
+    number, other = add(log), add(log, b"b")
+    log.seal(number)
+    assert log.append([a_batch(number), a_batch(other)]) == [Outcome.SEALED, Outcome.STORED]
+    assert held(log, number) == []
+
+
+def test_a_failed_transaction_leaves_nothing_and_the_sequence_goes_on(log):
+    number = add(log)
+    log.append([a_batch(number)])
+    log.db.execute(
+        "CREATE TRIGGER stop BEFORE INSERT ON batches WHEN new.payload = x'00' BEGIN SELECT raise(ABORT, 'no'); END"
+    )
+    with pytest.raises(Exception, match="database"):
+        log.append([a_batch(number, b"good"), a_batch(number, b"\x00")])
+    assert len(held(log, number)) == 1
+    log.db.execute("DROP TRIGGER stop")
+    log.append([a_batch(number, b"good")])
+    assert [b.sequence for b in held(log, number)] == [1, 2]
+
+
+def test_a_full_disk_is_said_and_what_was_there_stays(log):
+    number = add(log)
+    log.append([a_batch(number, bytes(1000))])
+    pages = log.db.execute("PRAGMA page_count").fetchone()[0]
+    log.db.execute(f"PRAGMA max_page_count = {pages + 2}")
+    with pytest.raises(DiskFull, match="no space"):
+        log.append([a_batch(number, os.urandom(8000)) for _ in range(10)])
+    assert len(held(log, number)) == 1
+    log.db.execute("PRAGMA max_page_count = 1000000")
+    assert log.append([a_batch(number, bytes(1000))]) == [Outcome.STORED]
+
+
+def test_it_survives_being_reopened(tmp_path):
+    log = SqliteLog(tmp_path / "log.db")
+    number = add(log)
+    batches = [a_batch(number) for _ in range(3)]
+    log.append(batches)
+    log.close()
+    again = SqliteLog(tmp_path / "log.db")
+    assert again.last(number) == 3
+    assert again.append(batches) == [Outcome.DUPLICATE] * 3
+    assert again.append([a_batch(number, b"new")]) == [Outcome.STORED]
+    assert [b.sequence for b in held(again, number)] == [1, 2, 3, 4]
+    again.close()
+
+
+def test_it_is_as_durable_as_it_says(log):
+    assert log.db.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+    assert log.db.execute("PRAGMA synchronous").fetchone()[0] == 2
+
+
+def test_a_newer_schema_is_refused_and_left_alone(tmp_path):
+    path = tmp_path / "log.db"
+    SqliteLog(path).close()
+    db = sqlite3.connect(path)
+    db.execute(f"PRAGMA user_version = {VERSION + 7}")
+    db.close()
+    with pytest.raises(WrongVersion, match="newer"):
+        SqliteLog(path)
+    with pytest.raises(WrongVersion):
+        SqliteLog(path, read_only=True)
+
+
+def test_another_program_s_database_is_refused_and_left_alone(tmp_path):
+    path = tmp_path / "log.db"
+    db = sqlite3.connect(path)
+    db.execute("CREATE TABLE cats (name TEXT)")
+    db.close()
+    before = path.read_bytes()
+    with pytest.raises(Corrupt, match="not a Hearsay"):
+        SqliteLog(path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("content", [b"", b"this is no database at all" * 50, os.urandom(9000)])
+def test_a_file_of_garbage_is_refused(tmp_path, content):
+    path = tmp_path / "log.db"
+    path.write_bytes(content)
+    if not content:
+        SqliteLog(path).close()  # an empty file is a new database
+        return
+    with pytest.raises(Corrupt):
+        SqliteLog(path)
+    assert path.read_bytes() == content
+
+
+def test_damage_in_the_middle_is_found(tmp_path):
+    path = tmp_path / "log.db"
+    log = SqliteLog(path)
+    number = add(log)
+    log.append([a_batch(number, os.urandom(5000)) for _ in range(100)])
+    log.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    log.close()
+    data = bytearray(path.read_bytes())
+    for place in range(5 * 8192, len(data), 8192):
+        data[place : place + 100] = os.urandom(100)
+    path.write_bytes(data)
+    again = SqliteLog(path)
+    with pytest.raises(Corrupt):
+        again.check()
+    again.close()
+
+
+def test_an_older_schema_is_migrated_step_by_step(tmp_path):
+    path = tmp_path / "log.db"
+    SqliteLog(path).close()
+    steps = {
+        **MIGRATIONS,
+        VERSION: lambda db: db.execute("ALTER TABLE collections ADD COLUMN colour TEXT"),
+        VERSION + 1: lambda db: db.execute("UPDATE collections SET colour = 'blue'"),
+    }
+    db = connect(path)
+    assert migrate(db, path, steps) == VERSION
+    assert db.execute("PRAGMA user_version").fetchone()[0] == VERSION + 2
+    assert migrate(db, path, steps) == VERSION + 2
+    db.close()
+
+
+def test_a_migration_that_fails_leaves_the_old_version(tmp_path):
+    path = tmp_path / "log.db"
+    SqliteLog(path).close()
+
+    def broken(db):
+        db.execute("ALTER TABLE collections ADD COLUMN colour TEXT")
+        raise RuntimeError("power cut")
+
+    db = connect(path)
+    with pytest.raises(RuntimeError):
+        migrate(db, path, {**MIGRATIONS, VERSION: broken})
+    assert db.execute("PRAGMA user_version").fetchone()[0] == VERSION
+    assert "colour" not in str(db.execute("SELECT sql FROM sqlite_schema").fetchall())
+    db.close()
+
+
+def test_a_read_only_log_cannot_be_written(tmp_path, log):
+    number = add(log)
+    reader = SqliteLog(log.path, read_only=True)
+    with pytest.raises(ReadOnly):
+        reader.append([a_batch(number)])
+    reader.close()
+
+
+@pytest.mark.parametrize("size", [3, 3000])
+def test_the_write_ahead_log_stays_small_whatever_the_batches(log, size):
+    """Single reports touch a page of the index each: what counts is pages, not payload."""
+    number = add(log)
+    small = Checkpointer(log, start=300_000, limit=900_000)
+    wal = log.path.with_name("log.db-wal")
+    largest = 0
+    try:
+        for _ in range(400):
+            log.append([a_batch(number, os.urandom(size)) for _ in range(6)])
+            small.after_commit()
+            largest = max(largest, wal.stat().st_size)
+    finally:
+        small.close()
+    assert largest < 6_000_000
+    assert len(held(log, number)) == 2400
+
+
+def test_a_reader_in_the_way_only_delays_the_checkpoint(log):
+    number = add(log)
+    small = Checkpointer(log, start=100_000, limit=200_000)
+    reader = SqliteLog(log.path, read_only=True)
+    reader.db.execute("BEGIN")
+    reader.db.execute("SELECT count(*) FROM batches").fetchone()
+    try:
+        for _ in range(100):
+            assert log.append([a_batch(number, os.urandom(3000)) for _ in range(6)])[0] is Outcome.STORED
+            small.after_commit()
+        assert reader.db.execute("SELECT count(*) FROM batches").fetchone()[0] == 0
+        reader.db.execute("COMMIT")
+        assert len(held(reader, number)) == 600
+    finally:
+        reader.close()
+        small.close()
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(
+        st.lists(
+            st.tuples(
+                st.integers(1, 2),  # collection
+                st.integers(0, 6),  # batch id
+                st.sampled_from([b"a", b"b", b"aa", b"bb"]),
+                st.one_of(st.none(), st.integers(0, 3)),  # token
+            ),
+            max_size=12,
+        ),
+        max_size=6,
+    )
+)
+def test_it_does_what_a_dictionary_would(tmp_path_factory, groups):
+    """Any mix of new, repeated, conflicting and token-bearing batches, in any groups: exactly once, as in a model."""
+    log = SqliteLog(tmp_path_factory.mktemp("model") / "log.db")
+    for name in (b"a", b"b"):
+        add(log, name)
+    held_by, used = {}, {}
+    for group in groups:
+        batches = [
+            a_batch(c, data, bytes([i]) * 16, None if token is None else bytes([token]) * 16)
+            for c, i, data, token in group
+        ]
+        outcomes = log.append(batches)
+        # Within a group the order among runs is the store's own: follow it.
+        for place in [place for run in runs(batches) for place in run]:
+            batch, outcome = batches[place], outcomes[place]
+            key, token = (batch.collection, batch.batch_id), (batch.collection, batch.token_id)
+            if key in held_by:
+                expected = Outcome.DUPLICATE if held_by[key] == batch.payload else Outcome.CONFLICT
+            elif batch.token_id is not None and token in used:
+                expected = Outcome.TOKEN_USED
+            else:
+                expected = Outcome.STORED
+                held_by[key] = batch.payload
+                if batch.token_id is not None:
+                    used[token] = batch.batch_id
+            assert outcome is expected
+    for number in (1, 2):
+        found = held(log, number)
+        assert {b.batch_id: b.payload for b in found} == {k[1]: v for k, v in held_by.items() if k[0] == number}
+        assert [b.sequence for b in found] == list(range(1, len(found) + 1))
+    log.close()
