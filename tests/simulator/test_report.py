@@ -42,7 +42,7 @@ def test_a_page_escapes_what_it_shows(tmp_path):
     report = Report(
         "t <b>", "lead & more", "ldp-simulate 'x'", [Section("s", "text", draw([PANEL]), Table("rows", rows))]
     )
-    written = page.write(tmp_path / "deep" / "out")
+    written = report.write(tmp_path / "deep" / "out")
     text = written.read_text()
     assert "<script" not in text
     assert "t &lt;b&gt;" in text
