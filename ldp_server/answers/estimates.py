@@ -27,6 +27,7 @@ from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import NONE, Item
 from ldp_server.arrays.items import from_ints
+from ldp_server.oracles import as_frequency
 from ldp_server.oracles.base import Floats, Oracle
 
 __all__ = [
@@ -118,9 +119,9 @@ def _build(
     threshold: float | None,
     consistent: Floats | None = None,
 ) -> list[Estimate]:
-    errors = np.sqrt(oracle.variance(raw))
+    errors = np.sqrt(as_frequency(oracle).variance(raw))
     z = _quantile(1 - confidence, _count(coverage, collection.domain.size, len(indexes)))
-    low, high = interval(raw, errors, oracle.skewness, z)
+    low, high = interval(raw, errors, as_frequency(oracle).skewness, z)
     return [
         Estimate(
             item=collection.domain.item(index),
@@ -150,7 +151,7 @@ def given_items(
     indexes = [collection.domain.index(item) for item in wanted]
     if any(index == NONE and item is not None for index, item in zip(indexes, wanted, strict=True)):
         raise InvalidSpec("an item asked for lies outside the collection's domain")
-    raw = oracle.estimate(from_ints(indexes, collection.domain.bits))
+    raw = as_frequency(oracle).estimate(from_ints(indexes, collection.domain.bits))
     return _build(collection, oracle, indexes, raw, coverage, confidence, threshold)
 
 
@@ -163,7 +164,7 @@ def every_item(
     threshold: float | None = None,
 ) -> list[Estimate]:
     """Estimates of the whole of a domain that can be listed, in its order, `none` first, with consistent values."""
-    raw = oracle.estimate_all()
+    raw = as_frequency(oracle).estimate_all()
     consistent = norm_sub(raw, oracle.reports)
     return _build(collection, oracle, range(len(raw)), raw, coverage, confidence, threshold, consistent)
 
@@ -179,7 +180,7 @@ def top(
     """The items of a listable domain with the largest estimates; the intervals allow for having been picked."""
     if count < 1:
         raise InvalidSpec("ask for at least one item")
-    raw = oracle.estimate_all()
+    raw = as_frequency(oracle).estimate_all()
     consistent = norm_sub(raw, oracle.reports)
     items = np.arange(1, len(raw))
     count = min(count, len(items))
@@ -193,7 +194,7 @@ def rest(oracle: Oracle, listed: Sequence[Estimate], *, confidence: float = 0.95
     """Everything but the listed items, so that a table adds up to the number of reports."""
     held = np.array([e.estimate for e in listed], np.float64)
     estimate = oracle.reports - float(held.sum())
-    error = float(np.sqrt(oracle.sum_variance(held))) if len(held) else 0.0
+    error = float(np.sqrt(as_frequency(oracle).sum_variance(held))) if len(held) else 0.0
     z = _quantile(1 - confidence, 1)
     return Rest(estimate, error, estimate - z * error, estimate + z * error)
 

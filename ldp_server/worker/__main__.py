@@ -12,6 +12,7 @@ from typing import Any
 
 from ldp_client.errors import LdpError, ServerRefused
 from ldp_client.protocol.v1 import analyst_pb2 as pb
+from ldp_server.oracles import FrequencyOracle
 from ldp_server.worker import decoding, estimating
 from ldp_server.worker.counts import WarmCounts
 from ldp_server.worker.frames import read_frame, write_frame
@@ -70,7 +71,7 @@ class _Child:
             "reports": oracle.reports,
             "batches": warm.batches,
             "standard_error": estimating.null_error(oracle),
-            "lists": oracle.can_list,
+            "lists": isinstance(oracle, FrequencyOracle) and oracle.can_list,
             "decodes": decoding.can_decode(oracle.randomizer.name),
             "stored_bytes": 0
             if warm.record.generation is not None

@@ -11,6 +11,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.answers import estimates
 from ldp_server.answers.estimates import Coverage, Estimate
+from ldp_server.oracles import as_frequency
 from ldp_server.oracles.base import Oracle
 from ldp_server.worker.counts import Warm
 from ldp_server.worker.items import from_wire, to_wire
@@ -32,7 +33,7 @@ def null_error(oracle: Oracle) -> float:
     if not oracle.reports:
         return 0.0
     try:
-        return float(np.sqrt(oracle.variance(np.zeros(1))[0]))
+        return float(np.sqrt(as_frequency(oracle).variance(np.zeros(1))[0]))
     except InvalidSpec:
         return 0.0
 
@@ -74,10 +75,10 @@ def _all(warm: Warm, confidence: float, threshold: float | None, response: pb.Es
     oracle = warm.oracle
     if warm.collection.domain.size > MOST:
         raise InvalidSpec(f"an answer lists at most {MOST} items: ask for the top ones, or for given items")
-    raw = oracle.estimate_all()
-    errors = np.sqrt(oracle.variance(raw))
+    raw = as_frequency(oracle).estimate_all()
+    errors = np.sqrt(as_frequency(oracle).variance(raw))
     z = NormalDist().inv_cdf((1 + confidence) / 2)
-    low, high = estimates.interval(raw, errors, oracle.skewness, z)
+    low, high = estimates.interval(raw, errors, as_frequency(oracle).skewness, z)
     response.estimates.extend(raw.tolist())
     response.standard_errors.extend(errors.tolist())
     response.lows.extend(low.tolist())

@@ -16,7 +16,7 @@ from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.answers.choose import DEFAULT_MEMORY, alternatives
 from ldp_server.answers.estimates import interval
 from ldp_server.answers.shapes import FrequenciesRun, item_shape
-from ldp_server.oracles import Oracle
+from ldp_server.oracles import Oracle, as_frequency
 from simulator.engine import Counted, Job, count, run_seed
 from simulator.machine import Stopwatch, peak_rss_mb
 from simulator.metrics import Z95, Errors, floor_of, mean, measure
@@ -136,8 +136,10 @@ def run(wanted: Wanted, progress: Callable[[int], None] | None = None) -> Freque
         watch.merge(counted.seconds)
         with watch.stage("estimate"):
             raw, truth = _estimates(counted, setting.naming)
-        errors.append(measure(counted.oracle, raw, truth, float(collection.epsilon), whole=counted.oracle.can_list))
-        error = float(np.sqrt(counted.oracle.variance(0.0)))
+        errors.append(
+            measure(counted.oracle, raw, truth, float(collection.epsilon), whole=as_frequency(counted.oracle).can_list)
+        )
+        error = float(np.sqrt(as_frequency(counted.oracle).variance(0.0)))
         if not number:
             top = _top(counted, setting.naming, raw, truth)
     return Frequencies(_shape(wanted, setting, collection, errors, watch), tuple(errors), top, error)
@@ -149,11 +151,11 @@ def _estimates(counted: Counted, named: Naming) -> tuple[Floats, npt.NDArray[np.
     if named.table is None:
         truth = np.zeros(named.domain.size, np.int64)
         truth[: len(held)] = held
-        return oracle.estimate_all(), truth
+        return as_frequency(oracle).estimate_all(), truth
     ranks = np.arange(min(PROBES + 1, len(held)), dtype=np.uint64)
     # Nobody holds them: they are the own items of users beyond the last.
     nobody = np.arange((1 << 63) + (1 << 62), (1 << 63) + (1 << 62) + PROBES, dtype=np.uint64)
-    raw = oracle.estimate(named.indexes(np.concatenate([ranks, nobody])))
+    raw = as_frequency(oracle).estimate(named.indexes(np.concatenate([ranks, nobody])))
     return raw, np.concatenate([held[: len(ranks)], np.zeros(PROBES, np.int64)])
 
 
@@ -161,8 +163,8 @@ def _top(counted: Counted, named: Naming, raw: Floats, truth: npt.NDArray[np.int
     oracle: Oracle = counted.oracle
     known = min(len(truth), len(counted.held))
     order = np.argsort(-truth[:known], kind="stable")[:SHOWN]
-    errors = np.sqrt(oracle.variance(raw[order]))
-    low, high = interval(raw[order], errors, oracle.skewness, Z95)
+    errors = np.sqrt(as_frequency(oracle).variance(raw[order]))
+    low, high = interval(raw[order], errors, as_frequency(oracle).skewness, Z95)
     return tuple(
         {
             "item": item_shape(named.item(int(rank))),

@@ -18,6 +18,7 @@ from ldp_server.answers.choose import alternatives
 from ldp_server.answers.shapes import PoisonRow
 from ldp_server.arrays.packing import pack
 from ldp_server.heavy_hitters.planner import plan
+from ldp_server.oracles import as_frequency
 from simulator import crowd
 from simulator.crowd.loaded import ATTACKS, everyone, gain, loaded_reports
 from simulator.engine import Job, count, run_seed
@@ -101,16 +102,16 @@ def _point(point: _Attack) -> PoisonRow:
         job = Job(collection, setting.crowd.population, setting.naming, wanted.users - malicious, seed)
         counted = count(job, processes=wanted.processes)
         target = setting.naming.indexes(np.array([point.target], np.uint64))
-        before = float(counted.oracle.estimate(target)[0])
+        before = float(as_frequency(counted.oracle).estimate(target)[0])
         for start in range(0, malicious, crowd.BLOCK):
             number = min(crowd.BLOCK, malicious - start)
             block = _ATTACKERS_FROM + start // crowd.BLOCK
             reports = loaded_reports(randomizer, everyone(target, number), point.attack, seed, block)
             counted.oracle.accumulate(pack(reports, randomizer.report_bytes))
-        damages.append(float(counted.oracle.estimate(target)[0]) - before)
+        damages.append(float(as_frequency(counted.oracle).estimate(target)[0]) - before)
     damage = float(np.mean(damages))
     expected = malicious * gain(randomizer, point.attack)
-    error = float(np.sqrt(counted.oracle.variance(float(counted.held[point.target]))))
+    error = float(np.sqrt(as_frequency(counted.oracle).variance(float(counted.held[point.target]))))
     return {
         "mechanism": randomizer.name,
         "parameters": dict(randomizer.parameters()),

@@ -32,7 +32,7 @@ from ldp_client.protocol.packing import MAX_PAYLOAD
 from ldp_client.sending.transport import Batch
 from ldp_server.answers.shapes import WireRun
 from ldp_server.arrays.packing import pack
-from ldp_server.oracles import Oracle, oracle_for, restore
+from ldp_server.oracles import Oracle, as_frequency, oracle_for, restore
 from simulator import crowd
 from simulator.engine import Job, blocks_of, draw_block, pool
 from simulator.experiments.frequencies import Setting, Wanted, prepare
@@ -237,7 +237,7 @@ def _compare(
     answer = operator.estimates(job.collection)
     theirs = np.asarray(answer.estimates, np.float64)
     errors = measure(oracle, theirs, truth, float(job.collection.epsilon), whole=True)
-    same = bool(np.array_equal(theirs, oracle.estimate_all()))
+    same = bool(np.array_equal(theirs, as_frequency(oracle).estimate_all()))
     rejected: Counter[str] = Counter(late.rejected)
     for part in parts:
         rejected.update(part.sent.rejected)
