@@ -12,6 +12,7 @@ from google.protobuf.message import Message
 
 from ldp_client.errors import LdpError
 from ldp_server.service.auth import Auth
+from ldp_server.service.live import PREFIX
 from ldp_server.service.logs import LOGGER, event
 from ldp_server.service.metrics import Metrics
 from ldp_server.service.wire import CallStatus, abort, status_of
@@ -39,7 +40,9 @@ class Call:
 
     def about(self, request: Message) -> None:
         """Note which collection it is about."""
-        self._collection = getattr(request, "collection_id", b"")[:32].hex()[:12]
+        prefix: str = getattr(request, "id_prefix", "")
+        named: str = getattr(request, "collection_id", b"")[:32].hex() or (prefix if PREFIX.fullmatch(prefix) else "")
+        self._collection = named[:12]
 
     async def __aenter__(self) -> Call:
         try:

@@ -15,7 +15,7 @@ from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, StorageError
 from ldp_server.config import Config
 from ldp_server.oracles import ORACLES, oracle_for
-from ldp_server.service.live import LiveCollection, LiveCollections
+from ldp_server.service.live import LiveCollection, LiveCollections, Naming
 from ldp_server.service.metrics import Metrics
 from ldp_server.service.signed_list import ListPublisher
 from ldp_server.service.wire import CallStatus
@@ -55,16 +55,9 @@ class Lifecycle:
         self.publisher.put(record)
         return record
 
-    def find(self, collection_id: bytes) -> LiveCollection:
-        """A collection, deleted ones included."""
-        live = self.collections.by_id.get(collection_id)
-        if live is None:
-            raise CallStatus(grpc.StatusCode.NOT_FOUND, "no such collection here")
-        return live
-
-    def find_kept(self, collection_id: bytes) -> LiveCollection:
-        """A collection that was not deleted."""
-        live = self.find(collection_id)
+    def find_kept(self, request: Naming) -> LiveCollection:
+        """The collection that a request names, unless it was deleted."""
+        live = self.collections.find(request)
         if live.record.deleted is not None:
             raise CallStatus(grpc.StatusCode.NOT_FOUND, "this collection was deleted")
         return live

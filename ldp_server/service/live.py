@@ -6,17 +6,31 @@ operator creates, closes, deletes or compacts the collection.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
+
+import grpc
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, Rejected
 from ldp_server.arrays.packing import unpack
+from ldp_server.service.wire import CallStatus
 
 if TYPE_CHECKING:
     from ldp_server.store import CollectionRecord
 
-__all__ = ["LiveCollection", "LiveCollections"]
+__all__ = ["PREFIX", "LiveCollection", "LiveCollections", "Naming"]
+
+
+PREFIX = re.compile("[0-9a-f]{4,64}")
+
+
+class Naming(Protocol):
+    """A request that names a collection."""
+
+    collection_id: bytes
+    id_prefix: str
 
 
 class LiveCollection:
@@ -74,6 +88,25 @@ class LiveCollections:
         self.by_id[record.id] = live
         self._by_number[record.number] = live
         return live
+
+    def find(self, request: Naming) -> LiveCollection:
+        """The collection that a request names by its id or by the first digits of it, deleted ones included."""
+        prefix = request.id_prefix
+        if not prefix:
+            live = self.by_id.get(request.collection_id)
+            if live is None:
+                raise CallStatus(grpc.StatusCode.NOT_FOUND, "no such collection here")
+            return live
+        if request.collection_id:
+            raise InvalidSpec("name a collection by collection_id or by id_prefix, not by both")
+        if not PREFIX.fullmatch(prefix):
+            raise InvalidSpec("id_prefix is 4 to 64 digits of an id, in lower-case hexadecimal")
+        found = [live for live in self.by_id.values() if live.record.id.hex().startswith(prefix)]
+        if not found:
+            raise CallStatus(grpc.StatusCode.NOT_FOUND, f"no collection has an id that begins with {prefix}")
+        if len(found) > 1:
+            raise InvalidSpec(f"{len(found)} collections have an id that begins with {prefix}: give more digits")
+        return found[0]
 
     def __len__(self) -> int:
         return len(self.by_id)

@@ -12,6 +12,7 @@ import grpc
 from google.protobuf.message import Message
 
 from ldp_client.errors import InvalidSpec, StorageError
+from ldp_client.protocol.domain import Domain, Integers
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server import __version__
 from ldp_server.service.auth import Auth
@@ -101,7 +102,7 @@ class Operators:
             raise InvalidSpec(f"reports_per_token is at most {_MAX_PER_TOKEN}")
         admission = Admission(kind, request.reports_per_token or 1)
         record = await self._lifecycle.create(request.spec_bytes, admission, public=not request.unlisted)
-        return self._info(self._lifecycle.find(record.id)).SerializeToString()
+        return self._info(self._lifecycle.collections.by_id[record.id]).SerializeToString()
 
     async def _list(self, _: pb.ListAllCollectionsRequest) -> bytes:
         collections = sorted(self._lifecycle.collections.by_id.values(), key=lambda live: live.record.number)
@@ -111,7 +112,7 @@ class Operators:
         return response.SerializeToString()
 
     async def _show(self, request: pb.ShowCollectionRequest) -> bytes:
-        live = self._lifecycle.find(request.collection_id)
+        live = self._lifecycle.collections.find(request)
         summary = pb.CollectionSummary(info=self._info(live))
         summary.statement.extend(await asyncio.to_thread(lambda: list(privacy_statement(live.collection))))
         if live.record.deleted is None:
@@ -123,27 +124,29 @@ class Operators:
         return summary.SerializeToString()
 
     async def _close(self, request: pb.CollectionRequest) -> bytes:
-        await self._lifecycle.close(self._lifecycle.find_kept(request.collection_id))
-        return self._info(self._lifecycle.find(request.collection_id)).SerializeToString()
+        await self._lifecycle.close(self._lifecycle.find_kept(request))
+        return self._info(self._lifecycle.collections.find(request)).SerializeToString()
 
     async def _delete(self, request: pb.CollectionRequest) -> bytes:
-        await self._lifecycle.delete(self._lifecycle.find_kept(request.collection_id))
-        return self._info(self._lifecycle.find(request.collection_id)).SerializeToString()
+        await self._lifecycle.delete(self._lifecycle.find_kept(request))
+        return self._info(self._lifecycle.collections.find(request)).SerializeToString()
 
     async def _compact(self, request: pb.CollectionRequest) -> bytes:
-        await self._lifecycle.compact(self._lifecycle.find_kept(request.collection_id))
-        return self._info(self._lifecycle.find(request.collection_id)).SerializeToString()
+        await self._lifecycle.compact(self._lifecycle.find_kept(request))
+        return self._info(self._lifecycle.collections.find(request)).SerializeToString()
 
     async def _estimate(self, request: pb.EstimateRequest) -> bytes:
-        live = self._lifecycle.find_kept(request.collection_id)
+        live = self._lifecycle.find_kept(request)
         limit = self._lifecycle.config.limits.query_items
         if len(request.given.items) > limit or request.top.count > limit:
             raise InvalidSpec(f"a question names at most {limit} items (limits.query_items)")
         started = time.perf_counter()
+        _text_as_integers(request, live.collection.domain)
         question = {"op": "estimate", "number": live.record.number}
         _, response = await self._lifecycle.worker.ask(question, request.SerializeToString())
         self._lifecycle.metrics.query.observe(time.perf_counter() - started)
-        return response
+        # A message is the concatenation of its fields, so the child's columns need not be parsed to add one.
+        return response + pb.EstimateResponse(collection=self._info(live)).SerializeToString()
 
     async def _status(self, _: pb.ServerStatusRequest) -> bytes:
         return pb.ServerStatusResponse(
@@ -156,7 +159,7 @@ class Operators:
         ).SerializeToString()
 
     async def _heavy_hitters(self, request: pb.HeavyHittersRequest) -> AsyncGenerator[bytes, None]:
-        live = self._lifecycle.find_kept(request.collection_id)
+        live = self._lifecycle.find_kept(request)
         if self._decodes.locked():
             raise CallStatus(grpc.StatusCode.RESOURCE_EXHAUSTED, "another decode is running (limits.decodes)", 5.0)
         async with self._decodes:
@@ -168,36 +171,38 @@ class Operators:
             try:
                 async with contextlib.aclosing(worker.stream(question)) as answers:
                     async for header, body in answers:
-                        yield _event(header, body)
+                        yield _event(header, body, self._info(live))
             finally:
                 await worker.close()
             self._lifecycle.metrics.decode.observe(time.perf_counter() - started)
 
     async def _export(self, request: pb.ExportRequest) -> AsyncGenerator[bytes, None]:
-        live = self._lifecycle.find_kept(request.collection_id)
+        live = self._lifecycle.find_kept(request)
         if request.kind == pb.COUNTS:
-            async for piece in self._export_counts(live):
-                yield piece
+            pieces = self._export_counts(live)
         elif request.kind == pb.REPORTS:
             if live.record.generation is not None:
                 raise CallStatus(
                     grpc.StatusCode.FAILED_PRECONDITION, "compacted: its reports were dropped, export counts"
                 )
-            async for piece in self._export_reports(live):
-                yield piece
+            pieces = self._export_reports(live)
         else:
             raise InvalidSpec("export counts or reports")
+        info: pb.CollectionInfo | None = self._info(live)
+        async with contextlib.aclosing(pieces):
+            async for data, reports in pieces:
+                yield pb.ExportResponse(data=data, reports=reports, collection=info).SerializeToString()
+                info = None
 
-    async def _export_counts(self, live: LiveCollection) -> AsyncGenerator[bytes, None]:
-        meta, _ = await self._lifecycle.worker.ask({"op": "checkpoint", "number": live.record.number})
+    async def _export_counts(self, live: LiveCollection) -> AsyncGenerator[tuple[bytes, int], None]:
+        await self._lifecycle.worker.ask({"op": "checkpoint", "number": live.record.number})
         checkpoint = await asyncio.to_thread(read_checkpoint, self._lifecycle.directory.states, live.record.id)
         if checkpoint is None:
             raise StorageError("the checkpoint that was just written is not there")
-        for start in range(0, len(checkpoint.state), _PIECE):
-            data = checkpoint.state[start : start + _PIECE]
-            yield pb.ExportResponse(data=data, reports=meta["reports"]).SerializeToString()
+        for start in range(0, max(1, len(checkpoint.state)), _PIECE):
+            yield checkpoint.state[start : start + _PIECE], checkpoint.reports
 
-    async def _export_reports(self, live: LiveCollection) -> AsyncGenerator[bytes, None]:
+    async def _export_reports(self, live: LiveCollection) -> AsyncGenerator[tuple[bytes, int], None]:
         log = await asyncio.to_thread(SqliteLog, self._lifecycle.directory.log, read_only=True)
         try:
             batches = log.read(live.record.number, 0, max_bytes=_PIECE)
@@ -205,7 +210,9 @@ class Operators:
             while (found := await asyncio.to_thread(next, batches, None)) is not None:
                 data = b"".join(batch.payload for batch in found)
                 reports += len(data) // live.width
-                yield pb.ExportResponse(data=data, reports=reports).SerializeToString()
+                yield data, reports
+            if not reports:
+                yield b"", 0
         finally:
             log.close()
 
@@ -236,11 +243,20 @@ class Operators:
         return pb.RUNNING if now < live.closes else pb.ENDED
 
 
-def _event(header: dict[str, Any], body: bytes) -> bytes:
+def _text_as_integers(request: pb.EstimateRequest, domain: Domain) -> None:
+    """Lets a caller who has not seen the spec give integers as text."""
+    if isinstance(domain, Integers):
+        for item in request.given.items:
+            if item.WhichOneof("kind") == "text":
+                item.integer = item.text
+
+
+def _event(header: dict[str, Any], body: bytes, info: pb.CollectionInfo) -> bytes:
     """The child's progress or result, as the caller gets it."""
     if "progress" in header:
         stage, fraction = header["progress"]
         progress = pb.DecodeProgress(stage=stage, fraction=fraction)
         return pb.HeavyHittersResponse(progress=progress).SerializeToString()
     result = pb.HeavyHittersResult.FromString(body)
+    result.collection.CopyFrom(info)
     return pb.HeavyHittersResponse(result=result).SerializeToString()
