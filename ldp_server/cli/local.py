@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from ldp_client.errors import LdpError
-from ldp_server.answers.shapes import DiagnosisShape
 from ldp_server.cli.connection import data_option
 from ldp_server.cli.main import cli
+from ldp_server.cli.shapes import DiagnosisShape
 from ldp_server.cli.show import busy, lines, print_json, whole
 from ldp_server.doctor import examine
 from ldp_server.store import DataDirectory

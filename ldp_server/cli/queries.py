@@ -13,19 +13,14 @@ from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Integers, Item
 from ldp_client.protocol.v1 import analyst_pb2 as pb
-from ldp_server.answers.shapes import (
-    EstimateShape,
-    EstimatesShape,
-    HeavyHittersShape,
-    HitterShape,
-    RestShape,
-    item_shape,
-)
+from ldp_server.answers.estimates import Estimate, Estimates, Rest
+from ldp_server.answers.to_json import to_json
+from ldp_server.answers.wire import from_wire, item_to_wire
 from ldp_server.cli.connection import Connection, connected
 from ldp_server.cli.main import cli
 from ldp_server.cli.show import busy, item_text, lines, print_json, table, whole
+from ldp_server.heavy_hitters.results import HeavyHitter, HeavyHitters
 from ldp_server.store.errors import translated
-from ldp_server.worker.items import from_wire, to_wire
 
 __all__ = ["estimate", "export", "heavy_hitters"]
 
@@ -50,7 +45,7 @@ def _items(source: str, collection: Collection) -> list[pb.Item]:
             found.append(line)
     if not found:
         raise InvalidSpec(f"{source} names no items")
-    return [to_wire(item) for item in found]
+    return [item_to_wire(item) for item in found]
 
 
 @cli.command()
@@ -90,51 +85,11 @@ def estimate(
         request.top.count = top or 10
     with busy("estimating", quiet=as_json):
         response = connection.call("Estimate", request, timeout=_LONG)
-    items = _named(response, collection)
+    answer = from_wire(Estimates, response, domain=collection.domain)
     if as_json:
-        shape: EstimatesShape = {
-            "reports": response.reports,
-            "confidence": response.confidence,
-            "coverage": response.coverage,
-            "rows": [_row(response, i, item) for i, item in enumerate(items)],
-            "everything_else": _rest(response),
-        }
-        print_json(shape)
+        print_json(to_json(answer))
     else:
-        _show_estimates(collection, response, items)
-
-
-def _named(response: pb.EstimateResponse, collection: Collection) -> list[Item]:
-    """The items that the response's entries are about."""
-    if response.items:
-        return [from_wire(item) for item in response.items]
-    return [collection.domain.item(i) for i in range(len(response.estimates))]
-
-
-def _rest(response: pb.EstimateResponse) -> RestShape | None:
-    if not response.HasField("everything_else"):
-        return None
-    rest = response.everything_else
-    return {"estimate": rest.estimate, "standard_error": rest.standard_error, "low": rest.low, "high": rest.high}
-
-
-def _row(response: pb.EstimateResponse, i: int, item: Item) -> EstimateShape:
-    row: EstimateShape = {
-        "item": item_shape(item),
-        "estimate": response.estimates[i],
-        "standard_error": response.standard_errors[i],
-        "low": response.lows[i],
-        "high": response.highs[i],
-    }
-    if response.consistent:
-        row["consistent"] = response.consistent[i]
-    if response.verdicts:
-        row["verdict"] = _verdict(response.verdicts[i])
-    return row
-
-
-def _verdict(verdict: pb.Verdict) -> str:
-    return pb.Verdict.Name(verdict).lower().replace("_", " ")
+        _show_estimates(collection, answer)
 
 
 _COVERAGE = {
@@ -144,25 +99,27 @@ _COVERAGE = {
 }
 
 
-def _show_estimates(collection: Collection, response: pb.EstimateResponse, items: list[Item]) -> None:
-    percent = f"{response.confidence * 100:.6g}%"
+def _show_estimates(collection: Collection, answer: Estimates) -> None:
+    percent = f"{answer.confidence * 100:.6g}%"
+    judged = "verdict" in answer.rows.columns
     columns = [("item", ""), ("users", "right"), ("± error", "right"), (f"{percent} interval", "right")]
-    if response.verdicts:
+    if judged:
         columns.append(("frequent?", ""))
     cells = []
-    for i, item in enumerate(items[:_SHOWN]):
-        line = [item_text(item), whole(response.estimates[i]), whole(response.standard_errors[i])]
-        line.append(f"{whole(response.lows[i])} to {whole(response.highs[i])}")
-        cells.append([*line, _verdict(response.verdicts[i])] if response.verdicts else line)
-    rest = _rest(response)
-    if rest is not None:
-        line = ["everything else", whole(rest["estimate"]), whole(rest["standard_error"])]
-        line.append(f"{whole(rest['low'])} to {whole(rest['high'])}")
-        cells.append([*line, ""] if response.verdicts else line)
-    caption = f"{whole(response.reports)} reports; {_COVERAGE.get(response.coverage, response.coverage)}"
-    table(collection.question, columns, cells, caption)
-    if len(items) > _SHOWN:
-        lines(f"{len(items) - _SHOWN:,} more: use --json")
+    for row in answer.rows[:_SHOWN]:
+        line = [item_text(row.item), *_numbers(row)]
+        cells.append([*line, row.verdict.value] if row.verdict is not None else line)
+    if answer.everything_else is not None:
+        line = ["everything else", *_numbers(answer.everything_else)]
+        cells.append([*line, ""] if judged else line)
+    table(collection.question, columns, cells, f"{whole(answer.reports)} reports; {_COVERAGE[answer.coverage.value]}")
+    if len(answer.rows) > _SHOWN:
+        lines(f"{len(answer.rows) - _SHOWN:,} more: use --json")
+
+
+def _numbers(row: Estimate | Rest | HeavyHitter) -> list[str]:
+    """The columns that every estimate has."""
+    return [whole(row.estimate), whole(row.standard_error), f"{whole(row.low)} to {whole(row.high)}"]
 
 
 @cli.command("heavy-hitters")
@@ -173,7 +130,7 @@ def _show_estimates(collection: Collection, response: pb.EstimateResponse, items
 def heavy_hitters(connection: Connection, which: str, limit: int, as_json: bool) -> None:
     """Find the items that many users hold, in a domain too large to list."""
     request = pb.HeavyHittersRequest(collection_id=connection.find(which), limit=limit)
-    result: pb.HeavyHittersResult | None = None
+    result: HeavyHitters | None = None
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=as_json) as bar:
         task = bar.add_task("decoding", total=1.0)
@@ -181,53 +138,16 @@ def heavy_hitters(connection: Connection, which: str, limit: int, as_json: bool)
             if event.WhichOneof("event") == "progress":
                 bar.update(task, description=event.progress.stage, completed=event.progress.fraction)
             else:
-                result = event.result
+                result = from_wire(HeavyHitters, event.result)
     if result is None:
         raise InvalidSpec("the server ended without a result")
     if as_json:
-        print_json(_result(result))
+        print_json(to_json(result))
         return
     columns_shown = [("item", ""), ("users", "right"), ("± error", "right"), ("interval", "right"), ("score", "right")]
-    rows = [
-        (
-            item_text(from_wire(row.item)),
-            whole(row.estimate),
-            whole(row.standard_error),
-            f"{whole(row.low)} to {whole(row.high)}",
-            f"{row.score:.1f}",
-        )
-        for row in result.items
-    ]
+    rows = [(item_text(row.item), *_numbers(row), f"{row.score:.1f}") for row in result.items]
     table("Heavy hitters", columns_shown, rows, caption=f"{whole(result.reports)} reports, {len(rows)} items")
     lines(*result.guarantee)
-
-
-def _hitter(row: pb.HeavyHitter) -> HitterShape:
-    return {
-        "item": item_shape(from_wire(row.item)),
-        "estimate": row.estimate,
-        "standard_error": row.standard_error,
-        "low": row.low,
-        "high": row.high,
-        "surest_low": row.surest_low,
-        "surest_high": row.surest_high,
-        "score": row.score,
-    }
-
-
-def _result(result: pb.HeavyHittersResult) -> HeavyHittersShape:
-    return {
-        "reports": result.reports,
-        "items": [_hitter(row) for row in result.items],
-        "none": _hitter(result.none) if result.HasField("none") else None,
-        "decoder": result.decoder,
-        "threshold": result.threshold or None,
-        "probability": result.probability,
-        "false_items": result.false_items,
-        "guarantee": list(result.guarantee),
-        "too_few_reports": result.too_few_reports,
-        "users_needed": result.users_needed or None,
-    }
 
 
 @cli.command()

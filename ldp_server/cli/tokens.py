@@ -12,9 +12,9 @@ import click
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.trust.durations import parse_duration
-from ldp_server.answers.shapes import TokenShape
 from ldp_server.cli.connection import data_option
 from ldp_server.cli.main import cli
+from ldp_server.cli.shapes import TokenShape
 from ldp_server.cli.show import lines, moment, print_json, table
 from ldp_server.service.admission.tokens import TokenSigner, make_key
 from ldp_server.store import AccessFile, DataDirectory

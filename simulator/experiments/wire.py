@@ -30,13 +30,13 @@ from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.packing import MAX_PAYLOAD
 from ldp_client.sending.transport import Batch
-from ldp_server.answers.shapes import WireRun
 from ldp_server.arrays.packing import pack
 from ldp_server.oracles import Oracle, oracle_for, restore
 from simulator import crowd
 from simulator.engine import Job, blocks_of, draw_block, pool
 from simulator.experiments.frequencies import Setting, Wanted, prepare
 from simulator.metrics import Errors, measure
+from simulator.shapes import WireRun
 from simulator.wire.faults import Faults
 from simulator.wire.sender import Entry, Sent, send
 from simulator.wire.server_process import Operator, ServerProcess

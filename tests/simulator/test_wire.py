@@ -6,9 +6,9 @@ import pytest
 
 from ldp_client.errors import InvalidSpec, Unavailable
 from ldp_client.sending.transport import Batch
-from ldp_server.answers.shapes import WireRun
 from simulator.experiments import wire
 from simulator.experiments.frequencies import Wanted
+from simulator.shapes import WireRun
 from simulator.wire import server_process
 from simulator.wire.faults import Faults
 from simulator.wire.sender import Entry, send
