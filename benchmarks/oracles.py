@@ -19,7 +19,7 @@ from statistics import median
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.peers import peer_rows
+from benchmarks.peers.rows import peer_rows
 from benchmarks.row import Options, Row, cpu_seconds, row
 from ldp_client.coins import draw_words
 from ldp_client.collection import Collection

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ldp_client.collection import Collection
-from ldp_client.errors import InvalidSpec, LdpError, Rejected
+from ldp_client.errors import InvalidSpec, LdpError, ServerRefused
 from ldp_server.arrays.packing import unpack
 from ldp_server.config import Config, load_config
 from ldp_server.oracles import restore
@@ -146,7 +146,7 @@ def _read_all(log: SqliteLog, record: CollectionRecord, collection: Collection) 
                 raise InvalidSpec(f"the batch at {position - low} does not fit its digest: restore a backup")
             try:
                 reports += len(unpack(payload, width, bound))
-            except Rejected:
+            except ServerRefused:
                 raise InvalidSpec(f"the batch at {position - low} holds a report that is none") from None
             batches += 1
     if batches != log.last(record.number) - record.folded:

@@ -16,7 +16,7 @@ import grpc
 from google.rpc.error_details_pb2 import RetryInfo
 from grpc_status import rpc_status
 
-from ldp_client.errors import Cancelled, LdpError, Rejected, Unavailable
+from ldp_client.errors import Cancelled, LdpError, ServerRefused, Unavailable
 
 __all__ = ["Reached", "error_of", "is_connection_failure"]
 
@@ -61,21 +61,21 @@ def error_of(error: grpc.RpcError, reached: Reached, timeout: float | None) -> L
     if is_connection_failure(error):
         return Unavailable(_why_unreachable(reached) or text or f"the server at {reached.target} did not answer")
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in text:
-        return Rejected(code.name, "the answer is too large for one message: ask for fewer items")
+        return ServerRefused(code.name, "the answer is too large for one message: ask for fewer items")
     if code in _LATER:
         return Unavailable(text or "the server is busy: try again", _retry_after(error))
     if code is grpc.StatusCode.UNAUTHENTICATED:
         known = "the server does not accept this token (revoked, expired, or made for another server): " if (
             reached.has_token
         ) else "the server does not know who calls: "
-        return Rejected(code.name, known + _GIVE_TOKEN)
+        return ServerRefused(code.name, known + _GIVE_TOKEN)
     if code is grpc.StatusCode.UNIMPLEMENTED and text.lower().startswith("method not found"):
-        return Rejected(
+        return ServerRefused(
             code.name,
             f"{reached.target} takes no operators' calls: use the address of analyst.listen in the server's "
             "configuration",
         )
-    return Rejected(code.name, text)
+    return ServerRefused(code.name, text)
 
 
 def _code(error: Any) -> grpc.StatusCode:

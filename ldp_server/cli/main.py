@@ -8,7 +8,7 @@ import sys
 import click
 from rich.console import Console
 
-from ldp_client.errors import Cancelled, InvalidSpec, LdpError, Rejected, StorageError, Unavailable
+from ldp_client.errors import Cancelled, InvalidSpec, LdpError, ServerRefused, StorageError, Unavailable
 from ldp_server import __version__
 
 __all__ = ["EXIT_CODES", "VARIABLES", "cli", "exit_code", "load", "run"]
@@ -90,6 +90,6 @@ def run() -> None:
 
 
 def _in_words(error: LdpError) -> str:
-    if isinstance(error, Rejected) and error.detail:
+    if isinstance(error, ServerRefused) and error.detail:
         return f"{error.reason.lower().replace('_', ' ')}: {error.detail}"
     return str(error)

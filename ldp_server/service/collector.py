@@ -12,7 +12,7 @@ from typing import Any
 
 import grpc
 
-from ldp_client.errors import LdpError, Rejected
+from ldp_client.errors import LdpError, ServerRefused
 from ldp_client.protocol.v1 import collector_pb2 as pb
 from ldp_server.service.ingest import Busy, Ingest, answer, rejection
 from ldp_server.service.live import Gates
@@ -89,7 +89,7 @@ class Collector:
                 raise Refused(grpc.StatusCode.UNAVAILABLE, "the server is stopping: send the batch again", 1.0)
             try:
                 self._ingest.offer(request, peer_of(context), done)
-            except Rejected as rejected:
+            except ServerRefused as rejected:
                 self._metrics.rejections.labels(rejected.reason).inc()
                 return rejection(request.batch_id, rejected)
             except Busy as busy:

@@ -1,6 +1,6 @@
 """From a request to a ticket, and from a ticket to an acknowledgement; memory stays bounded.
 
-`offer` either refuses for good (`Rejected`), refuses for now (`Busy`) or lets the batch wait for the disk. Nothing
+`offer` either refuses for good (`ServerRefused`), refuses for now (`Busy`) or lets the batch wait for the disk. Nothing
 here does I/O. The bytes that wait are counted over all clients: unary callers over the limit are told to come back,
 streams are simply not read any further until there is room, and their senders feel it as flow control.
 """
@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import lru_cache
 
-from ldp_client.errors import LdpError, Rejected
+from ldp_client.errors import LdpError, ServerRefused
 from ldp_client.protocol.packing import check_length
 from ldp_client.protocol.v1 import collector_pb2 as pb
 from ldp_server.service.admission import Peer, RateLimit, TokenVerifier
@@ -45,7 +45,7 @@ def _accepted(reports: int, duplicate: bool) -> bytes:
     return pb.SubmitResponse(accepted=pb.Accepted(reports=reports, duplicate=duplicate)).SerializeToString()
 
 
-def rejection(batch_id: bytes, rejected: Rejected) -> bytes:
+def rejection(batch_id: bytes, rejected: ServerRefused) -> bytes:
     """The response that refuses a batch."""
     reason = pb.Reason.Name(pb.Reason.Value(rejected.reason))  # a defect if it is none
     return pb.SubmitResponse(
@@ -63,7 +63,7 @@ def answer(ticket: Ticket) -> bytes:
     batch_id = ticket.batch.batch_id
     if ticket.outcome is Outcome.STORED or ticket.outcome is Outcome.DUPLICATE:
         return b"\x0a\x10" + batch_id + _accepted(ticket.reports, ticket.outcome is Outcome.DUPLICATE)
-    return rejection(batch_id, Rejected(_reason(ticket)))
+    return rejection(batch_id, ServerRefused(_reason(ticket)))
 
 
 def _reason(ticket: Ticket) -> str:
@@ -107,11 +107,11 @@ class Ingest:
             raise self._unknown(request.collection_id)
         batch_id, payload = request.batch_id, request.payload
         if len(batch_id) != 16:
-            raise Rejected("BAD_BATCH_ID", "a batch id has 16 bytes")
+            raise ServerRefused("BAD_BATCH_ID", "a batch id has 16 bytes")
         reports = check_length(len(payload), gate.width)
         closed = gate.window(self._clock())
         if closed is not None:
-            raise Rejected(closed)
+            raise ServerRefused(closed)
         token_id = self._admit(request.admission_token, gate, peer, reports)
         if self.held + len(payload) > self._limit:
             raise Busy("full", 0.5)
@@ -124,22 +124,22 @@ class Ingest:
         self.commit.submit(ticket)
         return ticket
 
-    def _unknown(self, collection_id: bytes) -> Rejected:
+    def _unknown(self, collection_id: bytes) -> ServerRefused:
         if len(collection_id) != 32:
-            return Rejected("BAD_COLLECTION_ID", "a collection id has 32 bytes")
-        return Rejected("UNKNOWN_COLLECTION")
+            return ServerRefused("BAD_COLLECTION_ID", "a collection id has 32 bytes")
+        return ServerRefused("UNKNOWN_COLLECTION")
 
     def _admit(self, token: bytes, gate: Gate, peer: Peer, reports: int) -> bytes | None:
         if gate.kind == "token":
             token_id = self._verifier.token_id(token, gate.record.id)
             if token_id is None:
-                raise Rejected("NOT_ADMITTED", "the admission token is missing or not valid for this collection")
+                raise ServerRefused("NOT_ADMITTED", "the admission token is missing or not valid for this collection")
             if reports > gate.per_token:
-                raise Rejected("NOT_ADMITTED", f"one token admits at most {gate.per_token} reports")
+                raise ServerRefused("NOT_ADMITTED", f"one token admits at most {gate.per_token} reports")
             return token_id
         if gate.kind == "certificate":
             if not peer.certified:
-                raise Rejected("NOT_ADMITTED", "this collection asks for a client certificate")
+                raise ServerRefused("NOT_ADMITTED", "this collection asks for a client certificate")
         elif not peer.local:
             seconds = self._rate.wait(peer.address, reports)
             if seconds:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ldp_client.collection import Collection
-from ldp_client.errors import InvalidSpec, Rejected
+from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_server.arrays.packing import unpack
 
 if TYPE_CHECKING:
@@ -89,6 +89,6 @@ class Gates:
 def _sound(payload: bytes, gate: Gate) -> bool:
     try:
         unpack(payload, gate.width, gate.bound)
-    except Rejected:
+    except ServerRefused:
         return False
     return True

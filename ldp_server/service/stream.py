@@ -12,7 +12,7 @@ from typing import Any
 
 import grpc
 
-from ldp_client.errors import LdpError, Rejected
+from ldp_client.errors import LdpError, ServerRefused
 from ldp_client.protocol.v1 import collector_pb2 as pb
 from ldp_server.service.admission import Peer
 from ldp_server.service.ingest import Busy, Ingest, answer, rejection
@@ -103,7 +103,7 @@ class Stream:
         while True:
             try:
                 ticket = self._ingest.offer(request, self._peer, self._done)
-            except Rejected as rejected:
+            except ServerRefused as rejected:
                 self._metrics.rejections.labels(rejected.reason).inc()
                 return rejection(request.batch_id, rejected)
             except Busy as busy:

@@ -14,7 +14,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError, Message
 from google.rpc import error_details_pb2, status_pb2
 
-from ldp_client.errors import InvalidSpec, LdpError, Rejected, Unavailable
+from ldp_client.errors import InvalidSpec, LdpError, ServerRefused, Unavailable
 from ldp_server.store.errors import DiskFull, StorageError
 
 __all__ = ["EOF", "Refused", "abort", "parse", "refusal"]
@@ -48,7 +48,7 @@ def refusal(error: LdpError) -> Refused:
     code = grpc.StatusCode
     if isinstance(error, Refused):
         return error
-    if isinstance(error, InvalidSpec | Rejected):
+    if isinstance(error, InvalidSpec | ServerRefused):
         return Refused(code.INVALID_ARGUMENT, str(error))
     if isinstance(error, Unavailable):
         return Refused(code.UNAVAILABLE, str(error), error.retry_after)

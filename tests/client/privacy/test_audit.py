@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from benchmarks import audit
-from benchmarks.broken import BROKEN, SOUND
+from benchmarks.audit import benchmark as audit
+from benchmarks.audit.broken import BROKEN, SOUND
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms import MECHANISMS
 from ldp_client.mechanisms.randomized_response import RandomizedResponse, Response

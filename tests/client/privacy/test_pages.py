@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.broken import BROKEN
+from benchmarks.audit.broken import BROKEN
 from ldp_client.mechanisms import bounded_number, composed_response
 from ldp_client.mechanisms.bounded_number import Window
 from ldp_client.mechanisms.composed_response import ComposedResponse

@@ -199,9 +199,9 @@ async def test_a_collection_for_certificates_refuses_who_has_none():
     record = CollectionRecord(1, collection.id, b"", True, Admission("certificate", 1), 0, None, None, 0, 0, 0, None)
     gate = Gate(record, collection, "x")
     ingest = object.__new__(Ingest)
-    from ldp_client.errors import Rejected
+    from ldp_client.errors import ServerRefused
 
-    with pytest.raises(Rejected, match="NOT_ADMITTED"):
+    with pytest.raises(ServerRefused, match="NOT_ADMITTED"):
         Ingest._admit(ingest, b"", gate, Peer("1.2.3.4", False, frozenset()), 1)
     assert Ingest._admit(ingest, b"", gate, Peer("1.2.3.4", False, frozenset({"x"})), 1) is None
 

@@ -134,7 +134,7 @@ def _load(target: str, collection: Collection, mode: str, reports: int, batches:
         "batches": batches,
         **options,
     }
-    client = _Process("-m", "benchmarks.server_load", *(f"--{name}={value}" for name, value in arguments.items()))
+    client = _Process("-m", "benchmarks.server.load", *(f"--{name}={value}" for name, value in arguments.items()))
     if client.first != "prepared":
         raise RuntimeError("the load client did not start")
     return client
@@ -178,9 +178,9 @@ def _throughput(data: Path, rounds: int) -> Iterator[Row]:
         server = _Server(data)
         stack.callback(server.process.end)
         server.create(collection)
-        plain = _Process("-m", "benchmarks.server_discard")
+        plain = _Process("-m", "benchmarks.server.discard")
         stack.callback(plain.end)
-        pipelined = _Process("-m", "benchmarks.server_discard", "--pipelined")
+        pipelined = _Process("-m", "benchmarks.server.discard", "--pipelined")
         stack.callback(pipelined.end)
         targets = {
             "durable": (server.target, server.process.pid),

@@ -268,7 +268,7 @@ def client_speed(collection: Collection) -> float:
 
 _CHILD = """
 import json, sys
-from benchmarks.hitters_trials import Setting, run_trial
+from benchmarks.hitters.trials import Setting, run_trial
 from benchmarks.memory_child import peak
 from ldp_client.protocol.domain import Integers
 setting = Setting(Integers(0, (1 << 64) - 1), 10**5, sys.argv[1]).plant((1.2, 1.3), 2)
@@ -279,7 +279,7 @@ print(json.dumps(peak()))
 
 def _memory(epsilon: str) -> float:
     """Megabytes of a whole process that simulates (a tenth of the users: counts do not grow), counts and decodes."""
-    root = Path(__file__).resolve().parent.parent
+    root = Path(__file__).resolve().parents[2]
     child = subprocess.run(
         [sys.executable, "-c", _CHILD, epsilon], cwd=root, check=True, capture_output=True, text=True, timeout=600
     )

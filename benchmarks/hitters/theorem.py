@@ -19,7 +19,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.hitters_trials import side_by_side
+from benchmarks.hitters.trials import side_by_side
 from benchmarks.row import Options, Row, row
 from ldp_client.collection import Collection
 from ldp_client.mechanisms import LinearHash
