@@ -19,7 +19,7 @@ from ldp_server import __version__
 from ldp_server.analyst.local import LocalServer
 from ldp_server.cli.main import cli
 from ldp_server.config import SAMPLE, Config, load_config, split_address
-from ldp_server.service.assemble import Server
+from ldp_server.service.assemble import CollectionServer
 from ldp_server.service.logs import event, set_up_logs
 from ldp_server.store import AccessFile, DataDirectory
 from ldp_server.store.errors import translated
@@ -56,7 +56,7 @@ def serve(file: Path | None, data: Path | None, listen: str | None, until_stdin_
 
 
 async def _serve(config: Config, *, as_json: bool, until_stdin_closes: bool) -> None:
-    server = Server(config)
+    server = CollectionServer(config)
     await server.start()
     directory = DataDirectory(config.data)
     try:
@@ -84,7 +84,7 @@ async def _serve(config: Config, *, as_json: bool, until_stdin_closes: bool) -> 
         raise server.failure
 
 
-def _local(config: Config, server: Server) -> LocalServer:
+def _local(config: Config, server: CollectionServer) -> LocalServer:
     """What the commands of this machine need to know."""
     certificate = config.tls.certificate
     return LocalServer(
@@ -94,7 +94,7 @@ def _local(config: Config, server: Server) -> LocalServer:
     )
 
 
-def _watch_input(server: Server) -> None:
+def _watch_input(server: CollectionServer) -> None:
     """Stop when standard input ends: it does when the process that holds its other end does, however it ends."""
     try:
         asyncio.get_running_loop().add_reader(sys.stdin.fileno(), server.request_stop)
@@ -109,7 +109,7 @@ def _address(listen: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _start_metrics(listen: str, server: Server) -> None:
+def _start_metrics(listen: str, server: CollectionServer) -> None:
     host, port = split_address(listen, "watch.metrics")
     try:
         start_http_server(port, addr=host, registry=server.metrics.registry)
