@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Self
 
@@ -15,12 +16,12 @@ from ldp_client.errors import InvalidSpec, Unavailable
 from ldp_client.protocol.domain import Item
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_client.sending.transport import Tls, is_loopback
-from ldp_server.analyst.answers import Estimates, HeavyHitters, estimates_of, hitters_of
+from ldp_server.analyst.answers import CollectionEstimates, CollectionHeavyHitters
 from ldp_server.analyst.collections import CollectionInfo, CollectionSummary, Exported, ServerStatus
 from ldp_server.analyst.connection import Connection, Timeouts, read_token
 from ldp_server.analyst.local import LocalServer
+from ldp_server.answers.wire import item_to_wire
 from ldp_server.store import DataDirectory
-from ldp_server.worker.items import to_wire
 
 __all__ = ["Analyst", "Which"]
 
@@ -154,20 +155,20 @@ class Analyst:
 
     def show(self, which: Which) -> CollectionSummary:
         """Return one collection's state, how much came in, and what is promised to those who report."""
-        request = pb.ShowCollectionRequest(collection_id=self.find(which))
+        request = pb.ShowCollectionRequest(**_named(which))
         return CollectionSummary.of(self._ask("ShowCollection", request))
 
     def close_collection(self, which: Which) -> CollectionInfo:
         """Take no more batches, whatever the window says."""
-        return CollectionInfo.of(self._ask("CloseCollection", pb.CollectionRequest(collection_id=self.find(which))))
+        return CollectionInfo.of(self._ask("CloseCollection", pb.CollectionRequest(**_named(which))))
 
     def delete_collection(self, which: Which) -> CollectionInfo:
         """Drop a collection's reports and counts for good. Its id is never taken again."""
-        return CollectionInfo.of(self._ask("DeleteCollection", pb.CollectionRequest(collection_id=self.find(which))))
+        return CollectionInfo.of(self._ask("DeleteCollection", pb.CollectionRequest(**_named(which))))
 
     def compact_collection(self, which: Which) -> CollectionInfo:
         """Fold a collection's reports into counts and drop the reports. It must take no more batches."""
-        request = pb.CollectionRequest(collection_id=self.find(which))
+        request = pb.CollectionRequest(**_named(which))
         return CollectionInfo.of(self._ask("CompactCollection", request, long=True))
 
     def estimate(
@@ -180,7 +181,7 @@ class Analyst:
         confidence: float = 0.95,
         threshold: float | None = None,
         together: bool = False,
-    ) -> Estimates:
+    ) -> CollectionEstimates:
         """Estimate how many users hold an item: the given `items`, the `top` N of them, or every item of the domain.
 
         Without a choice: the ten most frequent. `threshold` also asks whether each item is held by at least so many
@@ -189,29 +190,28 @@ class Analyst:
         if (items is not None) + (top is not None) + every_item > 1:
             raise InvalidSpec("choose one of items, top and every_item")
         request = pb.EstimateRequest(
-            collection_id=self.find(which), confidence=confidence, threshold=threshold or 0.0, together=together
+            **_named(which), confidence=confidence, threshold=threshold or 0.0, together=together
         )
         if items is not None:
-            request.given.items.extend(to_wire(item) for item in items)
+            request.given.items.extend(item_to_wire(item) for item in items)
         elif every_item:
             request.all.SetInParent()
         else:
             request.top.count = 10 if top is None else top
-        collection = which if isinstance(which, Collection) else self.show(which).info.collection
-        return estimates_of(self._ask("Estimate", request, long=True), collection.domain)
+        return CollectionEstimates.of(self._ask("Estimate", request, long=True))
 
     def heavy_hitters(
         self, which: Which, *, limit: int = 0, progress: Callable[[str, float], None] | None = None
-    ) -> HeavyHitters:
+    ) -> CollectionHeavyHitters:
         """Find the items that many users hold, in a domain too large to list.
 
         `limit` is the most items to return (0: as many as the server allows). `progress` is called with what is being
         done and how much of it is, from 0 to 1.
         """
-        request = pb.HeavyHittersRequest(collection_id=self.find(which), limit=limit)
+        request = pb.HeavyHittersRequest(**_named(which), limit=limit)
         for event in self._connection.stream("HeavyHitters", request, self._timeouts.stream):
             if event.WhichOneof("event") == "result":
-                return hitters_of(event.result)
+                return CollectionHeavyHitters.of(event.result)
             if progress is not None:
                 progress(event.progress.stage, event.progress.fraction)
         raise Unavailable("the server ended the search without a result: try again")
@@ -230,33 +230,22 @@ class Analyst:
         """
         if kind not in _EXPORTS:
             raise InvalidSpec(f"export counts or reports, not {kind!r}")
-        request = pb.ExportRequest(collection_id=self.find(which), kind=_EXPORTS[kind])
-        done = Exported()
+        request = pb.ExportRequest(**_named(which), kind=_EXPORTS[kind])
+        done: Exported | None = None
         for piece in self._connection.stream("Export", request, self._timeouts.stream):
             file.write(piece.data)
-            done = Exported(piece.reports, done.bytes + len(piece.data))
+            if done is None:
+                done = Exported(CollectionInfo.of(piece.collection))
+            done = replace(done, reports=piece.reports, bytes=done.bytes + len(piece.data))
             if progress is not None:
                 progress(done)
+        if done is None:
+            raise Unavailable("the server ended the export without an answer: try again")
         return done
 
     def status(self) -> ServerStatus:
         """What the server is and how it is doing."""
         return ServerStatus.of(self._ask("ServerStatus", pb.ServerStatusRequest()))
-
-    def find(self, which: Which) -> bytes:
-        """Return a collection's id."""
-        if isinstance(which, Collection):
-            return which.id
-        if isinstance(which, bytes):
-            return which
-        if re.fullmatch(r"[0-9a-f]{64}", which):
-            return bytes.fromhex(which)
-        if not re.fullmatch(r"[0-9a-f]{4,63}", which):
-            raise InvalidSpec("name a collection by its id, at least the first four digits of it, or its file")
-        found = [info.id for info in self.collections() if info.id.hex().startswith(which)]
-        if len(found) != 1:
-            raise InvalidSpec(f"{len(found) or 'no'} collections have an id that begins with {which}")
-        return found[0]
 
     def _ask(self, method: str, request: Message, *, long: bool = False) -> Any:
         timeout = self._timeouts.long if long else self._timeouts.call
@@ -267,3 +256,14 @@ def _local_token(data: str | Path) -> Path | None:
     """The token that a server leaves for the owner of its data directory."""
     file = DataDirectory(Path(data)).local_token
     return file if file.exists() else None
+
+
+def _named(which: Which) -> dict[str, Any]:
+    """The fields of a request that name a collection."""
+    if isinstance(which, Collection):
+        return {"collection_id": which.id}
+    if isinstance(which, bytes):
+        return {"collection_id": which}
+    if not isinstance(which, str) or not re.fullmatch(r"[0-9a-f]{4,64}", which):
+        raise InvalidSpec("name a collection by its id, by at least the first four digits of its id, or by its file")
+    return {"id_prefix": which}

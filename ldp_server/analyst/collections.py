@@ -108,7 +108,8 @@ class ServerStatus:
 
 @dataclass(frozen=True)
 class Exported:
-    """How much an export has written."""
+    """How much an export has written, and of which collection."""
 
+    info: CollectionInfo
     reports: int = 0
     bytes: int = 0

@@ -31,7 +31,6 @@ __all__ = ["export", "status"]
 @connected
 def export(analyst: Analyst, which: Which, raw: bool, out: Path, as_json: bool) -> None:
     """Write a collection's counts (or its reports) to a file, and its spec beside it."""
-    info = analyst.show(which).info
     draft, spec = out.with_name(out.name + ".draft"), out.with_name(out.name + ".ldp")
     with busy("exporting", quiet=as_json) as tell:
 
@@ -40,13 +39,13 @@ def export(analyst: Analyst, which: Which, raw: bool, out: Path, as_json: bool) 
 
         try:
             with translated(out), _private(draft) as file:
-                done = analyst.export(info.id, file, kind="reports" if raw else "counts", progress=progress)
+                done = analyst.export(which, file, kind="reports" if raw else "counts", progress=progress)
             with translated(out):
                 draft.replace(out)
         finally:
             draft.unlink(missing_ok=True)
     with translated(spec), _private(spec) as file:
-        file.write(info.collection.to_toml().encode())
+        file.write(done.info.collection.to_toml().encode())
     if as_json:
         print_json({"file": str(out), "spec": str(spec), "bytes": done.bytes, "reports": done.reports})
     else:

@@ -81,7 +81,7 @@ def _show_estimates(found: CollectionEstimates) -> None:
     if judged:
         columns.append(("frequent?", ""))
     caption = f"{whole(found.reports)} reports; {_COVERAGE[found.coverage]}"
-    table(found.info.collection.question, columns, [row[: len(columns)] for row in cells], caption)
+    table(found.question, columns, [row[: len(columns)] for row in cells], caption)
     if len(found.rows) > _SHOWN:
         lines(f"{len(found.rows) - _SHOWN:,} more are not shown: --json prints all")
 
@@ -113,5 +113,5 @@ def _show_heavy_hitters(found: CollectionHeavyHitters) -> None:
     listed = [*found.items, *([] if found.none is None else [found.none])]
     rows = [[item_text(row.item), *_numbers(row), f"{row.score:.1f}"] for row in listed]
     caption = f"{whole(found.reports)} reports, {len(found.items)} items"
-    table(found.info.collection.question, columns, rows, caption)
+    table(found.question, columns, rows, caption)
     lines(*found.guarantee)
