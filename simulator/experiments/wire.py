@@ -161,7 +161,7 @@ def _compare(job: Job, setting: FrequencySetting, ended: _Ended) -> WireResult:
     held = np.sum([part.held for part in ended.parts], axis=0)
     truth = np.zeros(setting.naming.domain.size, np.int64)
     truth[: len(held)] = held
-    theirs = np.asarray([row.estimate for row in ended.answer.rows], np.float64)
+    theirs = np.asarray(ended.answer.rows.columns["estimate"], np.float64)
     errors = measure(oracle, theirs, truth, float(job.collection.epsilon), whole=True)
     same = bool(np.array_equal(theirs, oracle.estimate_all()))
     return WireResult(_shape(job.users, oracle.reports, ended), errors, _top(setting, truth, ended.answer), same)
