@@ -9,9 +9,9 @@ import click
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_server.analyst import Analyst, CollectionInfo, CollectionSummary, Which
-from ldp_server.answers.shapes import CollectionShape, SummaryShape
 from ldp_server.cli.connection import connected, json_option, which_argument
 from ldp_server.cli.main import cli
+from ldp_server.cli.shapes import CollectionShape, SummaryShape
 from ldp_server.cli.show import busy, lines, moment, print_json, table, whole
 
 __all__ = ["close", "collection", "compact", "create", "delete", "list_all", "show"]

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import click
 
 from ldp_server.analyst import Analyst, Exported, Which
 from ldp_server.cli.connection import connected, json_option, which_argument
+from ldp_server.cli.files import replaced_private_file
 from ldp_server.cli.main import cli
 from ldp_server.cli.show import busy, lines, moment, print_json, table, whole
-from ldp_server.store.errors import translated
 
 __all__ = ["export", "status"]
 
@@ -31,31 +30,19 @@ __all__ = ["export", "status"]
 @connected
 def export(analyst: Analyst, which: Which, raw: bool, out: Path, as_json: bool) -> None:
     """Write a collection's counts (or its reports) to a file, and its spec beside it."""
-    draft, spec = out.with_name(out.name + ".draft"), out.with_name(out.name + ".ldp")
-    with busy("exporting", quiet=as_json) as tell:
+    spec = out.with_name(out.name + ".ldp")
+    with busy("exporting", quiet=as_json) as tell, replaced_private_file(out) as file:
 
         def progress(done: Exported) -> None:
             tell(f"exporting: {whole(done.reports)} reports, {whole(done.bytes)} bytes")
 
-        try:
-            with translated(out), _private(draft) as file:
-                done = analyst.export(which, file, kind="reports" if raw else "counts", progress=progress)
-            with translated(out):
-                draft.replace(out)
-        finally:
-            draft.unlink(missing_ok=True)
-    with translated(spec), _private(spec) as file:
+        done = analyst.export(which, file, kind="reports" if raw else "counts", progress=progress)
+    with replaced_private_file(spec) as file:
         file.write(done.info.collection.to_toml().encode())
     if as_json:
         print_json({"file": str(out), "spec": str(spec), "bytes": done.bytes, "reports": done.reports})
     else:
         lines(f"{out}: {whole(done.reports)} reports, {whole(done.bytes)} bytes; its spec is in {spec}")
-
-
-def _private(path: Path) -> BinaryIO:
-    """Open a new file that its owner alone can read, in the place of any other."""
-    path.unlink(missing_ok=True)
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
 @cli.command()

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from ldp_client.protocol.domain import Item
-from ldp_server.answers.shapes import dump
+from ldp_server.answers.to_json import dump
 
 __all__ = ["busy", "item_text", "lines", "moment", "print_json", "progress_bar", "table", "whole"]
 

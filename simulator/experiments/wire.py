@@ -22,12 +22,12 @@ import numpy.typing as npt
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_server.analyst import Analyst, CollectionEstimates
-from ldp_server.answers.shapes import WireRun
 from ldp_server.oracles import Oracle, oracle_for, restore
 from ldp_server.testing import ServerProcess
 from simulator.engine import Job
 from simulator.experiments.frequencies import FrequencySetting, SimulationOptions, prepare
 from simulator.metrics import Errors, measure
+from simulator.shapes import WireRun
 from simulator.wire.faults import Faults
 from simulator.wire.sender import Sent, send
 from simulator.wire.senders import Delivery, SentPart, patience, send_all
