@@ -8,12 +8,13 @@ from pathlib import Path
 import click
 
 from ldp_client.privacy import privacy_statement
-from ldp_server.answers.shapes import LongitudinalRow, dump
+from ldp_server.answers.to_json import dump
 from simulator.experiments import longitudinal
 from simulator.experiments.frequencies import MECHANISMS, SimulationOptions
 from simulator.experiments.options import asked_command, common, print_table, progress_bar, write_report
 from simulator.report.page import Report, Section, Table
 from simulator.report.plots import Panel, Series, draw, have_plots
+from simulator.shapes import LongitudinalRow
 
 __all__ = ["command", "page", "show"]
 
