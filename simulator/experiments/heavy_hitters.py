@@ -27,9 +27,9 @@ from simulator.engine import Counted, Job, count, run_seed
 from simulator.machine import Stopwatch, check_memory, peak_rss_mb
 from simulator.population.kinds import Planted
 from simulator.population.naming import Naming, naming
-from simulator.population.text import Crowd, read
+from simulator.population.text import NamedPopulation, read
 
-__all__ = ["BACKGROUND", "MECHANISMS", "Found", "Search", "run"]
+__all__ = ["BACKGROUND", "MECHANISMS", "HittersRun", "Search", "run"]
 
 MECHANISMS = ("auto", "expander-sketch", "prefix-tree", "tree-sketch")
 BACKGROUND = "mixture:0.8*zipf:1.1:10000+0.2*singletons"
@@ -62,7 +62,7 @@ class Search:
 
 
 @dataclass(frozen=True)
-class Found:
+class HittersRun:
     """What came out: the object that `--json` prints, and the first run's answer."""
 
     shape: HeavyHittersRun
@@ -86,7 +86,7 @@ class _Tally:
 
 def run(
     search: Search, progress: Callable[[int], None] | None = None, note: Callable[[str], None] | None = None
-) -> Found:
+) -> HittersRun:
     """Simulate, decode, compare."""
     background = read(search.population, search.users, seed=search.seed)
     if background.items is None and background.population.distinct == 0 and not search.plant:
@@ -115,7 +115,7 @@ def run(
         if first is None:
             first, rows = answer, _rows(answer, truth, search.unit)
     assert first is not None  # noqa: S101 - there was at least one run
-    return Found(_shape(search, chosen, tally, watch, rows), first, chosen, _inner_error(collection, search.users))
+    return HittersRun(_shape(search, chosen, tally, watch, rows), first, chosen, _inner_error(collection, search.users))
 
 
 def _inner_error(collection: Collection, users: int) -> float:
@@ -132,7 +132,7 @@ def _stages(note: Callable[[str], None] | None) -> Callable[[str, float], None]:
     return say
 
 
-def _planted(search: Search, background: Crowd) -> tuple[Planted | Any, tuple[float, ...]]:
+def _planted(search: Search, background: NamedPopulation) -> tuple[Planted | Any, tuple[float, ...]]:
     """The population with its planted items, and each one's multiple."""
     if not search.plant:
         return background.population, ()

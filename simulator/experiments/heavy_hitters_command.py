@@ -94,7 +94,7 @@ def command(
     write_report(page(found, search), report)
 
 
-def show(found: heavy_hitters.Found, search: heavy_hitters.Search) -> None:
+def show(found: heavy_hitters.HittersRun, search: heavy_hitters.Search) -> None:
     """The list, and how complete it is."""
     shape = found.shape
     rows = [{**row, "item": next(iter(row["item"].values()))} for row in shape["list"][:_SHOWN]]
@@ -110,7 +110,7 @@ def show(found: heavy_hitters.Found, search: heavy_hitters.Search) -> None:
     print_table(title, rows, ("item", "truth", "multiple", "estimate", "low", "high"), caption)
 
 
-def page(found: heavy_hitters.Found, search: heavy_hitters.Search) -> Report:
+def page(found: heavy_hitters.HittersRun, search: heavy_hitters.Search) -> Report:
     """The report."""
     shape = found.shape
     rows = [{**row, "item": next(iter(row["item"].values()))} for row in shape["list"]]
@@ -125,7 +125,13 @@ def page(found: heavy_hitters.Found, search: heavy_hitters.Search) -> Report:
     if plots and multiples:
         series = [Series("measured", multiples, [100 * part for part in shape["recall"].values()])]
         panel = Panel(
-            "Found", "multiple of D_opt", "planted items listed, %", series, y_from=0, y_to=105, level=("95%", 95.0)
+            "HittersRun",
+            "multiple of D_opt",
+            "planted items listed, %",
+            series,
+            y_from=0,
+            y_to=105,
+            level=("95%", 95.0),
         )
         recall = draw([panel])
     summary = [{"what": key, "value": str(value)} for key, value in shape.items() if key != "list"]

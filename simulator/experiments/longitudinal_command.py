@@ -10,7 +10,7 @@ import click
 from ldp_client.privacy import privacy_statement
 from ldp_server.answers.shapes import LongitudinalRow, dump
 from simulator.experiments import longitudinal
-from simulator.experiments.frequencies import MECHANISMS, Wanted
+from simulator.experiments.frequencies import MECHANISMS, SimulationOptions
 from simulator.experiments.options import asked_command, common, print_table, progress_bar, write_report
 from simulator.report.page import Report, Section, Table
 from simulator.report.plots import Panel, Series, draw, have_plots
@@ -42,7 +42,7 @@ def command(
     report: Path | None,
 ) -> None:
     """Users report daily for a year: what is spent, what an observer infers, how stale the first answer grows."""
-    wanted = Wanted(users, epsilon, domain, population, mechanism, seed=seed)
+    wanted = SimulationOptions(users, epsilon, domain, population, mechanism, seed=seed)
     with progress_bar("days", days) as advance:
         rows = longitudinal.run(longitudinal.Year(wanted, days, drift, every), advance)
     if as_json:
@@ -79,7 +79,7 @@ def _statement(epsilon: str, days: int) -> str:
     return str(privacy_statement(epsilon, reports=days, device=[epsilon] * days))
 
 
-def page(rows: list[LongitudinalRow], wanted: Wanted, drift: float) -> Report:
+def page(rows: list[LongitudinalRow], wanted: SimulationOptions, drift: float) -> Report:
     """The report."""
     days = [row["day"] for row in rows]
     panels = [

@@ -35,7 +35,7 @@ from ldp_server.arrays.packing import pack
 from ldp_server.oracles import Oracle, oracle_for, restore
 from simulator import crowd
 from simulator.engine import Job, blocks_of, draw_block, pool
-from simulator.experiments.frequencies import Setting, Wanted, prepare
+from simulator.experiments.frequencies import FrequencySetting, SimulationOptions, prepare
 from simulator.metrics import Errors, measure
 from simulator.wire.faults import Faults
 from simulator.wire.sender import Entry, Sent, send
@@ -82,7 +82,7 @@ class _Part:
 
 
 def run(
-    wanted: Wanted,
+    wanted: SimulationOptions,
     faults: Faults,
     *,
     batch: int = 1000,
@@ -101,7 +101,7 @@ def run(
         operator, process = _open(stack, remote)
         collection = _collection(setting, wanted)
         operator.create(collection)
-        job = Job(collection, setting.crowd.population, setting.naming, wanted.users, wanted.seed)
+        job = Job(collection, setting.population, setting.naming, wanted.users, wanted.seed)
         started = time.perf_counter()
         killer = _killer(stack, process, faults)
         target = remote.target if remote is not None else process.target if process is not None else ""
@@ -122,7 +122,7 @@ def _open(stack: ExitStack, remote: Remote | None) -> tuple[Operator, ServerProc
     return process.operator(), process
 
 
-def _collection(setting: Setting, wanted: Wanted) -> Collection:
+def _collection(setting: FrequencySetting, wanted: SimulationOptions) -> Collection:
     """A question that is open now."""
     now = int(time.time())
     return Collection.create(
@@ -224,7 +224,13 @@ def _entries(job: Job, faults: Faults, batch: int, blocks: range, oracle: Oracle
 
 
 def _compare(
-    job: Job, setting: Setting, parts: list[_Part], late: Sent, operator: Operator, restarts: int, seconds: float
+    job: Job,
+    setting: FrequencySetting,
+    parts: list[_Part],
+    late: Sent,
+    operator: Operator,
+    restarts: int,
+    seconds: float,
 ) -> Outcome:
     oracle = oracle_for(job.collection)
     for part in parts:

@@ -175,7 +175,7 @@ def test_collections_of_files_and_of_the_list(run, files, tmp_path):
     signed = operator.sign(1, [listed])
     from ldp_client.protocol.v1 import collector_pb2
 
-    wire.signed = collector_pb2.SignedCollectionList(
+    wire.signed = collector_pb2.SignedList(
         list_bytes=signed.list_bytes, signature=signed.signature, public_key=signed.public_key
     )
     with serving(wire) as port:

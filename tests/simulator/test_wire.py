@@ -8,7 +8,7 @@ from ldp_client.errors import InvalidSpec, Unavailable
 from ldp_client.sending.transport import Batch
 from ldp_server.answers.shapes import WireRun
 from simulator.experiments import wire
-from simulator.experiments.frequencies import Wanted
+from simulator.experiments.frequencies import SimulationOptions
 from simulator.wire import server_process
 from simulator.wire.faults import Faults
 from simulator.wire.sender import Entry, send
@@ -18,7 +18,7 @@ FAULTS = Faults(drop=0.1, duplicate=0.1, late=0.1)
 
 
 def test_exactly_once_with_every_fault_and_a_killed_server():
-    wanted = Wanted(100_000, domain="256", processes=2)
+    wanted = SimulationOptions(100_000, domain="256", processes=2)
     found = wire.run(wanted, Faults(0.1, 0.1, 0.1, 0.15), batch=50)
     shape = found.shape
     assert set(shape) == set(WireRun.__annotations__)
@@ -35,13 +35,13 @@ def test_exactly_once_with_every_fault_and_a_killed_server():
 
 
 def test_devices_send_one_report_a_batch():
-    found = wire.run(Wanted(400, domain="16"), FAULTS, batch=1)
+    found = wire.run(SimulationOptions(400, domain="16"), FAULTS, batch=1)
     assert found.shape["exactly_once"]
     assert 0 < found.shape["rejected"]["COLLECTION_CLOSED"] < 100
 
 
 def test_results_do_not_depend_on_senders():
-    runs = [wire.run(Wanted(140_000, domain="16", processes=p), FAULTS) for p in (1, 2)]
+    runs = [wire.run(SimulationOptions(140_000, domain="16", processes=p), FAULTS) for p in (1, 2)]
     assert runs[0].top == runs[1].top
     assert runs[0].shape["reports_counted"] == runs[1].shape["reports_counted"]
 
@@ -50,7 +50,7 @@ def test_results_do_not_depend_on_senders():
 def test_a_count_that_is_off_by_one_is_seen(monkeypatch, wrong):
     real = Operator.counted
     monkeypatch.setattr(Operator, "counted", lambda self, collection: real(self, collection) + wrong)
-    assert not wire.run(Wanted(500, domain="16"), Faults()).shape["exactly_once"]
+    assert not wire.run(SimulationOptions(500, domain="16"), Faults()).shape["exactly_once"]
 
 
 def test_an_estimate_that_is_off_is_seen(monkeypatch):
@@ -62,14 +62,14 @@ def test_an_estimate_that_is_off_is_seen(monkeypatch):
         return answer
 
     monkeypatch.setattr(Operator, "estimates", off)
-    assert not wire.run(Wanted(500, domain="16"), Faults()).same_estimates
+    assert not wire.run(SimulationOptions(500, domain="16"), Faults()).same_estimates
 
 
 def test_a_server_that_does_not_start_is_said_to(monkeypatch):
     port = free_port()
     monkeypatch.setattr(server_process.sys, "executable", "/bin/false")
     with pytest.raises(Unavailable, match="did not start"):
-        wire.run(Wanted(500, domain="16"), Faults())
+        wire.run(SimulationOptions(500, domain="16"), Faults())
     assert port
 
 
@@ -95,13 +95,15 @@ def test_faults_as_people_write_them():
 
 def test_too_large_domains_are_refused():
     with pytest.raises(InvalidSpec, match="--domain"):
-        wire.run(Wanted(500, domain="4294967296"), Faults())
+        wire.run(SimulationOptions(500, domain="4294967296"), Faults())
 
 
 @pytest.mark.slow()
 def test_ten_kills_in_a_row():
     """Kills at other moments: the first answer, the middle, the end."""
     for after in (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9, 1.2, 1.5):
-        found = wire.run(Wanted(200_000, domain="256", processes=2, seed=7), Faults(0.05, 0.05, 0.02, after), batch=50)
+        found = wire.run(
+            SimulationOptions(200_000, domain="256", processes=2, seed=7), Faults(0.05, 0.05, 0.02, after), batch=50
+        )
         assert found.shape["exactly_once"]
         assert found.same_estimates
