@@ -138,9 +138,9 @@ class _Finder:
             for new in (value + 1, value - 1):
                 yield self._expression(node, "constant", ast.Constant(new))
         elif isinstance(value, bytes):
-            yield self._expression(node, "constant", ast.Constant(b"X" + value))
+            yield self._expression(node, "constant", ast.Constant(b"X" + value[1:] if value[:1] != b"X" else b"Y"))
         elif isinstance(value, str):
-            yield self._expression(node, "constant", ast.Constant("X" + value))
+            yield self._expression(node, "constant", ast.Constant("X" + value[1:] if value[:1] != "X" else "Y"))
 
     def _Call(self, node: ast.Call) -> Iterator[Mutant]:
         if _is_log(node):
