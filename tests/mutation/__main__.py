@@ -11,7 +11,7 @@ import pytest
 from tests.mutation.operators import Mutant, mutants
 from tests.mutation.reach import Reach, Recorder
 from tests.mutation.results import Results
-from tests.mutation.run import Runner, sample
+from tests.mutation.run import CEILING, Runner, sample
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build" / "mutation"
@@ -37,6 +37,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         command.add_argument("--seed", type=int, default=SEED, help=f"the seed of the sample ({SEED})")
         command.add_argument("--file", help="only mutants of files whose path contains this text")
         command.add_argument("--again", action="store_true", help="try those again that survived")
+        command.add_argument("--seconds", type=float, default=CEILING, help=f"of tests in one round ({CEILING:g})")
         command.add_argument("--trust", action="store_true", help="do not run the tests on the unchanged tree first")
     return parser.parse_args(arguments)
 
@@ -55,7 +56,7 @@ def _reach(tests: list[str]) -> int:
 
 
 def _run(chosen: list[Mutant], results: Results, options: argparse.Namespace) -> int:
-    runner = Runner(ROOT, Reach.load(BUILD / "reach.json"))
+    runner = Runner(ROOT, Reach.load(BUILD / "reach.json"), ceiling=options.seconds)
     try:
         todo = results.todo(chosen, options.again)
         verdict, test = "survived", ""

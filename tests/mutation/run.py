@@ -27,7 +27,7 @@ import pytest
 from tests.mutation.operators import Mutant
 from tests.mutation.reach import Reach
 
-__all__ = ["Runner", "sample", "select"]
+__all__ = ["CEILING", "Runner", "sample", "select"]
 
 LIBRARIES = (
     "numpy", "scipy.stats", "hypothesis", "cryptography.hazmat.primitives.ciphers", "google.protobuf.message", "grpc",
@@ -37,8 +37,10 @@ LIBRARIES = (
 REWRITE = "ignore::pytest.PytestAssertRewriteWarning"  # the libraries were imported before pytest could rewrite them
 SURVIVED, KILLED, TIMEOUT, UNREACHED = "survived", "killed", "timeout", "unreached"
 CODES = {0: SURVIVED, 70: KILLED, 71: TIMEOUT}
-CEILING = 15.0
-"""Seconds of tests that one mutant is tried on, at most. More could only kill more."""
+WALL = 300.0
+"""Seconds of the clock after which a mutant's run is ended, whatever it waits for."""
+CEILING = 6.0
+"""Seconds of tests in a round, at most. More could only kill more."""
 
 
 def sample(found: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
@@ -49,19 +51,24 @@ def sample(found: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
     return [found[index] for index in sorted(chosen)]
 
 
-def select(reach: Reach, mutant: Mutant, kills: Counter[str]) -> list[str]:
-    """The tests for one mutant: as many as the ceiling allows, those of the module's own test file before others.
+def select(reach: Reach, mutant: Mutant, kills: Counter[str], ceiling: float = CEILING) -> list[list[str]]:
+    """The tests for one mutant, in two rounds: those of the module's own test file, then others that reach it.
 
-    They run in this order: those that killed a mutant of the file before, then the fastest.
+    A round has the fastest tests, as many as the ceiling allows; those that killed a mutant of the file come first.
     """
-    own = f"test_{Path(mutant.file).stem}.py::"
+    mark = f"test_{Path(mutant.file).stem}.py::"
     tests = reach.tests(mutant.file, mutant.line, mutant.last)
-    chosen, total = [], 0.0
-    for test in sorted(tests, key=lambda test: own not in test):
-        total += reach.seconds.get(test, 1.0)
-        if total <= CEILING or not chosen:
-            chosen.append(test)
-    return sorted(chosen, key=lambda test: (-kills[test], reach.seconds.get(test, 1.0)))
+    rounds = [[test for test in tests if mark in test], [test for test in tests if mark not in test]]
+    found = []
+    for candidates in rounds:
+        chosen, total = [], 0.0
+        for test in sorted(candidates, key=lambda test: (-kills[test], reach.seconds.get(test, 1.0))):
+            total += reach.seconds.get(test, 1.0)
+            if total <= ceiling or not chosen:
+                chosen.append(test)
+        if chosen:
+            found.append(chosen)
+    return found
 
 
 class Judge:
@@ -104,8 +111,8 @@ class Judge:
 class Runner:
     """A scratch copy of the tree, and the loop over mutants."""
 
-    def __init__(self, root: Path, reach: Reach, patience: float = 2.0, wall: float = 300.0) -> None:
-        self.reach, self.patience, self.wall = reach, patience, wall
+    def __init__(self, root: Path, reach: Reach, patience: float = 2.0, ceiling: float = CEILING) -> None:
+        self.reach, self.patience, self.ceiling = reach, patience, ceiling
         self.scratch = Path(tempfile.mkdtemp(prefix="mutation-"))
         names = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         listed = subprocess.run(names, cwd=root, check=True, capture_output=True).stdout.decode().split("\0")
@@ -125,27 +132,31 @@ class Runner:
         """Run all tests of these files on the unchanged tree: they must pass, or kills mean nothing."""
         tests = {test for file in files for lines in self.reach.lines.get(file, {}).values() for test in lines}
         passing = sorted(tests - set(self.reach.failed), key=lambda test: self.reach.seconds.get(test, 1.0))
-        return self._fork(passing, 20 * self.wall)
+        return self._fork(passing, 20 * WALL)
 
     def attempt(self, mutants: Sequence[Mutant]) -> Iterator[tuple[Mutant, str, str, float]]:
         """Yield for each mutant its verdict, the test that decided, and the seconds it took."""
         for mutant in mutants:
             kills = self.kills.setdefault(mutant.file, Counter())
-            tests = select(self.reach, mutant, kills)
+            rounds = select(self.reach, mutant, kills, self.ceiling)
             started = time.monotonic()
-            verdict, test = self._try(mutant, tests) if tests else (UNREACHED, "")
+            verdict, test = self._try(mutant, rounds) if rounds else (UNREACHED, "")
             if verdict == KILLED:
                 kills[test] += 1
             yield mutant, verdict, test, time.monotonic() - started
 
-    def _try(self, mutant: Mutant, tests: Sequence[str]) -> tuple[str, str]:
+    def _try(self, mutant: Mutant, rounds: Sequence[Sequence[str]]) -> tuple[str, str]:
         path = self.tree / mutant.file
         source = path.read_text()
         for cached in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
             cached.unlink()
         path.write_text(mutant.apply(source))
         try:
-            return self._fork(tests, self.wall)
+            for tests in rounds:
+                verdict, test = self._fork(tests, WALL)
+                if verdict != SURVIVED:
+                    break
+            return verdict, test
         finally:
             path.write_text(source)
 

@@ -100,8 +100,18 @@ def test_tests_that_killed_before_come_first():
     mutant = next(m for m in mutants("room/sums.py", SOURCE) if m.line == 2)
     known = reach((2, ["test_grown", "test_nothing"]))
     fastest = ["test_sums.py::test_nothing", "test_sums.py::test_grown"]
-    assert select(known, mutant, Counter()) == fastest
-    assert select(known, mutant, Counter({fastest[1]: 1})) == fastest[::-1]
+    assert select(known, mutant, Counter()) == [fastest]
+    assert select(known, mutant, Counter({fastest[1]: 1})) == [fastest[::-1]]
+
+
+def test_a_module_s_own_tests_have_a_round_of_their_own_and_rounds_are_short():
+    mutant = next(m for m in mutants("room/sums.py", SOURCE) if m.line == 2)
+    seconds = {"a/test_sums.py::slow": 3.0, "a/test_sums.py::fast": 1.0, "b/test_all.py::one": 0.1}
+    known = Reach(seconds, {"room/sums.py": {"2": list(seconds)}}, [])
+    own = ["a/test_sums.py::fast", "a/test_sums.py::slow"]
+    assert select(known, mutant, Counter(), 4.0) == [own, ["b/test_all.py::one"]]
+    assert select(known, mutant, Counter(), 3.9) == [own[:1], ["b/test_all.py::one"]]
+    assert select(known, mutant, Counter(), 0.5) == [own[:1], ["b/test_all.py::one"]]
 
 
 def test_a_sample_is_repeatable_and_in_order():
