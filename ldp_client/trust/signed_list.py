@@ -47,7 +47,7 @@ class SignedList:
         from ldp_client.protocol.v1 import collector_pb2
 
         try:
-            message = collector_pb2.CollectionList.FromString(self.list_bytes)
+            message = collector_pb2.SignedListBody.FromString(self.list_bytes)
         except DecodeError:
             raise PolicyRefused("the list of collections cannot be read") from None
         return message.serial, tuple(message.spec_bytes), message.next_key
