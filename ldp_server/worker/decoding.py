@@ -8,9 +8,9 @@ from typing import Any
 
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server import heavy_hitters
-from ldp_server.worker.client import Unsupported
 from ldp_server.worker.counts import Warm
 from ldp_server.worker.items import to_wire
+from ldp_server.worker.messages import Unsupported
 
 __all__ = ["can_decode", "decode"]
 
