@@ -20,14 +20,21 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 from benchmarks.row import Options, Row
 
 BENCHMARKS = {
-    "server": "collection server: durable throughput, latency, memory, restart, queries",
-    "client": "the client: import, report, gateway, size",
-    "audit": "privacy: exact output laws, black-box bounds from the client's bytes, clients that leak",
-    "structure": "accounting, attributes, averages, quantiles, pure from approximate",
-    "oracles": "frequency oracles: accuracy, coverage, speed, memory, timing of the client",
-    "heavy-hitters": "heavy hitters: how rare an item is found, false items, coverage, speed, growth",
-    "simulator": "the simulator: speed, memory, the same results however it is run, exactly once over the wire",
+    "server": ("server.benchmark", "collection server: durable throughput, latency, memory, restart, queries"),
+    "client": ("client", "the client: import, report, gateway, size"),
+    "audit": ("audit.benchmark", "privacy: exact output laws, bounds from the client's bytes, clients that leak"),
+    "structure": ("structure", "accounting, attributes, averages, quantiles, pure from approximate"),
+    "oracles": ("oracles", "frequency oracles: accuracy, coverage, speed, memory, timing of the client"),
+    "heavy-hitters": ("hitters.benchmark", "how rare an item is found, false items, coverage, speed, growth"),
+    "simulator": ("simulator", "the simulator: speed, memory, reproducibility, exactly once over the wire"),
 }
+"""The module of each benchmark, and what it measures."""
+
+
+def load(name: str) -> Callable[[Options], Iterator[Row]]:
+    """Return the function that makes a benchmark's rows; a module is imported only when it is asked for."""
+    run: Callable[[Options], Iterator[Row]] = importlib.import_module(f"benchmarks.{BENCHMARKS[name][0]}").run
+    return run
 
 
 def _text(line: Row) -> str:
@@ -41,7 +48,7 @@ def _text(line: Row) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Run the benchmarks that are named."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure what the documentation claims.")
-    names = "\n".join(f"  {name}: {text}" for name, text in BENCHMARKS.items())
+    names = "\n".join(f"  {name}: {text}" for name, (_, text) in BENCHMARKS.items())
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = f"benchmarks:\n{names}"
     parser.add_argument("names", nargs="+", metavar="NAME", choices=sorted(BENCHMARKS))
@@ -55,9 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
     missed = 0
     try:
         for name in chosen.names:
-            module = importlib.import_module(f"benchmarks.{name.replace('-', '_')}")
-            run: Callable[[Options], Iterator[Row]] = module.run
-            for line in run(Options(full=chosen.full, peers=chosen.peers)):
+            for line in load(name)(Options(full=chosen.full, peers=chosen.peers)):
                 missed += line.ok is False
                 print(json.dumps(line.as_dict()) if chosen.json else _text(line), flush=True)
     except KeyboardInterrupt:

@@ -17,18 +17,18 @@ from statistics import median
 from benchmarks.row import Options, Row, row
 from simulator.engine import Job, count
 from simulator.experiments import frequencies, wire
-from simulator.experiments.frequencies import Wanted, build, prepare
+from simulator.experiments.frequencies import SimulationOptions, build, prepare
 from simulator.wire.faults import Faults
 
 __all__ = ["run"]
 
-MILLION = Wanted(1_000_000, "1", "65536", "zipf:1.1")
+MILLION = SimulationOptions(1_000_000, "1", "65536", "zipf:1.1")
 FORMS = (("q=2", (("q", 2), ("t", 16)), "<= 0.5"), ("optimal q=5", (("q", 5), ("t", 7)), "<= 1"))
 
 
-def _job(wanted: Wanted, seed: int) -> Job:
+def _job(wanted: SimulationOptions, seed: int) -> Job:
     setting = prepare(wanted)
-    return Job(build(setting, wanted.epsilon), setting.crowd.population, setting.naming, wanted.users, seed)
+    return Job(build(setting, wanted.epsilon), setting.population, setting.naming, wanted.users, seed)
 
 
 def stages() -> Iterator[Row]:
@@ -85,7 +85,7 @@ def memory(full: bool) -> Iterator[Row]:
 def over_the_wire(full: bool) -> Iterator[Row]:
     """A million users on two senders, every fault on, the server killed and started again in the middle."""
     faults = Faults(drop=0.01, duplicate=0.02, late=0.01, kill_after=1.0)
-    wanted = Wanted(1_000_000, "1", "1024", processes=2)
+    wanted = SimulationOptions(1_000_000, "1", "1024", processes=2)
     for name, batch in (("1,000 reports a batch", 1000), *((("one report a batch", 1),) if full else ())):
         users = wanted if batch > 1 else replace(wanted, users=100_000)
         found = wire.run(users, faults, batch=batch)
@@ -100,10 +100,10 @@ def over_the_wire(full: bool) -> Iterator[Row]:
 
 
 def honesty() -> Iterator[Row]:
-    """What is promised of the shipped words: error and coverage."""
-    found = frequencies.run(Wanted(1_000_000, population="words", runs=3)).shape
-    yield row("words of a real text n=1e6 eps=1: mse/optimum", found["mse_over_optimum"], "ratio", "<= 1.1")
-    yield row("words of a real text n=1e6 eps=1: coverage of 95% intervals", 100 * found["coverage"], "%", ">= 94")
+    """What is promised of the shipped vocabulary: error and coverage."""
+    found = frequencies.run(SimulationOptions(1_000_000, population="vocabulary", runs=3)).shape
+    yield row("vocabulary of a real text n=1e6 eps=1: mse/optimum", found["mse_over_optimum"], "ratio", "<= 1.1")
+    yield row("vocabulary of a real text n=1e6 eps=1: coverage of 95% intervals", 100 * found["coverage"], "%", ">= 94")
 
 
 def run(options: Options) -> Iterator[Row]:

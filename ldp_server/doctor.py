@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ldp_client.collection import Collection
-from ldp_client.errors import InvalidSpec, LdpError, Rejected
+from ldp_client.errors import InvalidSpec, LdpError, ServerRefused
 from ldp_server.arrays.packing import unpack
 from ldp_server.config import Config, load_config
 from ldp_server.oracles import restore
@@ -137,7 +137,7 @@ def _read_all(log: LogReader, record: CollectionRecord, collection: Collection) 
             raise InvalidSpec(f"batch {batch.sequence} does not fit its digest: restore a backup")
         try:
             reports += len(unpack(batch.payload, width, bound))
-        except Rejected:
+        except ServerRefused:
             raise InvalidSpec(f"batch {batch.sequence} holds a report that is out of range: restore a backup") from None
         batches += 1
     numbered = log.last(record.number)

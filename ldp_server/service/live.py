@@ -13,7 +13,7 @@ from typing import Protocol
 import grpc
 
 from ldp_client.collection import Collection
-from ldp_client.errors import InvalidSpec, Rejected
+from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_server.arrays.packing import unpack
 from ldp_server.service.signed_list import ListPublisher
 from ldp_server.service.wire import CallStatus
@@ -143,6 +143,6 @@ class LiveCollections:
 def _sound(payload: bytes, live: LiveCollection) -> bool:
     try:
         unpack(payload, live.width, live.bound)
-    except Rejected:
+    except ServerRefused:
         return False
     return True

@@ -13,7 +13,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError, Message
 from google.rpc import error_details_pb2, status_pb2
 
-from ldp_client.errors import InvalidSpec, LdpError, Rejected, StorageError, Unavailable
+from ldp_client.errors import InvalidSpec, LdpError, ServerRefused, StorageError, Unavailable
 from ldp_server.store.errors import DiskFull
 from ldp_server.worker.messages import Unsupported
 
@@ -48,7 +48,7 @@ class CallStatus(LdpError):
 
 _CODES: dict[type[LdpError], grpc.StatusCode] = {
     InvalidSpec: grpc.StatusCode.INVALID_ARGUMENT,
-    Rejected: grpc.StatusCode.INVALID_ARGUMENT,
+    ServerRefused: grpc.StatusCode.INVALID_ARGUMENT,
     Unsupported: grpc.StatusCode.UNIMPLEMENTED,
     Unavailable: grpc.StatusCode.UNAVAILABLE,
 }

@@ -5,5 +5,5 @@ messages    the questions and answers, a dataclass each
 frames      how they are written into the two pipes
 __main__    the child: reads the log, never writes it; ends when its parent does
 counts      counts in memory: a checkpoint and the tail of the log, brought up to date on demand
-estimating, decoding, items   counts to serialised responses
+estimating, decoding   counts to serialised responses
 """

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ldp_client.errors import Cancelled, InvalidSpec, LdpError, Rejected, StorageError, Unavailable
+from ldp_client.errors import Cancelled, InvalidSpec, LdpError, ServerRefused, StorageError, Unavailable
 from ldp_server.store.errors import Corrupt, DiskFull
 
 __all__ = [
@@ -125,8 +125,8 @@ class Failure:
     @classmethod
     def of(cls, error: Exception) -> Failure:
         """What the parent is told of an error; of a defect only its type, because its text may hold anything."""
-        if isinstance(error, Rejected):
-            return cls("Rejected", error.detail, error.reason)
+        if isinstance(error, ServerRefused):
+            return cls("ServerRefused", error.detail, error.reason)
         if isinstance(error, LdpError):
             return cls(type(error).__name__, str(error))
         if isinstance(error, MemoryError):
@@ -135,8 +135,8 @@ class Failure:
 
     def error(self) -> LdpError:
         """The error that the parent raises."""
-        if self.kind == "Rejected":
-            return Rejected(self.reason, self.text)
+        if self.kind == "ServerRefused":
+            return ServerRefused(self.reason, self.text)
         kind = _ERRORS.get(self.kind)
         return Unavailable("the estimating process met an unexpected error") if kind is None else kind(self.text)
 

@@ -19,14 +19,14 @@ from ldp_client.coins import draw_words
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import Randomizer
 from ldp_client.protocol.epsilon import Epsilon
-from ldp_server.answers.shapes import CompareRow
 from ldp_server.arrays.packing import pack
 from ldp_server.oracles import oracle_for
 from simulator import crowd
 from simulator.engine import Job, blocks_of, draw_block
-from simulator.experiments.frequencies import Setting, Wanted, build, prepare
+from simulator.experiments.frequencies import FrequencySetting, SimulationOptions, build, prepare
 from simulator.metrics import measure
 from simulator.peers import environment, peer_rows
+from simulator.shapes import CompareRow
 
 __all__ = ["run"]
 
@@ -35,7 +35,11 @@ SLOW_USERS = 20_000
 
 
 def run(
-    wanted: Wanted, folder: Path | None = None, *, peers: bool = True, progress: Callable[[int], None] | None = None
+    wanted: SimulationOptions,
+    folder: Path | None = None,
+    *,
+    peers: bool = True,
+    progress: Callable[[int], None] | None = None,
 ) -> list[CompareRow]:
     """Ours, then theirs."""
     setting = prepare(wanted)
@@ -43,7 +47,7 @@ def run(
         raise InvalidSpec("the peers list their whole domain: --domain is at most 131072 elements here")
     if wanted.users > MAX_USERS:
         raise InvalidSpec(f"the peers take one user at a time: --users is at most {MAX_USERS} here")
-    seeded = Job(build(setting, wanted.epsilon), setting.crowd.population, setting.naming, wanted.users, wanted.seed)
+    seeded = Job(build(setting, wanted.epsilon), setting.population, setting.naming, wanted.users, wanted.seed)
     held = np.concatenate([draw_block(seeded, block) for block in blocks_of(wanted.users)])
     rows = []
     for choice in _ours(wanted, setting):
@@ -60,7 +64,7 @@ def run(
     return rows
 
 
-def _ours(wanted: Wanted, setting: Setting) -> list[Setting]:
+def _ours(wanted: SimulationOptions, setting: FrequencySetting) -> list[FrequencySetting]:
     """The chooser's pick, the one-bit form of the paper, and randomized response."""
     size = setting.naming.domain.size
     bits = max(2, (size - 1).bit_length())
@@ -80,7 +84,7 @@ def _scalar(randomizer: Randomizer, held: list[int]) -> float:
     return len(held) / max(time.thread_time() - start, 1e-9)
 
 
-def _our_row(setting: Setting, wanted: Wanted, held: npt.NDArray[np.uint64]) -> CompareRow:
+def _our_row(setting: FrequencySetting, wanted: SimulationOptions, held: npt.NDArray[np.uint64]) -> CompareRow:
     randomizer = build(setting, wanted.epsilon).randomizer
     reports = np.concatenate(list(crowd.simulate(randomizer, held, wanted.seed)))
     payload = pack(reports, randomizer.report_bytes)
@@ -110,7 +114,7 @@ def _our_row(setting: Setting, wanted: Wanted, held: npt.NDArray[np.uint64]) -> 
     }
 
 
-def _their_row(found: dict[str, object], wanted: Wanted, setting: Setting) -> CompareRow:
+def _their_row(found: dict[str, object], wanted: SimulationOptions, setting: FrequencySetting) -> CompareRow:
     row: CompareRow = {
         "library": "",
         "mechanism": "",

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import click
 
-from ldp_server.answers.shapes import CompareRow, dump
+from ldp_server.answers.to_json import dump
 from simulator.experiments import compare
-from simulator.experiments.frequencies import Wanted
+from simulator.experiments.frequencies import SimulationOptions
 from simulator.experiments.options import asked_command, common, print_table, progress_bar, write_report
 from simulator.report.page import Report, Section, Table
 from simulator.report.plots import Bar, draw_bars, have_plots
+from simulator.shapes import CompareRow
 
 __all__ = ["command", "page"]
 
@@ -43,7 +44,7 @@ def command(
     report: Path | None,
 ) -> None:
     """Our mechanisms beside pure-ldp and multi-freq-ldpy (installed apart), on the same users."""
-    wanted = Wanted(users, epsilon, domain, population, seed=seed)
+    wanted = SimulationOptions(users, epsilon, domain, population, seed=seed)
     with progress_bar("mechanisms", 3 if no_peers else _ROWS) as advance:
         rows = compare.run(wanted, environment, peers=not no_peers, progress=advance)
     if as_json:
@@ -72,7 +73,7 @@ _CAPTION = (
 )
 
 
-def page(rows: list[CompareRow], wanted: Wanted) -> Report:
+def page(rows: list[CompareRow], wanted: SimulationOptions) -> Report:
     """The report."""
     names = [f"{row['library']} {row['mechanism']}" for row in rows]
     plots = []

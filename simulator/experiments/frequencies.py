@@ -15,15 +15,17 @@ from ldp_client.protocol.domain import Domain
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.answers.choose import DEFAULT_MEMORY, alternatives
 from ldp_server.answers.estimates import interval
-from ldp_server.answers.shapes import FrequenciesRun, item_shape
+from ldp_server.answers.to_json import item_json
 from ldp_server.oracles import Oracle
 from simulator.engine import Counted, Job, count, run_seed
 from simulator.machine import Stopwatch, peak_rss_mb
 from simulator.metrics import Z95, Errors, floor_of, mean, measure
+from simulator.population.kinds import Population
 from simulator.population.naming import Naming, naming, parse_domain
-from simulator.population.text import Crowd, read
+from simulator.population.text import read
+from simulator.shapes import FrequenciesRun
 
-__all__ = ["MECHANISMS", "Frequencies", "Setting", "Wanted", "build", "prepare", "run"]
+__all__ = ["MECHANISMS", "Frequencies", "FrequencySetting", "SimulationOptions", "build", "prepare", "run"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -35,7 +37,7 @@ MAX_RUNS = 10_000
 
 
 @dataclass(frozen=True)
-class Wanted:
+class SimulationOptions:
     """What to simulate."""
 
     users: int
@@ -63,39 +65,39 @@ class Frequencies:
 
 
 @dataclass(frozen=True)
-class Setting:
+class FrequencySetting:
     """A population over a domain, named, and the mechanism that suits it."""
 
-    crowd: Crowd
+    population: Population
     naming: Naming
     mechanism: str
     parameters: dict[str, int]
 
 
-def prepare(wanted: Wanted) -> Setting:
+def prepare(wanted: SimulationOptions) -> FrequencySetting:
     """Read population and domain, and choose the mechanism."""
     if not 1 <= wanted.users <= MAX_USERS or not 1 <= wanted.runs <= MAX_RUNS:
         raise InvalidSpec(f"simulate 1 to {MAX_USERS} users in 1 to {MAX_RUNS} runs")
     domain = None if wanted.domain is None else parse_domain(wanted.domain)
     listed = domain is not None and domain.size <= 1 << 24
     room = domain.size - 1 if domain is not None and listed else None
-    crowd = read(wanted.population, wanted.users, domain_items=room, seed=wanted.seed)
-    if domain is None and crowd.items is None:
-        if crowd.population.has_singles:
+    named = read(wanted.population, wanted.users, domain_items=room, seed=wanted.seed)
+    if domain is None and named.items is None:
+        if named.population.has_singles:
             raise InvalidSpec("singletons need a domain too large to list, such as --domain 4294967296")
-        domain = parse_domain(str(max(2, crowd.population.distinct + 1)))
-    named = naming(domain, crowd.population.distinct, crowd.items, seed=wanted.seed)
-    mechanism, parameters = _choose(wanted, named.domain, _skew(crowd))
-    return Setting(crowd, named, mechanism, parameters)
+        domain = parse_domain(str(max(2, named.population.distinct + 1)))
+    names = naming(domain, named.population.distinct, named.items, seed=wanted.seed)
+    mechanism, parameters = _choose(wanted, names.domain, _skew(named.population))
+    return FrequencySetting(named.population, names, mechanism, parameters)
 
 
-def _skew(crowd: Crowd) -> float:
+def _skew(population: Population) -> float:
     """The sum of the squared shares where it is known; else what the chooser assumes."""
-    shares = getattr(crowd.population, "shares", None)
+    shares = getattr(population, "shares", None)
     return 0.05 if shares is None else min(1.0, float((shares**2).sum()))
 
 
-def _choose(wanted: Wanted, domain: Domain, skew: float) -> tuple[str, dict[str, int]]:
+def _choose(wanted: SimulationOptions, domain: Domain, skew: float) -> tuple[str, dict[str, int]]:
     if wanted.mechanism not in MECHANISMS:
         raise InvalidSpec(f"unknown mechanism {wanted.mechanism!r}: one of {', '.join(MECHANISMS)}")
     if wanted.parameters:
@@ -110,7 +112,7 @@ def _choose(wanted: Wanted, domain: Domain, skew: float) -> tuple[str, dict[str,
     return fitting[0].mechanism, dict(fitting[0].parameters)
 
 
-def build(setting: Setting, epsilon: str, run: int = 0) -> Collection:
+def build(setting: FrequencySetting, epsilon: str, run: int = 0) -> Collection:
     """The run's collection: the nonce gives every run hashes of its own."""
     return Collection.create(
         "simulation",
@@ -124,14 +126,14 @@ def build(setting: Setting, epsilon: str, run: int = 0) -> Collection:
     )
 
 
-def run(wanted: Wanted, progress: Callable[[int], None] | None = None) -> Frequencies:
+def run(wanted: SimulationOptions, progress: Callable[[int], None] | None = None) -> Frequencies:
     """Simulate, estimate, compare."""
     setting = prepare(wanted)
     watch, errors, top, error = Stopwatch(), list[Errors](), tuple[dict[str, Any], ...](), 0.0
     collection = build(setting, wanted.epsilon)
     for number in range(wanted.runs):
         collection = build(setting, wanted.epsilon, number)
-        job = Job(collection, setting.crowd.population, setting.naming, wanted.users, run_seed(wanted.seed, number))
+        job = Job(collection, setting.population, setting.naming, wanted.users, run_seed(wanted.seed, number))
         counted = count(job, processes=wanted.processes, progress=progress)
         watch.merge(counted.seconds)
         with watch.stage("estimate"):
@@ -165,7 +167,7 @@ def _top(counted: Counted, named: Naming, raw: Floats, truth: npt.NDArray[np.int
     low, high = interval(raw[order], errors, oracle.skewness, Z95)
     return tuple(
         {
-            "item": item_shape(named.item(int(rank))),
+            "item": item_json(named.item(int(rank))),
             "truth": int(truth[rank]),
             "estimate": float(raw[rank]),
             "standard_error": float(errors[i]),
@@ -177,7 +179,7 @@ def _top(counted: Counted, named: Naming, raw: Floats, truth: npt.NDArray[np.int
 
 
 def _shape(
-    wanted: Wanted, setting: Setting, collection: Collection, errors: list[Errors], watch: Stopwatch
+    wanted: SimulationOptions, setting: FrequencySetting, collection: Collection, errors: list[Errors], watch: Stopwatch
 ) -> FrequenciesRun:
     size, epsilon = setting.naming.domain.size, collection.epsilon
     better = [e.norm_sub_mse_over_optimum for e in errors if e.norm_sub_mse_over_optimum is not None]

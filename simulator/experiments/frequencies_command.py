@@ -49,7 +49,7 @@ def command(
     """How many users hold each item: estimates, their errors and their cost, beside the truth."""
     if domain is None and population.partition(":")[0] in ("zipf", "uniform", "geometric"):
         domain = "1024"
-    wanted = frequencies.Wanted(
+    wanted = frequencies.SimulationOptions(
         users, epsilon, domain, population, mechanism, parameters_of(parameter), runs, seed, processes
     )
     with progress_bar("users", users * runs) as advance:

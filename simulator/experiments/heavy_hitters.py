@@ -16,9 +16,9 @@ import numpy as np
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.privacy.yardsticks import d_opt
-from ldp_client.protocol.domain import Domain
+from ldp_client.protocol.domain import Domain, Item
 from ldp_client.protocol.epsilon import Epsilon
-from ldp_server.answers.shapes import HeavyHittersRun, item_shape
+from ldp_server.answers.to_json import item_json
 from ldp_server.arrays.items import to_ints
 from ldp_server.heavy_hitters import HeavyHitters, decode
 from ldp_server.heavy_hitters.planner import DEFAULT_MEMORY, Plan, create, plan
@@ -27,9 +27,10 @@ from simulator.engine import Counted, Job, count, run_seed
 from simulator.machine import Stopwatch, check_memory, peak_rss_mb
 from simulator.population.kinds import Planted
 from simulator.population.naming import Naming, naming
-from simulator.population.text import Crowd, read
+from simulator.population.text import NamedPopulation, read
+from simulator.shapes import HeavyHittersRun
 
-__all__ = ["BACKGROUND", "MECHANISMS", "Found", "Search", "run"]
+__all__ = ["BACKGROUND", "MECHANISMS", "HittersRun", "Search", "run"]
 
 MECHANISMS = ("auto", "expander-sketch", "prefix-tree", "tree-sketch")
 BACKGROUND = "mixture:0.8*zipf:1.1:10000+0.2*singletons"
@@ -62,7 +63,7 @@ class Search:
 
 
 @dataclass(frozen=True)
-class Found:
+class HittersRun:
     """What came out: the object that `--json` prints, and the first run's answer."""
 
     shape: HeavyHittersRun
@@ -86,7 +87,7 @@ class _Tally:
 
 def run(
     search: Search, progress: Callable[[int], None] | None = None, note: Callable[[str], None] | None = None
-) -> Found:
+) -> HittersRun:
     """Simulate, decode, compare."""
     background = read(search.population, search.users, seed=search.seed)
     if background.items is None and background.population.distinct == 0 and not search.plant:
@@ -113,9 +114,9 @@ def run(
         truth = _truth(counted, named)
         _score(tally, answer, truth, collection, multiples, named)
         if first is None:
-            first, rows = answer, _rows(answer, truth, search.unit)
+            first, rows = answer, _rows(answer, truth, search.unit, search.domain.index)
     assert first is not None  # noqa: S101 - there was at least one run
-    return Found(_shape(search, chosen, tally, watch, rows), first, chosen, _inner_error(collection, search.users))
+    return HittersRun(_shape(search, chosen, tally, watch, rows), first, chosen, _inner_error(collection, search.users))
 
 
 def _inner_error(collection: Collection, users: int) -> float:
@@ -132,7 +133,7 @@ def _stages(note: Callable[[str], None] | None) -> Callable[[str, float], None]:
     return say
 
 
-def _planted(search: Search, background: Crowd) -> tuple[Planted | Any, tuple[float, ...]]:
+def _planted(search: Search, background: NamedPopulation) -> tuple[Planted | Any, tuple[float, ...]]:
     """The population with its planted items, and each one's multiple."""
     if not search.plant:
         return background.population, ()
@@ -170,7 +171,8 @@ def _score(
     named: Naming,
 ) -> None:
     """Add one run."""
-    listed = {item.index for item in answer.items}
+    index_of = collection.domain.index
+    listed = {index_of(item.item) for item in answer.items}
     planted = to_ints(named.indexes(np.arange(1, len(multiples) + 1, dtype=np.uint64)))
     for multiple, index in zip(multiples, planted, strict=True):
         tally.found[multiple].append(index in listed)
@@ -178,7 +180,7 @@ def _score(
     p, s = (float(x) for x in inner.support)
     tally.listed += len(answer.items)
     for item in answer.items:
-        held = truth.get(item.index, 0)
+        held = truth.get(index_of(item.item), 0)
         tally.false += not held
         tally.covered.append(item.low <= held <= item.high)
         if held:
@@ -186,13 +188,15 @@ def _score(
             tally.squares.append((item.estimate - held) ** 2 / spread)
 
 
-def _rows(answer: HeavyHitters, truth: dict[int, int], unit: float) -> list[dict[str, Any]]:
+def _rows(
+    answer: HeavyHitters, truth: dict[int, int], unit: float, index: Callable[[Item], int]
+) -> list[dict[str, Any]]:
     """The list with the truth beside it."""
     return [
         {
-            "item": item_shape(item.item),
-            "truth": truth.get(item.index, 0),
-            "multiple": truth.get(item.index, 0) / unit,
+            "item": item_json(item.item),
+            "truth": truth.get(index(item.item), 0),
+            "multiple": truth.get(index(item.item), 0) / unit,
             "estimate": item.estimate,
             "standard_error": item.standard_error,
             "low": item.low,

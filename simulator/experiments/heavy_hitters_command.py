@@ -94,14 +94,14 @@ def command(
     write_report(page(found, search), report)
 
 
-def show(found: heavy_hitters.Found, search: heavy_hitters.Search) -> None:
+def show(found: heavy_hitters.HittersRun, search: heavy_hitters.Search) -> None:
     """The list, and how complete it is."""
     shape = found.shape
     rows = [{**row, "item": next(iter(row["item"].values()))} for row in shape["list"][:_SHOWN]]
     seconds = shape["seconds"]
     recall = ", ".join(f"{m} x: {part:.0%}" for m, part in shape["recall"].items()) or "nothing was planted"
     caption = (
-        f"{found.answer.guarantee}\nPlanted at multiples of D_opt = {shape['d_opt']:,.0f} users, found: {recall}. "
+        f"{found.answer.guarantee[0]}\nPlanted at multiples of D_opt = {shape['d_opt']:,.0f} users, found: {recall}. "
         f"Listed {shape['listed']:g} a run, {shape['false_items']:g} of them held by nobody.\nCPU: "
         f"{seconds['randomize']:.2f} s to randomize, {seconds['accumulate']:.2f} s to count, "
         f"{seconds['decode']:.2f} s to decode; {shape['peak_rss_mb']:.0f} MB"
@@ -110,7 +110,7 @@ def show(found: heavy_hitters.Found, search: heavy_hitters.Search) -> None:
     print_table(title, rows, ("item", "truth", "multiple", "estimate", "low", "high"), caption)
 
 
-def page(found: heavy_hitters.Found, search: heavy_hitters.Search) -> Report:
+def page(found: heavy_hitters.HittersRun, search: heavy_hitters.Search) -> Report:
     """The report."""
     shape = found.shape
     rows = [{**row, "item": next(iter(row["item"].values()))} for row in shape["list"]]
@@ -119,20 +119,26 @@ def page(found: heavy_hitters.Found, search: heavy_hitters.Search) -> Report:
     title = f"{search.users:,} users, epsilon = {search.epsilon}"
     listed = None
     if plots and intervals:
-        listed = draw_intervals(title, "users who hold the item", intervals, found.answer.threshold)
+        listed = draw_intervals(title, "users who hold the item", intervals, found.answer.least_estimate)
     multiples = [float(m) for m in shape["recall"]]
     recall = None
     if plots and multiples:
         series = [Series("measured", multiples, [100 * part for part in shape["recall"].values()])]
         panel = Panel(
-            "Found", "multiple of D_opt", "planted items listed, %", series, y_from=0, y_to=105, level=("95%", 95.0)
+            "HittersRun",
+            "multiple of D_opt",
+            "planted items listed, %",
+            series,
+            y_from=0,
+            y_to=105,
+            level=("95%", 95.0),
         )
         recall = draw([panel])
     summary = [{"what": key, "value": str(value)} for key, value in shape.items() if key != "list"]
     table = [{"multiple": m, "recall": part} for m, part in shape["recall"].items()]
     return Report(
         "What would be learned: heavy hitters",
-        f"{found.answer.guarantee} Population {search.population}; {shape['mechanism']} with {shape['parameters']}.",
+        f"{found.answer.guarantee[0]} Population {search.population}; {shape['mechanism']} with {shape['parameters']}.",
         asked_command(),
         [
             Section("The list", "The first run, with the truth as crosses.", listed, Table("list", rows)),

@@ -24,13 +24,13 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import Randomizer
 from ldp_client.privacy.composition import compose, every_rule
 from ldp_client.protocol.epsilon import Epsilon
-from ldp_server.answers.shapes import LongitudinalRow
 from ldp_server.arrays.packing import pack
 from ldp_server.oracles import oracle_for
 from simulator import crowd
 from simulator.crowd.loaded import supports
-from simulator.experiments.frequencies import Wanted, build, prepare
+from simulator.experiments.frequencies import SimulationOptions, build, prepare
 from simulator.population.kinds import Drifting, block_coins
+from simulator.shapes import LongitudinalRow
 
 __all__ = ["DELTA", "Year", "run"]
 
@@ -47,7 +47,7 @@ MAX_GUESSES = 4096
 class Year:
     """What to simulate: the crowd of `wanted`, changing its mind with probability `drift` a day."""
 
-    wanted: Wanted
+    wanted: SimulationOptions
     days: int = 365
     drift: float = 0.01
     every: int = 1
@@ -63,11 +63,9 @@ def run(year: Year, progress: Callable[[int], None] | None = None) -> list[Longi
     size = setting.naming.domain.size
     if setting.naming.table is not None or size > MAX_GUESSES:
         raise InvalidSpec(f"the observer of `longitudinal` tries every item: --domain is at most {MAX_GUESSES}")
-    population = Drifting(year.drift, setting.crowd.population, wanted.users)
+    population = Drifting(year.drift, setting.population, wanted.users)
     randomizer = build(setting, wanted.epsilon).randomizer
-    observer = _Observer(
-        randomizer, setting.crowd.population.draw(block_coins(wanted.seed, 0), 0, OBSERVED), wanted.seed
-    )
+    observer = _Observer(randomizer, setting.population.draw(block_coins(wanted.seed, 0), 0, OBSERVED), wanted.seed)
     first, rows = np.zeros(size), list[LongitudinalRow]()
     for day, (held, reports) in enumerate(_days(randomizer, population, wanted, year.days), 1):
         fresh = _estimates(randomizer, reports)
@@ -82,7 +80,9 @@ def run(year: Year, progress: Callable[[int], None] | None = None) -> list[Longi
     return rows
 
 
-def _days(randomizer: Randomizer, population: Drifting, wanted: Wanted, days: int) -> Iterator[tuple[U64, U64]]:
+def _days(
+    randomizer: Randomizer, population: Drifting, wanted: SimulationOptions, days: int
+) -> Iterator[tuple[U64, U64]]:
     """What everybody holds and reports, one day after the other."""
     starts = range(0, wanted.users, crowd.BLOCK)
     walks = [

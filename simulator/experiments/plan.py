@@ -22,13 +22,13 @@ from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_client.privacy.yardsticks import v_opt
 from ldp_client.protocol.domain import Domain
 from ldp_server.answers.choose import Alternative, alternatives
-from ldp_server.answers.shapes import PlanRow
 from ldp_server.heavy_hitters.planner import Plan, create, plans
 from ldp_server.heavy_hitters.promise import least_users
 from simulator.experiments import frequencies, heavy_hitters
-from simulator.experiments.frequencies import Wanted, prepare
+from simulator.experiments.frequencies import SimulationOptions, prepare
 from simulator.experiments.heavy_hitters import BACKGROUND, Search
 from simulator.machine import check_memory
+from simulator.shapes import PlanRow
 
 __all__ = ["Verified", "rows", "sketch_rows", "verify", "verify_sketches"]
 
@@ -52,7 +52,7 @@ def _reach(size: int) -> float:
     return -NormalDist().inv_cdf(0.025 / size) + _POWER
 
 
-def _row(found: Alternative, wanted: Wanted, size: int, frequency: float | None) -> PlanRow:
+def _row(found: Alternative, wanted: SimulationOptions, size: int, frequency: float | None) -> PlanRow:
     reach = _reach(size)
     per_user = found.standard_error**2 / wanted.users
     needed = None if frequency is None else math.ceil(per_user * (reach / frequency) ** 2)
@@ -74,7 +74,7 @@ def _row(found: Alternative, wanted: Wanted, size: int, frequency: float | None)
     }
 
 
-def rows(wanted: Wanted, frequency: float | None = None) -> list[PlanRow]:
+def rows(wanted: SimulationOptions, frequency: float | None = None) -> list[PlanRow]:
     """The chooser's table; `frequency` is the share of users whose item is to be told apart."""
     if frequency is not None and not 0 < frequency <= 1:
         raise InvalidSpec("a wanted frequency is a share of the users, such as 0.01")
@@ -83,7 +83,7 @@ def rows(wanted: Wanted, frequency: float | None = None) -> list[PlanRow]:
     return [_row(found, wanted, size, frequency) for found in table]
 
 
-def verify(table: list[PlanRow], wanted: Wanted, progress: Callable[[int], None] | None = None) -> Verified:
+def verify(table: list[PlanRow], wanted: SimulationOptions, progress: Callable[[int], None] | None = None) -> Verified:
     """Simulate every line and set the outcome beside the promise."""
     kept = True
     for row in table:
@@ -98,7 +98,7 @@ def verify(table: list[PlanRow], wanted: Wanted, progress: Callable[[int], None]
     return Verified(table, kept)
 
 
-def sketch_rows(wanted: Wanted, domain: Domain, frequency: float | None = None) -> list[PlanRow]:
+def sketch_rows(wanted: SimulationOptions, domain: Domain, frequency: float | None = None) -> list[PlanRow]:
     """The planner's table of heavy hitters."""
     if frequency is not None and not 0 < frequency <= 1:
         raise InvalidSpec("a wanted frequency is a share of the users, such as 0.01")
@@ -106,7 +106,7 @@ def sketch_rows(wanted: Wanted, domain: Domain, frequency: float | None = None) 
     return [_sketch_row(line, wanted, domain, frequency) for line in found]
 
 
-def _sketch_row(line: Plan, wanted: Wanted, domain: Domain, frequency: float | None) -> PlanRow:
+def _sketch_row(line: Plan, wanted: SimulationOptions, domain: Domain, frequency: float | None) -> PlanRow:
     sketch = create("plan", domain, wanted.epsilon, line, opens=1, closes=2).randomizer
     assert isinstance(sketch, TeamSketch)  # noqa: S101 - every plan of heavy hitters is one
     p, s = (float(x) for x in sketch.inner.support)
@@ -136,7 +136,7 @@ def _sketch_row(line: Plan, wanted: Wanted, domain: Domain, frequency: float | N
 
 
 def verify_sketches(
-    table: list[PlanRow], wanted: Wanted, domain: Domain, progress: Callable[[int], None] | None = None
+    table: list[PlanRow], wanted: SimulationOptions, domain: Domain, progress: Callable[[int], None] | None = None
 ) -> Verified:
     """Plant items at the promised frequency, and count how many are listed.
 

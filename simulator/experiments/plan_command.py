@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from ldp_client.protocol.domain import Strings
-from ldp_server.answers.shapes import PlanRow, dump
+from ldp_server.answers.to_json import dump
 from simulator.experiments import heavy_hitters, plan
-from simulator.experiments.frequencies import MAX_RUNS, MAX_USERS, Wanted
+from simulator.experiments.frequencies import MAX_RUNS, MAX_USERS, SimulationOptions
 from simulator.experiments.options import (
     asked_command,
     common,
@@ -22,6 +22,7 @@ from simulator.experiments.options import (
 )
 from simulator.report.page import Report, Section, Table
 from simulator.report.plots import Bar, Panel, Series, draw, draw_bars, have_plots
+from simulator.shapes import PlanRow
 
 __all__ = ["command", "page", "show"]
 
@@ -56,7 +57,9 @@ def command(
     report: Path | None,
 ) -> int:
     """Every mechanism that fits: error, smallest frequency, users needed, bytes, time; and whether it is true."""
-    wanted = Wanted(users, epsilon, domain, population, runs=runs, seed=seed, processes=processes, memory=memory << 20)
+    wanted = SimulationOptions(
+        users, epsilon, domain, population, runs=runs, seed=seed, processes=processes, memory=memory << 20
+    )
     strings = None if item_bytes is None else Strings(item_bytes)
     kept = True
     table = plan.rows(wanted, frequency) if strings is None else plan.sketch_rows(wanted, strings, frequency)
@@ -107,7 +110,7 @@ def _name(row: PlanRow) -> str:
     return f"{row['mechanism']} {parameters}".strip()
 
 
-def page(table: list[PlanRow], wanted: Wanted) -> Report:
+def page(table: list[PlanRow], wanted: SimulationOptions) -> Report:
     """The report: standard errors, and the smallest share against the number of users."""
     grid = [wanted.users * factor / 100 for factor in (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)]
     lines = [

@@ -15,13 +15,13 @@ import numpy as np
 
 from ldp_client.errors import InvalidSpec
 from ldp_server.answers.choose import alternatives
-from ldp_server.answers.shapes import PoisonRow
 from ldp_server.arrays.packing import pack
 from ldp_server.heavy_hitters.planner import plan
 from simulator import crowd
 from simulator.crowd.loaded import ATTACKS, everyone, gain, loaded_reports
 from simulator.engine import Job, count, run_seed
-from simulator.experiments.frequencies import Setting, Wanted, build, prepare
+from simulator.experiments.frequencies import FrequencySetting, SimulationOptions, build, prepare
+from simulator.shapes import PoisonRow
 
 __all__ = ["DEFAULT_FRACTIONS", "DEFAULT_MECHANISMS", "SKETCHES", "run"]
 
@@ -36,15 +36,15 @@ _ATTACKERS_FROM = 1 << 40
 class _Attack:
     """One point."""
 
-    setting: Setting
-    wanted: Wanted
+    setting: FrequencySetting
+    wanted: SimulationOptions
     attack: str
     fraction: float
     target: int
 
 
 def run(
-    wanted: Wanted,
+    wanted: SimulationOptions,
     *,
     mechanisms: Sequence[str] = (),
     attacks: Sequence[str] = ATTACKS,
@@ -58,9 +58,9 @@ def run(
     settings = [(name, _setting(wanted, name)) for name in mechanisms or _suiting(wanted)]
     rows = []
     for _, setting in settings:
-        rank = target or setting.crowd.population.distinct
-        if not 1 <= rank <= setting.crowd.population.distinct:
-            raise InvalidSpec(f"the population has items of rank 1 to {setting.crowd.population.distinct}")
+        rank = target or setting.population.distinct
+        if not 1 <= rank <= setting.population.distinct:
+            raise InvalidSpec(f"the population has items of rank 1 to {setting.population.distinct}")
         for attack in attacks:
             for fraction in fractions:
                 point = _Attack(setting, wanted, attack, fraction, rank)
@@ -70,7 +70,7 @@ def run(
     return rows
 
 
-def _suiting(wanted: Wanted) -> list[str]:
+def _suiting(wanted: SimulationOptions) -> list[str]:
     """The mechanisms that suit the domain."""
     size, found = prepare(replace(wanted, mechanism="auto")).naming.domain.size, dict[str, None]()
     for alternative in alternatives(wanted.users, size, wanted.epsilon, memory=wanted.memory):
@@ -78,7 +78,7 @@ def _suiting(wanted: Wanted) -> list[str]:
     return [name for name in DEFAULT_MECHANISMS if name in found]
 
 
-def _setting(wanted: Wanted, mechanism: str) -> Setting:
+def _setting(wanted: SimulationOptions, mechanism: str) -> FrequencySetting:
     """The population, and the mechanism with the chooser's or the planner's parameters."""
     if mechanism not in SKETCHES:
         return prepare(replace(wanted, mechanism=mechanism))
@@ -98,7 +98,7 @@ def _point(point: _Attack) -> PoisonRow:
         collection = build(setting, wanted.epsilon, run_number)
         randomizer = collection.randomizer
         seed = run_seed(wanted.seed, run_number)
-        job = Job(collection, setting.crowd.population, setting.naming, wanted.users - malicious, seed)
+        job = Job(collection, setting.population, setting.naming, wanted.users - malicious, seed)
         counted = count(job, processes=wanted.processes)
         target = setting.naming.indexes(np.array([point.target], np.uint64))
         before = float(counted.oracle.estimate(target)[0])

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from ldp_server.answers.shapes import PoisonRow, dump
+from ldp_server.answers.to_json import dump
 from simulator.crowd.loaded import ATTACKS
 from simulator.experiments import poison
-from simulator.experiments.frequencies import MAX_RUNS, MAX_USERS, MECHANISMS, Wanted
+from simulator.experiments.frequencies import MAX_RUNS, MAX_USERS, MECHANISMS, SimulationOptions
 from simulator.experiments.options import (
     asked_command,
     common,
@@ -21,6 +21,7 @@ from simulator.experiments.options import (
 )
 from simulator.report.page import Report, Section, Table
 from simulator.report.plots import Panel, Series, draw, have_plots
+from simulator.shapes import PoisonRow
 
 __all__ = ["command", "page"]
 
@@ -56,7 +57,7 @@ def command(
     report: Path | None,
 ) -> None:
     """By how much malicious users can move an item's estimate, and what it would take to stop them."""
-    wanted = Wanted(users, epsilon, domain, population, runs=runs, seed=seed, processes=processes)
+    wanted = SimulationOptions(users, epsilon, domain, population, runs=runs, seed=seed, processes=processes)
     points = (len(mechanisms) or 2) * len(attacks) * len(fractions)
     with progress_bar("points", points) as advance:
         rows = poison.run(
@@ -75,7 +76,7 @@ def command(
     write_report(page(rows, wanted), report)
 
 
-def page(rows: list[PoisonRow], wanted: Wanted) -> Report:
+def page(rows: list[PoisonRow], wanted: SimulationOptions) -> Report:
     """The report: a panel for each attack."""
     panels = []
     for attack in dict.fromkeys(row["attack"] for row in rows):

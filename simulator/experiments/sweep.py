@@ -34,7 +34,7 @@ from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.answers.choose import DEFAULT_MEMORY
 from simulator.engine import pool
 from simulator.experiments import frequencies
-from simulator.experiments.frequencies import Wanted
+from simulator.experiments.frequencies import SimulationOptions
 from simulator.report.page import write_whole
 
 __all__ = ["Sweep", "load", "run", "typed"]
@@ -67,7 +67,7 @@ Row = dict[str, str]
 class Sweep:
     """A checked grid."""
 
-    points: tuple[Wanted, ...]
+    points: tuple[SimulationOptions, ...]
     output: Path
 
 
@@ -113,7 +113,7 @@ def _axes(path: Path, grid: Any) -> dict[str, list[Any]]:
     return axes
 
 
-def _points(path: Path, data: Mapping[str, Any], axes: dict[str, list[Any]]) -> Iterator[Wanted]:
+def _points(path: Path, data: Mapping[str, Any], axes: dict[str, list[Any]]) -> Iterator[SimulationOptions]:
     runs, seed = _number(path, data, "runs", 1), _number(path, data, "seed", 1)
     memory = _number(path, data, "memory_mb", DEFAULT_MEMORY >> 20) << 20
     for values in itertools.product(*axes.values()):
@@ -121,7 +121,7 @@ def _points(path: Path, data: Mapping[str, Any], axes: dict[str, list[Any]]) -> 
         users = point["users"]
         if isinstance(users, bool) or not isinstance(users, int):
             raise InvalidSpec(f"{path}: grid.users lists whole numbers, not {users!r}")
-        yield Wanted(
+        yield SimulationOptions(
             users=users,
             epsilon=Epsilon.parse(str(point.get("epsilon", "1"))).text,
             domain=str(point["domain"]) if "domain" in point else None,
@@ -147,11 +147,11 @@ def _text(path: Path, data: Mapping[str, Any], name: str, default: str) -> str:
     return value
 
 
-def _name(point: Wanted) -> str:
+def _name(point: SimulationOptions) -> str:
     return f"users {point.users}, epsilon {point.epsilon}, domain {point.domain}, {point.mechanism}, {point.population}"
 
 
-def _key(point: Wanted) -> tuple[str, ...]:
+def _key(point: SimulationOptions) -> tuple[str, ...]:
     domain = point.domain or ""
     asked = (point.users, point.epsilon, domain, point.mechanism, point.population, point.runs, point.seed)
     return tuple(str(value) for value in asked)
@@ -177,7 +177,7 @@ def run(sweep: Sweep, *, processes: int = 1, progress: Callable[[int], None] | N
     return wanted
 
 
-def _results(points: list[Wanted], processes: int) -> Iterator[Row]:
+def _results(points: list[SimulationOptions], processes: int) -> Iterator[Row]:
     """Each point as it is done."""
     if processes <= 1 or len(points) < 2:
         yield from map(_point, points)
@@ -187,7 +187,7 @@ def _results(points: list[Wanted], processes: int) -> Iterator[Row]:
             yield future.result()
 
 
-def _point(point: Wanted) -> Row:
+def _point(point: SimulationOptions) -> Row:
     """One point, as text."""
     shape = frequencies.run(point).shape
     values = [

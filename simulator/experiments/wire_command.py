@@ -9,7 +9,7 @@ import click
 
 from ldp_client.errors import InvalidSpec
 from simulator.experiments import wire
-from simulator.experiments.frequencies import MECHANISMS, Wanted
+from simulator.experiments.frequencies import MECHANISMS, SimulationOptions
 from simulator.experiments.options import (
     asked_command,
     common,
@@ -56,7 +56,7 @@ def command(
     report: Path | None,
 ) -> int:
     """Clients over real gRPC to a real server process, with faults; ends by checking that all counted exactly once."""
-    wanted = Wanted(users, epsilon, domain, population, mechanism, seed=seed, processes=processes)
+    wanted = SimulationOptions(users, epsilon, domain, population, mechanism, seed=seed, processes=processes)
     wrong = Faults.parse(faults)
     if (server is None) != (token_file is None):
         raise InvalidSpec("--server and --token-file (an operator's token) belong together")

@@ -3,7 +3,7 @@
     uniform[:N]                  N items (default: the whole domain, or 10,000 of a large one), equally popular
     zipf:S[:N]                   item r with weight r^-S
     geometric:P[:N]              item r with weight (1-P)^r
-    words                        the words of a real text (simulator/data/README.md), with their real counts
+    vocabulary                   the words of a real text (simulator/data/README.md), with their real counts
     file:PATH                    one item a line, or `item,count`
     module:function              function(users, seed) in a Python module gives the items, one for each user
     none                         everybody has nothing to say

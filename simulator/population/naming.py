@@ -26,7 +26,7 @@ from ldp_server.arrays.hashing import Indexes
 from ldp_server.arrays.items import from_ints
 from ldp_server.oracles.base import LISTABLE
 from simulator.population.kinds import SINGLE
-from simulator.population.text import words
+from simulator.population.text import vocabulary
 
 __all__ = ["STYLES", "Naming", "naming", "parse_domain"]
 
@@ -125,7 +125,7 @@ def _short(length: int, count: int, coins: np.random.Generator) -> list[bytes]:
 
 
 def _utf8(length: int, count: int, coins: np.random.Generator) -> list[bytes]:
-    known = [word.replace("e", "é").replace("o", "ö") for word in words()]
+    known = [word.replace("e", "é").replace("o", "ö") for word in vocabulary()]
     out = []
     for _ in range(count):
         text = known[int(coins.integers(len(known)))]

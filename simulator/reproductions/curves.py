@@ -32,7 +32,7 @@ from ldp_server.heavy_hitters import decode
 from ldp_server.heavy_hitters.planner import create, plan
 from simulator.engine import Job, count, run_seed
 from simulator.experiments import frequencies, heavy_hitters
-from simulator.experiments.frequencies import Wanted
+from simulator.experiments.frequencies import SimulationOptions
 from simulator.experiments.heavy_hitters import Search
 from simulator.population.naming import naming
 from simulator.population.text import read
@@ -138,7 +138,7 @@ def _sketch_error(point: _Point, runs: int, seed: int) -> float:
 
 def _scan_errors(point: _Point, runs: int, seed: int) -> list[float]:
     """The largest error over the whole domain, run by run."""
-    wanted = Wanted(point.users, point.epsilon, str(point.size), "zipf:1.1:1000", "linear-hash", seed=seed)
+    wanted = SimulationOptions(point.users, point.epsilon, str(point.size), "zipf:1.1:1000", "linear-hash", seed=seed)
     wanted = replace(wanted, runs=runs, memory=1 << 30)
     return [e.max_error for e in frequencies.run(wanted).errors]
 
@@ -258,11 +258,11 @@ def _user_cost(collection: Collection, length: int, runs: int) -> dict[str, Any]
 def _cost(users: int, length: int, runs: int, seed: int) -> dict[str, Any]:
     """Counting and decoding, medians of some runs."""
     collection = _question(users, length)
-    crowd = read(heavy_hitters.BACKGROUND, users, seed=seed)
-    named = naming(collection.domain, crowd.population.distinct, None, seed=seed)
+    background = read(heavy_hitters.BACKGROUND, users, seed=seed)
+    named = naming(collection.domain, background.population.distinct, None, seed=seed)
     counting, decoding, state = [], [], 0
     for number in range(runs if users < 10_000_000 else 1):
-        counted = count(Job(collection, crowd.population, named, users, run_seed(seed, number)))
+        counted = count(Job(collection, background.population, named, users, run_seed(seed, number)))
         start = time.process_time()
         decode(collection, counted.oracle)
         decoding.append(time.process_time() - start)
@@ -320,7 +320,7 @@ def responses(runs: int = 5, seed: int = 1, progress: Progress | None = None) ->
             ("one_bit", "linear-hash", (("q", 2), ("t", 10))),
             ("best", best.mechanism, tuple(best.parameters.items())),
         ):
-            wanted = Wanted(50_000, epsilon, "1024", "zipf:1.1", mechanism, parameters, runs, seed)
+            wanted = SimulationOptions(50_000, epsilon, "1024", "zipf:1.1", mechanism, parameters, runs, seed)
             shape = frequencies.run(wanted).shape
             row[f"{name}_measured"], row[f"{name}_bits"] = shape["mse_over_optimum"], shape["report_bits"]
         rows.append(row)

@@ -11,14 +11,14 @@ import pytest
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms import Hashtogram, LinearHash, RandomizedResponse
 from ldp_client.protocol.epsilon import Epsilon
-from ldp_server.answers.shapes import CompareRow, FrequenciesRun, LongitudinalRow, PlanRow, PoisonRow
 from simulator import crowd
 from simulator.crowd.loaded import supports
 from simulator.experiments import compare, frequencies, longitudinal, plan, poison
-from simulator.experiments.frequencies import Wanted
+from simulator.experiments.frequencies import SimulationOptions
 from simulator.experiments.longitudinal import Year
+from simulator.shapes import CompareRow, FrequenciesRun, LongitudinalRow, PlanRow, PoisonRow
 
-BASE = Wanted(40_000, domain="512", runs=8)
+BASE = SimulationOptions(40_000, domain="512", runs=8)
 
 
 def test_frequencies_are_as_good_as_promised():
@@ -63,8 +63,8 @@ def test_a_domain_too_large_to_list_is_probed():
     assert found.top[0]["truth"] > 2000
 
 
-def test_words_are_shown_as_words():
-    found = frequencies.run(Wanted(20_000, population="words"))
+def test_words_of_a_vocabulary_are_shown_as_words():
+    found = frequencies.run(SimulationOptions(20_000, population="vocabulary"))
     assert found.top[0]["item"] == {"text": "the"}
     assert found.shape["domain"] == 12_763
 
@@ -107,7 +107,7 @@ def test_a_broken_promise_is_seen():
 
 def test_users_needed_are_enough_and_not_too_many():
     """With so many users, an item of that share is told apart from nothing 95% of the time (400 runs: sd 1.1%)."""
-    wanted = Wanted(20_000, domain="64")
+    wanted = SimulationOptions(20_000, domain="64")
     needed = plan.rows(wanted, 0.05)[0]["users_needed"]
     row = plan.rows(replace(wanted, users=needed), 0.05)[0]
     assert row["smallest_share"] == pytest.approx(0.05, rel=0.02)
@@ -115,9 +115,7 @@ def test_users_needed_are_enough_and_not_too_many():
     z = plan._reach(64) - plan._POWER
     seen = 0
     for run in range(400):
-        job = frequencies.Job(
-            frequencies.build(setting, "1", run), setting.crowd.population, setting.naming, needed, run
-        )
+        job = frequencies.Job(frequencies.build(setting, "1", run), setting.population, setting.naming, needed, run)
         counted = frequencies.count(job)
         raw = counted.oracle.estimate(np.array([1], np.uint64))
         seen += raw[0] - z * np.sqrt(counted.oracle.variance(raw))[0] > 0
@@ -134,7 +132,7 @@ def test_poison_moves_estimates_by_what_theory_says():
 
 
 def test_poison_in_a_hashed_domain():
-    wanted = Wanted(20_000, domain="4294967296", population="zipf:1.1:100")
+    wanted = SimulationOptions(20_000, domain="4294967296", population="zipf:1.1:100")
     (row,) = poison.run(wanted, mechanisms=("hashtogram",), attacks=("promote",), fractions=(0.05,))
     assert row["damage"] == pytest.approx(row["expected"], rel=0.03)
 
@@ -170,7 +168,7 @@ def test_supports_are_what_the_exact_law_favours(randomizer):
 
 def test_a_year_of_daily_reports():
     """The reference value: 365 reports at epsilon = 1 and delta = 1e-6 cost 244.6 exactly."""
-    rows = longitudinal.run(Year(Wanted(3000, domain="16"), every=73))
+    rows = longitudinal.run(Year(SimulationOptions(3000, domain="16"), every=73))
     assert set(rows[0]) == set(LongitudinalRow.__annotations__)
     last = rows[-1]
     assert [row["day"] for row in rows] == [1, 73, 146, 219, 292, 365]
@@ -184,7 +182,7 @@ def test_a_year_of_daily_reports():
 
 
 def test_without_drift_the_first_answer_is_never_stale():
-    rows = longitudinal.run(Year(Wanted(3000, domain="16"), days=50, drift=0.0, every=49))
+    rows = longitudinal.run(Year(SimulationOptions(3000, domain="16"), days=50, drift=0.0, every=49))
     assert rows[-1]["rmse_first_answer"] == pytest.approx(rows[0]["rmse_first_answer"])
 
 
@@ -195,7 +193,7 @@ def test_impossible_years_are_refused(year):
 
 
 def test_our_side_of_a_comparison():
-    rows = compare.run(Wanted(20_000, domain="256"), peers=False)
+    rows = compare.run(SimulationOptions(20_000, domain="256"), peers=False)
     assert set(rows[0]) == set(CompareRow.__annotations__)
     assert [row["mechanism"].split()[0] for row in rows] == ["linear-hash", "linear-hash", "randomized-response"]
     assert rows[0]["mse_over_optimum"] == pytest.approx(1.0, abs=0.3)
@@ -205,6 +203,6 @@ def test_our_side_of_a_comparison():
 @pytest.mark.parametrize("mechanism", ["expander-sketch", "prefix-tree"])
 def test_poison_in_a_sketch(mechanism):
     """In a tree only the last level's users count, scaled up: the same on average, with more spread (sd 3.5% here)."""
-    wanted = Wanted(20_000, domain="strings:4", population="zipf:1.1:100")
+    wanted = SimulationOptions(20_000, domain="strings:4", population="zipf:1.1:100")
     (row,) = poison.run(wanted, mechanisms=(mechanism,), attacks=("promote",), fractions=(0.2,))
     assert row["damage"] == pytest.approx(row["expected"], rel=0.01 if mechanism == "expander-sketch" else 0.15)

@@ -8,10 +8,10 @@ import pytest
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Integers, Strings
-from ldp_server.answers.shapes import HeavyHittersRun
 from simulator.experiments import heavy_hitters, plan
-from simulator.experiments.frequencies import Wanted
+from simulator.experiments.frequencies import SimulationOptions
 from simulator.experiments.heavy_hitters import Search
+from simulator.shapes import HeavyHittersRun
 
 SMALL = Search(30_000, Integers(1, (1 << 20) - 1), "4", (0.3, 2.0, 3.0), 1, "zipf:1.1:200", "expander-sketch", runs=2)
 
@@ -79,7 +79,7 @@ def test_what_does_not_fit_says_how_many_users_it_takes():
 
 
 def test_promises_of_sketches_are_kept():
-    wanted = Wanted(50_000, "4", runs=3)
+    wanted = SimulationOptions(50_000, "4", runs=3)
     domain = Strings(2)
     table = plan.sketch_rows(wanted, domain, 0.02)
     verified = plan.verify_sketches(table, wanted, domain)
@@ -90,7 +90,7 @@ def test_promises_of_sketches_are_kept():
 
 
 def test_a_sketch_that_promises_too_much_is_caught():
-    wanted = Wanted(50_000, "4", runs=3)
+    wanted = SimulationOptions(50_000, "4", runs=3)
     domain = Strings(2)
     table = plan.sketch_rows(wanted, domain)[:1]
     table[0]["smallest_share"] /= 1.5

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldp_client.errors import Rejected
+from ldp_client.errors import ServerRefused
 from ldp_server.service.admission.peers import Peer
 from ldp_server.service.admission.rate import RateLimit
 from ldp_server.service.admission.tokens import TokenVerifier
@@ -20,13 +20,13 @@ class AdmissionControl:
         self._verifier = verifier
 
     def admit(self, record: CollectionRecord, token: bytes, peer: Peer, reports: int) -> bytes | None:
-        """The id of the admission token if one was needed; raises `Rejected` or `Busy` if the batch is not admitted."""
+        """The id of the admission token, if one is needed; raises `ServerRefused` or `Busy` if it is not admitted."""
         kind, most = record.admission
         if kind == "token":
             return self._by_token(record.id, token, reports, most)
         if kind == "certificate":
             if not peer.certified:
-                raise Rejected("NOT_ADMITTED", "this collection asks for a client certificate")
+                raise ServerRefused("NOT_ADMITTED", "this collection asks for a client certificate")
         elif not peer.local:
             seconds = self._rate.wait(peer.address, reports)
             if seconds:
@@ -36,7 +36,7 @@ class AdmissionControl:
     def _by_token(self, collection_id: bytes, token: bytes, reports: int, most: int) -> bytes:
         token_id = self._verifier.token_id(token, collection_id)
         if token_id is None:
-            raise Rejected("NOT_ADMITTED", "the admission token is missing or not valid for this collection")
+            raise ServerRefused("NOT_ADMITTED", "the admission token is missing or not valid for this collection")
         if reports > most:
-            raise Rejected("NOT_ADMITTED", f"one token admits at most {most} reports")
+            raise ServerRefused("NOT_ADMITTED", f"one token admits at most {most} reports")
         return token_id

@@ -13,7 +13,7 @@ from typing import Any
 
 import grpc
 
-from ldp_client.errors import LdpError, Rejected
+from ldp_client.errors import LdpError, ServerRefused
 from ldp_client.protocol.v1 import collector_pb2 as pb
 from ldp_server.service.admission import Peer
 from ldp_server.service.collector.ingest import Ingest, answer, refusal
@@ -93,7 +93,7 @@ class Collector:
                 raise CallStatus(grpc.StatusCode.UNAVAILABLE, "the server is stopping: send the batch again", 1.0)
             try:
                 self._ingest.offer(request, Peer.of(context.peer(), context.auth_context()), done)
-            except Rejected as rejected:
+            except ServerRefused as rejected:
                 self._metrics.refused_batches.labels(rejected.reason).inc()
                 return refusal(request.batch_id, rejected)
             except Busy as busy:

@@ -1,7 +1,7 @@
 """From a request to a ticket, and from a ticket to an answer.
 
-`offer` refuses for good (`Rejected`), refuses for now (`Busy`), or lets the batch wait for the disk. Nothing here does
-I/O.
+`offer` refuses for good (`ServerRefused`), refuses for now (`Busy`), or lets the batch wait for the disk. Nothing here
+does I/O.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable
 from functools import lru_cache
 
-from ldp_client.errors import Rejected
+from ldp_client.errors import ServerRefused
 from ldp_client.protocol.packing import check_length
 from ldp_client.protocol.v1 import collector_pb2 as pb
 from ldp_server.service.admission import AdmissionControl, Peer
@@ -27,7 +27,7 @@ def _accepted(reports: int, duplicate: bool) -> bytes:
     return pb.SubmitResponse(accepted=pb.Accepted(reports=reports, duplicate=duplicate)).SerializeToString()
 
 
-def refusal(batch_id: bytes, rejected: Rejected) -> bytes:
+def refusal(batch_id: bytes, rejected: ServerRefused) -> bytes:
     """The response that refuses a batch."""
     reason = pb.Reason.Name(pb.Reason.Value(rejected.reason))  # raises, as a defect, if there is no such reason
     return pb.SubmitResponse(
@@ -45,7 +45,7 @@ def answer(ticket: Ticket) -> bytes:
     batch_id, outcome = ticket.submission.batch_id, ticket.outcome
     if outcome is AppendOutcome.STORED or outcome is AppendOutcome.DUPLICATE:
         return b"\x0a\x10" + batch_id + _accepted(ticket.reports, outcome is AppendOutcome.DUPLICATE)
-    return refusal(batch_id, Rejected(REASONS[outcome]))
+    return refusal(batch_id, ServerRefused(REASONS[outcome]))
 
 
 class Ingest:
@@ -72,11 +72,11 @@ class Ingest:
             raise _unknown(request.collection_id)
         batch_id, payload = request.batch_id, request.payload
         if len(batch_id) != 16:
-            raise Rejected("BAD_BATCH_ID", "a batch id has 16 bytes")
+            raise ServerRefused("BAD_BATCH_ID", "a batch id has 16 bytes")
         reports = check_length(len(payload), live.width)
         reason = live.refusal_reason(self._clock())
         if reason is not None:
-            raise Rejected(reason)
+            raise ServerRefused(reason)
         token_id = self._admission.admit(live.record, request.admission_token, peer, reports)
         if not self.waiting.fits(len(payload)):
             raise Busy("full", 0.5)
@@ -87,7 +87,7 @@ class Ingest:
         return ticket
 
 
-def _unknown(collection_id: bytes) -> Rejected:
+def _unknown(collection_id: bytes) -> ServerRefused:
     if len(collection_id) != 32:
-        return Rejected("BAD_COLLECTION_ID", "a collection id has 32 bytes")
-    return Rejected("UNKNOWN_COLLECTION")
+        return ServerRefused("BAD_COLLECTION_ID", "a collection id has 32 bytes")
+    return ServerRefused("UNKNOWN_COLLECTION")

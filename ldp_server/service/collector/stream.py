@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import grpc
 
-from ldp_client.errors import LdpError, Rejected
+from ldp_client.errors import LdpError, ServerRefused
 from ldp_client.protocol.v1 import collector_pb2 as pb
 from ldp_server.service.admission import Peer
 from ldp_server.service.collector.ingest import Ingest, answer, refusal
@@ -105,7 +105,7 @@ class Stream:
         while True:
             try:
                 ticket = self._ingest.offer(request, self._peer, self._done)
-            except Rejected as rejected:
+            except ServerRefused as rejected:
                 self._metrics.refused_batches.labels(rejected.reason).inc()
                 return refusal(request.batch_id, rejected)
             except Busy as busy:

@@ -5,7 +5,6 @@ queries     what only reads: show, list, estimate, heavy hitters, export
 calls       around every method: who calls, how long it takes, how it ends
 auth        who may call
 info        a collection as the wire describes it
-statement   the privacy statement of a collection
 """
 
 from ldp_server.service.operators.auth import Auth

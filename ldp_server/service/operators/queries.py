@@ -11,13 +11,13 @@ from dataclasses import dataclass
 import grpc
 
 from ldp_client.errors import InvalidSpec
+from ldp_client.privacy.statement import privacy_statement
 from ldp_client.protocol.domain import Domain, Integers
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.config import LimitsConfig
 from ldp_server.service.live import LiveCollection, LiveCollections
 from ldp_server.service.metrics import Metrics
 from ldp_server.service.operators.info import info
-from ldp_server.service.operators.statement import privacy_statement
 from ldp_server.service.wire import CallStatus
 from ldp_server.store import LogReader
 from ldp_server.worker.client import Worker
@@ -67,7 +67,7 @@ class Queries:
     async def show(self, request: pb.ShowCollectionRequest) -> bytes:
         live = self._collections.find(request)
         summary = pb.CollectionSummary(info=self._info(live))
-        summary.statement.extend(await asyncio.to_thread(lambda: list(privacy_statement(live.collection))))
+        summary.statement.extend(await asyncio.to_thread(lambda: privacy_statement(live.collection).lines))
         if live.record.deleted is None:
             found = await self._sources.worker.summary(live.record.number)
             summary.reports, summary.batches = found.reports, found.batches

@@ -92,7 +92,7 @@ def test_rejections_are_counted_and_never_retried(open_live):
         client.report(live(1), "a")
         delivery = client.flush()
         assert (delivery.accepted, delivery.refused, delivery.waiting, delivery.error) == (0, 1, 0, None)
-        assert client.outbox().counters == {"rejected UNKNOWN_COLLECTION": 1}
+        assert client.outbox().counters == {"refused UNKNOWN_COLLECTION": 1}
         assert client.flush().refused == 0
 
 

@@ -7,10 +7,10 @@ import random
 import numpy as np
 import pytest
 
-from benchmarks.heavy_hitters import fitted95
-from benchmarks.hitters_poison import _common
-from benchmarks.hitters_theorem import MULTIPLES, error_at, expander_trial, repeated_trial
-from benchmarks.hitters_trials import KINDS, Setting, Trial, population, run_trial
+from benchmarks.hitters.benchmark import fitted95
+from benchmarks.hitters.poison import _common
+from benchmarks.hitters.theorem import MULTIPLES, error_at, expander_trial, repeated_trial
+from benchmarks.hitters.trials import KINDS, Setting, Trial, population, run_trial
 from ldp_client.mechanisms import LinearHash
 from ldp_client.protocol.domain import Integers, Strings
 from ldp_client.protocol.epsilon import Epsilon

@@ -7,7 +7,7 @@ import grpc
 import pytest
 import trustme
 
-from ldp_client.errors import InvalidSpec, Rejected
+from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.config import AdmissionConfig, AnalystConfig, CollectorConfig, Config, TlsConfig
 from ldp_server.service.admission import AdmissionControl, Peer, RateLimit, TokenSigner, TokenVerifier
@@ -193,7 +193,7 @@ def test_a_collection_for_certificates_refuses_who_has_none():
     """The port asks for a certificate, and so does the collection: the port's settings may be loosened later."""
     record = CollectionRecord(1, bytes(32), b"", True, Admission("certificate", 1), 0, None, None, 0, 0, 0, None)
     control = AdmissionControl(RateLimit(0, 0, Clock()), TokenVerifier([]))
-    with pytest.raises(Rejected, match="NOT_ADMITTED"):
+    with pytest.raises(ServerRefused, match="NOT_ADMITTED"):
         control.admit(record, b"", Peer("1.2.3.4", False, frozenset()), 1)
     assert control.admit(record, b"", Peer("1.2.3.4", False, frozenset({"x"})), 1) is None
 

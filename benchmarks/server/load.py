@@ -1,4 +1,4 @@
-"""A client in a process of its own for benchmarks/server.py: sends prepared batches, prints what it saw as JSON.
+"""A client in a process of its own for the server benchmark: sends prepared batches, prints what it saw as JSON.
 
 Requests are put together by hand (a protobuf message is the concatenation of its fields), so that the client costs
 as little as a client can and the server is what is measured.

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from benchmarks.hitters_trials import Setting, client_speed, collect, population, timed
+from benchmarks.hitters.trials import Setting, client_speed, collect, population, timed
 from benchmarks.row import Options, Row, row
 from ldp_client.protocol.domain import Integers, Strings
 

@@ -1,4 +1,4 @@
-"""The plots of docs/heavy-hitters.md: `python -m benchmarks.hitters_plots [--runs N] [--draw] [alpha] [beta] [recall]`.
+"""The plots of docs/heavy-hitters.md: `python -m benchmarks.hitters.plots [--runs N] [--draw] [alpha] [beta] [recall]`.
 
 `alpha` and `beta` run their experiments and then draw (`--draw` leaves the experiment of `beta` out); `recall` draws
 docs/plots/recall.json, which holds the counts of measured runs: {name: {multiple: [listed, planted]}}. Needs matplotlib
@@ -15,7 +15,7 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 
-from benchmarks.hitters_theorem import COPIES, MULTIPLES, expander_trial, repeated_trial
+from benchmarks.hitters.theorem import COPIES, MULTIPLES, expander_trial, repeated_trial
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.expander_code import ExpanderCode
 from ldp_server.heavy_hitters.paper.list_code import UniqueListRecoverableCode
@@ -25,7 +25,7 @@ __all__ = ["alpha_curve", "main"]
 mpl.use("Agg")
 from matplotlib import pyplot as plt
 
-FOLDER = Path(__file__).resolve().parent.parent / "docs" / "plots"
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "plots"
 SHAPES = [(64, 8, 12, 4, 3), (64, 8, 16, 6, 4), (64, 8, 24, 8, 5), (64, 16, 5, 4, 2)]
 STYLES = ["o-", "s--", "^-.", "v:", "D-"]
 

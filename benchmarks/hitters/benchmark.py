@@ -15,10 +15,10 @@ from statistics import NormalDist, median
 
 import numpy as np
 
-from benchmarks.hitters_growth import growth_rows
-from benchmarks.hitters_poison import poison_rows
-from benchmarks.hitters_theorem import theorem_rows
-from benchmarks.hitters_trials import KINDS, Setting, Trial, run_trials, speeds
+from benchmarks.hitters.growth import growth_rows
+from benchmarks.hitters.poison import poison_rows
+from benchmarks.hitters.theorem import theorem_rows
+from benchmarks.hitters.trials import KINDS, Setting, Trial, run_trials, speeds
 from benchmarks.row import Options, Row, row
 from ldp_client.protocol.domain import Integers, Strings
 

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from benchmarks.broken import BROKEN, SOUND, Leaky
+from benchmarks.audit.broken import BROKEN, SOUND, Leaky
 from benchmarks.row import Options, Row, row
 from ldp_client.coins import draw_words
 from ldp_client.collection import Collection
@@ -101,7 +101,7 @@ def _child(collections: Sequence[Collection], item: object, count: int, *, whole
     specs = [collection.spec_bytes.hex() for collection in collections]
     with tempfile.TemporaryDirectory() as folder:
         asked = {"specs": specs, "item": item, "count": count, "storage": f"{folder}/ldp", "client": whole_client}
-        command = [sys.executable, "-m", "benchmarks.audit_client"]
+        command = [sys.executable, "-m", "benchmarks.audit.client"]
         line = (json.dumps(asked) + "\n").encode()
         done = subprocess.run(command, input=line, stdout=subprocess.PIPE, check=True)
     width = collections[0].randomizer.report_bytes
@@ -152,6 +152,6 @@ def run(options: Options) -> Iterator[Row]:
     yield from _exact_rows()
     yield from _wire_rows(10 * MESSAGES if options.full else MESSAGES)
     if options.peers:
-        from benchmarks.peer_audit import peer_rows  # noqa: PLC0415 - needs nothing unless it is asked for
+        from benchmarks.peers.audit import peer_rows  # noqa: PLC0415 - needs nothing unless it is asked for
 
         yield from peer_rows()

@@ -20,7 +20,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.hitters_trials import Setting, collect, population, side_by_side
+from benchmarks.hitters.trials import Setting, collect, population, side_by_side
 from benchmarks.row import Options, Row, row
 from ldp_client.collection import Collection
 from ldp_client.mechanisms.linear_hash import LinearHash
@@ -101,7 +101,7 @@ def attack(epsilon: str, kind: str, share: float, seed: int) -> float:
     oracle, _ = collect(collection, indexes[liars:], seed)
     lies = np.array(_lies(sketch, kind, targets, liars, rng), np.uint64)
     oracle.accumulate(pack(lies, sketch.report_bytes))
-    listed = {h.index for h in decode(collection, oracle).items}
+    listed = {collection.domain.index(h.item) for h in decode(collection, oracle).items}
     part = sum(index in listed for index in targets) / len(targets)
     return part if "plant" in kind else 1 - part
 

@@ -1,4 +1,4 @@
-"""The yardstick for benchmarks/server.py: the same wire and messages, and a handler that throws batches away."""
+"""The yardstick for the server benchmark: the same wire and messages, and a handler that throws batches away."""
 
 from __future__ import annotations
 

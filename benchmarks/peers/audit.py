@@ -23,7 +23,7 @@ CONFIDENCE = 0.999
 
 def audit_script(python: Path) -> Iterator[Row]:
     """Run the script with the peers' Python, and audit what it prints."""
-    script = Path(__file__).with_name("peer_audit_script.py")
+    script = Path(__file__).with_name("audit_script.py")
     samples: dict[str, list[list[bytes]]] = defaultdict(list)
     with subprocess.Popen(
         [python, "-W", "ignore", script, str(MESSAGES)], stdout=subprocess.PIPE, text=True

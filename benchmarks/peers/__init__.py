@@ -1,0 +1,1 @@
+"""Other libraries, installed in an environment of their own, measured beside ours."""
