@@ -16,7 +16,6 @@ from ldp_client.errors import LdpError, Unavailable
 __all__ = ["group", "main"]
 
 COMMANDS = {
-    "compare": "Our mechanisms beside other libraries, on the same users.",
     "frequencies": "How many users hold each item, beside the truth.",
     "heavy-hitters": "Which items of a huge domain are popular, beside the truth.",
     "longitudinal": "Users report daily for a year: what is learned, and what is spent.",

@@ -34,7 +34,7 @@ from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.answers.choose import DEFAULT_MEMORY
 from simulator.engine import pool
 from simulator.experiments import frequencies
-from simulator.experiments.frequencies import SimulationOptions
+from simulator.experiments.options import SimulationOptions
 from simulator.report.page import write_whole
 
 __all__ = ["Sweep", "load", "run", "typed"]
@@ -171,10 +171,10 @@ def run(sweep: Sweep, *, processes: int = 1, progress: Callable[[int], None] | N
             stream.flush()
             os.fsync(stream.fileno())
             tell(1)
-    wanted = [done.pop(_key(point)) for point in sweep.points]
-    write_whole(sweep.output, _csv([*wanted, *done.values()]))
-    _parquet(sweep.output.with_suffix(".parquet"), wanted)
-    return wanted
+    options = [done.pop(_key(point)) for point in sweep.points]
+    write_whole(sweep.output, _csv([*options, *done.values()]))
+    _parquet(sweep.output.with_suffix(".parquet"), options)
+    return options
 
 
 def _results(points: list[SimulationOptions], processes: int) -> Iterator[Row]:

@@ -35,7 +35,8 @@ from ldp_server.arrays.packing import pack
 from ldp_server.oracles import Oracle, oracle_for, restore
 from simulator import crowd
 from simulator.engine import Job, blocks_of, draw_block, pool
-from simulator.experiments.frequencies import FrequencySetting, SimulationOptions, prepare
+from simulator.experiments.frequencies import FrequencySetting, prepare
+from simulator.experiments.options import SimulationOptions
 from simulator.metrics import Errors, measure
 from simulator.wire.faults import Faults
 from simulator.wire.sender import Entry, Sent, send

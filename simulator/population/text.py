@@ -1,6 +1,6 @@
-"""Populations from text: the little language of population.py, files, and functions of the user's own.
+"""Populations from text: the language that kinds.py describes, files, and functions of the user's own.
 
-`read(spec, ...)` gives a `NamedPopulation`: the population, and the items behind its ranks where it has items of its own.
+`read(spec, ...)` returns a `NamedPopulation`: the population and, if it has items of its own, the items of its ranks.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import resources
 from pathlib import Path
@@ -50,20 +50,27 @@ class NamedPopulation:
 
 @dataclass(frozen=True)
 class _Request:
-    """What a spec is read for."""
+    """What a population's text is read for."""
 
+    users: int
     items: int | None
     """How many items the domain has, if it can be listed."""
-    users: int
+    bare: int
+    """How many items a population has that names no number, in a domain that cannot be listed."""
     seed: int
-    given: tuple[Item, ...] | None = None
 
 
-def read(spec: str, users: int, *, domain_items: int | None = None, seed: int = 0) -> NamedPopulation:
-    """Read a population's text for so many users; `domain_items` is the size of a domain that can be listed."""
+def read(
+    spec: str, users: int, *, domain_items: int | None = None, bare_items: int | None = None, seed: int = 0
+) -> NamedPopulation:
+    """Read a population's text for so many users.
+
+    `domain_items` is the number of items of a domain that can be listed. Where it is None, `bare_items` is the number
+    of items of a population that names none, such as zipf:1.1.
+    """
     if users < 1:
         raise InvalidSpec("a simulation needs at least one user")
-    return _read(spec.strip(), _Request(domain_items, users, seed))
+    return _read(spec.strip(), _Request(users, domain_items, bare_items or DEFAULT_ITEMS, seed))
 
 
 def vocabulary() -> dict[str, int]:
@@ -127,7 +134,7 @@ def _numbers(text: str, name: str, least: int, most: int) -> list[float]:
 def _items(request: _Request, given: float | None) -> int:
     """How many items a weighted population has."""
     if given is None:
-        return request.items if request.items is not None else DEFAULT_ITEMS
+        return request.items if request.items is not None else request.bare
     if not 1 <= given <= MAX_ITEMS or given != int(given):
         raise InvalidSpec(f"the number of items is a whole number from 1 to {MAX_ITEMS}")
     if request.items is not None and given > request.items:
@@ -216,7 +223,7 @@ def _planted(text: str, request: _Request) -> NamedPopulation:
     room = None if request.items is None else request.items - len(holders)
     if room is not None and room < 1:
         raise InvalidSpec("the domain has no items left for a background: plant fewer")
-    named = _read(spec, _Request(room, request.users, request.seed))
+    named = _read(spec, replace(request, items=room))
     if named.items is not None:
         names = tuple(f"planted {i + 1}" for i in range(len(holders)))
         return NamedPopulation(Planted(holders, named.population, request.users), (*names, *named.items))

@@ -8,9 +8,10 @@ from pathlib import Path
 import click
 
 from ldp_client.errors import InvalidSpec
-from simulator.experiments.options import print_table, progress_bar
+from simulator.report.canvas import have_plots
 from simulator.report.page import Table, check_folder, write_whole
-from simulator.report.plots import draw, have_plots
+from simulator.report.plots import draw
+from simulator.report.terminal import print_table, progress_bar
 from simulator.reproductions.curves import PAGES
 
 __all__ = ["command"]

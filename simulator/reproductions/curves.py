@@ -32,8 +32,8 @@ from ldp_server.heavy_hitters import decode
 from ldp_server.heavy_hitters.planner import create, plan
 from simulator.engine import Job, count, run_seed
 from simulator.experiments import frequencies, heavy_hitters
-from simulator.experiments.frequencies import SimulationOptions
 from simulator.experiments.heavy_hitters import Search
+from simulator.experiments.options import SimulationOptions
 from simulator.population.naming import naming
 from simulator.population.text import read
 from simulator.report.plots import Panel, Series
@@ -91,17 +91,15 @@ class _Point:
 
 def _listed(point: _Point, ladder: Sequence[float], runs: int, seed: int) -> list[tuple[float, int, int]]:
     """(multiple of D_opt at beta = 0.05, planted, listed) over some runs of the expander sketch."""
-    search = Search(
+    options = SimulationOptions(
         point.users,
-        Integers(1, point.size - 1),
         point.epsilon,
-        tuple(ladder),
-        each=1,
         population="zipf:1.1:1000",
         mechanism="expander-sketch",
         runs=runs,
         seed=seed,
     )
+    search = Search(options, Integers(1, point.size - 1), tuple(ladder), each=1)
     recall = heavy_hitters.run(search).shape["recall"]
     return [(m, runs, round(runs * recall[f"{m:g}"])) for m in ladder]
 

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from ldp_server.answers.shapes import (
-    CompareRow,
     FrequenciesRun,
     HeavyHittersRun,
     LongitudinalRow,
@@ -36,7 +35,6 @@ RUNS = {
     "plan": (["plan", *SMALL, "--verify", "--runs", "4", "--frequency", "0.1"], PlanRow),
     "poison": (["poison", *SMALL, "--fraction", "0.01", "--fraction", "0.1"], PoisonRow),
     "longitudinal": (["longitudinal", *SMALL, "--days", "20"], LongitudinalRow),
-    "compare": (["compare", *SMALL, "--no-peers"], CompareRow),
     "wire": (["wire", *SMALL, "--faults", "drop=0.5"], WireRun),
 }  # fmt: skip
 
@@ -102,7 +100,6 @@ BAD = [
     ["sweep", "/no/such/file.toml"],
     ["wire", "--faults", "melt=1"],
     ["wire", "--server", "localhost:1"],
-    ["compare", "--users", "10000000"],
     ["reproduce", "everything"],
 ]
 

@@ -8,7 +8,7 @@ from ldp_client.errors import InvalidSpec, Unavailable
 from ldp_client.sending.transport import Batch
 from ldp_server.answers.shapes import WireRun
 from simulator.experiments import wire
-from simulator.experiments.frequencies import SimulationOptions
+from simulator.experiments.options import SimulationOptions
 from simulator.wire import server_process
 from simulator.wire.faults import Faults
 from simulator.wire.sender import Entry, send
