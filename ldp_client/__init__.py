@@ -23,14 +23,14 @@ if TYPE_CHECKING:
         InvalidSpec,
         LdpError,
         PolicyRefused,
-        Rejected,
+        ServerRefused,
         StorageError,
         StorageUntrusted,
         Unavailable,
     )
     from ldp_client.ledger.view import LedgerView
     from ldp_client.protocol.domain import Categories, Integers, Strings
-    from ldp_client.sending.outbox import Limits, OutboxView
+    from ldp_client.sending.outbox import OutboxLimits, OutboxView
     from ldp_client.sending.sender import Delivery
     from ldp_client.sending.transport import Tls
     from ldp_client.trust.policy import Policy
@@ -45,13 +45,13 @@ __all__ = [
     "InvalidSpec",
     "LdpError",
     "LedgerView",
-    "Limits",
+    "OutboxLimits",
     "OutboxView",
     "Policy",
     "PolicyRefused",
     "Receipt",
-    "Rejected",
     "Schedule",
+    "ServerRefused",
     "StorageError",
     "StorageUntrusted",
     "Strings",
@@ -63,10 +63,10 @@ _HOMES = {
     "client": ("Client", "Receipt"),
     "collection": ("Collection", "Schedule"),
     "errors": (
-        "BudgetExceeded", "InvalidSpec", "LdpError", "PolicyRefused", "Rejected", "StorageError", "StorageUntrusted",
-        "Unavailable",
+        "BudgetExceeded", "InvalidSpec", "LdpError", "PolicyRefused", "ServerRefused", "StorageError",
+        "StorageUntrusted", "Unavailable",
     ),
-    "sending.outbox": ("Limits", "OutboxView"),
+    "sending.outbox": ("OutboxLimits", "OutboxView"),
     "trust.policy": ("Policy",),
     "protocol.domain": ("Categories", "Integers", "Strings"),
     "sending.sender": ("Delivery",),

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from ldp_client.sending.outbox import OutboxView
     from ldp_client.sending.sender import Delivery
 
-__all__ = ["Client"]
+__all__ = ["AsyncClient"]
 
 T = TypeVar("T")
 
 
-class Client:
+class AsyncClient:
     """Takes the same arguments as ldp_client.Client, and has the same methods, to be awaited."""
 
     def __init__(self, target: str, **options: Any) -> None:
@@ -37,7 +37,7 @@ class Client:
         self._worker: ThreadPoolExecutor | None = None
 
     def __repr__(self) -> str:
-        return f"aio.{self._client!r}"
+        return f"Async{self._client!r}"
 
     async def report(self, collection: Collection, item: Item) -> Receipt:
         """Make, charge and store one report."""
@@ -82,7 +82,7 @@ class Client:
         """Fetch a trusted collection by its id."""
         return await self._aside(lambda: self._client.fetch(collection_id, timeout))
 
-    async def __aenter__(self) -> Client:
+    async def __aenter__(self) -> AsyncClient:
         return self
 
     async def __aexit__(

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from ldp_client.errors import InvalidSpec, LdpError, PolicyRefused, StorageError, Unavailable
 from ldp_client.ledger.budget import utc
-from ldp_client.sending.outbox import Limits
+from ldp_client.sending.outbox import OutboxLimits
 from ldp_client.trust.policy import Policy, decimal_text
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-_ALL = Limits(sys.maxsize, sys.maxsize)
+_ALL = OutboxLimits(sys.maxsize, sys.maxsize)
 """Who only looks or sends drops nothing: how much the app wants to keep is not known here."""
 _EXITS: tuple[tuple[type[LdpError], int], ...] = (
     (StorageError, 3), (InvalidSpec, 2), (PolicyRefused, 1), (Unavailable, 4), (LdpError, 1),
@@ -63,7 +63,7 @@ def _send(options: argparse.Namespace) -> int:
     items = _items(collections)
     refusals: list[LdpError] = []
     rows = []
-    with_client = _client(options, delay=options.delay, limits=Limits())
+    with_client = _client(options, delay=options.delay, limits=OutboxLimits())
     try:
         for collection, item in zip(collections, items, strict=True):
             try:
@@ -250,7 +250,7 @@ def _item(collection: Collection, line: bytes) -> Item:
     return line if collection.domain.kind == "strings" else line.decode("utf-8", "replace")
 
 
-def _client(options: argparse.Namespace, limits: Limits = _ALL, **more: Any) -> Client:
+def _client(options: argparse.Namespace, limits: OutboxLimits = _ALL, **more: Any) -> Client:
     from ldp_client.client import Client
     from ldp_client.sending.transport import Tls
 

@@ -24,8 +24,8 @@ from ldp_client.ledger import budget
 from ldp_client.ledger.database import Storage
 from ldp_client.ledger.schema import Sending
 from ldp_client.sending import outbox
-from ldp_client.sending.outbox import Limits, OutboxView
-from ldp_client.sending.sender import Admission, Chore, Delivery, Sender
+from ldp_client.sending.outbox import OutboxLimits, OutboxView
+from ldp_client.sending.sender import Chore, Delivery, Sender, TokenSource
 from ldp_client.sending.transport import Tls, Transport
 from ldp_client.trust.durations import parse_duration
 from ldp_client.trust.policy import Policy, amount, cost, units
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ldp_client.ledger.lease import Lease
     from ldp_client.ledger.view import LedgerView
     from ldp_client.protocol.domain import Item
-    from ldp_client.sending.subscription import Listings
+    from ldp_client.sending.subscription import Subscription
 
 __all__ = ["Client", "Receipt"]
 
@@ -62,7 +62,7 @@ class Client:
     """Reports items to a server through randomizers, within a budget. Thread-safe; safe across processes and forks.
 
     `target` is "host:port" of the server; TLS is used unless `plaintext` is set, which only a loopback target allows.
-    `storage` is a directory for ledger and outbox; `marker` moves the ledger's witness elsewhere (marker.py).
+    `storage` is a directory for ledger and outbox; `witness` puts the ledger's witness elsewhere (witness.py).
     `delay` is the longest random wait between making a report and sending it.
     `lease` turns on the memory-speed mode: how much budget is set aside at a time (lease.py).
     `admission` gives a token for a collection id, where collections ask for one.
@@ -80,9 +80,9 @@ class Client:
         plaintext: bool = False,
         delay: str | int = "1 hour",
         lease: str | int | None = None,
-        marker: str | Path | None = None,
-        limits: Limits | None = None,
-        admission: Admission | None = None,
+        witness: str | Path | None = None,
+        limits: OutboxLimits | None = None,
+        admission: TokenSource | None = None,
         refresh: str | int = "1 day",
         background: bool = True,
         exit_seconds: float = _EXIT_SECONDS,
@@ -96,9 +96,9 @@ class Client:
         self._clock = clock or SystemClock()
         self._coins = coins
         self._delay = 0 if delay in {0, "0", "0 s"} else parse_duration(delay)
-        self._limits = limits or Limits()
+        self._limits = limits or OutboxLimits()
         self._exit_seconds = exit_seconds
-        self._storage = Storage(storage, marker)
+        self._storage = Storage(storage, witness)
         if transport is None:
             from ldp_client.sending.grpc_transport import GrpcTransport  # a fake needs none of it
 
@@ -109,7 +109,7 @@ class Client:
         self._lease: Lease | None = None
         chores = []
         if policy.list_keys:
-            chores.append(Chore(self._listings.refresh_quietly))
+            chores.append(Chore(self._subscription.refresh_quietly))
         if lease is not None:
             from ldp_client.ledger.lease import Lease
 
@@ -175,7 +175,7 @@ class Client:
             raise PolicyRefused("this client is closed")
         if not isinstance(collection, _collection_type()):
             raise TypeError(f"report takes a Collection, not {type(collection).__name__}")
-        self._policy.check(collection, self._listings.ids() if self._policy.list_keys else None)
+        self._policy.check(collection, self._subscription.ids() if self._policy.list_keys else None)
 
     def _due(self, collection: Collection, now: float, word: int) -> float:
         """A random moment within the delay, from now or from when the window opens, never near its end."""
@@ -265,24 +265,24 @@ class Client:
 
     def collections(self) -> Mapping[bytes, Collection]:
         """Return, by id, the collections on the signed list that this version understands."""
-        return self._listings.collections()
+        return self._subscription.collections()
 
     def refresh(self, timeout: float = 10.0) -> int:
         """Fetch and check the signed list now; return its number. It is also fetched now and then by itself."""
-        return self._listings.refresh(timeout)
+        return self._subscription.refresh(timeout)
 
     def fetch(self, collection_id: bytes | str, timeout: float = 10.0) -> Collection:
         """Fetch a trusted collection's bytes by its id and check that they are what the id says."""
         wanted = bytes.fromhex(collection_id) if isinstance(collection_id, str) else collection_id
-        return self._listings.fetch(wanted, timeout)
+        return self._subscription.fetch(wanted, timeout)
 
     # -- inside
 
     @cached_property
-    def _listings(self) -> Listings:
-        from ldp_client.sending.subscription import Listings
+    def _subscription(self) -> Subscription:
+        from ldp_client.sending.subscription import Subscription
 
-        return Listings(self._storage, self._transport, self._policy, self._refresh, self._uniform)
+        return Subscription(self._storage, self._transport, self._policy, self._refresh, self._uniform)
 
     def _uniform(self) -> float:
         return self._coins(1)[0] / _WORDS

@@ -4,7 +4,7 @@
     |-- InvalidSpec        a collection, a parameter or a file that is not what it should be: mend it
     |-- PolicyRefused      this device's policy does not allow the collection: do not retry
     |   `-- BudgetExceeded     ... because its privacy budget is spent
-    |-- Rejected           the server (or a strict decoder) refused these bytes: count, do not retry
+    |-- ServerRefused           the server (or a strict decoder) refused these bytes: count, do not retry
     |-- Unavailable        nobody answered, or "not now": retry later with the same bytes
     |-- StorageError       the device's or the server's own files cannot be used
     |   `-- StorageUntrusted   the device's ledger cannot be believed (a BudgetExceeded too: it counts as spent)
@@ -21,7 +21,7 @@ __all__ = [
     "InvalidSpec",
     "LdpError",
     "PolicyRefused",
-    "Rejected",
+    "ServerRefused",
     "StorageError",
     "StorageUntrusted",
     "Unavailable",
@@ -44,7 +44,7 @@ class BudgetExceeded(PolicyRefused):
     """The device's privacy budget does not cover another report. Decided before any item is looked at."""
 
 
-class Rejected(LdpError):
+class ServerRefused(LdpError):
     """These bytes were refused for `reason`, the name of a `Reason` in proto/ldp/v1/collector.proto."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
@@ -52,7 +52,7 @@ class Rejected(LdpError):
         self.reason = reason
         self.detail = detail
 
-    def __reduce__(self) -> tuple[type[Rejected], tuple[str, str]]:
+    def __reduce__(self) -> tuple[type[ServerRefused], tuple[str, str]]:
         return type(self), (self.reason, self.detail)
 
 

@@ -18,8 +18,8 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ldp_client.errors import Rejected, Unavailable
-from ldp_client.sending.transport import Accepted, Batch, Listing, Outcome, Refused
+from ldp_client.errors import ServerRefused, Unavailable
+from ldp_client.sending.transport import Accepted, Batch, BatchOutcome, PublicCollections, Refused
 
 if TYPE_CHECKING:
     from ldp_client.collection import Collection
@@ -85,10 +85,10 @@ class FakeCollector:
         """Every call of `submit`, with the batches that it was to send."""
         self.received: dict[bytes, Batch] = {}
         """What was counted, by batch id."""
-        self.listing = Listing(())
+        self.public = PublicCollections(())
         self._lock = threading.Lock()
 
-    def submit(self, batches: Sequence[Batch], timeout: float) -> Iterator[Outcome]:
+    def submit(self, batches: Sequence[Batch], timeout: float) -> Iterator[BatchOutcome]:
         """Take batches in."""
         del timeout
         with self._lock:
@@ -101,7 +101,7 @@ class FakeCollector:
                 raise Unavailable("the fake collector's answer was lost", self.retry_after)
             yield outcome
 
-    def _take(self, batch: Batch) -> Outcome:
+    def _take(self, batch: Batch) -> BatchOutcome:
         reason = self.refuses or self._complaint(batch)
         if reason:
             return Refused(batch.batch_id, reason)
@@ -124,7 +124,7 @@ class FakeCollector:
             return "UNKNOWN_COLLECTION"
         try:
             unpack(batch.payload, collection.randomizer.report_bytes, collection.randomizer.bound)
-        except Rejected as error:
+        except ServerRefused as error:
             return error.reason
         return None
 
@@ -139,12 +139,12 @@ class FakeCollector:
             raise Unavailable("the fake collector does not have it")
         return self.collections[collection_id].spec_bytes
 
-    def list_collections(self, timeout: float) -> Listing:
-        """Return `listing`."""
+    def list_collections(self, timeout: float) -> PublicCollections:
+        """Return `public`."""
         del timeout
         if self.down:
             raise Unavailable("the fake collector is down")
-        return self.listing
+        return self.public
 
     def close(self) -> None:
         """Nothing to close."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ldp_client.collection import Collection
-from ldp_client.errors import InvalidSpec, LdpError, Rejected
+from ldp_client.errors import InvalidSpec, LdpError, ServerRefused
 from ldp_server.arrays.packing import unpack
 from ldp_server.config import Config, load_config
 from ldp_server.oracles import restore
@@ -23,12 +23,12 @@ from ldp_server.store.errors import translated
 from ldp_server.store.retention import folded_state
 from ldp_server.store.schema import SEQUENCE_BITS
 
-__all__ = ["Finding", "examine"]
+__all__ = ["Diagnosis", "examine"]
 
 _LITTLE = 1 << 30
 
 
-class Finding(NamedTuple):
+class Diagnosis(NamedTuple):
     """One thing looked at: `ok`, `warning` or `wrong`."""
 
     what: str
@@ -36,55 +36,55 @@ class Finding(NamedTuple):
     detail: str
 
 
-def examine(data: Path, config: Path | None, *, deep: bool = False) -> Iterator[Finding]:
+def examine(data: Path, config: Path | None, *, deep: bool = False) -> Iterator[Diagnosis]:
     """Look at everything, in order; stop at what makes the rest meaningless."""
     if config is not None:
         try:
             loaded = load_config(config)
         except LdpError as error:
-            yield Finding("configuration", "wrong", str(error))
+            yield Diagnosis("configuration", "wrong", str(error))
         else:
             yield from _configuration(loaded)
     yield from _directory(data, deep=deep)
 
 
-def _configuration(config: Config) -> Iterator[Finding]:
-    yield Finding("configuration", "ok", "every setting is known and of the right kind")
+def _configuration(config: Config) -> Iterator[Diagnosis]:
+    yield Diagnosis("configuration", "ok", "every setting is known and of the right kind")
     try:
         keys = config.admission.token_keys
         TokenVerifier.load(keys)
         if keys:
-            yield Finding("admission keys", "ok", f"{len(keys)} read")
+            yield Diagnosis("admission keys", "ok", f"{len(keys)} read")
         if config.tls.certificate is not None:
             TlsFiles(config.tls, config.collector.client_ca)
             TlsFiles(config.tls, config.analyst.client_ca)
-            yield Finding("TLS files", "ok", "the key fits the certificate")
+            yield Diagnosis("TLS files", "ok", "the key fits the certificate")
     except LdpError as error:
-        yield Finding("keys and certificates", "wrong", str(error))
+        yield Diagnosis("keys and certificates", "wrong", str(error))
     if config.collector.plaintext:
-        yield Finding("plaintext", "warning", "unencrypted connections from other machines are allowed")
+        yield Diagnosis("plaintext", "warning", "unencrypted connections from other machines are allowed")
 
 
-def _directory(data: Path, *, deep: bool) -> Iterator[Finding]:
+def _directory(data: Path, *, deep: bool) -> Iterator[Diagnosis]:
     directory = DataDirectory(data)
     if not directory.log.is_file():
-        yield Finding("data directory", "wrong", f"{data} holds no log")
+        yield Diagnosis("data directory", "wrong", f"{data} holds no log")
         return
     mode = stat.S_IMODE(data.stat().st_mode)
     open_to_all = bool(mode & 0o077)
-    yield Finding("permissions", "warning" if open_to_all else "ok", f"mode {mode:04o}, 0700 is expected")
+    yield Diagnosis("permissions", "warning" if open_to_all else "ok", f"mode {mode:04o}, 0700 is expected")
     free = shutil.disk_usage(data).free
-    yield Finding("disk", "warning" if free < _LITTLE else "ok", f"{free / 1e9:.1f} GB free")
-    yield Finding("server", "ok", "running" if _served(directory) else "not running")
+    yield Diagnosis("disk", "warning" if free < _LITTLE else "ok", f"{free / 1e9:.1f} GB free")
+    yield Diagnosis("server", "ok", "running" if _served(directory) else "not running")
     try:
         log = SqliteLog(directory.log, read_only=True)
     except LdpError as error:
-        yield Finding("log", "wrong", str(error))
+        yield Diagnosis("log", "wrong", str(error))
         return
     try:
         yield from _log(log, directory, deep=deep)
     except LdpError as error:
-        yield Finding("log", "wrong", str(error))
+        yield Diagnosis("log", "wrong", str(error))
     finally:
         log.close()
 
@@ -100,20 +100,20 @@ def _served(directory: DataDirectory) -> bool:
     return False
 
 
-def _log(log: SqliteLog, directory: DataDirectory, *, deep: bool) -> Iterator[Finding]:
+def _log(log: SqliteLog, directory: DataDirectory, *, deep: bool) -> Iterator[Diagnosis]:
     log.check()
-    yield Finding("log", "ok", "its structure is sound")
+    yield Diagnosis("log", "ok", "its structure is sound")
     for record in log.catalog.records():
         if record.deleted is None:
             name = f"collection {record.id.hex()[:12]}"
             try:
-                yield Finding(name, "ok", _collection(log, record, deep=deep))
+                yield Diagnosis(name, "ok", _collection(log, record, deep=deep))
             except LdpError as error:
-                yield Finding(name, "wrong", str(error))
+                yield Diagnosis(name, "wrong", str(error))
                 continue
             checkpoint = read_checkpoint(directory.states, record.id)
             if checkpoint is None and (directory.states / f"{record.id.hex()}.state").exists():
-                yield Finding(name, "warning", "its checkpoint is damaged; counts will be built from the log again")
+                yield Diagnosis(name, "warning", "its checkpoint is damaged; counts will be built from the log again")
 
 
 def _collection(log: SqliteLog, record: CollectionRecord, *, deep: bool) -> str:
@@ -146,7 +146,7 @@ def _read_all(log: SqliteLog, record: CollectionRecord, collection: Collection) 
                 raise InvalidSpec(f"the batch at {position - low} does not fit its digest: restore a backup")
             try:
                 reports += len(unpack(payload, width, bound))
-            except Rejected:
+            except ServerRefused:
                 raise InvalidSpec(f"the batch at {position - low} holds a report that is none") from None
             batches += 1
     if batches != log.last(record.number) - record.folded:

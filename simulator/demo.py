@@ -162,7 +162,7 @@ def send(target: str, collection: Collection, indexes: Indexes, seed: int) -> in
     with grpc.insecure_channel(target) as channel:
         for response in _collector(channel).SubmitStream(requests(collection, indexes, seed)):
             if response.WhichOneof("outcome") != "accepted":
-                raise InvalidSpec(f"refused: {collector_pb2.Reason.Name(response.rejection.reason)}")
+                raise InvalidSpec(f"refused: {collector_pb2.Reason.Name(response.refusal.reason)}")
             durable += response.accepted.reports
     return durable
 

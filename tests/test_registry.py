@@ -24,6 +24,6 @@ def test_every_reason_that_the_code_gives_is_in_the_protocol():
     root = Path(__file__).parent.parent
     raised = set()
     for file in [*root.glob("ldp_client/**/*.py"), *root.glob("ldp_server/**/*.py")]:
-        raised |= set(re.findall(r"Rejected\(\s*\"([A-Z_]+)\"", file.read_text()))
+        raised |= set(re.findall(r"ServerRefused\(\s*\"([A-Z_]+)\"", file.read_text()))
     assert raised
     assert raised <= reasons

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ldp_client.collection import MAX_SPEC_BYTES, Collection
-from ldp_client.errors import InvalidSpec, Rejected
+from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_client.mechanisms.randomized_response import Response
 from ldp_client.protocol import packing
 from ldp_client.protocol.domain import Categories
@@ -343,13 +343,13 @@ def test_specs_of_a_mebibyte_are_accepted_and_longer_ones_refused() -> None:
 def test_malformed_payloads_are_refused(vector: Vector) -> None:
     payload, bound = bytes.fromhex(vector["hex"]) * vector["times"], vector["bound"]
     width = independent.report_bytes(bound)
-    with pytest.raises(Rejected) as refused:
+    with pytest.raises(ServerRefused) as refused:
         packing.unpack(payload, width, bound)
     assert refused.value.reason == vector["reason"]
     with pytest.raises(independent.Refused, match=vector["reason"]):
         independent.unpack(payload, bound)
     if vector["reason"] in ("WRONG_LENGTH", "REPORT_OUT_OF_RANGE"):
-        with pytest.raises(Rejected) as refused:
+        with pytest.raises(ServerRefused) as refused:
             bulk_packing.unpack(payload, width, bound)
         assert refused.value.reason == vector["reason"]
 

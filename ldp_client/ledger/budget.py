@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ldp_client.errors import BudgetExceeded, PolicyRefused
 from ldp_client.ledger import schema
-from ldp_client.ledger.schema import Entry, Sending, State, check
+from ldp_client.ledger.schema import LedgerEntry, Sending, State, check
 from ldp_client.trust.policy import UNITS, cost, decimal_text
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def charge(
     first = collection.schedule is None or not _is_known(db, collection)
     question = collection.question if first else None
     answer = (collection.question_id, slot, report, question, collection.id)
-    entry = Entry(state.answers + 1, state.generation + 1, now, epsilon, state.total, *answer)
+    entry = LedgerEntry(state.answers + 1, state.generation + 1, now, epsilon, state.total, *answer)
     schema.enter(db, state, entry, sending)
 
 
@@ -190,7 +190,7 @@ def _is_known(db: sqlite3.Connection, collection: Collection) -> bool:
 
 def charge_in_doubt(db: sqlite3.Connection, state: State, now: int, epsilon: int) -> None:
     """Enter a charge for something that nobody knows whether it happened."""
-    entry = Entry(state.answers + 1, state.generation + 1, now, epsilon, state.total)
+    entry = LedgerEntry(state.answers + 1, state.generation + 1, now, epsilon, state.total)
     schema.enter(db, state, entry, Sending())
 
 

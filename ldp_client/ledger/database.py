@@ -1,19 +1,19 @@
 """One SQLite file for ledger and outbox, so that a charge and the randomized bytes it paid for are one transaction.
 
     directory/ledger.sqlite   WAL mode, synchronous=FULL: what is committed survives a power cut
-    directory/ledger.mark     how far the ledger had come (marker.py)
+    directory/ledger.witness     how far the ledger had come (witness.py)
 
 The file is believed only while everything fits; what does not fit raises StorageUntrusted, which counts as "budget
 spent" until `reset`. It fits when
 
-- ledger and marker are both there, or nothing was ever charged;
-- they name the same instance, and the ledger's generation is not below the marker's, nor below what this process has
+- ledger and witness are both there, or nothing was ever charged;
+- they name the same instance, and the ledger's generation is not below the witness's, nor below what this process has
   seen itself;
 - SQLite finds the file sound, every row passes its check sum and the running totals add up (schema.py): looked at in
   full when a process first opens the file; the state's row and the newest entry whenever somebody else has written.
 
 One report is one transaction that adds one row, with the answer, its charge, the totals after it and the batch to be
-sent; then one small write to the marker. Everything else waits for the sender (outbox.py).
+sent; then one small write to the witness. Everything else waits for the sender (outbox.py).
 
 Full, read-only or locked storage is a plain StorageError: nothing was changed, and the call may be tried again.
 Not on network file systems: SQLite's write-ahead log needs memory that all processes share.
@@ -35,12 +35,12 @@ from ldp_client.ledger import schema
 from ldp_client.ledger.forks import leak
 from ldp_client.ledger.repair import mend, set_aside
 from ldp_client.ledger.schema import SCHEMA_VERSION, Damaged, Recent, State
-from ldp_client.ledger.witness import Mark, Marker, MarkerDamaged
+from ldp_client.ledger.witness import Progress, Witness, WitnessDamaged
 
 __all__ = ["Storage"]
 
 _BUSY_SECONDS = 10.0
-_TROUBLE = (sqlite3.Error, Damaged, MarkerDamaged)
+_TROUBLE = (sqlite3.Error, Damaged, WitnessDamaged)
 _CHECKPOINT_PAGES = 2000
 """How long the write-ahead log grows (two megabytes, some 600 reports) before whoever commits folds it into the file.
 From there on it is written over from its beginning, and a commit takes half as long as one that makes it longer."""
@@ -79,15 +79,15 @@ class _Link:
 class Storage:
     """The files in `directory`; safe for several threads and several processes."""
 
-    def __init__(self, directory: str | Path, marker: str | Path | None = None) -> None:
+    def __init__(self, directory: str | Path, witness: str | Path | None = None) -> None:
         self.directory = _path(directory, "storage")
         self.path = self.directory / "ledger.sqlite"
         self._name = str(self.path)  # a Path would be worked out anew for every report
-        self.marker = Marker(_path(marker, "marker") if marker else self.directory / "ledger.mark")
+        self.witness = Witness(_path(witness, "witness") if witness else self.directory / "ledger.witness")
         self._front, self._back = _Link(), _Link()
-        self._seen = Mark(b"", 0)  # how far this process knows that the ledger had come
+        self._seen = Progress(b"", 0)  # how far this process knows that the ledger had come
         self._verified = False
-        self._mark_late = False
+        self._witness_late = False
         self._recent: Recent | None = None
 
     def __repr__(self) -> str:
@@ -134,9 +134,9 @@ class Storage:
                     state = link.state(db)
                     self._check_course(state, seen, alone=writes)
                     state.recent = self._recent
-                    if charges and self._mark_late:
-                        self.marker.write(self._seen, durable=True)  # without a witness that can write, no charge
-                        self._mark_late = False
+                    if charges and self._witness_late:
+                        self.witness.write(self._seen, durable=True)  # without a witness that can write, no charge
+                        self._witness_late = False
                     yield db, state
                     if charges and state.grown:
                         state.generation += 1
@@ -150,23 +150,23 @@ class Storage:
                 link.known = state
                 if charges and state.grown:
                     self._recent = state.recent  # not before: only what is on disk keeps time from going back again
-                    self._advance(Mark(state.instance, state.generation))
+                    self._advance(Progress(state.instance, state.generation))
             except _TROUBLE as error:
                 raise self._explained(error, link) from None
 
-    def _advance(self, mark: Mark) -> None:
-        self._look_ahead(mark)
+    def _advance(self, progress: Progress) -> None:
+        self._look_ahead(progress)
         try:
-            self.marker.write(mark, durable=mark.generation == 1)
+            self.witness.write(progress, durable=progress.generation == 1)
         except StorageError:
-            self._mark_late = True  # the charge stands; the next one has to wait for the marker
+            self._witness_late = True  # the charge stands; the next one has to wait for the witness
 
     # -- housekeeping
 
     def exists(self) -> bool:
-        """Whether there is a ledger or a marker already, as far as this process may see."""
+        """Whether there is a ledger or a witness already, as far as this process may see."""
         try:
-            return self.path.exists() or self.marker.path.exists()
+            return self.path.exists() or self.witness.path.exists()
         except OSError:
             return False  # whoever uses it will be told
 
@@ -174,8 +174,8 @@ class Storage:
         """Close both connections; the next use opens them again."""
         with self._front.lock, self._back.lock:
             if self._front.db is not None and self._seen.generation:
-                with contextlib.suppress(StorageError):  # the marker may lag; it must not keep an app from closing
-                    self.marker.write(self._seen, durable=True)
+                with contextlib.suppress(StorageError):  # the witness may lag; it must not keep an app from closing
+                    self.witness.write(self._seen, durable=True)
             self._front.drop()
             self._back.drop()
 
@@ -244,8 +244,8 @@ class Storage:
         self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         if self.path.exists():
             return
-        mark = self.marker.read()
-        if mark is not None and mark.generation:
+        progress = self.witness.read()
+        if progress is not None and progress.generation:
             raise self._untrusted("its file is missing")
         os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o600))  # SQLite's other files take over its mode
 
@@ -268,17 +268,17 @@ class Storage:
             raise StorageError(f"{self.path}: made by another version of this library (its schema is {version})")
 
     def _create(self, db: sqlite3.Connection) -> None:
-        mark = self.marker.read()
-        if mark is not None and mark.generation:
+        progress = self.witness.read()
+        if progress is not None and progress.generation:
             raise self._untrusted("its file is empty")
         if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             raise StorageError(f"{self.path}: a database of something else")
         state = State(schema.new_instance(), 0, 0, 0, 0)
         schema.create(db, state)
-        self.marker.replace(Mark(state.instance, 0))
+        self.witness.replace(Progress(state.instance, 0))
 
     def _believe(self, db: sqlite3.Connection) -> None:
-        mark, seen = self.marker.read(), self._seen  # before the state: they only ever lag behind it
+        progress, seen = self.witness.read(), self._seen  # before the state: they only ever lag behind it
         db.execute("BEGIN")
         try:
             if not self._verified:
@@ -287,21 +287,21 @@ class Storage:
             self._check_course(state, seen, alone=False)
         finally:
             db.execute("ROLLBACK")
-        self._compare(state, mark)
+        self._compare(state, progress)
         self._verified = True
-        self._look_ahead(Mark(state.instance, state.generation))
-        if mark is None or mark.generation < state.generation:
-            self.marker.write(Mark(state.instance, state.generation), durable=True)
+        self._look_ahead(Progress(state.instance, state.generation))
+        if progress is None or progress.generation < state.generation:
+            self.witness.write(Progress(state.instance, state.generation), durable=True)
 
-    def _look_ahead(self, mark: Mark) -> None:
+    def _look_ahead(self, progress: Progress) -> None:
         """Remember how far the ledger has come; threads may say so in any order."""
-        if mark.instance != self._seen.instance:
+        if progress.instance != self._seen.instance:
             self._recent = None
-            self._seen = mark
-        elif mark.generation > self._seen.generation:
-            self._seen = mark
+            self._seen = progress
+        elif progress.generation > self._seen.generation:
+            self._seen = progress
 
-    def _check_course(self, state: State, seen: Mark, *, alone: bool) -> None:
+    def _check_course(self, state: State, seen: Progress, *, alone: bool) -> None:
         """Refuse a state that is behind what this process has seen. `alone`: nobody else can commit meanwhile."""
         if state.instance == seen.instance:
             if state.generation < seen.generation:
@@ -309,15 +309,15 @@ class Storage:
         elif seen.instance:  # another process has reset the ledger
             self._recent = None
             if alone:
-                self._compare(state, self.marker.read())
+                self._compare(state, self.witness.read())
 
-    def _compare(self, state: State, mark: Mark | None) -> None:
-        if mark is None:
+    def _compare(self, state: State, progress: Progress | None) -> None:
+        if progress is None:
             if state.generation:
-                raise self._untrusted("its marker is missing")
-        elif mark.instance != state.instance:
-            raise self._untrusted("its marker belongs to another ledger")
-        elif state.generation < mark.generation:
+                raise self._untrusted("its witness is missing")
+        elif progress.instance != state.instance:
+            raise self._untrusted("its witness belongs to another ledger")
+        elif state.generation < progress.generation:
             raise self._untrusted("it is an older copy of itself")
 
     # -- reset
@@ -335,7 +335,7 @@ class Storage:
             found = found.split(";")[0]
             self._front.drop()
             self._back.drop()
-            self._seen, self._verified = Mark(b"", 0), False
+            self._seen, self._verified = Progress(b"", 0), False
             try:
                 self._repair(reason, now, found)
             except OSError as error:
@@ -345,21 +345,21 @@ class Storage:
 
     def _repair(self, reason: str, now: int, found: str) -> None:
         self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if mend(self.path, self.marker, reason, now, found):
+        if mend(self.path, self.witness, reason, now, found):
             return
         set_aside(self.path, now)
-        self.marker.path.unlink(missing_ok=True)
+        self.witness.path.unlink(missing_ok=True)
         with self.reading():
             pass  # makes the files anew
         self._front.drop()
         self._back.drop()
-        mend(self.path, self.marker, reason, now, found)
+        mend(self.path, self.witness, reason, now, found)
 
     # -- errors
 
     def _explained(self, error: Exception, link: _Link) -> StorageError:
-        if isinstance(error, MarkerDamaged):
-            return self._untrusted("its marker is damaged")
+        if isinstance(error, WitnessDamaged):
+            return self._untrusted("its witness is damaged")
         if not isinstance(error, sqlite3.Error):
             return self._untrusted(str(error))
         if schema.code(error) != sqlite3.SQLITE_BUSY:

@@ -9,13 +9,13 @@ from pathlib import Path
 from ldp_client.errors import StorageError
 from ldp_client.ledger import schema
 from ldp_client.ledger.schema import Damaged
-from ldp_client.ledger.witness import Mark, Marker, MarkerDamaged
+from ldp_client.ledger.witness import Progress, Witness, WitnessDamaged
 
 __all__ = ["mend", "set_aside"]
 
 
-def mend(path: Path, marker: Marker, reason: str, now: int, found: str) -> bool:
-    """Count the ledger past its marker under a new name, and note why; False if it cannot be read.
+def mend(path: Path, witness: Witness, reason: str, now: int, found: str) -> bool:
+    """Count the ledger past its witness under a new name, and note why; False if it cannot be read.
 
     Answers stand and charges count as before. What was charged in the future of `now` (a clock had run ahead) is
     brought back to it, and so counts for a whole period from now.
@@ -23,36 +23,36 @@ def mend(path: Path, marker: Marker, reason: str, now: int, found: str) -> bool:
     if not path.exists() or not path.stat().st_size:
         return False
     try:
-        mark = marker.read()
-    except MarkerDamaged:
-        mark = None
+        progress = witness.read()
+    except WitnessDamaged:
+        progress = None
     with contextlib.closing(sqlite3.connect(path, timeout=10.0, isolation_level=None)) as db:
         try:
-            after = _mend(db, mark, reason, now, found)
+            after = _mend(db, progress, reason, now, found)
         except (Damaged, UnicodeDecodeError):
             return False
         except sqlite3.Error as error:
             if schema.is_damage(error):
                 return False
             raise StorageError(f"{path}: {error}; nothing was reset") from None
-    marker.replace(after)
+    witness.replace(after)
     return True
 
 
-def _mend(db: sqlite3.Connection, mark: Mark | None, reason: str, now: int, found: str) -> Mark:
+def _mend(db: sqlite3.Connection, progress: Progress | None, reason: str, now: int, found: str) -> Progress:
     if db.execute("PRAGMA user_version").fetchone()[0] not in {0, schema.SCHEMA_VERSION}:
         raise StorageError("the ledger was made by another version of this library; a reset is not what it needs")
     db.execute("PRAGMA synchronous = FULL")
     db.execute("BEGIN IMMEDIATE")
     schema.verify(db)
     state = schema.read_state(db)
-    state.generation = max(state.generation, mark.generation if mark else 0) + 1
+    state.generation = max(state.generation, progress.generation if progress else 0) + 1
     state.seen, state.instance = now, schema.new_instance()
     schema.redate(db, now)
     schema.write_state(db, state)
     db.execute("INSERT INTO resets (at, reason, found) VALUES (?, ?, ?)", (now, reason, found))
     db.execute("COMMIT")
-    return Mark(state.instance, state.generation)
+    return Progress(state.instance, state.generation)
 
 
 def set_aside(path: Path, now: int) -> None:

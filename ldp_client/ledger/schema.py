@@ -6,7 +6,7 @@ none. What changes the ledger without an entry (a lease, a reset, a newer list o
 of `state`, with the totals of that moment. The larger generation of the two is the ledger's.
 
 What is missing shows: entries are numbered without a gap and each has the total before it; the newest has to reach what
-the state's row knew; and where the newest itself is gone, so is its generation, which the marker remembers.
+the state's row knew; and where the newest itself is gone, so is its generation, which the witness remembers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ldp_client.coins import draw_words
 __all__ = [
     "SCHEMA_VERSION",
     "Damaged",
-    "Entry",
+    "LedgerEntry",
     "Recent",
     "Sending",
     "State",
@@ -83,7 +83,7 @@ def check(*fields: object) -> bytes:
     return blake2b(repr(fields).encode(), digest_size=8).digest()
 
 
-class Entry(NamedTuple):
+class LedgerEntry(NamedTuple):
     """What a row of `answers` says of an answer, or of another charge.
 
     Entries are only ever added: numbered 1, 2, 3, ... and in the order of time.
@@ -103,7 +103,7 @@ class Entry(NamedTuple):
     collection_id: bytes | None = None
 
     def __repr__(self) -> str:
-        return f"Entry({self.id})"
+        return f"LedgerEntry({self.id})"
 
 
 class Sending(NamedTuple):
@@ -202,10 +202,10 @@ def read_state(db: sqlite3.Connection) -> State:
     return state
 
 
-def _entry(row: tuple[Any, ...]) -> Entry:
+def _entry(row: tuple[Any, ...]) -> LedgerEntry:
     if check(*row[:-1]) != row[-1]:
         raise Damaged("an entry is damaged")
-    return Entry(*row[:-1])
+    return LedgerEntry(*row[:-1])
 
 
 def write_state(db: sqlite3.Connection, state: State) -> None:
@@ -215,7 +215,7 @@ def write_state(db: sqlite3.Connection, state: State) -> None:
     )
 
 
-def enter(db: sqlite3.Connection, state: State, entry: Entry, sending: Sending) -> None:
+def enter(db: sqlite3.Connection, state: State, entry: LedgerEntry, sending: Sending) -> None:
     """Store the next entry."""
     db.execute(_ENTER, (*entry, check(*entry), *sending))
     state.seen, state.answers, state.total = entry.at, entry.id, entry.before + entry.epsilon

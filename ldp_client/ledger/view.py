@@ -14,10 +14,10 @@ from ldp_client.ledger.database import Storage
 from ldp_client.ledger.schema import State
 from ldp_client.trust.policy import UNITS, Policy, decimal_text
 
-__all__ = ["Compose", "Composed", "LedgerView", "QuestionView", "ResetView", "read_ledger"]
+__all__ = ["Compose", "ComposedSpending", "LedgerView", "QuestionView", "ResetView", "read_ledger"]
 
 
-class Composed(Protocol):
+class ComposedSpending(Protocol):
     """A privacy statement about several reports together; its str says it in words (ldp_client.privacy)."""
 
     @property
@@ -31,7 +31,7 @@ class Composed(Protocol):
         ...
 
 
-Compose = Callable[[Mapping[Fraction, int], float], Composed]
+Compose = Callable[[Mapping[Fraction, int], float], ComposedSpending]
 """From how many charges of each amount, and a delta, to the best statement."""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ldp_client.errors import Rejected
+from ldp_client.errors import ServerRefused
 
 __all__ = ["MAX_PAYLOAD", "check_length", "pack", "unpack"]
 
@@ -23,20 +23,20 @@ def pack(reports: Iterable[int], width: int) -> bytes:
 
 
 def check_length(length: int, width: int) -> int:
-    """Return how many reports a payload of `length` bytes holds; `Rejected` if it cannot be a payload."""
+    """Return how many reports a payload of `length` bytes holds; `ServerRefused` if it cannot be a payload."""
     if length == 0:
-        raise Rejected("EMPTY_BATCH")
+        raise ServerRefused("EMPTY_BATCH")
     if length > MAX_PAYLOAD:
-        raise Rejected("BATCH_TOO_LARGE", f"{length} bytes, at most {MAX_PAYLOAD}")
+        raise ServerRefused("BATCH_TOO_LARGE", f"{length} bytes, at most {MAX_PAYLOAD}")
     if length % width:
-        raise Rejected("WRONG_LENGTH", f"{length} bytes is not a whole number of reports of {width} bytes")
+        raise ServerRefused("WRONG_LENGTH", f"{length} bytes is not a whole number of reports of {width} bytes")
     return length // width
 
 
 def unpack(payload: bytes, width: int, bound: int) -> list[int]:
-    """Read the reports of a payload, each below `bound`; `Rejected` if it is anything else."""
+    """Read the reports of a payload, each below `bound`; `ServerRefused` if it is anything else."""
     count = check_length(len(payload), width)
     reports = [int.from_bytes(payload[i * width : (i + 1) * width], "little") for i in range(count)]
     if max(reports) >= bound:
-        raise Rejected("REPORT_OUT_OF_RANGE", f"reports are integers below {bound}")
+        raise ServerRefused("REPORT_OUT_OF_RANGE", f"reports are integers below {bound}")
     return reports

@@ -15,7 +15,7 @@ from ldp_client.clock import Clock, SystemClock
 from ldp_client.coins import draw_words
 from ldp_client.errors import Unavailable
 from ldp_client.sending.grpc_transport import GrpcTransport
-from ldp_client.sending.transport import Backoff, Batch, Outcome, Tls
+from ldp_client.sending.transport import Backoff, Batch, BatchOutcome, Tls
 
 __all__ = ["Gateway"]
 
@@ -40,7 +40,7 @@ class Gateway:
         self.retries = 0
         """How often a stream had to be begun again."""
 
-    def send(self, batches: Iterable[Batch], timeout: float) -> Iterator[Outcome]:
+    def send(self, batches: Iterable[Batch], timeout: float) -> Iterator[BatchOutcome]:
         """Send batches as they come; yield their outcomes, in order. Unavailable if `timeout` is not enough."""
         deadline = self._clock.monotonic() + timeout
         feed = _Feed(iter(batches), self._window)

@@ -17,7 +17,16 @@ from typing import TYPE_CHECKING, Any
 from ldp_client.errors import InvalidSpec, PolicyRefused, StorageError, Unavailable
 from ldp_client.ledger.forks import leak
 from ldp_client.sending.retry_info import retry_after
-from ldp_client.sending.transport import Accepted, Batch, Garbled, Listing, Outcome, Refused, Tls, is_loopback
+from ldp_client.sending.transport import (
+    Accepted,
+    Batch,
+    BatchOutcome,
+    Garbled,
+    PublicCollections,
+    Refused,
+    Tls,
+    is_loopback,
+)
 
 if TYPE_CHECKING:
     import grpc
@@ -72,7 +81,7 @@ class GrpcTransport:
 
     # -- the seam
 
-    def submit(self, batches: Sequence[Batch], timeout: float) -> Iterator[Outcome]:
+    def submit(self, batches: Sequence[Batch], timeout: float) -> Iterator[BatchOutcome]:
         """Send batches: one alone by a unary call, several through a stream."""
         import grpc
 
@@ -89,7 +98,7 @@ class GrpcTransport:
             self.close()
             raise
 
-    def stream(self, requests: Iterator[Batch], unanswered: Sequence[Batch], timeout: float) -> Iterator[Outcome]:
+    def stream(self, requests: Iterator[Batch], unanswered: Sequence[Batch], timeout: float) -> Iterator[BatchOutcome]:
         """Send batches as `requests` gives them; the answer to come next is about `unanswered[0]`."""
         import grpc
 
@@ -117,14 +126,14 @@ class GrpcTransport:
         reply: collector_pb2.GetCollectionResponse = self._ask("GetCollection", request, timeout)
         return reply.spec_bytes
 
-    def list_collections(self, timeout: float) -> Listing:
+    def list_collections(self, timeout: float) -> PublicCollections:
         """Ask for the public list."""
         from ldp_client.protocol.v1 import collector_pb2
 
         request = collector_pb2.ListCollectionsRequest()
         reply: collector_pb2.ListCollectionsResponse = self._ask("ListCollections", request, timeout)
         signed = reply.signed_list
-        return Listing(tuple(reply.spec_bytes), signed.list_bytes, signed.signature, signed.public_key)
+        return PublicCollections(tuple(reply.spec_bytes), signed.list_bytes, signed.signature, signed.public_key)
 
     def close(self) -> None:
         """Close the channel, which ends what is under way."""
@@ -225,7 +234,7 @@ def _request(batch: Batch) -> collector_pb2.SubmitRequest:
     )
 
 
-def _stream(stub: collector_pb2_grpc.CollectorStub, batches: Sequence[Batch], timeout: float) -> Iterator[Outcome]:
+def _stream(stub: collector_pb2_grpc.CollectorStub, batches: Sequence[Batch], timeout: float) -> Iterator[BatchOutcome]:
     call = stub.SubmitStream(map(_request, batches), timeout=timeout)
     try:
         for batch in batches:
@@ -237,15 +246,15 @@ def _stream(stub: collector_pb2_grpc.CollectorStub, batches: Sequence[Batch], ti
         call.cancel()
 
 
-def _outcome(reply: collector_pb2.SubmitResponse, batch: Batch) -> Outcome:
+def _outcome(reply: collector_pb2.SubmitResponse, batch: Batch) -> BatchOutcome:
     """Read an answer; one that is about another batch, or about nothing, is no answer."""
     if reply.batch_id != batch.batch_id:
         raise Garbled("the server answered about another batch")
     kind = reply.WhichOneof("outcome")
     if kind == "accepted":
         return Accepted(batch.batch_id, reply.accepted.reports, reply.accepted.duplicate)
-    if kind == "rejection":
-        return Refused(batch.batch_id, _reason(reply.rejection.reason), reply.rejection.detail[:200])
+    if kind == "refusal":
+        return Refused(batch.batch_id, _reason(reply.refusal.reason), reply.refusal.detail[:200])
     raise Garbled("the server's answer says nothing")
 
 

@@ -20,7 +20,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldp_client.sending.transport import Accepted, Batch, Outcome
+from ldp_client.sending.transport import Accepted, Batch, BatchOutcome
 
 if TYPE_CHECKING:
     from ldp_client.collection import Collection
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CLAIM_SECONDS",
     "Claimed",
-    "Limits",
+    "OutboxLimits",
     "OutboxView",
     "claim",
     "collect",
@@ -48,7 +48,7 @@ _ROW_BYTES = 128
 """What a queued batch takes besides its payload, roughly."""
 
 
-class Limits(NamedTuple):
+class OutboxLimits(NamedTuple):
     """How much the outbox holds before it drops its oldest batches."""
 
     batches: int = 20_000
@@ -77,7 +77,7 @@ def is_new(db: sqlite3.Connection, collection: Collection, slot: int) -> bool:
     return db.execute("INSERT OR IGNORE INTO deliveries VALUES (?, ?)", (collection.id, slot)).rowcount > 0
 
 
-def collect(db: sqlite3.Connection, limits: Limits) -> None:
+def collect(db: sqlite3.Connection, limits: OutboxLimits) -> None:
     """Move what was made since the last time from the answers to here. Whoever looks at the outbox does this first."""
     if _move(db):
         _trim(db, limits)
@@ -85,7 +85,7 @@ def collect(db: sqlite3.Connection, limits: Limits) -> None:
 
 def enqueue(
     db: sqlite3.Connection, collection: Collection, payload: bytes, batch_id: bytes, made: float, due: float,
-    limits: Limits,
+    limits: OutboxLimits,
 ) -> None:  # fmt: skip
     """Queue a standing answer for another window, behind what was made before."""
     _move(db)
@@ -117,7 +117,7 @@ def _move(db: sqlite3.Connection) -> bool:
     return True
 
 
-def _trim(db: sqlite3.Connection, limits: Limits) -> None:
+def _trim(db: sqlite3.Connection, limits: OutboxLimits) -> None:
     """Drop the oldest while there are too many."""
     held, size = _size(db)
     dropped = 0
@@ -158,14 +158,14 @@ def release(db: sqlite3.Connection, claimed: Iterable[Claimed]) -> None:
     db.executemany("UPDATE outbox SET claimed = 0 WHERE id = ? AND batch_id = ?", rows)
 
 
-def settle(db: sqlite3.Connection, answered: Iterable[tuple[Claimed, Outcome]]) -> None:
+def settle(db: sqlite3.Connection, answered: Iterable[tuple[Claimed, BatchOutcome]]) -> None:
     """Take out what the server has accepted or refused, and count it. (Row numbers come again; batch ids do not.)"""
     tally: dict[str, int] = {}
     for claimed, outcome in answered:
         row = (claimed.id, claimed.batch.batch_id)
         if not db.execute("DELETE FROM outbox WHERE id = ? AND batch_id = ?", row).rowcount:
             continue  # another sender was faster
-        name = "accepted" if isinstance(outcome, Accepted) else f"rejected {outcome.reason}"
+        name = "accepted" if isinstance(outcome, Accepted) else f"refused {outcome.reason}"
         tally[name] = tally.get(name, 0) + 1
         if isinstance(outcome, Accepted) and outcome.duplicate:
             tally["duplicate"] = tally.get("duplicate", 0) + 1

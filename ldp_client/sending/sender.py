@@ -18,14 +18,14 @@ from ldp_client.clock import Clock
 from ldp_client.errors import LdpError, StorageError, Unavailable
 from ldp_client.ledger.database import Storage
 from ldp_client.sending import outbox
-from ldp_client.sending.outbox import Claimed, Limits
-from ldp_client.sending.transport import Accepted, Backoff, Garbled, Outcome, Transport
+from ldp_client.sending.outbox import Claimed, OutboxLimits
+from ldp_client.sending.transport import Accepted, Backoff, BatchOutcome, Garbled, Transport
 
-__all__ = ["Admission", "Chore", "Delivery", "Sender"]
+__all__ = ["Chore", "Delivery", "Sender", "TokenSource"]
 
 logger = logging.getLogger("ldp_client")
 
-Admission = Callable[[bytes], bytes]
+TokenSource = Callable[[bytes], bytes]
 """Gives an admission token for a collection id; called by the sender, never by `report`."""
 
 _AT_ONCE = 512
@@ -60,8 +60,8 @@ class Sender:
         transport: Transport,
         clock: Clock,
         uniform: Callable[[], float],
-        limits: Limits,
-        admission: Admission | None = None,
+        limits: OutboxLimits,
+        admission: TokenSource | None = None,
         chores: Sequence[Chore] = (),
         background: bool = True,
     ) -> None:
@@ -225,9 +225,9 @@ class Sender:
         waiting = self._waiting()
         return Delivery(accepted, refused, waiting, error if waiting else None)
 
-    def _send(self, claimed: list[Claimed], deadline: float) -> tuple[list[Outcome], LdpError | None]:
+    def _send(self, claimed: list[Claimed], deadline: float) -> tuple[list[BatchOutcome], LdpError | None]:
         """One attempt; whatever was answered is settled, the rest goes back."""
-        outcomes: list[Outcome] = []
+        outcomes: list[BatchOutcome] = []
         error: LdpError | None = None
         try:
             claimed = self._admit(claimed)

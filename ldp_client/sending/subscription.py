@@ -12,17 +12,17 @@ from ldp_client.ledger.database import Storage
 from ldp_client.ledger.schema import check
 from ldp_client.sending.transport import Transport
 from ldp_client.trust.policy import Policy
-from ldp_client.trust.signed_list import TrustedList, collection_id, verify_list
+from ldp_client.trust.signed_list import SignedList, collection_id, verify_list
 
 if TYPE_CHECKING:
     from ldp_client.collection import Collection
 
-__all__ = ["Listings"]
+__all__ = ["Subscription"]
 
 logger = logging.getLogger("ldp_client")
 
 
-class Listings:
+class Subscription:
     """The signed list as this device knows it, and single collections by id."""
 
     def __init__(
@@ -33,8 +33,8 @@ class Listings:
         self._policy = policy
         self._every = every
         self._uniform = uniform
-        self._held: TrustedList | None = None
-        self._parsed: tuple[TrustedList, Mapping[bytes, Collection]] | None = None
+        self._held: SignedList | None = None
+        self._parsed: tuple[SignedList, Mapping[bytes, Collection]] | None = None
 
     def ids(self) -> frozenset[bytes] | None:
         """Return the ids on the list; None if there is none yet."""
@@ -100,16 +100,16 @@ class Listings:
             raise InvalidSpec("the server sent a collection whose bytes do not belong to the id that was asked for")
         return Collection.from_bytes(spec)
 
-    def _current(self) -> TrustedList | None:
+    def _current(self) -> SignedList | None:
         if self._held is None:
             with self._storage.reading() as (db, _):
                 self._held = _load(db.execute("SELECT list_bytes, signer, retired, digest FROM trusted").fetchone())
         return self._held
 
 
-def _load(row: tuple[bytes, bytes, bytes, bytes] | None) -> TrustedList | None:
+def _load(row: tuple[bytes, bytes, bytes, bytes] | None) -> SignedList | None:
     """Read the kept list; a damaged one is no list, and the next fetch has to be signed by the policy's own keys."""
     if row is None or check(*row[:3]) != row[3]:
         return None
     retired = frozenset(row[2][start : start + 32] for start in range(0, len(row[2]), 32))
-    return TrustedList(row[0], row[1], retired)
+    return SignedList(row[0], row[1], retired)

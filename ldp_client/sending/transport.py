@@ -17,9 +17,9 @@ __all__ = [
     "Accepted",
     "Backoff",
     "Batch",
+    "BatchOutcome",
     "Garbled",
-    "Listing",
-    "Outcome",
+    "PublicCollections",
     "Refused",
     "Tls",
     "Transport",
@@ -58,10 +58,10 @@ class Refused(NamedTuple):
         return f"Refused({self.reason})"
 
 
-Outcome = Accepted | Refused
+BatchOutcome = Accepted | Refused
 
 
-class Listing(NamedTuple):
+class PublicCollections(NamedTuple):
     """The server's public collections; the signed list where the operator has a key."""
 
     spec_bytes: tuple[bytes, ...]
@@ -77,7 +77,7 @@ class Garbled(Unavailable):
 class Transport(Protocol):
     """How batches leave the device. Used by one thread at a time; `close` may come from another."""
 
-    def submit(self, batches: Sequence[Batch], timeout: float) -> Iterator[Outcome]:
+    def submit(self, batches: Sequence[Batch], timeout: float) -> Iterator[BatchOutcome]:
         """Send batches; yield an outcome for each, in order, once the server has answered. May raise Unavailable."""
         ...
 
@@ -85,7 +85,7 @@ class Transport(Protocol):
         """Return what the server says are this collection's bytes. The caller checks them."""
         ...
 
-    def list_collections(self, timeout: float) -> Listing:
+    def list_collections(self, timeout: float) -> PublicCollections:
         """Return the server's public list. The caller checks it."""
         ...
 

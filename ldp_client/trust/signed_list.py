@@ -21,7 +21,7 @@ from hashlib import sha256
 
 from ldp_client.errors import PolicyRefused
 
-__all__ = ["SIGNED_LIST", "TrustedList", "collection_id", "verify_list"]
+__all__ = ["SIGNED_LIST", "SignedList", "collection_id", "verify_list"]
 
 SIGNED_LIST = b"hearsay/collection-list/v1"
 
@@ -32,7 +32,7 @@ def collection_id(spec_bytes: bytes) -> bytes:
 
 
 @dataclass(frozen=True)
-class TrustedList:
+class SignedList:
     """A list whose signature and history were checked on this device."""
 
     list_bytes: bytes = field(repr=False)
@@ -46,7 +46,7 @@ class TrustedList:
         from ldp_client.protocol.v1 import collector_pb2
 
         try:
-            message = collector_pb2.CollectionList.FromString(self.list_bytes)
+            message = collector_pb2.SignedListBody.FromString(self.list_bytes)
         except DecodeError:
             raise PolicyRefused("the list of collections cannot be read") from None
         return message.serial, tuple(message.spec_bytes), message.next_key
@@ -73,8 +73,8 @@ class TrustedList:
 
 
 def verify_list(
-    list_bytes: bytes, signature: bytes, public_key: bytes, *, keys: Iterable[bytes], previous: TrustedList | None
-) -> TrustedList:
+    list_bytes: bytes, signature: bytes, public_key: bytes, *, keys: Iterable[bytes], previous: SignedList | None
+) -> SignedList:
     """Return the list if its signature and its place after `previous` hold; raise PolicyRefused if not."""
     allowed = set(keys)
     retired = previous.retired if previous else frozenset()
@@ -86,7 +86,7 @@ def verify_list(
     _check_signature(list_bytes, signature, public_key)
     if previous and public_key != previous.signer:
         retired |= {previous.signer}
-    found = TrustedList(list_bytes, public_key, retired)
+    found = SignedList(list_bytes, public_key, retired)
     if previous:
         _check_history(previous, found)
     if found.next_key and len(found.next_key) != 32:
@@ -94,7 +94,7 @@ def verify_list(
     return found
 
 
-def _check_history(previous: TrustedList, found: TrustedList) -> None:
+def _check_history(previous: SignedList, found: SignedList) -> None:
     if found.serial < previous.serial:
         raise PolicyRefused(f"the list of collections went back from number {previous.serial} to {found.serial}")
     if found.serial == previous.serial and found.list_bytes != previous.list_bytes:

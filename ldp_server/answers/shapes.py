@@ -18,9 +18,9 @@ __all__ = [
     "AlternativeShape",
     "CollectionShape",
     "CompareRow",
+    "DiagnosisShape",
     "EstimateShape",
     "EstimatesShape",
-    "FindingShape",
     "FrequenciesRun",
     "FrequencySeconds",
     "HeavyHittersRun",
@@ -364,7 +364,7 @@ class TokenShape(TypedDict):
     revoked: int | None
 
 
-class FindingShape(TypedDict):
+class DiagnosisShape(TypedDict):
     """A line of `ldp-server doctor`; the verdict is "ok", "warning" or "wrong"."""
 
     what: str

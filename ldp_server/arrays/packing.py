@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ldp_client.errors import Rejected
+from ldp_client.errors import ServerRefused
 
 __all__ = ["Reports", "pack", "unpack"]
 
@@ -19,13 +19,13 @@ def _word(width: int) -> np.dtype[Any]:
 
 
 def unpack(payload: bytes, width: int, bound: int) -> Reports:
-    """Read the reports of a payload of any length, each below `bound`; `Rejected` if it is anything else.
+    """Read the reports of a payload of any length, each below `bound`; `ServerRefused` if it is anything else.
 
     Reports of an odd width are read as overlapping words, and the neighbour's bytes masked away.
     """
     count, rest = divmod(len(payload), width)
     if rest:
-        raise Rejected("WRONG_LENGTH", f"{len(payload)} bytes is not a whole number of reports of {width} bytes")
+        raise ServerRefused("WRONG_LENGTH", f"{len(payload)} bytes is not a whole number of reports of {width} bytes")
     word = _word(width)
     if width == word.itemsize:
         reports: Reports = np.frombuffer(payload, word)
@@ -34,7 +34,7 @@ def unpack(payload: bytes, width: int, bound: int) -> Reports:
         overlapping = np.ndarray((count,), word, padded, strides=(width,))
         reports = overlapping & word.type((1 << 8 * width) - 1)
     if count and int(reports.max()) >= bound:
-        raise Rejected("REPORT_OUT_OF_RANGE", f"reports are integers below {bound}")
+        raise ServerRefused("REPORT_OUT_OF_RANGE", f"reports are integers below {bound}")
     return reports
 
 

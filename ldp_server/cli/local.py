@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ldp_client.errors import LdpError
-from ldp_server.answers.shapes import FindingShape
+from ldp_server.answers.shapes import DiagnosisShape
 from ldp_server.cli.connection import data_option
 from ldp_server.cli.main import cli
 from ldp_server.cli.show import busy, lines, print_json, whole
@@ -39,7 +39,7 @@ def doctor(data: Path, file: Path | None, deep: bool, as_json: bool) -> None:
             tell(f"looked at {finding.what}")
     if as_json:
         for f in findings:
-            shape: FindingShape = {"what": f.what, "verdict": f.verdict, "detail": f.detail}
+            shape: DiagnosisShape = {"what": f.what, "verdict": f.verdict, "detail": f.detail}
             print_json(shape)
     else:
         lines(*(f"{_MARKS[f.verdict]}  {f.what}: {f.detail}" for f in findings))

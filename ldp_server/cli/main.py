@@ -15,7 +15,7 @@ import sys
 import click
 from rich.console import Console
 
-from ldp_client.errors import Cancelled, InvalidSpec, LdpError, Rejected, StorageError, Unavailable
+from ldp_client.errors import Cancelled, InvalidSpec, LdpError, ServerRefused, StorageError, Unavailable
 from ldp_server import __version__
 
 __all__ = ["EXIT_CODES", "cli", "exit_code", "main"]
@@ -46,7 +46,7 @@ def exit_code(error: LdpError) -> int:
         return 4
     if isinstance(error, Cancelled):
         return 130
-    if isinstance(error, Rejected):
+    if isinstance(error, ServerRefused):
         return 1
     return 2 if isinstance(error, InvalidSpec) else 1
 

@@ -18,7 +18,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_server import __version__
 from ldp_server.cli.main import cli
 from ldp_server.config import SAMPLE, Config, load_config, split_address
-from ldp_server.service.assemble import Server
+from ldp_server.service.assemble import CollectionServer
 from ldp_server.service.logs import event, set_up_logs
 from ldp_server.store import AccessFile, DataDirectory
 from ldp_server.store.errors import translated
@@ -49,7 +49,7 @@ def serve(file: Path | None, data: Path | None, listen: str | None, as_json: boo
 
 
 async def _serve(config: Config, *, as_json: bool) -> None:
-    server = Server(config)
+    server = CollectionServer(config)
     await server.start()
     directory = DataDirectory(config.data)
     try:
@@ -83,7 +83,7 @@ def _address(listen: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _start_metrics(listen: str, server: Server) -> None:
+def _start_metrics(listen: str, server: CollectionServer) -> None:
     host, port = split_address(listen, "watch.metrics")
     try:
         start_http_server(port, addr=host, registry=server.metrics.registry)

@@ -62,7 +62,7 @@ class Oracle(ABC):
     def accumulate(self, payload: bytes) -> int:
         """Count the reports packed in a payload (or in several, joined) and return how many there were.
 
-        Raises `Rejected` and changes nothing if it is not a whole number of valid reports.
+        Raises `ServerRefused` and changes nothing if it is not a whole number of valid reports.
         """
         self._forget()
         return self.counts.add(payload)
@@ -78,7 +78,7 @@ class Oracle(ABC):
 
     @classmethod
     def from_bytes(cls, randomizer: Randomizer, data: bytes) -> Self:
-        """The oracle whose `to_bytes` this is; `Rejected(BAD_STATE)` if it was of another mechanism or damaged."""
+        """The oracle whose `to_bytes` this is; `ServerRefused(BAD_STATE)` if it was of another mechanism or damaged."""
         oracle = cls(randomizer)
         oracle.set_counts(Counts.from_bytes(randomizer, data))
         return oracle

@@ -13,7 +13,7 @@ import zlib
 import numpy as np
 import numpy.typing as npt
 
-from ldp_client.errors import InvalidSpec, Rejected
+from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_client.mechanisms.base import Randomizer
 from ldp_server.arrays.packing import unpack
 
@@ -41,7 +41,7 @@ class Counts:
         self.total = 0
 
     def add(self, payload: bytes) -> int:
-        """Count the reports in a payload; `Rejected`, and nothing changed, if it is not a payload of this mechanism."""
+        """Count the reports in a payload; `ServerRefused`, and nothing changed, if it is not one of this mechanism."""
         reports = unpack(payload, self.randomizer.report_bytes, self.randomizer.bound)
         self._make_room(len(reports))
         np.add.at(self.values, reports.astype(np.intp), self.values.dtype.type(1))
@@ -68,27 +68,27 @@ class Counts:
 
     @classmethod
     def from_bytes(cls, randomizer: Randomizer, data: bytes) -> Counts:
-        """Read what `to_bytes` wrote; `Rejected(BAD_STATE)` if it is of another mechanism or version, or damaged."""
+        """Read what `to_bytes` wrote; `ServerRefused(BAD_STATE)` if damaged or of another mechanism or version."""
         if len(data) < _HEADER.size:
-            raise Rejected("BAD_STATE", "saved counts are cut short")
+            raise ServerRefused("BAD_STATE", "saved counts are cut short")
         magic, fingerprint, total, width, checksum = _HEADER.unpack_from(data)
         body = data[_HEADER.size :]
         if magic != _MAGIC or fingerprint != _fingerprint(randomizer):
-            raise Rejected("BAD_STATE", "saved counts are of another version or another mechanism")
+            raise ServerRefused("BAD_STATE", "saved counts are of another version or another mechanism")
         if width not in (4, 8) or zlib.crc32(body) != checksum:
-            raise Rejected("BAD_STATE", "saved counts are damaged")
+            raise ServerRefused("BAD_STATE", "saved counts are damaged")
         size = randomizer.bound * width
         inflate = zlib.decompressobj()
         try:
             raw = inflate.decompress(body, size + 1)
         except zlib.error:
-            raise Rejected("BAD_STATE", "saved counts are damaged") from None
+            raise ServerRefused("BAD_STATE", "saved counts are damaged") from None
         if len(raw) != size:
-            raise Rejected("BAD_STATE", "saved counts are damaged")
+            raise ServerRefused("BAD_STATE", "saved counts are damaged")
         counts = cls(randomizer)
         read = np.frombuffer(raw, f"<u{width}")
         counts.values = read.astype(np.uint32) if width == 4 else read.astype(np.uint64)
         if int(counts.values.sum(dtype=np.uint64)) != total:
-            raise Rejected("BAD_STATE", "saved counts do not add up")
+            raise ServerRefused("BAD_STATE", "saved counts do not add up")
         counts.total = total
         return counts

@@ -16,7 +16,7 @@ from typing import ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from ldp_client.errors import InvalidSpec, Rejected
+from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_client.mechanisms.base import Randomizer
 from ldp_client.mechanisms.bounded_number import Window
 from ldp_client.mechanisms.bounded_number import design as number_design
@@ -62,7 +62,7 @@ class GenProtOracle(Oracle):
         return self._reports
 
     def accumulate(self, payload: bytes) -> int:
-        """Add the reports packed in a payload; `Rejected`, and nothing changed, if it is not one."""
+        """Add the reports packed in a payload; `ServerRefused`, and nothing changed, if it is not one."""
         maker = self._randomizer
         reports = unpack(payload, maker.report_bytes, maker.bound)
         for report in reports:
@@ -93,17 +93,17 @@ class GenProtOracle(Oracle):
 
     @classmethod
     def from_bytes(cls, randomizer: Randomizer, data: bytes) -> Self:
-        """The oracle whose `to_bytes` this is; `Rejected(BAD_STATE)` otherwise."""
+        """The oracle whose `to_bytes` this is; `ServerRefused(BAD_STATE)` otherwise."""
         if not isinstance(randomizer, GenProt):
             raise InvalidSpec("this oracle reads reports of genprot")
         oracle = cls(randomizer)
         size = len(oracle._sums)
         if len(data) != _HEADER.size + 2 * size * _WIDTH:
-            raise Rejected("BAD_STATE", "saved sums have the wrong length")
+            raise ServerRefused("BAD_STATE", "saved sums have the wrong length")
         magic, reports, fingerprint, checksum = _HEADER.unpack_from(data)
         body = data[_HEADER.size :]
         if magic != _MAGIC or fingerprint != oracle._fingerprint() or zlib.crc32(body) != checksum:
-            raise Rejected("BAD_STATE", "saved sums are of another mechanism or damaged")
+            raise ServerRefused("BAD_STATE", "saved sums are of another mechanism or damaged")
         values = [int.from_bytes(body[i : i + _WIDTH], "little", signed=True) for i in range(0, len(body), _WIDTH)]
         oracle._sums, oracle._squares, oracle._reports = values[:size], values[size:], reports
         return oracle

@@ -17,7 +17,7 @@ from typing import ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from ldp_client.errors import InvalidSpec, Rejected
+from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_client.mechanisms.base import Randomizer
 from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.mechanisms.prefix_tree import PrefixTree
@@ -197,13 +197,13 @@ class ExpanderSketchOracle(TeamSketchOracle):
             oracle.set_counts(Counts.from_bytes(randomizer, data))
             return oracle
         if len(data) < _STATE.size or not data.startswith(_MAGIC):
-            raise Rejected("BAD_STATE", "saved counts are of another version or another mechanism")
+            raise ServerRefused("BAD_STATE", "saved counts are of another version or another mechanism")
         _, length = _STATE.unpack_from(data)
         body = data[_STATE.size :]
         oracle.set_counts(Counts.from_bytes(randomizer.sketch, body[:length]))
         oracle.second = HashtogramOracle.from_bytes(randomizer.oracle, body[length:])
         if oracle.second.reports != oracle.reports:
-            raise Rejected("BAD_STATE", "saved counts do not belong together")
+            raise ServerRefused("BAD_STATE", "saved counts do not belong together")
         return oracle
 
     def estimate(self, indexes: Indexes) -> Floats:

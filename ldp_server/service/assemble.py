@@ -1,6 +1,6 @@
 """Puts one server together, runs it, and drains it.
 
-1. lock the data directory, open the log (which checks and migrates it), make every collection's gate
+1. lock the data directory, open the log (which checks and migrates it), hold every collection
 2. start the writer thread, bind the ports, say SERVING
 3. on SIGTERM or SIGINT: say NOT_SERVING, refuse what is new, read no more from streams, let the disk finish what
    was read, answer it, end the child, close the log, give the lock back
@@ -26,20 +26,20 @@ from ldp_server.config import Config, is_loopback, split_address
 from ldp_server.service.admission import RateLimit, TokenVerifier
 from ldp_server.service.admission.tokens import load_private_key, load_public_key
 from ldp_server.service.auth import Auth
-from ldp_server.service.background import Upkeep
+from ldp_server.service.background import BackgroundWork
 from ldp_server.service.collector import Collector
 from ldp_server.service.ingest import Ingest
-from ldp_server.service.lifecycle import Core
-from ldp_server.service.live import Gates
+from ldp_server.service.lifecycle import Lifecycle
+from ldp_server.service.live import LiveCollections
 from ldp_server.service.logs import event
 from ldp_server.service.metrics import Metrics
-from ldp_server.service.operators import Analyst
-from ldp_server.service.signed_list import Published
+from ldp_server.service.operators import Operators
+from ldp_server.service.signed_list import ListPublisher
 from ldp_server.service.tls import TlsFiles
 from ldp_server.store import AccessFile, DataDirectory, DirectoryLock, GroupCommit, SqliteLog
 from ldp_server.worker.client import Worker
 
-__all__ = ["Server"]
+__all__ = ["CollectionServer"]
 
 COLLECTOR = collector_pb2.DESCRIPTOR.services_by_name["Collector"].full_name
 HEALTH = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
@@ -63,7 +63,7 @@ def _options(message: int) -> list[tuple[str, int]]:
     ]
 
 
-class Server:
+class CollectionServer:
     """One server on one data directory. Use `start`, then `wait`, then `stop`."""
 
     def __init__(self, config: Config, *, clock: Callable[[], float] = time.time) -> None:
@@ -90,8 +90,8 @@ class Server:
         except BaseException:
             await self.stop(grace=0)
             raise
-        self._core.commit.start()
-        self._tasks = [asyncio.create_task(self._upkeep.run()), asyncio.create_task(self._watch())]
+        self._lifecycle.commit.start()
+        self._tasks = [asyncio.create_task(self._background.run()), asyncio.create_task(self._watch())]
         for service in ("", COLLECTOR, ANALYST):
             await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
 
@@ -99,33 +99,33 @@ class Server:
         config = self.config
         verifier = TokenVerifier.load(config.admission.token_keys)
         publish = config.publish
-        published = Published(
+        publisher = ListPublisher(
             load_private_key(publish.signing_key) if publish.signing_key else None,
             load_public_key(publish.next_key) if publish.next_key else None,
         )
         self._access = AccessFile(self._directory.access, self._clock)
         log = SqliteLog(self._directory.log)
-        gates = Gates()
+        collections = LiveCollections()
         for record in log.catalog.records():
-            gates.put(record, self.metrics.label(record.id))
-            published.put(record)
-        if gates.unreadable:
+            collections.put(record, self.metrics.label(record.id))
+            publisher.put(record)
+        if collections.unreadable:
             log.close()
             raise StorageError(
-                f"the log holds {len(gates.unreadable)} collections that this version does not understand: "
+                f"the log holds {len(collections.unreadable)} collections that this version does not understand: "
                 "use the version that made them, or a newer one"
             )
         rate = RateLimit(config.admission.reports_per_second, config.admission.burst, time.monotonic)
         self._ingest = Ingest(
-            gates, self.metrics, rate, verifier, waiting_bytes=config.limits.waiting_bytes, clock=self._clock
+            collections, self.metrics, rate, verifier, waiting_bytes=config.limits.waiting_bytes, clock=self._clock
         )
-        commit = GroupCommit(log, gates.in_range, self._ingest.delivered)
+        commit = GroupCommit(log, collections.in_range, self._ingest.delivered)
         self._ingest.commit = commit
-        self._core = Core(
+        self._lifecycle = Lifecycle(
             config,
             self._directory,
-            gates,
-            published,
+            collections,
+            publisher,
             self.metrics,
             commit,
             Worker(config.data, memory_mb=config.limits.worker_memory_mb, nice=10),
@@ -133,16 +133,16 @@ class Server:
             has_client_ca=config.collector.client_ca is not None,
             has_token_keys=bool(verifier),
         )
-        self._upkeep = Upkeep(self._core, self._ingest)
+        self._background = BackgroundWork(self._lifecycle, self._ingest)
         self._collector = Collector(
             self._ingest,
-            gates,
-            published,
+            collections,
+            publisher,
             self.metrics,
             stream_batches=config.limits.stream_batches,
             stream_bytes=config.limits.stream_bytes,
         )
-        self._analyst = Analyst(self._core, Auth(self._access, config.analyst.certificate_names), self._ingest)
+        self._operators = Operators(self._lifecycle, Auth(self._access, config.analyst.certificate_names), self._ingest)
 
     async def _listen(self) -> None:
         config, split = self.config, bool(self.config.analyst.listen)
@@ -162,7 +162,7 @@ class Server:
             server.add_generic_rpc_handlers((_collector_handlers(self._collector),))
             names.append(COLLECTOR)
         if analyst:
-            unary, streams = self._analyst.unary(), self._analyst.streams()
+            unary, streams = self._operators.unary(), self._operators.streams()
             server.add_generic_rpc_handlers((_handlers(ANALYST, unary, streams),))
             names.append(ANALYST)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
@@ -189,9 +189,9 @@ class Server:
     async def _watch(self) -> None:
         """Notice when the writer thread gave up, and keep the gauges fresh."""
         while not self._stopping.is_set():
-            self._upkeep.look()
-            if self._core.commit.failure is not None:
-                self.failure = self._core.commit.failure
+            self._background.look()
+            if self._lifecycle.commit.failure is not None:
+                self.failure = self._lifecycle.commit.failure
                 event(logging.ERROR, "the log cannot be written; stopping", reason=str(self.failure))
                 self._stopping.set()
             await asyncio.sleep(1.0)
@@ -213,15 +213,15 @@ class Server:
         grace = self.config.limits.drain_seconds if grace is None else grace
         await self._health.enter_graceful_shutdown()
         if hasattr(self, "_collector"):
-            self._analyst.draining = True
+            self._operators.draining = True
             self._collector.drain()
         await asyncio.gather(*(server.stop(grace) for server in self._servers))
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if hasattr(self, "_core"):
-            await self._core.worker.close()
-            await asyncio.to_thread(self._core.commit.stop)
+        if hasattr(self, "_lifecycle"):
+            await self._lifecycle.worker.close()
+            await asyncio.to_thread(self._lifecycle.commit.stop)
         if hasattr(self, "_access"):
             self._access.close()
         self._lock.release()

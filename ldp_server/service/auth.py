@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 
 from ldp_server.service.admission import Peer
-from ldp_server.service.wire import Refused
+from ldp_server.service.wire import CallStatus
 from ldp_server.store import AccessFile
 
 __all__ = ["Auth"]
@@ -36,7 +36,7 @@ class Auth:
                 found = await asyncio.to_thread(self._access.verify, token)
                 if found is not None:
                     return f"token:{found.name}"
-        raise Refused(
+        raise CallStatus(
             grpc.StatusCode.UNAUTHENTICATED,
             "this call needs a valid analyst token (ldp-server token create) or a named client certificate",
         )

@@ -14,21 +14,21 @@ import time
 
 from ldp_client.errors import LdpError
 from ldp_server.service.ingest import Ingest
-from ldp_server.service.lifecycle import Core
-from ldp_server.service.live import Gate
+from ldp_server.service.lifecycle import Lifecycle
+from ldp_server.service.live import LiveCollection
 from ldp_server.service.logs import LOGGER, event
 
-__all__ = ["Upkeep"]
+__all__ = ["BackgroundWork"]
 
 SLICE_SECONDS = 0.25
 PATIENCE = 600.0
 
 
-class Upkeep:
+class BackgroundWork:
     """The background task of one server."""
 
-    def __init__(self, core: Core, ingest: Ingest, *, patience: float = PATIENCE) -> None:
-        self._core = core
+    def __init__(self, lifecycle: Lifecycle, ingest: Ingest, *, patience: float = PATIENCE) -> None:
+        self._lifecycle = lifecycle
         self._ingest = ingest
         self._patience = patience
         self._over_since: dict[int, float] = {}
@@ -37,7 +37,7 @@ class Upkeep:
 
     async def run(self) -> None:
         """Go on until cancelled; trouble is logged and tried again."""
-        every = self._core.config.retention.checkpoint_seconds
+        every = self._lifecycle.config.retention.checkpoint_seconds
         while True:
             await asyncio.sleep(every)
             try:
@@ -45,49 +45,49 @@ class Upkeep:
             except LdpError as error:
                 event(logging.WARNING, "background work failed, to be tried again", reason=str(error))
             except Exception as error:
-                self._core.metrics.failures.inc()
+                self._lifecycle.metrics.failures.inc()
                 LOGGER.error("defect in background work", exc_info=error)
 
     async def once(self) -> None:
         """One round over all collections."""
         self.look()
-        for gate in list(self._core.gates.by_id.values()):
-            if gate.record.deleted is None and gate.record.generation is None:
-                await self._checkpoint(gate)
-                if self._due(gate):
-                    await self._core.compact(gate)
-                    event(logging.INFO, "compacted", collection=gate.label)
-        self._core.metrics.lag.set(sum(self._lag.values()))
-        await self._core.sweep()
+        for live in list(self._lifecycle.collections.by_id.values()):
+            if live.record.deleted is None and live.record.generation is None:
+                await self._checkpoint(live)
+                if self._due(live):
+                    await self._lifecycle.compact(live)
+                    event(logging.INFO, "compacted", collection=live.label)
+        self._lifecycle.metrics.lag.set(sum(self._lag.values()))
+        await self._lifecycle.sweep()
 
     def look(self) -> None:
         """Bring the gauges up to date."""
-        metrics, core = self._core.metrics, self._core
+        metrics, lifecycle = self._lifecycle.metrics, self._lifecycle
         metrics.waiting.set(self._ingest.held)
         metrics.waiting_batches.set(self._ingest.waiting)
-        metrics.log_bytes.set(core.log_bytes())
-        metrics.free_bytes.set(shutil.disk_usage(core.directory.root).free)
+        metrics.log_bytes.set(lifecycle.log_bytes())
+        metrics.free_bytes.set(shutil.disk_usage(lifecycle.directory.root).free)
 
-    async def _checkpoint(self, gate: Gate) -> None:
+    async def _checkpoint(self, live: LiveCollection) -> None:
         """Catch up in slices, so that a query never waits long for the child."""
-        number = gate.record.number
+        number = live.record.number
         arrived = self._ingest.stored.get(number, 0)
         if self._counted.get(number) == arrived:
             return  # nothing came since the last round
         question = {"op": "advance", "number": number, "seconds": SLICE_SECONDS}
         while True:
-            found, _ = await self._core.worker.ask(question)
+            found, _ = await self._lifecycle.worker.ask(question)
             self._lag[number] = found["behind"]
             if not found["behind"]:
                 break
             await asyncio.sleep(0)
         self._counted[number] = arrived
 
-    def _due(self, gate: Gate) -> bool:
-        after = self._core.config.retention.compact_seconds
-        number, now = gate.record.number, self._core.clock()
-        over = now >= gate.closes if gate.record.closed is None else True
-        ended = gate.closes if gate.record.closed is None else min(gate.closes, gate.record.closed)
+    def _due(self, live: LiveCollection) -> bool:
+        after = self._lifecycle.config.retention.compact_seconds
+        number, now = live.record.number, self._lifecycle.clock()
+        over = now >= live.closes if live.record.closed is None else True
+        ended = live.closes if live.record.closed is None else min(live.closes, live.record.closed)
         if after is None or not over or now < ended + after:
             self._over_since.pop(number, None)
             return False

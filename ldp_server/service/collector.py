@@ -12,15 +12,15 @@ from typing import Any
 
 import grpc
 
-from ldp_client.errors import LdpError, Rejected
+from ldp_client.errors import LdpError, ServerRefused
 from ldp_client.protocol.v1 import collector_pb2 as pb
-from ldp_server.service.ingest import Busy, Ingest, answer, rejection
-from ldp_server.service.live import Gates
+from ldp_server.service.ingest import Busy, Ingest, answer, refusal
+from ldp_server.service.live import LiveCollections
 from ldp_server.service.logs import LOGGER, event
 from ldp_server.service.metrics import Metrics
-from ldp_server.service.signed_list import Published
+from ldp_server.service.signed_list import ListPublisher
 from ldp_server.service.stream import Stream, peer_of
-from ldp_server.service.wire import Refused, abort, parse
+from ldp_server.service.wire import CallStatus, abort, parse
 from ldp_server.store import Ticket
 
 __all__ = ["Collector"]
@@ -34,16 +34,16 @@ class Collector:
     def __init__(
         self,
         ingest: Ingest,
-        gates: Gates,
-        published: Published,
+        collections: LiveCollections,
+        publisher: ListPublisher,
         metrics: Metrics,
         *,
         stream_batches: int,
         stream_bytes: int,
     ) -> None:
         self._ingest = ingest
-        self._gates = gates
-        self._published = published
+        self._collections = collections
+        self._publisher = publisher
         self._metrics = metrics
         self._batches = stream_batches
         self._bytes = stream_bytes
@@ -60,12 +60,12 @@ class Collector:
         """The bytes of one collection."""
         try:
             request = parse(pb.GetCollectionRequest, data)
-            gate = self._gates.by_id.get(request.collection_id)
-            if gate is None or gate.record.deleted is not None:
-                raise Refused(grpc.StatusCode.NOT_FOUND, "no such collection here")
+            live = self._collections.by_id.get(request.collection_id)
+            if live is None or live.record.deleted is not None:
+                raise CallStatus(grpc.StatusCode.NOT_FOUND, "no such collection here")
         except LdpError as error:
             return await self._refuse(context, error)
-        return pb.GetCollectionResponse(spec_bytes=gate.record.spec).SerializeToString()
+        return pb.GetCollectionResponse(spec_bytes=live.record.spec).SerializeToString()
 
     async def list_collections(self, data: bytes, context: Context) -> bytes:
         """The public list."""
@@ -73,7 +73,7 @@ class Collector:
             parse(pb.ListCollectionsRequest, data)
         except LdpError as error:
             return await self._refuse(context, error)
-        return self._published.response()
+        return self._publisher.response()
 
     async def submit(self, data: bytes, context: Context) -> bytes:
         """One batch."""
@@ -86,15 +86,15 @@ class Collector:
         try:
             request = parse(pb.SubmitRequest, data)
             if self._draining:
-                raise Refused(grpc.StatusCode.UNAVAILABLE, "the server is stopping: send the batch again", 1.0)
+                raise CallStatus(grpc.StatusCode.UNAVAILABLE, "the server is stopping: send the batch again", 1.0)
             try:
                 self._ingest.offer(request, peer_of(context), done)
-            except Rejected as rejected:
-                self._metrics.rejections.labels(rejected.reason).inc()
-                return rejection(request.batch_id, rejected)
+            except ServerRefused as rejected:
+                self._metrics.refused_batches.labels(rejected.reason).inc()
+                return refusal(request.batch_id, rejected)
             except Busy as busy:
                 self._metrics.busy.labels(busy.why).inc()
-                raise Refused(grpc.StatusCode.RESOURCE_EXHAUSTED, "not now", busy.seconds) from None
+                raise CallStatus(grpc.StatusCode.RESOURCE_EXHAUSTED, "not now", busy.seconds) from None
             return answer(await future)
         except LdpError as error:
             return await self._refuse(context, error)
@@ -111,7 +111,7 @@ class Collector:
                 stream.stop_reading()
             error = await self._run(stream)
             if error is None and self._draining and not stream.ended:
-                error = Refused(grpc.StatusCode.UNAVAILABLE, "the server is stopping: send the rest again", 1.0)
+                error = CallStatus(grpc.StatusCode.UNAVAILABLE, "the server is stopping: send the rest again", 1.0)
             if error is not None:
                 await self._refuse(context, error)
         finally:
@@ -130,9 +130,9 @@ class Collector:
         call = os.urandom(6).hex()
         event(logging.ERROR, "defect", call=call, method=method, error=type(error).__name__)
         LOGGER.error("traceback", exc_info=error)
-        return Refused(grpc.StatusCode.INTERNAL, f"the server met an error it did not expect ({call})")
+        return CallStatus(grpc.StatusCode.INTERNAL, f"the server met an error it did not expect ({call})")
 
     async def _refuse(self, context: Context, error: LdpError) -> bytes:
-        if isinstance(error, Refused) and error.code is grpc.StatusCode.INVALID_ARGUMENT:
+        if isinstance(error, CallStatus) and error.code is grpc.StatusCode.INVALID_ARGUMENT:
             self._metrics.malformed.inc()
         await abort(context, error)

@@ -1,6 +1,6 @@
 """From a request to a ticket, and from a ticket to an acknowledgement; memory stays bounded.
 
-`offer` either refuses for good (`Rejected`), refuses for now (`Busy`) or lets the batch wait for the disk. Nothing
+`offer` either refuses for good (`ServerRefused`), refuses for now (`Busy`) or lets the batch wait for the disk. Nothing
 here does I/O. The bytes that wait are counted over all clients: unary callers over the limit are told to come back,
 streams are simply not read any further until there is room, and their senders feel it as flow control.
 """
@@ -14,20 +14,20 @@ from collections import deque
 from collections.abc import Callable
 from functools import lru_cache
 
-from ldp_client.errors import LdpError, Rejected
+from ldp_client.errors import LdpError, ServerRefused
 from ldp_client.protocol.packing import check_length
 from ldp_client.protocol.v1 import collector_pb2 as pb
 from ldp_server.service.admission import Peer, RateLimit, TokenVerifier
-from ldp_server.service.live import Gate, Gates
+from ldp_server.service.live import LiveCollection, LiveCollections
 from ldp_server.service.metrics import Metrics
-from ldp_server.store import Batch, GroupCommit, Outcome, Ticket
+from ldp_server.store import AppendOutcome, GroupCommit, Submission, Ticket
 
-__all__ = ["Busy", "Ingest", "answer", "rejection"]
+__all__ = ["Busy", "Ingest", "answer", "refusal"]
 
 _REASONS = {
-    Outcome.CONFLICT: "BATCH_ID_CONFLICT",
-    Outcome.TOKEN_USED: "TOKEN_USED",
-    Outcome.OUT_OF_RANGE: "REPORT_OUT_OF_RANGE",
+    AppendOutcome.CONFLICT: "BATCH_ID_CONFLICT",
+    AppendOutcome.TOKEN_USED: "TOKEN_USED",
+    AppendOutcome.OUT_OF_RANGE: "REPORT_OUT_OF_RANGE",
 }
 
 
@@ -45,11 +45,11 @@ def _accepted(reports: int, duplicate: bool) -> bytes:
     return pb.SubmitResponse(accepted=pb.Accepted(reports=reports, duplicate=duplicate)).SerializeToString()
 
 
-def rejection(batch_id: bytes, rejected: Rejected) -> bytes:
+def refusal(batch_id: bytes, rejected: ServerRefused) -> bytes:
     """The response that refuses a batch."""
     reason = pb.Reason.Name(pb.Reason.Value(rejected.reason))  # a defect if it is none
     return pb.SubmitResponse(
-        batch_id=batch_id[:64], rejection=pb.Rejection(reason=reason, detail=rejected.detail)
+        batch_id=batch_id[:64], refusal=pb.Refusal(reason=reason, detail=rejected.detail)
     ).SerializeToString()
 
 
@@ -61,15 +61,15 @@ def answer(ticket: Ticket) -> bytes:
     if ticket.error is not None:
         raise ticket.error
     batch_id = ticket.batch.batch_id
-    if ticket.outcome is Outcome.STORED or ticket.outcome is Outcome.DUPLICATE:
-        return b"\x0a\x10" + batch_id + _accepted(ticket.reports, ticket.outcome is Outcome.DUPLICATE)
-    return rejection(batch_id, Rejected(_reason(ticket)))
+    if ticket.outcome is AppendOutcome.STORED or ticket.outcome is AppendOutcome.DUPLICATE:
+        return b"\x0a\x10" + batch_id + _accepted(ticket.reports, ticket.outcome is AppendOutcome.DUPLICATE)
+    return refusal(batch_id, ServerRefused(_reason(ticket)))
 
 
 def _reason(ticket: Ticket) -> str:
-    if ticket.outcome is Outcome.SEALED:
-        gate: Gate = ticket.gate
-        return gate.reason or "COLLECTION_CLOSED"
+    if ticket.outcome is AppendOutcome.SEALED:
+        live: LiveCollection = ticket.live
+        return live.reason or "COLLECTION_CLOSED"
     return _REASONS[ticket.outcome]  # type: ignore[index]  # a ticket that comes here has an outcome
 
 
@@ -78,7 +78,7 @@ class Ingest:
 
     def __init__(
         self,
-        gates: Gates,
+        collections: LiveCollections,
         metrics: Metrics,
         rate: RateLimit,
         verifier: TokenVerifier,
@@ -86,7 +86,7 @@ class Ingest:
         waiting_bytes: int,
         clock: Callable[[], float],
     ) -> None:
-        self._gates = gates
+        self._collections = collections
         self._metrics = metrics
         self._rate = rate
         self._verifier = verifier
@@ -102,21 +102,21 @@ class Ingest:
 
     def offer(self, request: pb.SubmitRequest, peer: Peer, owner: Callable[[Ticket], None]) -> Ticket:
         """Let a batch wait for the disk; `owner` is called with its ticket when its fate is known."""
-        gate = self._gates.by_id.get(request.collection_id)
-        if gate is None:
+        live = self._collections.by_id.get(request.collection_id)
+        if live is None:
             raise self._unknown(request.collection_id)
         batch_id, payload = request.batch_id, request.payload
         if len(batch_id) != 16:
-            raise Rejected("BAD_BATCH_ID", "a batch id has 16 bytes")
-        reports = check_length(len(payload), gate.width)
-        closed = gate.window(self._clock())
+            raise ServerRefused("BAD_BATCH_ID", "a batch id has 16 bytes")
+        reports = check_length(len(payload), live.width)
+        closed = live.window(self._clock())
         if closed is not None:
-            raise Rejected(closed)
-        token_id = self._admit(request.admission_token, gate, peer, reports)
+            raise ServerRefused(closed)
+        token_id = self._admit(request.admission_token, live, peer, reports)
         if self.held + len(payload) > self._limit:
             raise Busy("full", 0.5)
         digest = hashlib.sha256(payload).digest()[:16]
-        ticket = Ticket(Batch(gate.record.number, batch_id, digest, payload, token_id), reports, owner, gate)
+        ticket = Ticket(Submission(live.record.number, batch_id, digest, payload, token_id), reports, owner, live)
         self.held += len(payload)
         self.waiting += 1
         if self.commit is None:
@@ -124,22 +124,22 @@ class Ingest:
         self.commit.submit(ticket)
         return ticket
 
-    def _unknown(self, collection_id: bytes) -> Rejected:
+    def _unknown(self, collection_id: bytes) -> ServerRefused:
         if len(collection_id) != 32:
-            return Rejected("BAD_COLLECTION_ID", "a collection id has 32 bytes")
-        return Rejected("UNKNOWN_COLLECTION")
+            return ServerRefused("BAD_COLLECTION_ID", "a collection id has 32 bytes")
+        return ServerRefused("UNKNOWN_COLLECTION")
 
-    def _admit(self, token: bytes, gate: Gate, peer: Peer, reports: int) -> bytes | None:
-        if gate.kind == "token":
-            token_id = self._verifier.token_id(token, gate.record.id)
+    def _admit(self, token: bytes, live: LiveCollection, peer: Peer, reports: int) -> bytes | None:
+        if live.kind == "token":
+            token_id = self._verifier.token_id(token, live.record.id)
             if token_id is None:
-                raise Rejected("NOT_ADMITTED", "the admission token is missing or not valid for this collection")
-            if reports > gate.per_token:
-                raise Rejected("NOT_ADMITTED", f"one token admits at most {gate.per_token} reports")
+                raise ServerRefused("NOT_ADMITTED", "the admission token is missing or not valid for this collection")
+            if reports > live.per_token:
+                raise ServerRefused("NOT_ADMITTED", f"one token admits at most {live.per_token} reports")
             return token_id
-        if gate.kind == "certificate":
+        if live.kind == "certificate":
             if not peer.certified:
-                raise Rejected("NOT_ADMITTED", "this collection asks for a client certificate")
+                raise ServerRefused("NOT_ADMITTED", "this collection asks for a client certificate")
         elif not peer.local:
             seconds = self._rate.wait(peer.address, reports)
             if seconds:
@@ -158,8 +158,8 @@ class Ingest:
         now = time.perf_counter()
         for ticket in tickets:
             self.held -= len(ticket.batch.payload)
-            if ticket.outcome is Outcome.STORED:
-                count = counts.setdefault(ticket.gate.label, [0, 0])
+            if ticket.outcome is AppendOutcome.STORED:
+                count = counts.setdefault(ticket.live.label, [0, 0])
                 count[0] += 1
                 count[1] += ticket.reports
                 number = ticket.batch.collection
@@ -183,10 +183,10 @@ class Ingest:
                 future.set_result(None)
 
     def _count_other(self, ticket: Ticket) -> None:
-        if ticket.outcome is Outcome.DUPLICATE:
-            self._metrics.duplicates.labels(ticket.gate.label).inc()
+        if ticket.outcome is AppendOutcome.DUPLICATE:
+            self._metrics.duplicates.labels(ticket.live.label).inc()
         else:
-            self._metrics.rejections.labels(_reason(ticket)).inc()
+            self._metrics.refused_batches.labels(_reason(ticket)).inc()
 
     async def room(self, seconds: float) -> None:
         """Wait until some memory is free, `seconds` at most."""

@@ -15,59 +15,52 @@ from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, StorageError
 from ldp_server.config import Config
 from ldp_server.oracles import ORACLES, oracle_for
-from ldp_server.service.live import Gate, Gates
+from ldp_server.service.live import LiveCollection, LiveCollections, Naming
 from ldp_server.service.metrics import Metrics
-from ldp_server.service.signed_list import Published
-from ldp_server.service.wire import Refused
+from ldp_server.service.signed_list import ListPublisher
+from ldp_server.service.wire import CallStatus
 from ldp_server.store import Admission, CollectionRecord, DataDirectory, GroupCommit, SqliteLog
 from ldp_server.store.checkpoints import drop_checkpoint, read_checkpoint
 from ldp_server.store.retention import fold_commit, fold_parts, sweep, write_part
 from ldp_server.worker.client import Worker
 from ldp_server.worker.counts import state_bytes
 
-__all__ = ["Core"]
+__all__ = ["Lifecycle"]
 
 _TIMES = 3
 """What counting and estimating take, in times the counts: the counts, and estimates beside them."""
 
 
 @dataclass
-class Core:
+class Lifecycle:
     """The parts of one running server."""
 
     config: Config
     directory: DataDirectory
-    gates: Gates
-    published: Published
+    collections: LiveCollections
+    publisher: ListPublisher
     metrics: Metrics
     commit: GroupCommit
     worker: Worker
     clock: Callable[[], float]
     has_client_ca: bool
     has_token_keys: bool
-    upkeep: asyncio.Lock = field(default_factory=asyncio.Lock)
+    folding: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while a collection is folded or what is dead is swept."""
 
     async def on_writer(self, work: Callable[[SqliteLog], CollectionRecord]) -> CollectionRecord:
-        """Run `work` on the writer thread and make its collection's gate anew."""
+        """Run `work` on the writer thread, then hold its collection as the new row says."""
         record = await asyncio.wrap_future(self.commit.run(work))
-        self.gates.put(record, self.metrics.label(record.id))
-        self.published.put(record)
+        self.collections.put(record, self.metrics.label(record.id))
+        self.publisher.put(record)
         return record
 
-    def gate(self, collection_id: bytes) -> Gate:
-        """The gate of a collection, deleted ones included."""
-        gate = self.gates.by_id.get(collection_id)
-        if gate is None:
-            raise Refused(grpc.StatusCode.NOT_FOUND, "no such collection here")
-        return gate
-
-    def living(self, collection_id: bytes) -> Gate:
-        """The gate of a collection that was not deleted."""
-        gate = self.gate(collection_id)
-        if gate.record.deleted is not None:
-            raise Refused(grpc.StatusCode.NOT_FOUND, "this collection was deleted")
-        return gate
+    def find_kept(self, request: Naming) -> LiveCollection:
+        """The collection that a request names, unless it was deleted."""
+        live = self.collections.find(request)
+        if live.record.deleted is not None:
+            raise CallStatus(grpc.StatusCode.NOT_FOUND, "this collection was deleted")
+        return live
 
     async def create(self, spec: bytes, admission: Admission, *, public: bool) -> CollectionRecord:
         """Enter a new collection."""
@@ -78,12 +71,12 @@ class Core:
         def work(log: SqliteLog) -> CollectionRecord:
             known = log.catalog.get(collection.id)
             if known is not None and known.deleted is not None:
-                raise Refused(
+                raise CallStatus(
                     grpc.StatusCode.FAILED_PRECONDITION,
                     "this collection was deleted here, and its id is never taken again: change its nonce or window",
                 )
             if known is not None:
-                raise Refused(grpc.StatusCode.ALREADY_EXISTS, "this collection exists already")
+                raise CallStatus(grpc.StatusCode.ALREADY_EXISTS, "this collection exists already")
             return log.transaction(
                 lambda _: log.catalog.add(collection.id, spec, public=public, admission=admission, created=now)
             )
@@ -92,9 +85,9 @@ class Core:
 
     def _check_new(self, collection: Collection, admission: Admission) -> None:
         if collection.randomizer.name not in ORACLES:
-            raise Refused(grpc.StatusCode.UNIMPLEMENTED, f"no oracle for {collection.randomizer.name} here")
-        if len(self.gates) >= self.config.limits.collections:
-            raise Refused(grpc.StatusCode.FAILED_PRECONDITION, "too many collections: raise limits.collections")
+            raise CallStatus(grpc.StatusCode.UNIMPLEMENTED, f"no oracle for {collection.randomizer.name} here")
+        if len(self.collections) >= self.config.limits.collections:
+            raise CallStatus(grpc.StatusCode.FAILED_PRECONDITION, "too many collections: raise limits.collections")
         needed = _memory(collection)
         if needed > self.config.limits.worker_memory_mb // 2:
             raise InvalidSpec(
@@ -102,13 +95,13 @@ class Core:
                 "limits.worker_memory_mb"
             )
         if admission.kind == "token" and not self.has_token_keys:
-            raise Refused(grpc.StatusCode.FAILED_PRECONDITION, "admission by token needs admission.token_keys")
+            raise CallStatus(grpc.StatusCode.FAILED_PRECONDITION, "admission by token needs admission.token_keys")
         if admission.kind == "certificate" and not self.has_client_ca:
-            raise Refused(grpc.StatusCode.FAILED_PRECONDITION, "admission by certificate needs collector.client_ca")
+            raise CallStatus(grpc.StatusCode.FAILED_PRECONDITION, "admission by certificate needs collector.client_ca")
 
-    async def close(self, gate: Gate) -> CollectionRecord:
+    async def close(self, live: LiveCollection) -> CollectionRecord:
         """Take no more batches."""
-        number, now = gate.record.number, int(self.clock())
+        number, now = live.record.number, int(self.clock())
 
         def work(log: SqliteLog) -> CollectionRecord:
             log.transaction(lambda _: log.catalog.close(number, now))
@@ -117,9 +110,9 @@ class Core:
 
         return await self.on_writer(work)
 
-    async def delete(self, gate: Gate) -> CollectionRecord:
+    async def delete(self, live: LiveCollection) -> CollectionRecord:
         """Leave a tombstone; what it held is swept afterwards."""
-        number, now = gate.record.number, int(self.clock())
+        number, now = live.record.number, int(self.clock())
 
         def work(log: SqliteLog) -> CollectionRecord:
             log.transaction(lambda _: log.catalog.delete(number, now))
@@ -130,14 +123,16 @@ class Core:
         drop_checkpoint(self.directory.states, record.id)
         return record
 
-    async def compact(self, gate: Gate) -> CollectionRecord:
+    async def compact(self, live: LiveCollection) -> CollectionRecord:
         """Fold reports into counts. `sweep` drops the reports afterwards."""
-        async with self.upkeep:
-            record = gate.record
+        async with self.folding:
+            record = live.record
             if record.generation is not None:
                 return record
-            if record.closed is None and self.clock() < gate.closes:
-                raise Refused(grpc.StatusCode.FAILED_PRECONDITION, "the collection still takes batches: close it first")
+            if record.closed is None and self.clock() < live.closes:
+                raise CallStatus(
+                    grpc.StatusCode.FAILED_PRECONDITION, "the collection still takes batches: close it first"
+                )
             await asyncio.wrap_future(self.commit.run(lambda log: log.seal(record.number)))
             try:
                 return await self._fold(record)
@@ -172,7 +167,7 @@ class Core:
     async def sweep(self, slices: int = 1 << 30) -> None:
         """Drop what nothing refers to any more, giving way to ingest between slices."""
         for _ in range(slices):
-            async with self.upkeep:
+            async with self.folding:
                 more = await asyncio.wrap_future(self.commit.run(sweep))
             if not more:
                 return

@@ -1,25 +1,39 @@
-"""What a batch must pass before it may wait for the disk: the collection, its window, the lengths, admission.
+"""The collections as the running server holds them, and what a batch must pass before it may wait for the disk.
 
-A gate is all that ingest needs to know of one collection, worked out once. Gates change only when an operator
-creates, closes, deletes or compacts a collection.
+A live collection is all that ingest needs to know of one collection, worked out once. It is replaced only when an
+operator creates, closes, deletes or compacts the collection.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
+
+import grpc
 
 from ldp_client.collection import Collection
-from ldp_client.errors import InvalidSpec, Rejected
+from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_server.arrays.packing import unpack
+from ldp_server.service.wire import CallStatus
 
 if TYPE_CHECKING:
     from ldp_server.store import CollectionRecord
 
-__all__ = ["Gate", "Gates"]
+__all__ = ["PREFIX", "LiveCollection", "LiveCollections", "Naming"]
 
 
-class Gate:
+PREFIX = re.compile("[0-9a-f]{4,64}")
+
+
+class Naming(Protocol):
+    """A request that names a collection."""
+
+    collection_id: bytes
+    id_prefix: str
+
+
+class LiveCollection:
     """One collection, as ingest sees it."""
 
     __slots__ = ("bound", "closes", "collection", "kind", "label", "opens", "per_token", "reason", "record", "width")
@@ -53,42 +67,61 @@ def _sealed_reason(record: CollectionRecord) -> str | None:
     return None if record.generation is None else "WINDOW_CLOSED"
 
 
-class Gates:
-    """The gates of all collections, by id and by number."""
+class LiveCollections:
+    """All collections of one server, by id and by number."""
 
     def __init__(self) -> None:
-        self.by_id: dict[bytes, Gate] = {}
-        self._by_number: dict[int, Gate] = {}
+        self.by_id: dict[bytes, LiveCollection] = {}
+        self._by_number: dict[int, LiveCollection] = {}
         self.unreadable: list[bytes] = []
         """Ids of collections that this version does not understand (written by a newer one)."""
 
-    def put(self, record: CollectionRecord, label: str) -> Gate | None:
-        """Make or renew the gate of a collection."""
+    def put(self, record: CollectionRecord, label: str) -> LiveCollection | None:
+        """Hold a collection as its row says it is now."""
         known = self.by_id.get(record.id)
         try:
             collection = known.collection if known else Collection.from_bytes(record.spec)
         except InvalidSpec:
             self.unreadable.append(record.id)
             return None
-        gate = Gate(record, collection, label)
-        self.by_id[record.id] = gate
-        self._by_number[record.number] = gate
-        return gate
+        live = LiveCollection(record, collection, label)
+        self.by_id[record.id] = live
+        self._by_number[record.number] = live
+        return live
+
+    def find(self, request: Naming) -> LiveCollection:
+        """The collection that a request names by its id or by the first digits of it, deleted ones included."""
+        prefix = request.id_prefix
+        if not prefix:
+            live = self.by_id.get(request.collection_id)
+            if live is None:
+                raise CallStatus(grpc.StatusCode.NOT_FOUND, "no such collection here")
+            return live
+        if request.collection_id:
+            raise InvalidSpec("name a collection by collection_id or by id_prefix, not by both")
+        if not PREFIX.fullmatch(prefix):
+            raise InvalidSpec("id_prefix is 4 to 64 digits of an id, in lower-case hexadecimal")
+        found = [live for live in self.by_id.values() if live.record.id.hex().startswith(prefix)]
+        if not found:
+            raise CallStatus(grpc.StatusCode.NOT_FOUND, f"no collection has an id that begins with {prefix}")
+        if len(found) > 1:
+            raise InvalidSpec(f"{len(found)} collections have an id that begins with {prefix}: give more digits")
+        return found[0]
 
     def __len__(self) -> int:
         return len(self.by_id)
 
     def in_range(self, number: int, payloads: Sequence[bytes]) -> Sequence[bool]:
         """Which payloads hold only reports below the bound: one look at all of them, then at each if need be."""
-        gate = self._by_number[number]
-        if _sound(b"".join(payloads), gate):
+        live = self._by_number[number]
+        if _sound(b"".join(payloads), live):
             return [True] * len(payloads)
-        return [_sound(payload, gate) for payload in payloads]
+        return [_sound(payload, live) for payload in payloads]
 
 
-def _sound(payload: bytes, gate: Gate) -> bool:
+def _sound(payload: bytes, live: LiveCollection) -> bool:
     try:
-        unpack(payload, gate.width, gate.bound)
-    except Rejected:
+        unpack(payload, live.width, live.bound)
+    except ServerRefused:
         return False
     return True

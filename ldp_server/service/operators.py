@@ -12,20 +12,21 @@ import grpc
 from google.protobuf.message import Message
 
 from ldp_client.errors import InvalidSpec, StorageError
+from ldp_client.protocol.domain import Domain, Integers
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server import __version__
 from ldp_server.service.auth import Auth
 from ldp_server.service.calls import Call
 from ldp_server.service.ingest import Ingest
-from ldp_server.service.lifecycle import Core
-from ldp_server.service.live import Gate
+from ldp_server.service.lifecycle import Lifecycle
+from ldp_server.service.live import LiveCollection
 from ldp_server.service.statement import privacy_statement
-from ldp_server.service.wire import Refused, parse
+from ldp_server.service.wire import CallStatus, parse
 from ldp_server.store import Admission, SqliteLog
 from ldp_server.store.checkpoints import read_checkpoint
 from ldp_server.worker.client import Worker
 
-__all__ = ["Analyst"]
+__all__ = ["Operators"]
 
 R = TypeVar("R", bound=Message)
 Context = Any  # grpc.aio.ServicerContext of raw bytes: the stubs cannot say so
@@ -36,15 +37,15 @@ _MAX_PER_TOKEN = 1_000_000
 _PIECE = 1 << 20
 
 
-class Analyst:
-    """The Analyst service, over raw bytes."""
+class Operators:
+    """The wire's service Analyst, over raw bytes."""
 
-    def __init__(self, core: Core, auth: Auth, ingest: Ingest) -> None:
-        self._core = core
+    def __init__(self, lifecycle: Lifecycle, auth: Auth, ingest: Ingest) -> None:
+        self._lifecycle = lifecycle
         self._auth = auth
         self._ingest = ingest
-        self._started = int(core.clock())
-        self._decodes = asyncio.Semaphore(core.config.limits.decodes)
+        self._started = int(lifecycle.clock())
+        self._decodes = asyncio.Semaphore(lifecycle.config.limits.decodes)
         self.draining = False
 
     def unary(self) -> dict[str, Callable[[bytes, Context], Awaitable[bytes]]]:
@@ -71,7 +72,7 @@ class Analyst:
         self, name: str, kind: type[R], method: Callable[[R], Awaitable[bytes]]
     ) -> Callable[[bytes, Context], Awaitable[bytes]]:
         async def handler(data: bytes, context: Context) -> bytes:
-            async with Call(self, name, context) as call:
+            async with Call(self._auth, self._lifecycle.metrics, name, context) as call:
                 request = parse(kind, data)
                 call.about(request)
                 call.response = await method(request)
@@ -83,7 +84,7 @@ class Analyst:
         self, name: str, kind: type[R], method: Callable[[R], AsyncGenerator[bytes, None]]
     ) -> Callable[[bytes, Context], Awaitable[None]]:
         async def handler(data: bytes, context: Context) -> None:
-            async with Call(self, name, context) as call:
+            async with Call(self._auth, self._lifecycle.metrics, name, context) as call:
                 request = parse(kind, data)
                 call.about(request)
                 async with contextlib.aclosing(method(request)) as pieces:
@@ -100,22 +101,22 @@ class Analyst:
         if request.reports_per_token > _MAX_PER_TOKEN:
             raise InvalidSpec(f"reports_per_token is at most {_MAX_PER_TOKEN}")
         admission = Admission(kind, request.reports_per_token or 1)
-        record = await self._core.create(request.spec_bytes, admission, public=not request.unlisted)
-        return self._info(self._core.gate(record.id)).SerializeToString()
+        record = await self._lifecycle.create(request.spec_bytes, admission, public=not request.unlisted)
+        return self._info(self._lifecycle.collections.by_id[record.id]).SerializeToString()
 
     async def _list(self, _: pb.ListAllCollectionsRequest) -> bytes:
-        gates = sorted(self._core.gates.by_id.values(), key=lambda gate: gate.record.number)
+        collections = sorted(self._lifecycle.collections.by_id.values(), key=lambda live: live.record.number)
         response = pb.ListAllCollectionsResponse()
-        for gate in gates:
-            response.collections.append(self._info(gate))
+        for live in collections:
+            response.collections.append(self._info(live))
         return response.SerializeToString()
 
     async def _show(self, request: pb.ShowCollectionRequest) -> bytes:
-        gate = self._core.gate(request.collection_id)
-        summary = pb.CollectionSummary(info=self._info(gate))
-        summary.statement.extend(await asyncio.to_thread(lambda: list(privacy_statement(gate.collection))))
-        if gate.record.deleted is None:
-            found, _ = await self._core.worker.ask({"op": "summary", "number": gate.record.number})
+        live = self._lifecycle.collections.find(request)
+        summary = pb.CollectionSummary(info=self._info(live))
+        summary.statement.extend(await asyncio.to_thread(lambda: list(privacy_statement(live.collection))))
+        if live.record.deleted is None:
+            found, _ = await self._lifecycle.worker.ask({"op": "summary", "number": live.record.number})
             summary.reports, summary.batches = found["reports"], found["batches"]
             summary.standard_error = found["standard_error"]
             summary.lists_domain, summary.decodes_heavy_hitters = found["lists"], found["decodes"]
@@ -123,96 +124,104 @@ class Analyst:
         return summary.SerializeToString()
 
     async def _close(self, request: pb.CollectionRequest) -> bytes:
-        await self._core.close(self._core.living(request.collection_id))
-        return self._info(self._core.gate(request.collection_id)).SerializeToString()
+        await self._lifecycle.close(self._lifecycle.find_kept(request))
+        return self._info(self._lifecycle.collections.find(request)).SerializeToString()
 
     async def _delete(self, request: pb.CollectionRequest) -> bytes:
-        await self._core.delete(self._core.living(request.collection_id))
-        return self._info(self._core.gate(request.collection_id)).SerializeToString()
+        await self._lifecycle.delete(self._lifecycle.find_kept(request))
+        return self._info(self._lifecycle.collections.find(request)).SerializeToString()
 
     async def _compact(self, request: pb.CollectionRequest) -> bytes:
-        await self._core.compact(self._core.living(request.collection_id))
-        return self._info(self._core.gate(request.collection_id)).SerializeToString()
+        await self._lifecycle.compact(self._lifecycle.find_kept(request))
+        return self._info(self._lifecycle.collections.find(request)).SerializeToString()
 
     async def _estimate(self, request: pb.EstimateRequest) -> bytes:
-        gate = self._core.living(request.collection_id)
-        limit = self._core.config.limits.query_items
+        live = self._lifecycle.find_kept(request)
+        limit = self._lifecycle.config.limits.query_items
         if len(request.given.items) > limit or request.top.count > limit:
             raise InvalidSpec(f"a question names at most {limit} items (limits.query_items)")
         started = time.perf_counter()
-        question = {"op": "estimate", "number": gate.record.number}
-        _, response = await self._core.worker.ask(question, request.SerializeToString())
-        self._core.metrics.query.observe(time.perf_counter() - started)
-        return response
+        _text_as_integers(request, live.collection.domain)
+        question = {"op": "estimate", "number": live.record.number}
+        _, response = await self._lifecycle.worker.ask(question, request.SerializeToString())
+        self._lifecycle.metrics.query.observe(time.perf_counter() - started)
+        # A message is the concatenation of its fields, so the child's columns need not be parsed to add one.
+        return response + pb.EstimateResponse(collection=self._info(live)).SerializeToString()
 
     async def _status(self, _: pb.ServerStatusRequest) -> bytes:
         return pb.ServerStatusResponse(
             version=__version__,
             started=self._started,
-            collections=len(self._core.gates),
+            collections=len(self._lifecycle.collections),
             waiting_bytes=self._ingest.held,
-            log_bytes=self._core.log_bytes(),
+            log_bytes=self._lifecycle.log_bytes(),
             draining=self.draining,
         ).SerializeToString()
 
     async def _heavy_hitters(self, request: pb.HeavyHittersRequest) -> AsyncGenerator[bytes, None]:
-        gate = self._core.living(request.collection_id)
+        live = self._lifecycle.find_kept(request)
         if self._decodes.locked():
-            raise Refused(grpc.StatusCode.RESOURCE_EXHAUSTED, "another decode is running (limits.decodes)", 5.0)
+            raise CallStatus(grpc.StatusCode.RESOURCE_EXHAUSTED, "another decode is running (limits.decodes)", 5.0)
         async with self._decodes:
             started = time.perf_counter()
-            limits = self._core.config.limits
-            worker = Worker(self._core.directory.root, memory_mb=limits.worker_memory_mb, nice=19)
+            limits = self._lifecycle.config.limits
+            worker = Worker(self._lifecycle.directory.root, memory_mb=limits.worker_memory_mb, nice=19)
             limit = min(request.limit or limits.query_items, limits.query_items)
-            question = {"op": "decode", "number": gate.record.number, "limit": limit}
+            question = {"op": "decode", "number": live.record.number, "limit": limit}
             try:
                 async with contextlib.aclosing(worker.stream(question)) as answers:
                     async for header, body in answers:
-                        yield _event(header, body)
+                        yield _event(header, body, self._info(live))
             finally:
                 await worker.close()
-            self._core.metrics.decode.observe(time.perf_counter() - started)
+            self._lifecycle.metrics.decode.observe(time.perf_counter() - started)
 
     async def _export(self, request: pb.ExportRequest) -> AsyncGenerator[bytes, None]:
-        gate = self._core.living(request.collection_id)
+        live = self._lifecycle.find_kept(request)
         if request.kind == pb.COUNTS:
-            async for piece in self._export_counts(gate):
-                yield piece
+            pieces = self._export_counts(live)
         elif request.kind == pb.REPORTS:
-            if gate.record.generation is not None:
-                raise Refused(grpc.StatusCode.FAILED_PRECONDITION, "compacted: its reports were dropped, export counts")
-            async for piece in self._export_reports(gate):
-                yield piece
+            if live.record.generation is not None:
+                raise CallStatus(
+                    grpc.StatusCode.FAILED_PRECONDITION, "compacted: its reports were dropped, export counts"
+                )
+            pieces = self._export_reports(live)
         else:
             raise InvalidSpec("export counts or reports")
+        info: pb.CollectionInfo | None = self._info(live)
+        async with contextlib.aclosing(pieces):
+            async for data, reports in pieces:
+                yield pb.ExportResponse(data=data, reports=reports, collection=info).SerializeToString()
+                info = None
 
-    async def _export_counts(self, gate: Gate) -> AsyncGenerator[bytes, None]:
-        meta, _ = await self._core.worker.ask({"op": "checkpoint", "number": gate.record.number})
-        checkpoint = await asyncio.to_thread(read_checkpoint, self._core.directory.states, gate.record.id)
+    async def _export_counts(self, live: LiveCollection) -> AsyncGenerator[tuple[bytes, int], None]:
+        await self._lifecycle.worker.ask({"op": "checkpoint", "number": live.record.number})
+        checkpoint = await asyncio.to_thread(read_checkpoint, self._lifecycle.directory.states, live.record.id)
         if checkpoint is None:
             raise StorageError("the checkpoint that was just written is not there")
-        for start in range(0, len(checkpoint.state), _PIECE):
-            data = checkpoint.state[start : start + _PIECE]
-            yield pb.ExportResponse(data=data, reports=meta["reports"]).SerializeToString()
+        for start in range(0, max(1, len(checkpoint.state)), _PIECE):
+            yield checkpoint.state[start : start + _PIECE], checkpoint.reports
 
-    async def _export_reports(self, gate: Gate) -> AsyncGenerator[bytes, None]:
-        log = await asyncio.to_thread(SqliteLog, self._core.directory.log, read_only=True)
+    async def _export_reports(self, live: LiveCollection) -> AsyncGenerator[tuple[bytes, int], None]:
+        log = await asyncio.to_thread(SqliteLog, self._lifecycle.directory.log, read_only=True)
         try:
-            batches = log.read(gate.record.number, 0, max_bytes=_PIECE)
+            batches = log.read(live.record.number, 0, max_bytes=_PIECE)
             reports = 0
             while (found := await asyncio.to_thread(next, batches, None)) is not None:
                 data = b"".join(batch.payload for batch in found)
-                reports += len(data) // gate.width
-                yield pb.ExportResponse(data=data, reports=reports).SerializeToString()
+                reports += len(data) // live.width
+                yield data, reports
+            if not reports:
+                yield b"", 0
         finally:
             log.close()
 
-    def _info(self, gate: Gate) -> pb.CollectionInfo:
-        record = gate.record
+    def _info(self, live: LiveCollection) -> pb.CollectionInfo:
+        record = live.record
         return pb.CollectionInfo(
             collection_id=record.id,
             spec_bytes=record.spec,
-            state=self._state(gate),
+            state=self._state(live),
             admission=_WIRE_KINDS[record.admission.kind],
             reports_per_token=record.admission.reports_per_token,
             unlisted=not record.public,
@@ -221,36 +230,33 @@ class Analyst:
             deleted=record.deleted or 0,
         )
 
-    def _state(self, gate: Gate) -> pb.CollectionState:
-        record, now = gate.record, self._core.clock()
+    def _state(self, live: LiveCollection) -> pb.CollectionState:
+        record, now = live.record, self._lifecycle.clock()
         if record.deleted is not None:
             return pb.DELETED
         if record.generation is not None:
             return pb.COMPACTED
         if record.closed is not None:
             return pb.CLOSED
-        if now < gate.opens:
+        if now < live.opens:
             return pb.UPCOMING
-        return pb.RUNNING if now < gate.closes else pb.ENDED
-
-    async def principal(self, context: Context) -> str:
-        """Who is calling."""
-        return await self._auth.principal(context)
-
-    def refused(self, code: grpc.StatusCode) -> None:
-        """Count a refused call."""
-        self._core.metrics.refused.labels(code.name).inc()
-
-    def failed(self) -> None:
-        """Count a defect."""
-        self._core.metrics.failures.inc()
+        return pb.RUNNING if now < live.closes else pb.ENDED
 
 
-def _event(header: dict[str, Any], body: bytes) -> bytes:
+def _text_as_integers(request: pb.EstimateRequest, domain: Domain) -> None:
+    """Lets a caller who has not seen the spec give integers as text."""
+    if isinstance(domain, Integers):
+        for item in request.given.items:
+            if item.WhichOneof("kind") == "text":
+                item.integer = item.text
+
+
+def _event(header: dict[str, Any], body: bytes, info: pb.CollectionInfo) -> bytes:
     """The child's progress or result, as the caller gets it."""
     if "progress" in header:
         stage, fraction = header["progress"]
         progress = pb.DecodeProgress(stage=stage, fraction=fraction)
         return pb.HeavyHittersResponse(progress=progress).SerializeToString()
     result = pb.HeavyHittersResult.FromString(body)
+    result.collection.CopyFrom(info)
     return pb.HeavyHittersResponse(result=result).SerializeToString()

@@ -12,12 +12,12 @@ from typing import Any
 
 import grpc
 
-from ldp_client.errors import LdpError, Rejected
+from ldp_client.errors import LdpError, ServerRefused
 from ldp_client.protocol.v1 import collector_pb2 as pb
 from ldp_server.service.admission import Peer
-from ldp_server.service.ingest import Busy, Ingest, answer, rejection
+from ldp_server.service.ingest import Busy, Ingest, answer, refusal
 from ldp_server.service.metrics import Metrics
-from ldp_server.service.wire import EOF, Refused, parse
+from ldp_server.service.wire import EOF, CallStatus, parse
 from ldp_server.store import Ticket
 
 __all__ = ["Stream", "peer_of"]
@@ -90,8 +90,8 @@ class Stream:
             try:
                 request = parse(pb.SubmitRequest, data)
                 entry = await self._offer(request)
-            except Refused as refused:
-                return refused
+            except CallStatus as status:
+                return status
             queue.append(entry)
             if isinstance(entry, bytes):
                 self._answers.set()
@@ -103,9 +103,9 @@ class Stream:
         while True:
             try:
                 ticket = self._ingest.offer(request, self._peer, self._done)
-            except Rejected as rejected:
-                self._metrics.rejections.labels(rejected.reason).inc()
-                return rejection(request.batch_id, rejected)
+            except ServerRefused as rejected:
+                self._metrics.refused_batches.labels(rejected.reason).inc()
+                return refusal(request.batch_id, rejected)
             except Busy as busy:
                 self._metrics.busy.labels(busy.why).inc()
                 if busy.why == "full":

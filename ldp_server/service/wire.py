@@ -14,10 +14,10 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError, Message
 from google.rpc import error_details_pb2, status_pb2
 
-from ldp_client.errors import InvalidSpec, LdpError, Rejected, Unavailable
+from ldp_client.errors import InvalidSpec, LdpError, ServerRefused, Unavailable
 from ldp_server.store.errors import DiskFull, StorageError
 
-__all__ = ["EOF", "Refused", "abort", "parse", "refusal"]
+__all__ = ["EOF", "CallStatus", "abort", "parse", "status_of"]
 
 EOF: Any = grpc.aio.EOF  # type: ignore[attr-defined]  # the stubs lack it
 """What reading from a stream gives when the client is done."""
@@ -25,7 +25,7 @@ EOF: Any = grpc.aio.EOF  # type: ignore[attr-defined]  # the stubs lack it
 M = TypeVar("M", bound=Message)
 
 
-class Refused(LdpError):
+class CallStatus(LdpError):
     """A call that ends with a status other than OK."""
 
     def __init__(self, code: grpc.StatusCode, text: str, retry_after: float | None = None) -> None:
@@ -40,37 +40,37 @@ def parse(kind: type[M], data: bytes) -> M:
     try:
         return kind.FromString(data)
     except DecodeError:
-        raise Refused(grpc.StatusCode.INVALID_ARGUMENT, f"not a {kind.__name__}") from None
+        raise CallStatus(grpc.StatusCode.INVALID_ARGUMENT, f"not a {kind.__name__}") from None
 
 
-def refusal(error: LdpError) -> Refused:
+def status_of(error: LdpError) -> CallStatus:
     """The status that tells a caller about an error."""
     code = grpc.StatusCode
-    if isinstance(error, Refused):
+    if isinstance(error, CallStatus):
         return error
-    if isinstance(error, InvalidSpec | Rejected):
-        return Refused(code.INVALID_ARGUMENT, str(error))
+    if isinstance(error, InvalidSpec | ServerRefused):
+        return CallStatus(code.INVALID_ARGUMENT, str(error))
     if isinstance(error, Unavailable):
-        return Refused(code.UNAVAILABLE, str(error), error.retry_after)
+        return CallStatus(code.UNAVAILABLE, str(error), error.retry_after)
     if isinstance(error, DiskFull):
-        return Refused(code.UNAVAILABLE, "the server has no space left on its disk", 30.0)
+        return CallStatus(code.UNAVAILABLE, "the server has no space left on its disk", 30.0)
     if isinstance(error, StorageError):
-        return Refused(code.UNAVAILABLE, "the server cannot use its storage", 30.0)
-    return Refused(code.INTERNAL, "the server met an error it did not expect")
+        return CallStatus(code.UNAVAILABLE, "the server cannot use its storage", 30.0)
+    return CallStatus(code.INTERNAL, "the server met an error it did not expect")
 
 
-def _details(refused: Refused) -> tuple[tuple[str, bytes], ...]:
-    if refused.retry_after is None:
+def _details(status: CallStatus) -> tuple[tuple[str, bytes], ...]:
+    if status.retry_after is None:
         return ()
-    status = status_pb2.Status(code=refused.code.value[0], message=refused.text)
+    message = status_pb2.Status(code=status.code.value[0], message=status.text)
     delay = Duration()
-    delay.FromNanoseconds(max(1, int(refused.retry_after * 1e9)))
-    status.details.add().Pack(error_details_pb2.RetryInfo(retry_delay=delay))
-    return (("grpc-status-details-bin", status.SerializeToString()),)
+    delay.FromNanoseconds(max(1, int(status.retry_after * 1e9)))
+    message.details.add().Pack(error_details_pb2.RetryInfo(retry_delay=delay))
+    return (("grpc-status-details-bin", message.SerializeToString()),)
 
 
 async def abort(context: grpc.aio.ServicerContext[Any, Any], error: LdpError) -> NoReturn:
     """End a call with the error's status."""
-    refused = refusal(error)
-    await context.abort(refused.code, refused.text, _details(refused))
+    status = status_of(error)
+    await context.abort(status.code, status.text, _details(status))
     raise AssertionError("abort raises")

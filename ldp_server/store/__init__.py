@@ -12,21 +12,21 @@ errors                                   what can be wrong, for an operator
 from ldp_server.store.access import AccessFile, AnalystToken
 from ldp_server.store.commit import GroupCommit, Ticket
 from ldp_server.store.directory import DataDirectory, DirectoryLock
-from ldp_server.store.log import Admission, Batch, CollectionRecord, Outcome, ReportLog, StoredBatch
+from ldp_server.store.log import Admission, AppendOutcome, CollectionRecord, ReportLog, StoredBatch, Submission
 from ldp_server.store.sqlite import SqliteLog
 
 __all__ = [
     "AccessFile",
     "Admission",
     "AnalystToken",
-    "Batch",
+    "AppendOutcome",
     "CollectionRecord",
     "DataDirectory",
     "DirectoryLock",
     "GroupCommit",
-    "Outcome",
     "ReportLog",
     "SqliteLog",
     "StoredBatch",
+    "Submission",
     "Ticket",
 ]

@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 
 from ldp_client.errors import StorageError
 from ldp_server.store.errors import DiskFull
-from ldp_server.store.log import Batch, Outcome
+from ldp_server.store.log import AppendOutcome, Submission
 from ldp_server.store.sqlite import SqliteLog
 from ldp_server.store.wal import Checkpointer
 
@@ -43,15 +43,15 @@ FULL = 64
 class Ticket:
     """A batch that waits for its group. Afterwards it has an outcome, or else an error."""
 
-    __slots__ = ("batch", "born", "error", "gate", "outcome", "owner", "reports")
+    __slots__ = ("batch", "born", "error", "live", "outcome", "owner", "reports")
 
-    def __init__(self, batch: Batch, reports: int, owner: Callable[[Ticket], None], gate: Any) -> None:
+    def __init__(self, batch: Submission, reports: int, owner: Callable[[Ticket], None], live: Any) -> None:
         self.batch = batch
         self.reports = reports
         self.owner = owner
-        self.gate = gate
+        self.live = live
         self.born = time.perf_counter()
-        self.outcome: Outcome | None = None
+        self.outcome: AppendOutcome | None = None
         self.error: StorageError | None = None
 
 
@@ -191,7 +191,7 @@ class GroupCommit:
             verdicts = self._check(collection, [ticket.batch.payload for ticket in tickets])
             for ticket, verdict in zip(tickets, verdicts, strict=True):
                 if not verdict:
-                    ticket.outcome = Outcome.OUT_OF_RANGE
+                    ticket.outcome = AppendOutcome.OUT_OF_RANGE
                     all_sound = False
         return group if all_sound else [ticket for ticket in group if ticket.outcome is None]
 

@@ -15,7 +15,7 @@ import hmac
 import sqlite3
 from collections.abc import Sequence
 
-from ldp_server.store.log import Batch, Outcome
+from ldp_server.store.log import AppendOutcome, Submission
 from ldp_server.store.schema import COUNTER, SEQUENCE_BITS
 
 __all__ = ["insert_run", "runs"]
@@ -31,7 +31,7 @@ SELECT ?1, substr(?2, 1 + 16 * i, 16), substr(?3, 1 + 16 * i, 16) FROM counter W
 """
 
 
-def runs(batches: Sequence[Batch]) -> list[list[int]]:
+def runs(batches: Sequence[Submission]) -> list[list[int]]:
     """The batches' places, split into runs of one collection and length, all with tokens or all without."""
     found: dict[tuple[int, int, bool], list[int]] = {}
     for place, batch in enumerate(batches):
@@ -40,24 +40,24 @@ def runs(batches: Sequence[Batch]) -> list[list[int]]:
     return [run[i : i + COUNTER] for run in found.values() for i in range(0, len(run), COUNTER)]
 
 
-def insert_run(db: sqlite3.Connection, run: Sequence[Batch], sequence: int) -> tuple[list[Outcome], int]:
+def insert_run(db: sqlite3.Connection, run: Sequence[Submission], sequence: int) -> tuple[list[AppendOutcome], int]:
     """Insert one run after `sequence`; return each batch's outcome and the last sequence taken."""
     if len(run) > 1:
         db.execute("SAVEPOINT run")
         if _insert_all(db, run, sequence):
             db.execute("RELEASE run")
-            return [Outcome.STORED] * len(run), sequence + len(run)
+            return [AppendOutcome.STORED] * len(run), sequence + len(run)
         db.execute("ROLLBACK TO run")
         db.execute("RELEASE run")
     outcomes = []
     for batch in run:
         outcome = _insert_one(db, batch, sequence + 1)
-        sequence += outcome is Outcome.STORED
+        sequence += outcome is AppendOutcome.STORED
         outcomes.append(outcome)
     return outcomes, sequence
 
 
-def _insert_all(db: sqlite3.Connection, run: Sequence[Batch], sequence: int) -> bool:
+def _insert_all(db: sqlite3.Connection, run: Sequence[Submission], sequence: int) -> bool:
     collection, count, length = run[0].collection, len(run), len(run[0].payload)
     ids = b"".join([batch.batch_id for batch in run])
     if run[0].token_id is not None:
@@ -71,16 +71,16 @@ def _insert_all(db: sqlite3.Connection, run: Sequence[Batch], sequence: int) -> 
     return db.execute(_BATCHES, values).rowcount == count
 
 
-def _insert_one(db: sqlite3.Connection, batch: Batch, sequence: int) -> Outcome:
+def _insert_one(db: sqlite3.Connection, batch: Submission, sequence: int) -> AppendOutcome:
     held = db.execute(
         "SELECT digest FROM batches WHERE collection = ? AND batch_id = ?", (batch.collection, batch.batch_id)
     ).fetchone()
     if held is not None:
-        return Outcome.DUPLICATE if hmac.compare_digest(held[0], batch.digest) else Outcome.CONFLICT
+        return AppendOutcome.DUPLICATE if hmac.compare_digest(held[0], batch.digest) else AppendOutcome.CONFLICT
     if batch.token_id is not None:
         values = (batch.collection, batch.token_id, batch.batch_id)
         if db.execute("INSERT OR IGNORE INTO used_tokens VALUES (?, ?, ?)", values).rowcount != 1:
-            return Outcome.TOKEN_USED
+            return AppendOutcome.TOKEN_USED
     db.execute(
         "INSERT INTO batches (position, collection, batch_id, digest, payload) VALUES (?, ?, ?, ?, ?)",
         (
@@ -91,4 +91,4 @@ def _insert_one(db: sqlite3.Connection, batch: Batch, sequence: int) -> Outcome:
             batch.payload,
         ),
     )
-    return Outcome.STORED
+    return AppendOutcome.STORED

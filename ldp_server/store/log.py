@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
-__all__ = ["Admission", "Batch", "CollectionRecord", "Outcome", "ReportLog", "StoredBatch"]
+__all__ = ["Admission", "AppendOutcome", "CollectionRecord", "ReportLog", "StoredBatch", "Submission"]
 
 
-class Outcome(IntEnum):
+class AppendOutcome(IntEnum):
     """What became of an appended batch."""
 
     STORED = 0
@@ -29,7 +29,7 @@ class Outcome(IntEnum):
     OUT_OF_RANGE = 5
 
 
-class Batch(NamedTuple):
+class Submission(NamedTuple):
     """A checked batch on its way into the log."""
 
     collection: int
@@ -39,7 +39,7 @@ class Batch(NamedTuple):
     token_id: bytes | None = None
 
     def __repr__(self) -> str:
-        return f"Batch(collection={self.collection}, {len(self.payload)} bytes)"
+        return f"Submission(collection={self.collection}, {len(self.payload)} bytes)"
 
 
 class StoredBatch(NamedTuple):
@@ -87,7 +87,7 @@ class ReportLog(ABC):
     """Durable batches, exactly once."""
 
     @abstractmethod
-    def append(self, batches: Sequence[Batch]) -> list[Outcome]:
+    def append(self, batches: Sequence[Submission]) -> list[AppendOutcome]:
         """Make the batches durable, all in one transaction, and say what became of each.
 
         Raises `StorageError`, and then keeps none of them.

@@ -14,7 +14,7 @@ from typing import TypeVar
 from ldp_server.store.catalog import Catalog
 from ldp_server.store.errors import Corrupt, translated
 from ldp_server.store.insert import insert_run, runs
-from ldp_server.store.log import Batch, Outcome, ReportLog, StoredBatch
+from ldp_server.store.log import AppendOutcome, ReportLog, StoredBatch, Submission
 from ldp_server.store.schema import PAGE, SEQUENCE_BITS, open_log
 
 __all__ = ["SqliteLog"]
@@ -63,9 +63,9 @@ class SqliteLog(ReportLog):
                 raise
         return result
 
-    def append(self, batches: Sequence[Batch]) -> list[Outcome]:
+    def append(self, batches: Sequence[Submission]) -> list[AppendOutcome]:
         """Keep the batches, in one commit."""
-        outcomes = [Outcome.SEALED] * len(batches)
+        outcomes = [AppendOutcome.SEALED] * len(batches)
         last: dict[int, int] = {}
 
         def work(db: sqlite3.Connection) -> None:

@@ -10,7 +10,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from ldp_client.errors import LdpError, Rejected
+from ldp_client.errors import LdpError, ServerRefused
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.worker import decoding, estimating
 from ldp_server.worker.counts import WarmCounts
@@ -40,8 +40,8 @@ class _Child:
         try:
             handler = getattr(self, f"_on_{question['op']}")
             answer: Answer = handler(int(question.get("number", 0)), question, body)
-        except Rejected as error:
-            return {"error": "Rejected", "reason": error.reason, "text": error.detail}, b""
+        except ServerRefused as error:
+            return {"error": "ServerRefused", "reason": error.reason, "text": error.detail}, b""
         except LdpError as error:
             return {"error": type(error).__name__, "text": str(error)}, b""
         except MemoryError:

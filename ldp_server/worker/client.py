@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
-from ldp_client.errors import Cancelled, InvalidSpec, LdpError, Rejected, StorageError, Unavailable
+from ldp_client.errors import Cancelled, InvalidSpec, LdpError, ServerRefused, StorageError, Unavailable
 from ldp_server.store.errors import Corrupt, DiskFull
 from ldp_server.worker.frames import read_frame_async, write_frame
 
@@ -121,7 +121,7 @@ class Worker:
 
 def _error(header: dict[str, Any]) -> LdpError:
     text = str(header.get("text", ""))
-    if header["error"] == "Rejected":
-        return Rejected(str(header.get("reason", "")), text)
+    if header["error"] == "ServerRefused":
+        return ServerRefused(str(header.get("reason", "")), text)
     kind = _ERRORS.get(header["error"])
     return Unavailable("the estimating process met an error it did not expect") if kind is None else kind(text)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ldp_client.collection import Collection
-from ldp_client.errors import InvalidSpec, Rejected
+from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_server.oracles import oracle_for, restore
 from ldp_server.oracles.base import Oracle
 from ldp_server.store import CollectionRecord, DataDirectory, SqliteLog
@@ -96,7 +96,7 @@ class WarmCounts:
         for batches in self._log.read(warm.record.number, warm.sequence, max_bytes=CHUNK):
             try:
                 warm.oracle.accumulate(b"".join([batch.payload for batch in batches]))
-            except Rejected:
+            except ServerRefused:
                 # Everything in the log was checked before it was acknowledged: this is damage, or another version.
                 self._warm.pop(warm.record.number, None)
                 raise Corrupt(f"the log holds a report that is not one ({width} bytes each)") from None
@@ -112,7 +112,7 @@ class WarmCounts:
         if checkpoint is not None and self._belongs(checkpoint, record):
             try:
                 oracle = restore(collection, checkpoint.state)
-            except Rejected:
+            except ServerRefused:
                 pass
             else:
                 return Warm(
@@ -129,7 +129,7 @@ class WarmCounts:
             return Warm(record, collection, oracle_for(collection), 0, 0, bytes(16), -1)
         try:
             oracle = restore(collection, state)
-        except Rejected:
+        except ServerRefused:
             raise Corrupt("the folded counts of a collection are damaged: restore a backup") from None
         return Warm(record, collection, oracle, record.folded, record.folded_batches, fold_marker(record), -1)
 

@@ -156,15 +156,15 @@ def test_ledger_says_what_tighter_accounting_gives(run, tmp_path):
 
 def test_ledger_that_cannot_be_believed_and_its_reset(run, files, tmp_path):
     run("send", files["page"], *options(tmp_path), "--timeout", 0.1, stdin=b"a\n")
-    (tmp_path / "ldp" / "ledger.mark").unlink()
+    (tmp_path / "ldp" / "ledger.witness").unlink()
     code, out, _ = run("ledger", *options(tmp_path))
-    assert code == 3 and "NOT BELIEVED" in out and "marker is missing" in out and ", 0 left" in out
+    assert code == 3 and "NOT BELIEVED" in out and "witness is missing" in out and ", 0 left" in out
     code, _, err = run("send", files["age"], *options(tmp_path), stdin=b"5\n")
     assert code == 1 or (code == 3 and "cannot be trusted" in err)
     code, _, err = run("ledger", *options(tmp_path), "--reset", " ")
     assert code == 2
     code, out, err = run("ledger", *options(tmp_path), "--reset", "moved to a new disk")
-    assert code == 0 and "marker is missing" in err and "moved to a new disk" in out and "spent 1 in all" in out
+    assert code == 0 and "witness is missing" in err and "moved to a new disk" in out and "spent 1 in all" in out
 
 
 def test_collections_of_files_and_of_the_list(run, files, tmp_path):
@@ -175,7 +175,7 @@ def test_collections_of_files_and_of_the_list(run, files, tmp_path):
     signed = operator.sign(1, [listed])
     from ldp_client.protocol.v1 import collector_pb2
 
-    wire.signed = collector_pb2.SignedCollectionList(
+    wire.signed = collector_pb2.SignedList(
         list_bytes=signed.list_bytes, signature=signed.signature, public_key=signed.public_key
     )
     with serving(wire) as port:

@@ -108,7 +108,7 @@ def test_a_refusal_comes_before_the_item_is_looked_at(open_client, policy):
     with pytest.raises(PolicyRefused):
         client.report(make(3), Untouchable())
     assert not client.report(make(1), Untouchable()).made  # an answer stands: nobody asks what it is now
-    client._storage.marker.path.unlink()
+    client._storage.witness.path.unlink()
     client.close()
     with pytest.raises(PolicyRefused):
         open_client().report(make(4), Untouchable())

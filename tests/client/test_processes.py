@@ -408,11 +408,11 @@ def test_ten_thousand_reports_offline_and_then_a_flush(tmp_path):
 
 
 def test_a_full_outbox_drops_its_oldest_and_the_server_gets_the_rest(tmp_path):
-    from ldp_client import Limits
+    from ldp_client import OutboxLimits
 
     collector = HonestCollector()
     with serving(collector) as port:
-        client = open_here(tmp_path, port, limits=Limits(batches=100))
+        client = open_here(tmp_path, port, limits=OutboxLimits(batches=100))
         for number in range(250):
             client.report(live(number), "a")
         view = client.outbox()
@@ -425,9 +425,9 @@ def test_a_full_outbox_drops_its_oldest_and_the_server_gets_the_rest(tmp_path):
 
 
 def test_a_full_outbox_by_bytes(tmp_path):
-    from ldp_client import Limits
+    from ldp_client import OutboxLimits
 
-    client = open_here(tmp_path, 1, limits=Limits(bytes=20_000))
+    client = open_here(tmp_path, 1, limits=OutboxLimits(bytes=20_000))
     for number in range(400):
         client.report(live(number), "a")
     assert client.outbox().bytes <= 20_000 + 64 * 200

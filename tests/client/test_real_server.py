@@ -127,7 +127,7 @@ def test_the_servers_refusals_have_their_reasons(server, tmp_path):
             client.report(collection, "a")
         client.flush(20)
         assert client.outbox().counters == {
-            "accepted": 1, "rejected COLLECTION_CLOSED": 1, "rejected UNKNOWN_COLLECTION": 1,
+            "accepted": 1, "refused COLLECTION_CLOSED": 1, "refused UNKNOWN_COLLECTION": 1,
         }  # fmt: skip
 
 

@@ -93,17 +93,17 @@ def public(kind):
 
 
 def test_the_asyncio_client_has_the_same_surface():
-    assert public(aio.Client) == public(Client)
+    assert public(aio.AsyncClient) == public(Client)
     for name in public(Client):
-        ours = inspect.signature(getattr(aio.Client, name)).parameters
+        ours = inspect.signature(getattr(aio.AsyncClient, name)).parameters
         theirs = inspect.signature(getattr(Client, name)).parameters
         assert {n: p.default for n, p in ours.items()} == {n: p.default for n, p in theirs.items()}, name
-        assert inspect.iscoroutinefunction(getattr(aio.Client, name)), name
+        assert inspect.iscoroutinefunction(getattr(aio.AsyncClient, name)), name
 
 
 async def test_the_asyncio_client_reports_and_flushes(tmp_path, policy):
     collector = FakeCollector()
-    async with aio.Client(
+    async with aio.AsyncClient(
         "fake", storage=tmp_path, policy=policy, transport=collector, delay=0, background=False
     ) as client:
         receipts = await asyncio.gather(*(client.report(live(number), "a") for number in range(2)))
@@ -120,7 +120,7 @@ async def test_the_asyncio_client_reports_and_flushes(tmp_path, policy):
 
 
 async def test_the_loop_is_not_held_up(tmp_path, policy):
-    client = aio.Client("fake", storage=tmp_path, policy=policy, transport=FakeCollector(), background=False)
+    client = aio.AsyncClient("fake", storage=tmp_path, policy=policy, transport=FakeCollector(), background=False)
     inner = client._client._storage._front.lock
     inner.acquire()  # a disk that takes its time
     task = asyncio.ensure_future(client.report(live(), "a"))

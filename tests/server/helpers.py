@@ -18,7 +18,7 @@ from ldp_client.collection import Collection
 from ldp_client.protocol.domain import Integers
 from ldp_client.protocol.v1 import analyst_pb2, analyst_pb2_grpc, collector_pb2, collector_pb2_grpc
 from ldp_server.config import Config
-from ldp_server.service.assemble import Server
+from ldp_server.service.assemble import CollectionServer
 from ldp_server.store import AccessFile
 
 ROOT = Path(__file__).parents[2]
@@ -70,8 +70,8 @@ def batch(collection, reports=1, **fields):
 
 
 def reason(response) -> str:
-    assert response.WhichOneof("outcome") == "rejection", response
-    return collector_pb2.Reason.Name(response.rejection.reason)
+    assert response.WhichOneof("outcome") == "refusal", response
+    return collector_pb2.Reason.Name(response.refusal.reason)
 
 
 def taken(response):
@@ -86,7 +86,7 @@ def bearer(token: str):
 class Live:
     """A server in this process."""
 
-    def __init__(self, server: Server, token: str, channel) -> None:
+    def __init__(self, server: CollectionServer, token: str, channel) -> None:
         self.server = server
         self.token = token
         self.channel = channel
@@ -120,7 +120,7 @@ class Live:
 async def live(data: Path, *, clock=None, channel=None, config: Config | None = None, **changes):
     config = replace(config or Config(), data=data, **changes).with_listen("127.0.0.1:0")
     clock = clock or Clock()
-    server = Server(config, clock=clock)
+    server = CollectionServer(config, clock=clock)
     await server.start()
     try:
         access = AccessFile(data / "access.db", clock)

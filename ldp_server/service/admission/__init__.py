@@ -1,4 +1,4 @@
-"""Admission: who may put a ballot into the box.
+"""Admission: who may submit.
 
     tokens    one-time tokens, signed by the operator's key: one token, one batch
     rate      how much one address may send, where anybody may submit

@@ -74,16 +74,16 @@ def test_a_deleted_marker_is_spent(open_client, files):
     client = open_client()
     spend(client, 1)
     client.close()
-    (files / "ledger.mark").unlink()
-    refused(open_client(), "its marker is missing")
+    (files / "ledger.witness").unlink()
+    refused(open_client(), "its witness is missing")
 
 
 def test_a_damaged_marker_is_spent(open_client, files):
     client = open_client()
     spend(client, 1)
     client.close()
-    (files / "ledger.mark").write_bytes(b"?" * 4096)
-    refused(open_client(), "its marker is damaged")
+    (files / "ledger.witness").write_bytes(b"?" * 4096)
+    refused(open_client(), "its witness is damaged")
 
 
 def test_everything_deleted_is_a_new_device(open_client, files):
@@ -133,20 +133,20 @@ def test_a_ledger_of_another_installation_is_spent(open_client, files, tmp_path)
 
 
 def test_the_marker_can_live_elsewhere(open_client, files, tmp_path):
-    client = open_client(marker=tmp_path / "safe" / "mark") if (tmp_path / "safe").mkdir() is None else None
+    client = open_client(witness=tmp_path / "safe" / "mark") if (tmp_path / "safe").mkdir() is None else None
     spend(client, 0)
     client.close()
     shutil.copytree(files, tmp_path / "backup")
-    client = open_client(marker=tmp_path / "safe" / "mark")
+    client = open_client(witness=tmp_path / "safe" / "mark")
     spend(client, 1)
     client.close()
     shutil.rmtree(files)
     shutil.copytree(tmp_path / "backup", files)  # the whole directory, as a backup program would
-    refused(open_client(marker=tmp_path / "safe" / "mark"), "older copy")
+    refused(open_client(witness=tmp_path / "safe" / "mark"), "older copy")
 
 
 def test_both_restored_together_go_unseen(open_client, files, tmp_path):
-    """The documented limit of a marker beside the ledger: kept here so that nobody believes otherwise."""
+    """The documented limit of a witness beside the ledger: kept here so that nobody believes otherwise."""
     client = open_client()
     spend(client, 0)
     client.close()
@@ -198,7 +198,7 @@ def test_a_cut_off_ledger_is_spent(open_client, files, size):
 @pytest.mark.parametrize(
     ("edit", "why"),
     [
-        ("DELETE FROM answers WHERE id = 4", "older copy"),  # the newest: only the marker knows that there was one
+        ("DELETE FROM answers WHERE id = 4", "older copy"),  # the newest: only the witness knows that there was one
         ("DELETE FROM answers WHERE id = 2", "an entry is missing"),
         ("DELETE FROM answers WHERE id = 1", "an entry is missing"),
         ("DELETE FROM answers", "entries are missing"),
@@ -466,13 +466,13 @@ for number in range(1, 400):
 def test_a_marker_that_cannot_be_written_stops_the_next_charge(open_client, files):
     client = open_client()
     spend(client, 0)
-    (files / "ledger.mark").rename(files / "away")
-    (files / "ledger.mark").mkdir()
-    spend(client, 1)  # durable already when the marker is written: it stands
+    (files / "ledger.witness").rename(files / "away")
+    (files / "ledger.witness").mkdir()
+    spend(client, 1)  # durable already when the witness is written: it stands
     with pytest.raises(LdpError):
         client.report(make(2), "a")
-    (files / "ledger.mark").rmdir()
-    (files / "away").rename(files / "ledger.mark")
+    (files / "ledger.witness").rmdir()
+    (files / "away").rename(files / "ledger.witness")
     with pytest.raises(BudgetExceeded, match="period"):
         client.report(make(2), "a")
     assert client.ledger().spent == 2

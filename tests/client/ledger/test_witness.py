@@ -1,42 +1,42 @@
 import pytest
 
-from ldp_client.ledger.witness import Mark, Marker, MarkerDamaged
+from ldp_client.ledger.witness import Progress, Witness, WitnessDamaged
 
 LEDGER = b"i" * 16
 
 
 def test_the_largest_valid_record_counts(tmp_path):
-    marker = Marker(tmp_path / "mark")
-    assert marker.read() is None
+    witness = Witness(tmp_path / "mark")
+    assert witness.read() is None
     for generation in (*range(200), 63, 7):
-        marker.write(Mark(LEDGER, generation))
+        witness.write(Progress(LEDGER, generation))
     # 63 and 7 overwrote the records of 191 and 199, as processes that woke up late would
-    assert marker.read() == Mark(LEDGER, 198)
+    assert witness.read() == Progress(LEDGER, 198)
 
 
 @pytest.mark.parametrize("record", range(64))
 def test_a_torn_record_costs_only_itself(tmp_path, record):
-    marker = Marker(tmp_path / "mark")
+    witness = Witness(tmp_path / "mark")
     for generation in range(64):
-        marker.write(Mark(LEDGER, generation))
-    data = bytearray(marker.path.read_bytes())
+        witness.write(Progress(LEDGER, generation))
+    data = bytearray(witness.path.read_bytes())
     data[record * 64 + 20] ^= 1
-    marker.path.write_bytes(data)
-    assert marker.read() == Mark(LEDGER, 62 if record == 63 else 63)
+    witness.path.write_bytes(data)
+    assert witness.read() == Progress(LEDGER, 62 if record == 63 else 63)
 
 
 @pytest.mark.parametrize("junk", [b"", b"x" * 5000, b"\0" * 4096])
 def test_a_file_of_something_else_is_damaged(tmp_path, junk):
-    marker = Marker(tmp_path / "mark")
-    marker.path.write_bytes(junk)
-    with pytest.raises(MarkerDamaged):
-        marker.read()
+    witness = Witness(tmp_path / "mark")
+    witness.path.write_bytes(junk)
+    with pytest.raises(WitnessDamaged):
+        witness.read()
 
 
 def test_replace_forgets_the_rest(tmp_path):
-    marker = Marker(tmp_path / "mark")
+    witness = Witness(tmp_path / "mark")
     for generation in range(90):
-        marker.write(Mark(LEDGER, generation))
-    marker.replace(Mark(b"j" * 16, 3))
-    assert marker.read() == Mark(b"j" * 16, 3)
+        witness.write(Progress(LEDGER, generation))
+    witness.replace(Progress(b"j" * 16, 3))
+    assert witness.read() == Progress(b"j" * 16, 3)
     assert [file.name for file in tmp_path.iterdir()] == ["mark"]

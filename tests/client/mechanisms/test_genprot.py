@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from ldp_client.collection import Collection
-from ldp_client.errors import InvalidSpec, Rejected
+from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_client.mechanisms.genprot import GenProt, design, draw_noise, noise_law
 from ldp_client.privacy.curves import GaussianCurve
 from ldp_client.protocol.domain import Categories, Integers, Strings
@@ -178,11 +178,11 @@ def test_through_the_wire(one_hot):
             oracle.estimate(np.arange(2, dtype=np.uint64))
     for bad in (payload[:-1], b"\xff" * maker.report_bytes):
         before = oracle.to_bytes()
-        with pytest.raises(Rejected):
+        with pytest.raises(ServerRefused):
             oracle.accumulate(bad)
         assert oracle.to_bytes() == before
     for bad in (b"", oracle.to_bytes()[:-1], oracle.to_bytes()[:-1] + b"\x7f", b"x" + oracle.to_bytes()[1:]):
-        with pytest.raises(Rejected):
+        with pytest.raises(ServerRefused):
             restore(maker, bad)
 
 

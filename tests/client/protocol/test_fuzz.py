@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from ldp_client.collection import Collection
-from ldp_client.errors import InvalidSpec, Rejected
+from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_client.protocol.packing import unpack
 from ldp_server.arrays import packing as bulk
 from tests import independent
@@ -344,9 +344,9 @@ def test_payloads_are_judged_alike(payload: bytes, bound: int) -> None:
         expected = str(refused)
     try:
         assert unpack(payload, width, bound) == expected
-    except Rejected as rejected:
+    except ServerRefused as rejected:
         assert rejected.reason == expected
     try:
         assert bulk.unpack(payload, width, bound).tolist() == (expected if payload else [])
-    except Rejected as rejected:
+    except ServerRefused as rejected:
         assert rejected.reason == expected

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ldp_client.errors import Rejected
+from ldp_client.errors import ServerRefused
 from ldp_client.protocol.packing import MAX_PAYLOAD, check_length, pack, unpack
 from ldp_server.arrays import packing as bulk
 
@@ -51,11 +51,11 @@ def test_a_payload_is_refused_or_is_the_only_one_for_its_reports(bound: int, pay
     width = width_of(bound)
     try:
         reports = unpack(payload, width, bound)
-    except Rejected as refused:
+    except ServerRefused as refused:
         expected = "EMPTY_BATCH" if not payload else "WRONG_LENGTH" if len(payload) % width else "REPORT_OUT_OF_RANGE"
         assert refused.reason == expected
         if payload:
-            with pytest.raises(Rejected, match=expected):
+            with pytest.raises(ServerRefused, match=expected):
                 bulk.unpack(payload, width, bound)
     else:
         assert pack(reports, width) == payload
@@ -66,20 +66,20 @@ def test_a_payload_is_refused_or_is_the_only_one_for_its_reports(bound: int, pay
 def test_length_is_checked_before_anything_is_read(width: int) -> None:
     most = MAX_PAYLOAD // width
     assert check_length(most * width, width) == most
-    with pytest.raises(Rejected, match="EMPTY_BATCH"):
+    with pytest.raises(ServerRefused, match="EMPTY_BATCH"):
         check_length(0, width)
-    with pytest.raises(Rejected, match="BATCH_TOO_LARGE"):
+    with pytest.raises(ServerRefused, match="BATCH_TOO_LARGE"):
         check_length(MAX_PAYLOAD + 1, width)
-    with pytest.raises(Rejected, match="BATCH_TOO_LARGE"):
+    with pytest.raises(ServerRefused, match="BATCH_TOO_LARGE"):
         check_length(10**30, width)
     if width > 1:
-        with pytest.raises(Rejected, match="WRONG_LENGTH"):
+        with pytest.raises(ServerRefused, match="WRONG_LENGTH"):
             check_length(width + 1, width)
 
 
 def test_a_refusal_tells_no_report() -> None:
     for unpack_ in (unpack, bulk.unpack):
-        with pytest.raises(Rejected) as refused:
+        with pytest.raises(ServerRefused) as refused:
             unpack_((54321).to_bytes(2, "little"), 2, 1000)
         assert "54321" not in str(refused.value)
         assert "54321" not in repr(refused.value)

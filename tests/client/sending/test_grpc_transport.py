@@ -92,7 +92,7 @@ def test_rejections_are_counted_and_never_retried(open_live):
         client.report(live(1), "a")
         delivery = client.flush()
         assert (delivery.accepted, delivery.refused, delivery.waiting, delivery.error) == (0, 1, 0, None)
-        assert client.outbox().counters == {"rejected UNKNOWN_COLLECTION": 1}
+        assert client.outbox().counters == {"refused UNKNOWN_COLLECTION": 1}
         assert client.flush().refused == 0
 
 
@@ -253,7 +253,7 @@ def test_malformed_replies(junk):
 
 def test_a_huge_reply_is_refused():
     huge = collector_pb2.SubmitResponse(
-        batch_id=batch(1).batch_id, rejection=collector_pb2.Rejection(detail="x" * (20 << 20))
+        batch_id=batch(1).batch_id, refusal=collector_pb2.Refusal(detail="x" * (20 << 20))
     )
     collector = HonestCollector()
     collector.take = lambda request, context: huge
@@ -263,7 +263,7 @@ def test_a_huge_reply_is_refused():
 
 def test_a_long_detail_is_cut_and_kept_out_of_sight():
     reply = collector_pb2.SubmitResponse(
-        batch_id=batch(1).batch_id, rejection=collector_pb2.Rejection(reason=99, detail="Z" * 100_000)
+        batch_id=batch(1).batch_id, refusal=collector_pb2.Refusal(reason=99, detail="Z" * 100_000)
     )
     collector = HonestCollector()
     collector.take = lambda request, context: reply

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from ldp_client import Limits, Unavailable
+from ldp_client import OutboxLimits, Unavailable
 from ldp_client.sending.outbox import CLAIM_SECONDS
 from ldp_client.sending.transport import Backoff
 from ldp_client.testing import FakeCollector
@@ -119,7 +119,7 @@ def test_answers_move_to_the_outbox_once(open_client, collector):
 
 
 def test_a_standing_answer_queues_up_behind_what_was_made_before(open_client, wide):
-    client = open_client(policy=wide, limits=Limits(batches=3))
+    client = open_client(policy=wide, limits=OutboxLimits(batches=3))
     client.report(make(0), "a")
     client.report(make(1), "a")
     client.report(make(0, closes=NOW + 2 * 10**8), "a")
@@ -137,7 +137,7 @@ def test_another_senders_claims_are_left_alone_until_they_run_out(open_client, c
     client = open_client(delay=0)
     client.report(make(), "a")
     with client._storage.working() as db:
-        outbox.collect(db, outbox.Limits())
+        outbox.collect(db, outbox.OutboxLimits())
         assert len(outbox.claim(db, clock.time(), 10)) == 1  # somebody else, who then dies
     assert client.flush().accepted == 0
     clock.advance(CLAIM_SECONDS + 1)

@@ -6,7 +6,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ldp_client import Policy, PolicyRefused
 from ldp_client.protocol.v1 import collector_pb2
-from ldp_client.sending.transport import Listing
+from ldp_client.sending.transport import PublicCollections
 from ldp_client.trust.signed_list import SIGNED_LIST, collection_id, verify_list
 from tests.client.collectors import HonestCollector, serving
 from tests.client.conftest import make
@@ -21,9 +21,9 @@ class Operator:
 
     def sign(self, serial, collections, next_key=b""):
         specs = [c if isinstance(c, bytes) else c.spec_bytes for c in collections]
-        message = collector_pb2.CollectionList(serial=serial, spec_bytes=specs, next_key=next_key)
+        message = collector_pb2.SignedListBody(serial=serial, spec_bytes=specs, next_key=next_key)
         data = message.SerializeToString()
-        return Listing((), data, self.key.sign(SIGNED_LIST + data), self.public)
+        return PublicCollections((), data, self.key.sign(SIGNED_LIST + data), self.public)
 
 
 def verify(listing, keys, previous=None):
@@ -114,12 +114,12 @@ def test_a_client_reports_only_what_is_listed(list_client, collector, operator):
     client = list_client()
     with pytest.raises(PolicyRefused, match="no signed list"):
         client.report(A, "a")
-    collector.listing = operator.sign(1, [A])
+    collector.public = operator.sign(1, [A])
     assert client.refresh() == 1
     assert client.report(A, "a").made
     with pytest.raises(PolicyRefused, match="not on the signed list"):
         client.report(B, "a")
-    collector.listing = operator.sign(2, [A, B])
+    collector.public = operator.sign(2, [A, B])
     client.refresh()
     assert client.report(B, "a").made
     assert set(client.collections()) == {A.id, B.id} and client.collections()[A.id] == A
@@ -128,12 +128,12 @@ def test_a_client_reports_only_what_is_listed(list_client, collector, operator):
 
 def test_the_list_is_kept(list_client, collector, operator):
     client = list_client()
-    collector.listing = operator.sign(3, [A])
+    collector.public = operator.sign(3, [A])
     client.refresh()
     client.close()
     client = list_client()
     assert client.report(A, "a").made
-    collector.listing = operator.sign(2, [A, B])
+    collector.public = operator.sign(2, [A, B])
     with pytest.raises(PolicyRefused, match="went back"):
         client.refresh()
     assert set(client.collections()) == {A.id}
@@ -141,7 +141,7 @@ def test_the_list_is_kept(list_client, collector, operator):
 
 def test_entries_of_newer_versions_do_not_hurt(list_client, collector, operator):
     client = list_client()
-    collector.listing = operator.sign(1, [A, b"\x0a\x02\x08\x63", b"junk"])
+    collector.public = operator.sign(1, [A, b"\x0a\x02\x08\x63", b"junk"])
     client.refresh()
     assert set(client.collections()) == {A.id}
     assert client.report(A, "a").made
@@ -156,7 +156,7 @@ def test_no_list_or_no_keys(list_client, open_client, collector):
 
 def test_a_damaged_kept_list_trusts_nothing(list_client, collector, operator):
     client = list_client()
-    collector.listing = operator.sign(1, [A])
+    collector.public = operator.sign(1, [A])
     client.refresh()
     with client._storage.working() as db:
         db.execute("UPDATE trusted SET list_bytes = ?", (operator.sign(9, [B]).list_bytes,))
@@ -174,7 +174,7 @@ def test_over_the_wire_and_by_itself(tmp_path, operator):
     open_now = make(opens=now - 10, closes=now + 10**6)
     wire = HonestCollector([open_now])
     good = operator.sign(4, [open_now])
-    wire.signed = collector_pb2.SignedCollectionList(
+    wire.signed = collector_pb2.SignedList(
         list_bytes=good.list_bytes, signature=good.signature, public_key=good.public_key
     )
     with serving(wire) as port:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ldp_client.errors import InvalidSpec, Rejected
+from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_client.mechanisms import Hashtogram, LinearHash, RandomizedResponse
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.arrays.packing import pack
@@ -74,7 +74,7 @@ def test_hostile_payloads_change_nothing(randomizer, data):
     else:
         assert oracle.accumulate(payload) == len(numbers)
         return
-    with pytest.raises(Rejected) as caught:
+    with pytest.raises(ServerRefused) as caught:
         oracle.accumulate(payload)
     assert caught.value.reason == reason
     assert oracle.to_bytes() == before
@@ -88,7 +88,7 @@ def test_damaged_state_is_refused(data):
     place = data.draw(st.integers(0, len(saved) - 1))
     damaged = saved[:place] + bytes([saved[place] ^ data.draw(st.integers(1, 255))]) + saved[place + 1 :]
     for bad in (damaged, saved[:place], b""):
-        with pytest.raises(Rejected) as caught:
+        with pytest.raises(ServerRefused) as caught:
             restore(randomizer, bad)
         assert caught.value.reason == "BAD_STATE"
 
@@ -98,7 +98,7 @@ def test_counts_of_other_mechanisms_are_not_mixed():
     oracle = oracle_for(one)
     with pytest.raises(InvalidSpec):
         oracle.merge(oracle_for(two))
-    with pytest.raises(Rejected):
+    with pytest.raises(ServerRefused):
         restore(two, oracle.to_bytes())
     with pytest.raises(InvalidSpec):
         ORACLES["linear-hash"](RandomizedResponse(Epsilon("1"), 3))
@@ -131,5 +131,5 @@ def test_a_bomb_is_not_inflated():
     good = Counts(randomizer).to_bytes()
     magic, fingerprint, total, width, _ = module._HEADER.unpack_from(good)
     bomb = module._HEADER.pack(magic, fingerprint, total, width, zlib.crc32(body)) + body
-    with pytest.raises(Rejected):
+    with pytest.raises(ServerRefused):
         Counts.from_bytes(randomizer, bomb)

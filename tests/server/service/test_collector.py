@@ -88,7 +88,7 @@ async def test_each_kind_of_bad_batch_has_its_reason_and_its_counter(tmp_path, c
         request = batch(collection, **change)
         assert reason(await server.collector.Submit(request)) == expected
         assert reason((await send(server, [request]))[0]) == expected
-        counted = server.server.metrics.registry.get_sample_value("hearsay_rejections_total", {"reason": expected})
+        counted = server.server.metrics.registry.get_sample_value("hearsay_refused_batches_total", {"reason": expected})
         assert counted == 2
         assert (await server.show(collection)).reports == 0
         taken(await server.collector.Submit(batch(collection)))
@@ -129,7 +129,7 @@ async def test_a_clock_that_jumps_shuts_and_opens_nothing_for_good(tmp_path):
         taken(await server.collector.Submit(request))
         clock.now = NOW + 10**7  # a wrong date, for a moment
         assert reason(await server.collector.Submit(batch(collection))) == "WINDOW_CLOSED"
-        await server.server._upkeep.once()
+        await server.server._background.once()
         clock.now = NOW + 50
         assert not taken(await server.collector.Submit(batch(collection))).duplicate
         assert taken(await server.collector.Submit(request)).duplicate
@@ -150,10 +150,10 @@ async def test_closed_and_deleted_each_say_so_and_a_deleted_one_cannot_return(tm
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await server.create(collection)
         assert refused.value.code() is grpc.StatusCode.FAILED_PRECONDITION
-        await server.server._core.sweep()
+        await server.server._lifecycle.sweep()
     async with live(tmp_path / "d") as server:
         assert reason(await server.collector.Submit(request)) == "COLLECTION_DELETED"
-        rows = server.server._core.commit._log.db.execute("SELECT count(*) FROM batches").fetchone()[0]
+        rows = server.server._lifecycle.commit._log.db.execute("SELECT count(*) FROM batches").fetchone()[0]
         assert rows == 0
 
 
@@ -334,7 +334,7 @@ async def test_the_signed_list_only_grows_and_its_signature_fits(tmp_path):
         Ed25519PublicKey.from_public_bytes(public).verify(
             signed.signature, b"hearsay/collection-list/v1" + signed.list_bytes
         )
-        content = collector_pb2.CollectionList.FromString(signed.list_bytes)
+        content = collector_pb2.SignedListBody.FromString(signed.list_bytes)
         assert list(content.spec_bytes)[: len(held)] == held
         assert content.serial == len(content.spec_bytes)
         assert content.next_key == load_public_key(tmp_path / "next.key.pub").public_bytes_raw()
@@ -463,7 +463,7 @@ async def test_a_defect_in_the_writer_thread_leaves_nobody_waiting(tmp_path, mon
     async with live(tmp_path / "d") as server:
         collection = make_collection()
         await server.create(collection)
-        commit = server.server._core.commit
+        commit = server.server._lifecycle.commit
         commit._check = lambda *_: 1 / 0
         for _ in range(2):
             with pytest.raises(grpc.aio.AioRpcError) as refused:

@@ -46,7 +46,7 @@ class Sender(threading.Thread):
                 with grpc.insecure_channel(self.server.target) as channel:
                     for response in collector_pb2_grpc.CollectorStub(channel).SubmitStream(self._requests(left)):
                         if response.WhichOneof("outcome") != "accepted":
-                            self.problems.append(collector_pb2.Reason.Name(response.rejection.reason))
+                            self.problems.append(collector_pb2.Reason.Name(response.refusal.reason))
                         self.acknowledged.add(response.batch_id)
             except grpc.RpcError as error:
                 if error.code() not in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}:

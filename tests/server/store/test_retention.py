@@ -46,8 +46,8 @@ async def test_compaction_keeps_counts_and_drops_everything_else(tmp_path):
         await server.call("CloseCollection", collection)
         await server.call("CompactCollection", collection)
         await server.call("CompactCollection", collection)  # once more changes nothing
-        await server.server._core.sweep()
-        db = server.server._core.commit._log.db
+        await server.server._lifecycle.sweep()
+        db = server.server._lifecycle.commit._log.db
         assert db.execute("SELECT count(*) FROM batches WHERE collection = 1").fetchone()[0] == 0
         assert list((await server.call("Estimate", collection, all=pb.AllItems())).estimates) == before
         assert same(await server.counts(collection), collection, oracle)
@@ -86,7 +86,7 @@ async def test_the_clock_compacts_only_after_a_while(tmp_path):
     async with live(tmp_path / "d", clock=clock, retention=RetentionConfig(compact_after="1 day")) as server:
         collection = make_collection(opens=NOW, closes=NOW + 100)
         await server.create(collection)
-        upkeep = server.server._upkeep
+        upkeep = server.server._background
         for now, patience, expected in (
             (NOW + 100, 0.0, pb.ENDED),
             (NOW + 100 + 86_399, 0.0, pb.ENDED),
@@ -104,7 +104,7 @@ async def test_checkpoints_are_written_used_and_not_trusted_blindly(tmp_path):
     async with live(tmp_path / "d") as server:
         await server.create(collection)
         oracle, _ = await fill(server, collection)
-        await server.server._upkeep.once()
+        await server.server._background.once()
         states = tmp_path / "d" / "states"
         assert read_checkpoint(states, collection.id).sequence == 30
         more, _ = await fill(server, collection)
@@ -141,7 +141,7 @@ async def test_a_checkpoint_from_another_life_of_the_log_is_not_used(tmp_path):
     backup(tmp_path / "d" / "log.db", tmp_path / "old.db")
     async with live(tmp_path / "d") as server:
         await fill(server, collection, 20)
-        await server.server._upkeep.once()
+        await server.server._background.once()
     for name in ("log.db", "log.db-wal", "log.db-shm"):
         (tmp_path / "d" / name).unlink(missing_ok=True)
     shutil.copy(tmp_path / "old.db", tmp_path / "d" / "log.db")
@@ -249,10 +249,10 @@ async def test_space_is_given_back(tmp_path):
         requests = [batch(collection, 3000) for _ in range(1500)]
         async for response in server.collector.SubmitStream(iter(requests)):
             taken(response)
-        db = server.server._core.commit._log.db
+        db = server.server._lifecycle.commit._log.db
         before = db.execute("PRAGMA page_count").fetchone()[0]
         await server.call("DeleteCollection", collection)
-        await server.server._core.sweep()
+        await server.server._lifecycle.sweep()
         assert db.execute("PRAGMA page_count").fetchone()[0] < before // 2
         assert not (tmp_path / "d" / "states" / f"{collection.id.hex()}.state").exists()
 
@@ -299,7 +299,7 @@ async def test_compaction_under_load_counts_what_was_acknowledged(tmp_path, endi
 
             async for response in server.collector.SubmitStream(slowly()):
                 request = by_id[response.batch_id]
-                if response.WhichOneof("outcome") == "rejection":
+                if response.WhichOneof("outcome") == "refusal":
                     refused.add(reason(response))
                 elif request.collection_id == other.id:
                     beside += 3
@@ -317,7 +317,7 @@ async def test_compaction_under_load_counts_what_was_acknowledged(tmp_path, endi
             else:
                 clock.now = NOW + 100
             await server.call("CompactCollection", collection)
-            await server.server._core.sweep()
+            await server.server._lifecycle.sweep()
 
         await asyncio.gather(end(), *(send(i) for i in range(3)))
         assert refused <= {"COLLECTION_CLOSED", "WINDOW_CLOSED"}

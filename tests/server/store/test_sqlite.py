@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ldp_server.store import Admission, Batch, Outcome, SqliteLog
+from ldp_server.store import Admission, AppendOutcome, SqliteLog, Submission
 from ldp_server.store.errors import Corrupt, DiskFull, ReadOnly, WrongVersion
 from ldp_server.store.insert import runs
 from ldp_server.store.schema import MIGRATIONS, VERSION, connect, migrate
@@ -30,7 +30,7 @@ def add(log, name=b"a"):
 
 def a_batch(number, payload=b"abc", batch_id=None, token=None):
     digest = hashlib.sha256(payload).digest()[:16]
-    return Batch(number, batch_id or os.urandom(16), digest, payload, token)
+    return Submission(number, batch_id or os.urandom(16), digest, payload, token)
 
 
 def held(log, number, after=0):
@@ -40,8 +40,8 @@ def held(log, number, after=0):
 def test_what_is_appended_is_read_back_in_order_of_sequence(log):
     number, other = add(log), add(log, b"b")
     first = [a_batch(number, bytes([i]) * (1 + i % 3)) for i in range(50)]
-    assert log.append([*first, a_batch(other)]) == [Outcome.STORED] * 51
-    assert log.append([a_batch(number, b"last")]) == [Outcome.STORED]
+    assert log.append([*first, a_batch(other)]) == [AppendOutcome.STORED] * 51
+    assert log.append([a_batch(number, b"last")]) == [AppendOutcome.STORED]
     found = held(log, number)
     assert [batch.sequence for batch in found] == list(range(1, 52))
     assert sorted(batch.payload for batch in found) == sorted([*(b.payload for b in first), b"last"])
@@ -53,12 +53,12 @@ def test_what_is_appended_is_read_back_in_order_of_sequence(log):
 def test_an_id_comes_back_with_the_same_payload_or_another(log):
     number, other = add(log), add(log, b"b")
     name = os.urandom(16)
-    assert log.append([a_batch(number, b"one", name)]) == [Outcome.STORED]
+    assert log.append([a_batch(number, b"one", name)]) == [AppendOutcome.STORED]
     assert log.append([a_batch(number, b"one", name), a_batch(number, b"two", name)]) == [
-        Outcome.DUPLICATE,
-        Outcome.CONFLICT,
+        AppendOutcome.DUPLICATE,
+        AppendOutcome.CONFLICT,
     ]
-    assert log.append([a_batch(other, b"two", name)]) == [Outcome.STORED]
+    assert log.append([a_batch(other, b"two", name)]) == [AppendOutcome.STORED]
     assert [batch.payload for batch in held(log, number)] == [b"one"]
 
 
@@ -67,8 +67,8 @@ def test_a_duplicate_inside_one_group_is_counted_once_and_disturbs_nobody(log):
     twice = a_batch(number, b"xyz")
     group = [a_batch(number, bytes([i, i, i])) for i in range(30)]
     outcomes = log.append([*group[:10], twice, *group[10:], twice])
-    assert outcomes.count(Outcome.STORED) == 31
-    assert outcomes.count(Outcome.DUPLICATE) == 1
+    assert outcomes.count(AppendOutcome.STORED) == 31
+    assert outcomes.count(AppendOutcome.DUPLICATE) == 1
     assert sorted(b.payload for b in held(log, number)) == sorted([*(b.payload for b in group), b"xyz"])
     assert [b.sequence for b in held(log, number)] == list(range(1, 32))
 
@@ -76,7 +76,7 @@ def test_a_duplicate_inside_one_group_is_counted_once_and_disturbs_nobody(log):
 def test_a_group_larger_than_one_statement(log):
     number = add(log)
     group = [a_batch(number, i.to_bytes(3, "big")) for i in range(5000)]
-    assert set(log.append(group)) == {Outcome.STORED}
+    assert set(log.append(group)) == {AppendOutcome.STORED}
     assert len(held(log, number)) == 5000
 
 
@@ -84,20 +84,20 @@ def test_a_token_admits_one_batch_and_its_retries(log):
     number = add(log)
     token, other = os.urandom(16), os.urandom(16)
     first = a_batch(number, b"one", token=token)
-    assert log.append([first]) == [Outcome.STORED]
-    assert log.append([first]) == [Outcome.DUPLICATE]
+    assert log.append([first]) == [AppendOutcome.STORED]
+    assert log.append([first]) == [AppendOutcome.DUPLICATE]
     assert log.append([a_batch(number, b"two", token=token), a_batch(number, b"six", token=other)]) == [
-        Outcome.TOKEN_USED,
-        Outcome.STORED,
+        AppendOutcome.TOKEN_USED,
+        AppendOutcome.STORED,
     ]
     third, fourth = a_batch(number, b"333", token=b"t" * 16), a_batch(number, b"444", token=b"t" * 16)
-    assert log.append([third, fourth]) == [Outcome.STORED, Outcome.TOKEN_USED]
+    assert log.append([third, fourth]) == [AppendOutcome.STORED, AppendOutcome.TOKEN_USED]
 
 
 def test_a_sealed_collection_takes_nothing_even_from_the_queue(log):
     number, other = add(log), add(log, b"b")
     log.seal(number)
-    assert log.append([a_batch(number), a_batch(other)]) == [Outcome.SEALED, Outcome.STORED]
+    assert log.append([a_batch(number), a_batch(other)]) == [AppendOutcome.SEALED, AppendOutcome.STORED]
     assert held(log, number) == []
 
 
@@ -124,7 +124,7 @@ def test_a_full_disk_is_said_and_what_was_there_stays(log):
         log.append([a_batch(number, os.urandom(8000)) for _ in range(10)])
     assert len(held(log, number)) == 1
     log.db.execute("PRAGMA max_page_count = 1000000")
-    assert log.append([a_batch(number, bytes(1000))]) == [Outcome.STORED]
+    assert log.append([a_batch(number, bytes(1000))]) == [AppendOutcome.STORED]
 
 
 def test_it_survives_being_reopened(tmp_path):
@@ -135,8 +135,8 @@ def test_it_survives_being_reopened(tmp_path):
     log.close()
     again = SqliteLog(tmp_path / "log.db")
     assert again.last(number) == 3
-    assert again.append(batches) == [Outcome.DUPLICATE] * 3
-    assert again.append([a_batch(number, b"new")]) == [Outcome.STORED]
+    assert again.append(batches) == [AppendOutcome.DUPLICATE] * 3
+    assert again.append([a_batch(number, b"new")]) == [AppendOutcome.STORED]
     assert [b.sequence for b in held(again, number)] == [1, 2, 3, 4]
     again.close()
 
@@ -263,7 +263,7 @@ def test_a_reader_in_the_way_only_delays_the_checkpoint(log):
     reader.db.execute("SELECT count(*) FROM batches").fetchone()
     try:
         for _ in range(100):
-            assert log.append([a_batch(number, os.urandom(3000)) for _ in range(6)])[0] is Outcome.STORED
+            assert log.append([a_batch(number, os.urandom(3000)) for _ in range(6)])[0] is AppendOutcome.STORED
             small.after_commit()
         assert reader.db.execute("SELECT count(*) FROM batches").fetchone()[0] == 0
         reader.db.execute("COMMIT")
@@ -305,11 +305,11 @@ def test_it_does_what_a_dictionary_would(tmp_path_factory, groups):
             batch, outcome = batches[place], outcomes[place]
             key, token = (batch.collection, batch.batch_id), (batch.collection, batch.token_id)
             if key in held_by:
-                expected = Outcome.DUPLICATE if held_by[key] == batch.payload else Outcome.CONFLICT
+                expected = AppendOutcome.DUPLICATE if held_by[key] == batch.payload else AppendOutcome.CONFLICT
             elif batch.token_id is not None and token in used:
-                expected = Outcome.TOKEN_USED
+                expected = AppendOutcome.TOKEN_USED
             else:
-                expected = Outcome.STORED
+                expected = AppendOutcome.STORED
                 held_by[key] = batch.payload
                 if batch.token_id is not None:
                     used[token] = batch.batch_id
