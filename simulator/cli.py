@@ -1,7 +1,7 @@
 """The command line `ldp-simulate`.
 
-Exit codes: 0 done; 2 bad input or an impossible wish, said in one line; 4 a server that does not answer; 5 what was
-simulated did not come true (`wire` not exactly once, `plan --verify` beyond its promise); 130 interrupted.
+Exit codes: 0 done; 2 bad input, explained in one line; 4 a server does not answer; 5 a promise was not kept (`wire`:
+not exactly once; `plan --verify`: the error was larger than promised); 130 interrupted.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from ldp_client.errors import LdpError, Unavailable
 __all__ = ["group", "main"]
 
 COMMANDS = {
-    "frequencies": "How many users hold each item, beside the truth.",
-    "heavy-hitters": "Which items of a huge domain are popular, beside the truth.",
-    "longitudinal": "Users report daily for a year: what is learned, and what is spent.",
-    "plan": "Mechanisms, errors, costs, and users needed.",
-    "poison": "What malicious users can do.",
-    "reproduce": "The plots of the reproduction pages.",
-    "sweep": "Grids of simulations, resumable, in parallel.",
-    "wire": "Real clients, a real server process, faults; exactly once or not.",
+    "frequencies": "How many users hold each item: estimates beside the truth.",
+    "heavy-hitters": "Which items of a domain too large to list are popular, beside the truth.",
+    "longitudinal": "A year of daily reports: what is learned, and how much privacy is spent.",
+    "plan": "The mechanisms that fit: errors, costs, and users needed.",
+    "poison": "How far malicious users can move an estimate.",
+    "reproduce": "Measure what the papers say (needs a checkout of the source).",
+    "sweep": "A grid of simulations, in parallel; a stopped one can be resumed.",
+    "wire": "Real clients, a real server process, faults: is every report counted once?",
 }
 TROUBLE = 5
 
 
 class _Lazy(click.Group):
-    """Commands are imported when they are called: --help must not wait for numpy."""
+    """Imports a command when it is called, so that --help does not wait for numpy."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
@@ -55,11 +55,11 @@ class _Lazy(click.Group):
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="hearsay", prog_name="ldp-simulate")
 def group() -> None:
-    """What would be learned, from how many users, at what privacy: synthetic users, real mechanisms."""
+    """What would be learned, from how many users, at what privacy? Synthetic users, real mechanisms."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command; one line for whatever goes wrong."""
+    """Run a command; an error is one line on standard error."""
     try:
         outcome = group.main(arguments, prog_name="ldp-simulate", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:

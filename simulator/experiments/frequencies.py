@@ -1,4 +1,7 @@
-"""`ldp-simulate frequencies`: how well a frequency oracle does, beside the truth."""
+"""`ldp-simulate frequencies`: the estimates of a frequency oracle, beside the truth.
+
+`prepare` and `build` are also where the other experiments get their population and their collection from.
+"""
 
 from __future__ import annotations
 
@@ -39,19 +42,19 @@ BARE_ITEMS = 1023
 
 @dataclass(frozen=True)
 class Frequencies:
-    """What came out: the object that `--json` prints, and what plots and tables need besides."""
+    """The result: the object that `--json` prints, and what tables and plots need besides."""
 
     shape: FrequenciesRun
     errors: tuple[Errors, ...]
     top: tuple[dict[str, Any], ...]
-    """The most popular items with their truth, estimate and 95% interval, in the first run."""
+    """The most popular items of the first run: truth, estimate and 95% interval."""
     standard_error: float
-    """Of an item that nobody holds, in the last run."""
+    """That of an item which nobody holds, in the last run."""
 
 
 @dataclass(frozen=True)
 class FrequencySetting:
-    """A population over a domain, named, and the mechanism that suits it."""
+    """A population with its items, and the mechanism for their domain."""
 
     population: Population
     naming: Naming
@@ -60,7 +63,7 @@ class FrequencySetting:
 
 
 def prepare(options: SimulationOptions) -> FrequencySetting:
-    """Read population and domain, and choose the mechanism."""
+    """Read the population and the domain, and choose the mechanism."""
     if not 1 <= options.users <= MAX_USERS or not 1 <= options.runs <= MAX_RUNS:
         raise InvalidSpec(f"simulate 1 to {MAX_USERS} users in 1 to {MAX_RUNS} runs")
     domain = None if options.domain is None else parse_domain(options.domain)
@@ -83,7 +86,7 @@ def prepare(options: SimulationOptions) -> FrequencySetting:
 
 
 def _skew(population: Population) -> float:
-    """The sum of the squared shares where it is known; else what the chooser assumes."""
+    """The sum of the squared shares of all items, if it is known; else what the chooser assumes."""
     shares = getattr(population, "shares", None)
     return 0.05 if shares is None else min(1.0, float((shares**2).sum()))
 
@@ -106,7 +109,7 @@ def _choose(options: SimulationOptions, domain: Domain, skew: float) -> tuple[st
 
 
 def build(setting: FrequencySetting, epsilon: str, run: int = 0) -> Collection:
-    """The run's collection: the nonce gives every run hashes of its own."""
+    """Return the collection of a run; its nonce gives each run hashes of its own."""
     return Collection.create(
         "simulation",
         setting.naming.domain,
@@ -139,14 +142,14 @@ def run(options: SimulationOptions, progress: Callable[[int], None] | None = Non
 
 
 def _estimates(counted: Counted, named: Naming) -> tuple[Floats, npt.NDArray[np.int64]]:
-    """All estimates of a domain that can be listed; else of the 1,000 first items and of 1,000 that nobody holds."""
+    """Estimates and truth, of all elements or, if the domain cannot be listed, of PROBES + PROBES items."""
     oracle, held = counted.oracle, counted.held
     if named.table is None:
         truth = np.zeros(named.domain.size, np.int64)
         truth[: len(held)] = held
         return oracle.estimate_all(), truth
     ranks = np.arange(min(PROBES + 1, len(held)), dtype=np.uint64)
-    # Nobody holds them: they are the own items of users beyond the last.
+    # The items of users beyond the last one: nobody holds them.
     nobody = np.arange((1 << 63) + (1 << 62), (1 << 63) + (1 << 62) + PROBES, dtype=np.uint64)
     raw = oracle.estimate(named.indexes(np.concatenate([ranks, nobody])))
     return raw, np.concatenate([held[: len(ranks)], np.zeros(PROBES, np.int64)])

@@ -1,7 +1,7 @@
-"""`ldp-simulate heavy-hitters`: which items of a huge domain are listed, beside the truth.
+"""`ldp-simulate heavy-hitters`: which items of a domain too large to list are found, beside the truth.
 
-Items are planted at multiples of D_opt = sqrt(n v_opt) sqrt(2 ln(2|X|/beta)), beta = 0.05: the error that an optimal
-oracle evaluated on the whole domain would have. No one-round protocol is expected to list items much rarer than that.
+Items are planted at multiples of D_opt = sqrt(n v_opt) sqrt(2 ln(2|X|/beta)), beta = 0.05. D_opt is the error
+of an optimal oracle that estimates the whole domain; a protocol of one round is not expected to find much rarer items.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ class Search:
 
 @dataclass(frozen=True)
 class HittersRun:
-    """What came out: the object that `--json` prints, and the first run's answer."""
+    """The result: the object that `--json` prints, and the first run's answer."""
 
     shape: HeavyHittersRun
     answer: HeavyHitters
     inner_error: float
-    """The standard deviation that the inner oracle has for an item nobody holds, if all users count for it."""
+    """Standard deviation of the inner oracle for an item that nobody holds, if all users count for it."""
 
 
 @dataclass(frozen=True)
@@ -84,13 +84,13 @@ class _Planted:
 
 @dataclass
 class _Tally:
-    """All runs together."""
+    """Sums over all runs."""
 
     found: dict[float, list[bool]]
     listed: int
     false: int
     squares: list[float]
-    """Of (estimate - truth) over the inner oracle's standard deviation."""
+    """Squares of (estimate - truth) divided by the inner oracle's standard deviation."""
     covered: list[bool]
 
 
@@ -142,7 +142,7 @@ def _inner_error(collection: Collection, users: int) -> float:
 
 
 def _planted(search: Search, background: NamedPopulation) -> tuple[Population, tuple[float, ...]]:
-    """The population with its planted items, and each one's multiple."""
+    """The population with its planted items, and the multiple of D_opt of each."""
     if not search.plant:
         return background.population, ()
     if min(search.plant) <= 0 or search.each < 1 or len(search.plant) * search.each > MAX_PLANTED:
@@ -164,7 +164,7 @@ def _users_for(search: Search, total: float) -> int:
 
 
 def _truth(counted: Counted, named: Naming) -> dict[int, int]:
-    """How many users hold each index; items of single users are left out."""
+    """How many users hold each index, without the items of single users."""
     ranks = np.flatnonzero(counted.held)
     indexes = named.indexes(ranks.astype(np.uint64))
     return dict(zip(to_ints(indexes), (int(n) for n in counted.held[ranks]), strict=True))
@@ -187,7 +187,7 @@ def _score(tally: _Tally, answer: HeavyHitters, truth: dict[int, int], planted: 
 
 
 def _rows(answer: HeavyHitters, truth: dict[int, int], unit: float) -> list[dict[str, Any]]:
-    """The list with the truth beside it."""
+    """The list, with the truth beside it."""
     return [
         {
             "item": item_shape(item.item),

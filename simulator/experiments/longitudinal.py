@@ -1,14 +1,13 @@
-"""`ldp-simulate longitudinal`: the same users asked every day for a year.
+"""`ldp-simulate longitudinal`: the same users are asked every day for a year.
 
-Two ways to answer again and again:
-- *the first answer stands*: one report, randomized once, kept and counted every day. Spent: one epsilon, for ever. The
-  estimates grow stale when tastes change;
-- *a fresh report every day*: the estimates follow, and every day costs another epsilon. An observer who can link a
-  user's reports adds up what they support, and guesses the item that most of them support (for these mechanisms, the
-  most likely item: every report multiplies the odds of what it supports by the same number).
+There are two ways to answer a repeated question:
+- *First answer*: one report is randomized once, kept, and counted every day. It spends one epsilon in all. The
+  estimates grow wrong as tastes change.
+- *Fresh*: a new report every day. The estimates follow the tastes, and each day spends another epsilon. An observer
+  who can link a user's reports can guess the item (simulator/attacks/observer.py).
 
-Both are measured here: what is spent (by every rule of ldp_client/privacy), how often the guess is right, and how far
-the estimates are from what users hold that day, in a crowd whose tastes drift.
+Measured are the total that is spent (by every rule of ldp_client/privacy), how often the observer's guess is right, and
+the error of the estimates against what users hold that day, in a population whose tastes drift.
 """
 
 from __future__ import annotations
@@ -40,23 +39,24 @@ U64 = npt.NDArray[np.uint64]
 DELTA = 1e-6
 MAX_DAYS = 3_660
 OBSERVED = 1000
-"""How many users the observer follows."""
+"""Number of users whom the observer follows."""
 MAX_GUESSES = 4096
+"""Largest domain whose items the observer tries."""
 
 
 @dataclass(frozen=True)
 class Year:
-    """What to simulate: the crowd of `options`, changing its mind with probability `drift` a day."""
+    """What to simulate: users who change their item with probability `drift` a day."""
 
     options: SimulationOptions
     days: int = 365
     drift: float = 0.01
     every: int = 1
-    """Rows are given for the first day and then for every so many."""
+    """Days from one row to the next; the first and the last day always have one."""
 
 
 def run(year: Year, progress: Callable[[int], None] | None = None) -> list[LongitudinalRow]:
-    """Day after day."""
+    """Simulate all days."""
     options = year.options
     if not 1 <= year.days <= MAX_DAYS or year.every < 1:
         raise InvalidSpec(f"simulate 1 to {MAX_DAYS} days")
@@ -84,7 +84,7 @@ def run(year: Year, progress: Callable[[int], None] | None = None) -> list[Longi
 def _days(
     randomizer: Randomizer, population: Drifting, options: SimulationOptions, days: int
 ) -> Iterator[tuple[U64, U64]]:
-    """What everybody holds and reports, one day after the other."""
+    """What all users hold and report, day by day."""
     starts = range(0, options.users, crowd.BLOCK)
     walks = [
         population.walk(block_coins(options.seed, block), start, min(crowd.BLOCK, options.users - start))

@@ -1,11 +1,12 @@
-"""`ldp-simulate plan`: what each mechanism promises, how many users a wish takes, and whether the promise is kept.
+"""`ldp-simulate plan`: the error that each mechanism promises, the users that are needed, and a test of the promise.
 
-An item held by a share f of n users has an estimate of f n with standard deviation sqrt(n v). It is *told apart* when
-its interval, valid for all of the domain at once (the item was not known beforehand), excludes 0 with probability 95%:
-f n >= (z + 1.645) sqrt(n v), z the two-sided quantile at 5%/|X|. So the users needed are n = v ((z + 1.645)/f)^2.
+The estimate of an item that a share f of n users hold has mean f n and standard deviation sqrt(n v). The item is *told
+apart* from an item that nobody holds if its interval excludes 0 with probability 95%. The interval must hold for the
+whole domain at once, as the item is not known beforehand. The condition is f n >= (z + 1.645) sqrt(n v), where z is the
+two-sided quantile at 5%/|X|. The users needed are therefore n = v ((z + 1.645)/f)^2.
 
-For items of a domain far too large to list, the planner of heavy hitters promises the frequency from which an item is
-*listed* with probability 95%; `verify_sketches` plants items at just that frequency, and counts.
+For a domain too large to list, the planner of heavy hitters promises the frequency from which an item is *listed* with
+probability 95%. `verify_sketches` plants items at that frequency, and counts how many are listed.
 """
 
 from __future__ import annotations
@@ -34,14 +35,17 @@ from simulator.machine import check_memory
 __all__ = ["rows", "sketch_rows", "verify", "verify_sketches"]
 
 FALSE_ITEMS = 0.05
+"""Expected number of listed items that nobody holds."""
 PLANTED = 4
+"""Items that are planted at the promised frequency."""
 _POWER = 1.6448536269514722
+"""The quantile of 95%."""
 TOLERANCE = 0.10
-"""A promise is kept when the measured error is at most so much larger."""
+"""A promise is kept if the measured error is larger than the promised one by at most this part."""
 
 
 def _reach(size: int) -> float:
-    """Standard deviations at which an item of so many is told apart from nothing."""
+    """How many standard deviations an item must hold to be told apart, in a domain of that size."""
     return -NormalDist().inv_cdf(0.025 / size) + _POWER
 
 
@@ -68,7 +72,7 @@ def _row(found: Alternative, options: SimulationOptions, size: int, frequency: f
 
 
 def rows(options: SimulationOptions, frequency: float | None = None) -> list[PlanRow]:
-    """The chooser's table; `frequency` is the share of users whose item is to be told apart."""
+    """Return the chooser's table; `frequency` is the share of users of an item that is to be told apart."""
     if frequency is not None and not 0 < frequency <= 1:
         raise InvalidSpec("a options frequency is a share of the users, such as 0.01")
     size = prepare(options).naming.domain.size
@@ -77,7 +81,7 @@ def rows(options: SimulationOptions, frequency: float | None = None) -> list[Pla
 
 
 def verify(table: list[PlanRow], options: SimulationOptions, progress: Callable[[int], None] | None = None) -> bool:
-    """Simulate every line and set the outcome beside the promise."""
+    """Simulate each row, add what was measured to it, and return whether all promises were kept."""
     kept = True
     for row in table:
         parameters = tuple(row["parameters"].items())
@@ -92,7 +96,7 @@ def verify(table: list[PlanRow], options: SimulationOptions, progress: Callable[
 
 
 def sketch_rows(options: SimulationOptions, domain: Domain, frequency: float | None = None) -> list[PlanRow]:
-    """The planner's table of heavy hitters."""
+    """Return the table of the planner of heavy hitters."""
     if frequency is not None and not 0 < frequency <= 1:
         raise InvalidSpec("a options frequency is a share of the users, such as 0.01")
     found = plans(
@@ -133,9 +137,10 @@ def _sketch_row(line: Plan, options: SimulationOptions, domain: Domain, frequenc
 def verify_sketches(
     table: list[PlanRow], options: SimulationOptions, domain: Domain, progress: Callable[[int], None] | None = None
 ) -> bool:
-    """Plant items at the promised frequency, and count how many are listed.
+    """Plant items at the promised frequency, count how many are listed, and return whether all promises were kept.
 
-    A promise is broken when so few would be listed with probability below 1% if each were with probability 95%.
+    A promise is broken if so few are listed that the probability of it is below 1% when each item is listed with
+    probability 95%.
     """
     kept = True
     for row in table:
@@ -158,7 +163,7 @@ def verify_sketches(
 
 
 def _not_too_few(listed: int, planted: int) -> bool:
-    """Whether `listed` or fewer of `planted` have a probability of 1% or more at 95% each."""
+    """Whether `listed` or fewer of `planted` items has a probability of at least 1%, if each is listed with 95%."""
     k = np.arange(listed + 1)
     log_choose = [math.lgamma(planted + 1) - math.lgamma(i + 1) - math.lgamma(planted - i + 1) for i in k]
     terms = np.array(log_choose) + k * math.log(0.95) + (planted - k) * math.log(0.05)

@@ -42,7 +42,7 @@ MAX_FILE_BYTES = 256 << 20
 
 @dataclass(frozen=True)
 class NamedPopulation:
-    """A population, and its items where it names them: items[r - 1] is held by users of rank r."""
+    """A population and, if it names them, its items: users of rank r hold items[r - 1]."""
 
     population: Population
     items: tuple[Item, ...] | None = None
@@ -74,7 +74,7 @@ def read(
 
 
 def vocabulary() -> dict[str, int]:
-    """The words of a real text with their counts, most frequent first."""
+    """Return the words of a real text with their counts, most frequent first."""
     text = resources.files("simulator").joinpath("data/vocabulary.csv").read_text("utf-8")
     return {word: int(count) for word, count in csv.reader(text.splitlines())}
 
@@ -102,7 +102,7 @@ def read_file(path: Path) -> dict[Item, float]:
 
 
 def _count(line: list[str], path: Path, number: int) -> float:
-    """A line's count; never a word of its item."""
+    """The count of a line. An error does not quote the item."""
     if len(line) == 1:
         return 1.0
     try:
@@ -121,7 +121,7 @@ def _weighted(counts: Mapping[Item, float] | Mapping[str, int]) -> NamedPopulati
 
 
 def _numbers(text: str, name: str, least: int, most: int) -> list[float]:
-    """The numbers after the name."""
+    """Read the numbers after the name."""
     parts = text.split(":") if text else []
     if not least <= len(parts) <= most:
         raise InvalidSpec(f"{name} takes {least} to {most} numbers after it, separated by colons")
@@ -132,7 +132,7 @@ def _numbers(text: str, name: str, least: int, most: int) -> list[float]:
 
 
 def _items(request: _Request, given: float | None) -> int:
-    """How many items a weighted population has."""
+    """How many items a population with weights has."""
     if given is None:
         return request.items if request.items is not None else request.bare
     if not 1 <= given <= MAX_ITEMS or given != int(given):
@@ -273,7 +273,7 @@ def _read(spec: str, request: _Request) -> NamedPopulation:
 
 
 def _module(name: str) -> ModuleType:
-    """A module by its dotted name or by its file; the current directory counts."""
+    """Import a module by its dotted name, from the current directory too, or by its file."""
     path = Path(name)
     if path.suffix == ".py":
         spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -288,7 +288,7 @@ def _module(name: str) -> ModuleType:
 
 
 def _function(module: str, name: str, request: _Request) -> NamedPopulation:
-    """Call the user's function once and keep everybody's item as a number."""
+    """Call the user's function once, and keep each user's item as a number."""
     try:
         function = getattr(_module(module), name)
         items: Iterable[Item] = partial(function, request.users, request.seed)()
