@@ -18,7 +18,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.privacy.yardsticks import d_opt
 from ldp_client.protocol.domain import Domain, Item
 from ldp_client.protocol.epsilon import Epsilon
-from ldp_server.answers.shapes import HeavyHittersRun, item_shape
+from ldp_server.answers.to_json import item_json
 from ldp_server.arrays.items import to_ints
 from ldp_server.heavy_hitters import HeavyHitters, decode
 from ldp_server.heavy_hitters.planner import DEFAULT_MEMORY, Plan, create, plan
@@ -29,6 +29,7 @@ from simulator.machine import Stopwatch, check_memory, peak_rss_mb
 from simulator.population.kinds import Planted, Population
 from simulator.population.naming import Naming, naming
 from simulator.population.text import NamedPopulation, read
+from simulator.shapes import HeavyHittersRun
 
 __all__ = ["BACKGROUND", "MECHANISMS", "HittersRun", "Search", "run"]
 
@@ -118,7 +119,7 @@ def run(search: Search, progress: Callable[[int], None] | None = None) -> Hitter
             answers.append(decode(collection, counted.oracle, decoder=search.decoder))
         truth = _truth(counted, named)
         _score(tally, answers[-1], truth, _Planted(collection, multiples, named))
-        rows = rows if number else _rows(answers[0], truth, search.unit)
+        rows = rows if number else _rows(answers[0], truth, search)
     return HittersRun(_shape(search, chosen, tally, watch, rows), answers[0], _inner_error(collection, options.users))
 
 
@@ -172,13 +173,14 @@ def _truth(counted: Counted, named: Naming) -> dict[int, int]:
 
 def _score(tally: _Tally, answer: HeavyHitters, truth: dict[int, int], planted: _Planted) -> None:
     """Add one run."""
-    listed = {item.index for item in answer.items}
+    index_of = planted.collection.domain.index
+    listed = {index_of(item.item) for item in answer.items}
     for multiple, index in planted.indexes():
         tally.found[multiple].append(index in listed)
     p, s = _support(planted.collection)
     tally.listed += len(answer.items)
     for item in answer.items:
-        held = truth.get(item.index, 0)
+        held = truth.get(index_of(item.item), 0)
         tally.false += not held
         tally.covered.append(item.low <= held <= item.high)
         if held:
@@ -186,19 +188,20 @@ def _score(tally: _Tally, answer: HeavyHitters, truth: dict[int, int], planted: 
             tally.squares.append((item.estimate - held) ** 2 / spread)
 
 
-def _rows(answer: HeavyHitters, truth: dict[int, int], unit: float) -> list[dict[str, Any]]:
+def _rows(answer: HeavyHitters, truth: dict[int, int], search: Search) -> list[dict[str, Any]]:
     """The list, with the truth beside it."""
+    held = [truth.get(search.domain.index(item.item), 0) for item in answer.items]
     return [
         {
-            "item": item_shape(item.item),
-            "truth": truth.get(item.index, 0),
-            "multiple": truth.get(item.index, 0) / unit,
+            "item": item_json(item.item),
+            "truth": users,
+            "multiple": users / search.unit,
             "estimate": item.estimate,
             "standard_error": item.standard_error,
             "low": item.low,
             "high": item.high,
         }
-        for item in answer.items
+        for item, users in zip(answer.items, held, strict=True)
     ]
 
 

@@ -94,7 +94,7 @@ def show(found: HittersRun, search: Search) -> None:
     recall = ", ".join(f"{part:.0%} at {multiple}" for multiple, part in shape["recall"].items())
     planted = f"Planted items that were found, by multiple of D_opt: {recall}." if recall else "No items were planted."
     caption = (
-        f"{found.answer.guarantee}\nD_opt = {shape['d_opt']:,.0f} users. {planted}\n"
+        f"{found.answer.guarantee[0]}\nD_opt = {shape['d_opt']:,.0f} users. {planted}\n"
         f"Items listed per run: {shape['listed']:g}. Listed items that nobody holds, per run: "
         f"{shape['false_items']:g}.\nCPU seconds: {seconds['randomize']:.2f} to randomize, "
         f"{seconds['accumulate']:.2f} to count, {seconds['decode']:.2f} to decode. "
@@ -114,7 +114,7 @@ def page(found: HittersRun, search: Search) -> Report:
     totals = {name: value for name, value in shape.items() if name not in ("list", "recall")}
     return Report(
         "What would be learned: heavy hitters",
-        f"{found.answer.guarantee} Population: {options.population}. Mechanism: {shape['mechanism']} "
+        f"{found.answer.guarantee[0]} Population: {options.population}. Mechanism: {shape['mechanism']} "
         f"{pairs(shape['parameters'])}.",
         asked_command(),
         [
@@ -131,7 +131,7 @@ def _listed(found: HittersRun, search: Search) -> Callable[[], str] | None:
     title = f"{search.options.users:,} users, epsilon = {search.options.epsilon}"
     if not intervals:
         return None
-    return lambda: draw_intervals(title, "users who hold the item", intervals, found.answer.threshold)
+    return lambda: draw_intervals(title, "users who hold the item", intervals, found.answer.least_estimate)
 
 
 def _recall(found: HittersRun) -> Callable[[], str] | None:

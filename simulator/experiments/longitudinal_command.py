@@ -6,18 +6,19 @@ import sys
 
 import click
 
-from ldp_client.privacy import privacy_statement
-from ldp_server.answers.shapes import LongitudinalRow
+from ldp_client.privacy import Device, Question, privacy_statement
 from simulator.experiments import longitudinal
 from simulator.experiments.options import SimulationOptions, output_options, simulation_options
 from simulator.report.output import OutputOptions, asked_command
 from simulator.report.page import Report, Section, Table
 from simulator.report.plots import Panel, Series, draw
 from simulator.report.terminal import print_table, progress_bar
+from simulator.shapes import LongitudinalRow
 
 __all__ = ["command", "page", "show"]
 
 _PRINTED = 12
+_DAY = 86_400
 _COLUMNS = (
     "day",
     "spent_first_answer",
@@ -66,7 +67,7 @@ def show(rows: list[LongitudinalRow], options: SimulationOptions, days: int) -> 
         "error: root mean square error of the estimates, in users."
     )
     print_table("A year of daily reports", [*rows[:-1:step], rows[-1]], _COLUMNS, caption)
-    statement = privacy_statement(options.epsilon, reports=days, device=[options.epsilon] * days)
+    statement = privacy_statement(Question(options.epsilon, days, _DAY), device=Device([options.epsilon] * days))
     sys.stdout.write(f"\n{statement}\n")
 
 

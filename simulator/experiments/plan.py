@@ -23,7 +23,6 @@ from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_client.privacy.yardsticks import v_opt
 from ldp_client.protocol.domain import Domain
 from ldp_server.answers.choose import DEFAULT_MEMORY, Alternative, alternatives
-from ldp_server.answers.shapes import PlanRow
 from ldp_server.heavy_hitters.planner import Plan, create, plans
 from ldp_server.heavy_hitters.promise import least_users
 from simulator.experiments import frequencies, heavy_hitters
@@ -31,6 +30,7 @@ from simulator.experiments.frequencies import prepare
 from simulator.experiments.heavy_hitters import BACKGROUND, Search
 from simulator.experiments.options import SimulationOptions
 from simulator.machine import check_memory
+from simulator.shapes import PlanRow
 
 __all__ = ["rows", "sketch_rows", "verify", "verify_sketches"]
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import click
 
 from ldp_client.protocol.domain import Strings
-from ldp_server.answers.shapes import PlanRow
 from simulator.experiments import heavy_hitters, plan
 from simulator.experiments.options import SimulationOptions, output_options, simulation_options
 from simulator.report.item_plots import Bar, draw_bars
@@ -16,6 +15,7 @@ from simulator.report.page import Report, Section, Table
 from simulator.report.plots import Panel, Series, draw
 from simulator.report.terminal import print_table, progress_bar
 from simulator.report.values import elements
+from simulator.shapes import PlanRow
 
 __all__ = ["command", "page", "show"]
 

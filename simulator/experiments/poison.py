@@ -17,7 +17,6 @@ import numpy as np
 
 from ldp_client.errors import InvalidSpec
 from ldp_server.answers.choose import DEFAULT_MEMORY, alternatives
-from ldp_server.answers.shapes import PoisonRow
 from ldp_server.arrays.packing import pack
 from ldp_server.heavy_hitters.planner import plan
 from simulator import crowd
@@ -25,6 +24,7 @@ from simulator.attacks.malicious import ATTACKS, everyone, gain, malicious_repor
 from simulator.engine import Job, count, run_seed
 from simulator.experiments.frequencies import FrequencySetting, build, prepare
 from simulator.experiments.options import SimulationOptions
+from simulator.shapes import PoisonRow
 
 __all__ = ["DEFAULT_FRACTIONS", "DEFAULT_MECHANISMS", "SKETCHES", "Attacks", "run"]
 

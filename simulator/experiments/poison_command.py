@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from ldp_server.answers.shapes import PoisonRow
 from simulator.attacks.malicious import ATTACKS
 from simulator.experiments import poison
 from simulator.experiments.options import MECHANISMS, SimulationOptions, output_options, simulation_options
@@ -13,6 +12,7 @@ from simulator.report.output import OutputOptions, asked_command
 from simulator.report.page import Report, Section, Table
 from simulator.report.plots import Panel, Series, draw
 from simulator.report.terminal import print_table, progress_bar
+from simulator.shapes import PoisonRow
 
 __all__ = ["command", "page", "show"]
 

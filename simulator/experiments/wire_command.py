@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from ldp_client.errors import InvalidSpec
-from ldp_server.answers.shapes import item_shape
+from ldp_server.answers.to_json import item_json
 from simulator.experiments import wire
 from simulator.experiments.options import SimulationOptions, output_options, simulation_options
 from simulator.report.item_plots import Interval, draw_intervals
@@ -65,31 +65,31 @@ def command(
     return 0 if found.shape["exactly_once"] and found.same_estimates else BROKEN
 
 
-def show(found: wire.Outcome) -> None:
+def show(found: wire.WireResult) -> None:
     """Print the server's estimates beside the truth, and what was counted."""
     shape = found.shape
-    rejected = ", ".join(f"{number:,} {reason}" for reason, number in shape["rejected"].items()) or "none"
+    refused = ", ".join(f"{number:,} {reason}" for reason, number in shape["refused"].items()) or "none"
     verdict = "each counted exactly once" if shape["exactly_once"] else "NOT counted exactly once"
     same = "equal" if found.same_estimates else "DO NOT equal"
     caption = (
         f"{shape['reports_sent']:,} reports sent inside the window, {shape['reports_counted']:,} counted: {verdict}.\n"
         f"The server's estimates {same} those that an oracle here computes from what was sent. "
-        f"{found.errors.coverage:.1%} of its intervals contain the truth.\n{shape['duplicates_refused']:,} repeated "
-        f"batches were not counted again. Batches refused: {rejected}. Restarts of the server: {shape['restarts']}.\n"
+        f"{found.errors.coverage:.1%} of its intervals contain the truth.\n{shape['duplicates']:,} repeated "
+        f"batches were not counted again. Batches refused: {refused}. Restarts of the server: {shape['restarts']}.\n"
         f"{shape['seconds']:.1f} s, {shape['reports_per_second']:,.0f} reports a second, all acknowledged as durable."
     )
     print_table("The server's estimates", _rows(found), None, caption)
 
 
-def _rows(found: wire.Outcome) -> list[dict[str, object]]:
-    return [{**row, "item": item_text(item_shape(row["item"]))} for row in found.top]
+def _rows(found: wire.WireResult) -> list[dict[str, object]]:
+    return [{**row, "item": item_text(item_json(row["item"]))} for row in found.top]
 
 
-def page(found: wire.Outcome, faults: str) -> Report:
+def page(found: wire.WireResult, faults: str) -> Report:
     """Return the report."""
     rows = _rows(found)
     intervals = [
-        Interval(item_text(item_shape(r["item"])), r["truth"], r["estimate"], r["low"], r["high"]) for r in found.top
+        Interval(item_text(item_json(r["item"])), r["truth"], r["estimate"], r["low"], r["high"]) for r in found.top
     ]
     counted = summary(found.shape)
     counted.append({"what": "estimates equal to those of an oracle over what was sent", "value": found.same_estimates})

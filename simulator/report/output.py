@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ldp_server.answers.shapes import dump
+from ldp_server.answers.to_json import dump
 from simulator.report.page import Report
 
 __all__ = ["OutputOptions", "asked_command"]

@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ldp_server.answers.shapes import ItemShape
-
 __all__ = ["elements", "heading", "item_text", "pairs", "plain", "printable", "shown", "summary", "with_item_text"]
 
 HEADINGS = {
@@ -39,8 +37,8 @@ def heading(name: str) -> str:
     return HEADINGS.get(name, name.replace("_", " "))
 
 
-def item_text(item: ItemShape) -> str:
-    """Return an item as text; the reserved element is `none`."""
+def item_text(item: Mapping[str, Any]) -> str:
+    """Return an item of a --json output as text; the reserved element is `none`."""
     if "none" in item:
         return "none"
     if "attributes" in item:

@@ -13,15 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from ldp_server.answers.shapes import (
-    FrequenciesRun,
-    HeavyHittersRun,
-    LongitudinalRow,
-    PlanRow,
-    PoisonRow,
-    WireRun,
-)
 from simulator.cli import COMMANDS, main
+from simulator.shapes import FrequenciesRun, HeavyHittersRun, LongitudinalRow, PlanRow, PoisonRow, WireRun
 
 ROOT = Path(__file__).parent.parent.parent
 SMALL = ["--users", "2000", "--domain", "64"]

@@ -11,13 +11,13 @@ import pytest
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms import Hashtogram, LinearHash, RandomizedResponse
 from ldp_client.protocol.epsilon import Epsilon
-from ldp_server.answers.shapes import FrequenciesRun, LongitudinalRow, PlanRow, PoisonRow
 from simulator import crowd
 from simulator.attacks.observer import supports
 from simulator.experiments import frequencies, longitudinal, plan, poison
 from simulator.experiments.longitudinal import Year
 from simulator.experiments.options import SimulationOptions
 from simulator.experiments.poison import Attacks
+from simulator.shapes import FrequenciesRun, LongitudinalRow, PlanRow, PoisonRow
 
 BASE = SimulationOptions(40_000, domain="512", runs=8)
 

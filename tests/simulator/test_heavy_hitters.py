@@ -8,10 +8,10 @@ import pytest
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Integers, Strings
-from ldp_server.answers.shapes import HeavyHittersRun
 from simulator.experiments import heavy_hitters, plan
 from simulator.experiments.heavy_hitters import Search
 from simulator.experiments.options import SimulationOptions
+from simulator.shapes import HeavyHittersRun
 
 OPTIONS = SimulationOptions(30_000, "4", population="zipf:1.1:200", mechanism="expander-sketch", runs=2)
 SMALL = Search(OPTIONS, Integers(1, (1 << 20) - 1), (0.3, 2.0, 3.0), 1)
