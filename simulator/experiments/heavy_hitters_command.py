@@ -55,7 +55,7 @@ def multiples_of(text: str) -> tuple[float, ...]:
 @click.option(
     "--item-bytes", type=click.IntRange(1, 1024), default=8, show_default=True, help="Bytes of the longest item."
 )
-@click.option("--decoder", help="Decoder. [default: the mechanism's own]")
+@click.option("--decoder", help="Decoder, see docs/heavy-hitters.md. [default: the mechanism's own]")
 @click.option(
     "--plant", default="1.2,1.4,1.6", show_default=True, help="Plant items at these multiples of D_opt, or none."
 )

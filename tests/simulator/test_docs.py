@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator.cli import COMMANDS, group
+from simulator.commands import COMMANDS, group
 from simulator.reproductions.command import PAGES
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
