@@ -66,7 +66,7 @@ def show(rows: list[LongitudinalRow], options: SimulationOptions, days: int) -> 
         "guessed: how often an observer who links a user's reports names the item.\n"
         "error: root mean square error of the estimates, in users."
     )
-    print_table("A year of daily reports", [*rows[:-1:step], rows[-1]], _COLUMNS, caption)
+    print_table(f"Daily reports on {days} days", [*rows[:-1:step], rows[-1]], _COLUMNS, caption)
     statement = privacy_statement(Question(options.epsilon, days, _DAY), device=Device([options.epsilon] * days))
     sys.stdout.write(f"\n{statement}\n")
 
@@ -74,7 +74,7 @@ def show(rows: list[LongitudinalRow], options: SimulationOptions, days: int) -> 
 def page(rows: list[LongitudinalRow], options: SimulationOptions, drift: float) -> Report:
     """Return the report."""
     return Report(
-        "A year of daily reports",
+        "Daily reports",
         f"{options.users:,} users, {options.domain} elements, epsilon = {options.epsilon} a report, population "
         f"{options.population}. A first answer that is kept spends its epsilon once. Fresh reports spend it daily.",
         asked_command(),

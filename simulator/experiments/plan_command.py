@@ -76,7 +76,9 @@ def show(table: list[PlanRow], verified: bool) -> None:
         "seconds: time to count all reports and to estimate everything, at a reference speed."
     )
     title = f"{first['users']:,} users, {elements(first['domain'])} elements, epsilon = {first['epsilon']}"
-    print_table(title, table, columns, caption, keys=len(keys))
+    # A share above 1 says that no item can be told apart.
+    rows = [{**row, "smallest_share": row["smallest_share"] if row["smallest_share"] <= 1 else None} for row in table]
+    print_table(title, rows, columns, caption, keys=len(keys))
     for row in table:
         if row["remark"]:
             click.echo(f"{_name(row)}: {row['remark']}")

@@ -26,7 +26,7 @@ from simulator.experiments.frequencies import FrequencySetting, build, prepare
 from simulator.experiments.options import SimulationOptions
 from simulator.shapes import PoisonRow
 
-__all__ = ["DEFAULT_FRACTIONS", "DEFAULT_MECHANISMS", "SKETCHES", "Attacks", "run"]
+__all__ = ["DEFAULT_FRACTIONS", "DEFAULT_MECHANISMS", "SKETCHES", "Attacks", "attacked", "run"]
 
 DEFAULT_FRACTIONS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)
 SKETCHES = ("expander-sketch", "prefix-tree", "tree-sketch")
@@ -66,7 +66,7 @@ def run(
     if not all(0 < f < 1 for f in attacks.fractions):
         raise InvalidSpec("a fraction of malicious users lies between 0 and 1")
     rows = []
-    for setting in [_setting(options, name) for name in attacks.mechanisms or _suiting(options)]:
+    for setting in [_setting(options, name) for name in attacked(options, attacks)]:
         rank = attacks.target or setting.population.distinct
         if not 1 <= rank <= setting.population.distinct:
             raise InvalidSpec(f"the population has items of rank 1 to {setting.population.distinct}")
@@ -77,8 +77,10 @@ def run(
     return rows
 
 
-def _suiting(options: SimulationOptions) -> list[str]:
-    """Those of DEFAULT_MECHANISMS that suit the domain."""
+def attacked(options: SimulationOptions, attacks: Attacks) -> list[str]:
+    """Return the mechanisms that are attacked; by default those of DEFAULT_MECHANISMS that suit the domain."""
+    if attacks.mechanisms:
+        return list(attacks.mechanisms)
     size, found = prepare(replace(options, mechanism="auto")).naming.domain.size, dict[str, None]()
     for alternative in alternatives(options.users, size, options.epsilon, memory=options.memory or DEFAULT_MEMORY):
         found[alternative.mechanism] = None

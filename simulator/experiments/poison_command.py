@@ -64,7 +64,8 @@ def command(
 ) -> None:
     """By how much malicious users can move an item's estimate."""
     attacks = Attacks(mechanisms, kinds, fractions, target)
-    with progress_bar("points", (len(mechanisms) or 2) * len(kinds) * len(fractions)) as advance:
+    points = len(poison.attacked(options, attacks)) * len(kinds) * len(fractions)
+    with progress_bar("points", points) as advance:
         rows = poison.run(options, attacks, advance)
     output.deliver(rows, lambda: show(rows, options), lambda: page(rows, options))
 

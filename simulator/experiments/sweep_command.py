@@ -16,11 +16,11 @@ from simulator.report.page import Report, Section, Table
 from simulator.report.plots import Panel, Series, draw
 from simulator.report.terminal import print_table, progress_bar
 
-__all__ = ["command", "page"]
+__all__ = ["command", "page", "show"]
 
 _LINES = 7
 """How many lines a panel shows."""
-_COLUMNS = (*AXES, "chosen", "mse_over_optimum", "norm_sub_mse_over_optimum", "max_error", "coverage")
+_RESULTS = ("chosen", "mse_over_optimum", "norm_sub_mse_over_optimum", "max_error", "coverage")
 _MEASURES = (("mse_over_optimum", "mean square error / optimum"), ("max_error", "largest error, users"))
 
 Row = dict[str, Any]
@@ -36,7 +36,14 @@ def command(options: SimulationOptions, output: OutputOptions, file: Path) -> No
     with progress_bar("points", len(grid.points)) as advance:
         found = sweep.run(grid, processes=options.processes, progress=advance)
     rows = [{name: sweep.typed(name, text) for name, text in row.items()} for row in found]
-    output.deliver(rows, lambda: print_table(str(grid.output), rows, _COLUMNS), lambda: page(rows))
+    output.deliver(rows, lambda: show(rows, grid.output), lambda: page(rows))
+
+
+def show(rows: list[Row], file: Path) -> None:
+    """Print all points; the axes that vary come first, and name the rows."""
+    varied = [axis for axis in AXES if len({row[axis] for row in rows}) > 1]
+    columns = [*varied, *(axis for axis in AXES if axis not in varied), *_RESULTS]
+    print_table(str(file), rows, columns, keys=max(1, len(varied)))
 
 
 def page(rows: list[Row]) -> Report:

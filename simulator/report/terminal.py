@@ -1,14 +1,14 @@
 """Tables and progress bars on a terminal, and the same tables in a pipe.
 
-A table that is wider than the terminal is printed in several parts, one below the other; each begins with the same
-first columns. In a pipe or a file a table has all its columns side by side, however wide that is.
+A table that is wider than the terminal is printed in several parts, one below the other. Each part begins with the same
+first columns. In a pipe or a file a table has all its columns side by side, however wide it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -50,14 +50,16 @@ def print_table(
     """Print rows; the first `keys` columns are text, name the row and are repeated in every part of a wide table."""
     names = list(columns or dict.fromkeys(name for row in rows for name in row))
     cells = {name: [printable(shown(row.get(name))) for row in rows] for name in names}
-    widths = {name: max(map(cell_len, [heading(name), *cells[name]])) for name in names}
     terminal = Console()
+    # On a terminal a heading may stand on several lines, so that more columns stand side by side.
+    headings = {name: heading(name).split() if terminal.is_terminal else [heading(name)] for name in names}
+    widths = {name: max(map(cell_len, [*headings[name], *cells[name]])) for name in names}
     edge = terminal.width if terminal.is_terminal else _width(names, widths)
     # Cells are text from users: nothing in them is markup.
     console = Console(highlight=False, markup=False, emoji=False, width=edge)
     console.print(title, soft_wrap=not terminal.is_terminal)
     for part in _parts(names, widths, edge, keys):
-        console.print(_table(part, cells, keys))
+        console.print(_table(part, cells, widths, keys))
     if caption:
         console.print(caption, soft_wrap=not terminal.is_terminal)
 
@@ -82,10 +84,11 @@ def _parts(names: list[str], widths: dict[str, int], edge: int, keys: int) -> It
     yield [*first, *part]
 
 
-def _table(names: Sequence[str], cells: Mapping[str, Sequence[str]], keys: int) -> Table:
+def _table(names: Sequence[str], cells: Mapping[str, Sequence[str]], widths: Mapping[str, int], keys: int) -> Table:
     table = Table()
     for place, name in enumerate(names):
-        table.add_column(heading(name), justify="left" if place < keys else "right", overflow="fold")
+        justify: Literal["left", "right"] = "left" if place < keys else "right"
+        table.add_column(heading(name), justify=justify, overflow="fold", max_width=widths[name])
     for row in zip(*(cells[name] for name in names), strict=True):
         table.add_row(*row)
     return table
