@@ -17,7 +17,8 @@ from statistics import median
 from benchmarks.row import Options, Row, row
 from simulator.engine import Job, count
 from simulator.experiments import frequencies, wire
-from simulator.experiments.frequencies import SimulationOptions, build, prepare
+from simulator.experiments.frequencies import build, prepare
+from simulator.experiments.options import SimulationOptions
 from simulator.wire.faults import Faults
 
 __all__ = ["run"]

@@ -25,7 +25,8 @@ from ldp_server.analyst import Analyst, CollectionEstimates
 from ldp_server.oracles import Oracle, oracle_for, restore
 from ldp_server.testing import ServerProcess
 from simulator.engine import Job
-from simulator.experiments.frequencies import FrequencySetting, SimulationOptions, prepare
+from simulator.experiments.frequencies import FrequencySetting, prepare
+from simulator.experiments.options import SimulationOptions
 from simulator.metrics import Errors, measure
 from simulator.shapes import WireRun
 from simulator.wire.faults import Faults
