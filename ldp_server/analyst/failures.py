@@ -59,7 +59,7 @@ def error_of(error: grpc.RpcError, reached: Reached, timeout: float | None) -> L
         limit = "" if timeout is None else f" within {timeout:g} seconds"
         return Unavailable(f"the server at {reached.target} did not answer{limit}: try again, or allow more time")
     if is_connection_failure(error):
-        return Unavailable(_why_unreachable(reached) or text or f"the server at {reached.target} did not answer")
+        return Unavailable(_why_unreachable(reached) or _broken(reached, text))
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in text:
         return ServerRefused(code.name, "the answer is too large for one message: ask for fewer items")
     if code in _LATER:
@@ -76,6 +76,12 @@ def error_of(error: grpc.RpcError, reached: Reached, timeout: float | None) -> L
             "configuration",
         )
     return ServerRefused(code.name, text)
+
+
+def _broken(reached: Reached, text: str) -> str:
+    if text.startswith("failed to connect"):
+        return f"{reached.target} does not answer as an aggregation server does: check the address"
+    return f"the call to {reached.target} broke off ({text}): try again"
 
 
 def _code(error: Any) -> grpc.StatusCode:

@@ -87,7 +87,7 @@ def run(
         target = analyst.target if server is None else server.target
         collection = _collection(setting, wanted)
         analyst.create(collection, unlisted=True)
-        job = Job(collection, setting.crowd.population, setting.naming, wanted.users, wanted.seed)
+        job = Job(collection, setting.population, setting.naming, wanted.users, wanted.seed)
         started = time.perf_counter()
         killer = _killer(stack, server, faults)
         parts = send_all(Delivery(job, faults, batch, target), wanted.processes, progress)

@@ -122,7 +122,7 @@ def test_something_else_than_a_server():
     with socket.create_server(("127.0.0.1", 0)) as listening:
         thread = threading.Thread(target=answer, args=(listening,), daemon=True)
         thread.start()
-        fails(Unavailable, "", f"127.0.0.1:{listening.getsockname()[1]}")
+        fails(Unavailable, "does not answer as an aggregation server does: check the address", f"127.0.0.1:{listening.getsockname()[1]}")
         listening.shutdown(socket.SHUT_RDWR)
     thread.join(5)
 
