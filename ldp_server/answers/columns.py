@@ -57,7 +57,7 @@ class Columns(Sequence[T], Generic[T]):
     def __getitem__(self, place: int | slice) -> T | Columns[T]:
         if isinstance(place, slice):
             return Columns(self.kind, {name: column[place] for name, column in self.columns.items()})
-        return self.kind(**{name: plain(column[place]) for name, column in self.columns.items()})
+        return self.kind(**{name: _plain(column[place]) for name, column in self.columns.items()})
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Columns) and self.kind is other.kind and list(self) == list(other)
@@ -68,6 +68,6 @@ class Columns(Sequence[T], Generic[T]):
         return f"Columns({self.kind.__name__}, {len(self)} of them)"
 
 
-def plain(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     """Return a number of numpy as Python's own."""
     return value.item() if isinstance(value, np.generic) else value
