@@ -57,7 +57,9 @@ class _Group(click.Group):
     group_class = type
 
 
-@click.group(cls=_Group, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    cls=_Group, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
 @click.version_option(__version__, prog_name="ldp-server")
 def cli() -> None:
     """Hearsay's aggregation server: it takes randomized reports, keeps them durably, and answers with estimates."""

@@ -70,16 +70,16 @@ def command(
     return 0 if found.shape["exactly_once"] and found.same_estimates else BROKEN
 
 
-def show(found: wire.Outcome) -> None:
+def show(found: wire.WireResult) -> None:
     """The server's answers beside the truth, and the count."""
     shape = found.shape
-    rejected = ", ".join(f"{number:,} {reason}" for reason, number in shape["rejected"].items()) or "none"
+    rejected = ", ".join(f"{number:,} {reason}" for reason, number in shape["refused"].items()) or "none"
     verdict = "every one counted exactly once" if shape["exactly_once"] else "NOT exactly once"
     same = "the very numbers" if found.same_estimates else "NOT the numbers"
     caption = (
         f"{shape['reports_sent']:,} reports sent inside the window, {shape['reports_counted']:,} counted: {verdict}.\n"
         f"The server's estimates are {same} that an oracle here gives for what was sent; "
-        f"{found.errors.coverage:.1%} of its intervals hold the truth.\n{shape['duplicates_refused']:,} repeated "
+        f"{found.errors.coverage:.1%} of its intervals hold the truth.\n{shape['duplicates']:,} repeated "
         f"batches not counted again; batches refused: {rejected}; the server was killed and restarted "
         f"{shape['restarts']} times.\n{shape['seconds']:.1f} s, {shape['reports_per_second']:,.0f} reports a second, "
         "all acknowledged as durable"
@@ -87,7 +87,7 @@ def show(found: wire.Outcome) -> None:
     print_table("The server's answers", found.top, None, caption)
 
 
-def page(found: wire.Outcome, faults: str) -> Report:
+def page(found: wire.WireResult, faults: str) -> Report:
     """The report."""
     rows = found.top
     intervals = [Interval(str(r["item"])[:24], r["truth"], r["estimate"], r["low"], r["high"]) for r in rows]

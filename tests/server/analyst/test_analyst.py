@@ -47,7 +47,7 @@ def test_a_collection_s_life(server, analyst):
 
 
 def test_a_summary(analyst, counted):
-    collection, oracle = counted
+    collection, _ = counted
     summary = analyst.show(collection)
     assert (summary.reports, summary.batches) == (4000, 1)
     assert summary.stored_bytes == 4000 * collection.randomizer.report_bytes

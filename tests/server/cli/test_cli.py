@@ -9,8 +9,7 @@ import pytest
 
 from ldp_client.collection import Collection
 from ldp_client.protocol.v1 import collector_pb2_grpc
-from ldp_server.cli.main import EXIT_CODES
-from ldp_server.cli.main import load
+from ldp_server.cli.main import EXIT_CODES, load
 from ldp_server.cli.main import cli as group
 from tests.server.helpers import ROOT, ServerProcess, batch, cli, make_collection, taken
 

@@ -132,7 +132,9 @@ def commands():
             yield from ((f"{name} {second}", sub) for second, sub in inner.items())
 
 
-@pytest.mark.parametrize(("name", "command"), list(commands()), ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("name", "command"), list(commands()), ids=lambda value: value if isinstance(value, str) else ""
+)
 def test_every_option_is_explained(name, command):
     if name == "demo":  # its own program, tested below
         return
