@@ -19,6 +19,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_server.answers.choose import DEFAULT_MEMORY, alternatives
 from ldp_server.arrays.packing import pack
 from ldp_server.heavy_hitters.planner import plan
+from ldp_server.oracles import as_frequency
 from simulator import crowd
 from simulator.attacks.malicious import ATTACKS, everyone, gain, malicious_reports
 from simulator.engine import Job, count, run_seed
