@@ -156,9 +156,9 @@ def coverage(full: bool) -> Iterator[Row]:
     for run in range(runs):
         oracle = filled(collection.randomizer, held, run)
         found = estimates.every_item(collection, oracle)
-        hits[run] = [e.low <= truth[e.index] <= e.high for e in found]
+        hits[run] = [e.low <= truth[i] <= e.high for i, e in enumerate(found.rows)]
         best = estimates.top(collection, oracle, 20)
-        selected += all(e.low <= truth[e.index] <= e.high for e in best)
+        selected += all(e.low <= truth[collection.domain.index(e.item)] <= e.high for e in best.rows)
     deciles = [hits[:, part].mean() for part in np.array_split(np.argsort(truth[1:]) + 1, 10)]
     yield row("coverage of 95% intervals, worst decile", 100 * min(deciles), "%", ">= 94")
     yield row("coverage of 95% intervals, largest decile", 100 * max(deciles), "%", "<= 96.5")

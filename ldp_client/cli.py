@@ -96,8 +96,6 @@ def _sent_row(collection: Collection, what: str) -> dict[str, str]:
 
 
 def _ledger(options: argparse.Namespace) -> int:
-    from ldp_client.privacy.composition import compose
-
     client = _client(options)
     if options.reset is not None:
         if not options.reset.strip():
@@ -115,7 +113,7 @@ def _ledger(options: argparse.Namespace) -> int:
         "period_seconds": view.period,
         "ledger_time": view.now,
         "problem": view.problem,
-        "statement": view.statement(compose=compose),
+        "statement": view.statement(),
         "questions": [
             {
                 "question_id": question.question_id.hex(),

@@ -12,6 +12,7 @@ import grpc
 from google.protobuf.message import Message
 
 from ldp_client.errors import InvalidSpec, StorageError
+from ldp_client.privacy.statement import privacy_statement
 from ldp_client.protocol.domain import Domain, Integers
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server import __version__
@@ -20,7 +21,6 @@ from ldp_server.service.calls import Call
 from ldp_server.service.ingest import Ingest
 from ldp_server.service.lifecycle import Lifecycle
 from ldp_server.service.live import LiveCollection
-from ldp_server.service.statement import privacy_statement
 from ldp_server.service.wire import CallStatus, parse
 from ldp_server.store import Admission, SqliteLog
 from ldp_server.store.checkpoints import read_checkpoint
@@ -114,7 +114,7 @@ class Operators:
     async def _show(self, request: pb.ShowCollectionRequest) -> bytes:
         live = self._lifecycle.collections.find(request)
         summary = pb.CollectionSummary(info=self._info(live))
-        summary.statement.extend(await asyncio.to_thread(lambda: list(privacy_statement(live.collection))))
+        summary.statement.extend(await asyncio.to_thread(lambda: privacy_statement(live.collection).lines))
         if live.record.deleted is None:
             found, _ = await self._lifecycle.worker.ask({"op": "summary", "number": live.record.number})
             summary.reports, summary.batches = found["reports"], found["batches"]

@@ -19,7 +19,6 @@ from ldp_client.coins import draw_words
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import Randomizer
 from ldp_client.protocol.epsilon import Epsilon
-from ldp_server.answers.shapes import CompareRow
 from ldp_server.arrays.packing import pack
 from ldp_server.oracles import oracle_for
 from simulator import crowd
@@ -27,6 +26,7 @@ from simulator.engine import Job, blocks_of, draw_block
 from simulator.experiments.frequencies import FrequencySetting, SimulationOptions, build, prepare
 from simulator.metrics import measure
 from simulator.peers import environment, peer_rows
+from simulator.shapes import CompareRow
 
 __all__ = ["run"]
 

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import click
 
-from ldp_server.answers.shapes import CompareRow, dump
+from ldp_server.answers.to_json import dump
 from simulator.experiments import compare
 from simulator.experiments.frequencies import SimulationOptions
 from simulator.experiments.options import asked_command, common, print_table, progress_bar, write_report
 from simulator.report.page import Report, Section, Table
 from simulator.report.plots import Bar, draw_bars, have_plots
+from simulator.shapes import CompareRow
 
 __all__ = ["command", "page"]
 

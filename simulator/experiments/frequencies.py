@@ -15,7 +15,7 @@ from ldp_client.protocol.domain import Domain
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.answers.choose import DEFAULT_MEMORY, alternatives
 from ldp_server.answers.estimates import interval
-from ldp_server.answers.shapes import FrequenciesRun, item_shape
+from ldp_server.answers.to_json import item_json
 from ldp_server.oracles import Oracle
 from simulator.engine import Counted, Job, count, run_seed
 from simulator.machine import Stopwatch, peak_rss_mb
@@ -23,6 +23,7 @@ from simulator.metrics import Z95, Errors, floor_of, mean, measure
 from simulator.population.kinds import Population
 from simulator.population.naming import Naming, naming, parse_domain
 from simulator.population.text import read
+from simulator.shapes import FrequenciesRun
 
 __all__ = ["MECHANISMS", "Frequencies", "FrequencySetting", "SimulationOptions", "build", "prepare", "run"]
 
@@ -166,7 +167,7 @@ def _top(counted: Counted, named: Naming, raw: Floats, truth: npt.NDArray[np.int
     low, high = interval(raw[order], errors, oracle.skewness, Z95)
     return tuple(
         {
-            "item": item_shape(named.item(int(rank))),
+            "item": item_json(named.item(int(rank))),
             "truth": int(truth[rank]),
             "estimate": float(raw[rank]),
             "standard_error": float(errors[i]),

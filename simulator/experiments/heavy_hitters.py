@@ -16,9 +16,9 @@ import numpy as np
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.privacy.yardsticks import d_opt
-from ldp_client.protocol.domain import Domain
+from ldp_client.protocol.domain import Domain, Item
 from ldp_client.protocol.epsilon import Epsilon
-from ldp_server.answers.shapes import HeavyHittersRun, item_shape
+from ldp_server.answers.to_json import item_json
 from ldp_server.arrays.items import to_ints
 from ldp_server.heavy_hitters import HeavyHitters, decode
 from ldp_server.heavy_hitters.planner import DEFAULT_MEMORY, Plan, create, plan
@@ -28,6 +28,7 @@ from simulator.machine import Stopwatch, check_memory, peak_rss_mb
 from simulator.population.kinds import Planted
 from simulator.population.naming import Naming, naming
 from simulator.population.text import NamedPopulation, read
+from simulator.shapes import HeavyHittersRun
 
 __all__ = ["BACKGROUND", "MECHANISMS", "HittersRun", "Search", "run"]
 
@@ -113,7 +114,7 @@ def run(
         truth = _truth(counted, named)
         _score(tally, answer, truth, collection, multiples, named)
         if first is None:
-            first, rows = answer, _rows(answer, truth, search.unit)
+            first, rows = answer, _rows(answer, truth, search.unit, search.domain.index)
     assert first is not None  # noqa: S101 - there was at least one run
     return HittersRun(_shape(search, chosen, tally, watch, rows), first, chosen, _inner_error(collection, search.users))
 
@@ -170,7 +171,8 @@ def _score(
     named: Naming,
 ) -> None:
     """Add one run."""
-    listed = {item.index for item in answer.items}
+    index_of = collection.domain.index
+    listed = {index_of(item.item) for item in answer.items}
     planted = to_ints(named.indexes(np.arange(1, len(multiples) + 1, dtype=np.uint64)))
     for multiple, index in zip(multiples, planted, strict=True):
         tally.found[multiple].append(index in listed)
@@ -178,7 +180,7 @@ def _score(
     p, s = (float(x) for x in inner.support)
     tally.listed += len(answer.items)
     for item in answer.items:
-        held = truth.get(item.index, 0)
+        held = truth.get(index_of(item.item), 0)
         tally.false += not held
         tally.covered.append(item.low <= held <= item.high)
         if held:
@@ -186,13 +188,15 @@ def _score(
             tally.squares.append((item.estimate - held) ** 2 / spread)
 
 
-def _rows(answer: HeavyHitters, truth: dict[int, int], unit: float) -> list[dict[str, Any]]:
+def _rows(
+    answer: HeavyHitters, truth: dict[int, int], unit: float, index: Callable[[Item], int]
+) -> list[dict[str, Any]]:
     """The list with the truth beside it."""
     return [
         {
-            "item": item_shape(item.item),
-            "truth": truth.get(item.index, 0),
-            "multiple": truth.get(item.index, 0) / unit,
+            "item": item_json(item.item),
+            "truth": truth.get(index(item.item), 0),
+            "multiple": truth.get(index(item.item), 0) / unit,
             "estimate": item.estimate,
             "standard_error": item.standard_error,
             "low": item.low,

@@ -101,7 +101,7 @@ def show(found: heavy_hitters.HittersRun, search: heavy_hitters.Search) -> None:
     seconds = shape["seconds"]
     recall = ", ".join(f"{m} x: {part:.0%}" for m, part in shape["recall"].items()) or "nothing was planted"
     caption = (
-        f"{found.answer.guarantee}\nPlanted at multiples of D_opt = {shape['d_opt']:,.0f} users, found: {recall}. "
+        f"{found.answer.guarantee[0]}\nPlanted at multiples of D_opt = {shape['d_opt']:,.0f} users, found: {recall}. "
         f"Listed {shape['listed']:g} a run, {shape['false_items']:g} of them held by nobody.\nCPU: "
         f"{seconds['randomize']:.2f} s to randomize, {seconds['accumulate']:.2f} s to count, "
         f"{seconds['decode']:.2f} s to decode; {shape['peak_rss_mb']:.0f} MB"
@@ -119,7 +119,7 @@ def page(found: heavy_hitters.HittersRun, search: heavy_hitters.Search) -> Repor
     title = f"{search.users:,} users, epsilon = {search.epsilon}"
     listed = None
     if plots and intervals:
-        listed = draw_intervals(title, "users who hold the item", intervals, found.answer.threshold)
+        listed = draw_intervals(title, "users who hold the item", intervals, found.answer.least_estimate)
     multiples = [float(m) for m in shape["recall"]]
     recall = None
     if plots and multiples:
@@ -138,7 +138,7 @@ def page(found: heavy_hitters.HittersRun, search: heavy_hitters.Search) -> Repor
     table = [{"multiple": m, "recall": part} for m, part in shape["recall"].items()]
     return Report(
         "What would be learned: heavy hitters",
-        f"{found.answer.guarantee} Population {search.population}; {shape['mechanism']} with {shape['parameters']}.",
+        f"{found.answer.guarantee[0]} Population {search.population}; {shape['mechanism']} with {shape['parameters']}.",
         asked_command(),
         [
             Section("The list", "The first run, with the truth as crosses.", listed, Table("list", rows)),

@@ -24,13 +24,13 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import Randomizer
 from ldp_client.privacy.composition import compose, every_rule
 from ldp_client.protocol.epsilon import Epsilon
-from ldp_server.answers.shapes import LongitudinalRow
 from ldp_server.arrays.packing import pack
 from ldp_server.oracles import oracle_for
 from simulator import crowd
 from simulator.crowd.loaded import supports
 from simulator.experiments.frequencies import SimulationOptions, build, prepare
 from simulator.population.kinds import Drifting, block_coins
+from simulator.shapes import LongitudinalRow
 
 __all__ = ["DELTA", "Year", "run"]
 

@@ -7,15 +7,18 @@ from pathlib import Path
 
 import click
 
-from ldp_client.privacy import privacy_statement
-from ldp_server.answers.shapes import LongitudinalRow, dump
+from ldp_client.privacy import Device, Question, privacy_statement
+from ldp_server.answers.to_json import dump
 from simulator.experiments import longitudinal
 from simulator.experiments.frequencies import MECHANISMS, SimulationOptions
 from simulator.experiments.options import asked_command, common, print_table, progress_bar, write_report
 from simulator.report.page import Report, Section, Table
 from simulator.report.plots import Panel, Series, draw, have_plots
+from simulator.shapes import LongitudinalRow
 
 __all__ = ["command", "page", "show"]
+
+_DAY = 86_400
 
 
 @click.command("longitudinal")
@@ -75,8 +78,8 @@ def show(rows: list[LongitudinalRow]) -> None:
 
 
 def _statement(epsilon: str, days: int) -> str:
-    """What a device that sends a fresh report every day may be told, in the words that ledger and server use."""
-    return str(privacy_statement(epsilon, reports=days, device=[epsilon] * days))
+    """The statement about a device that has sent a fresh report every day."""
+    return str(privacy_statement(Question(epsilon, days, _DAY), device=Device([epsilon] * days)))
 
 
 def page(rows: list[LongitudinalRow], wanted: SimulationOptions, drift: float) -> Report:

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from ldp_client.errors import InvalidSpec
-from ldp_server.answers.shapes import dump
+from ldp_server.answers.to_json import dump
 from simulator.machine import usable_processes
 from simulator.report.page import Report, check_folder
 

@@ -22,13 +22,13 @@ from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_client.privacy.yardsticks import v_opt
 from ldp_client.protocol.domain import Domain
 from ldp_server.answers.choose import Alternative, alternatives
-from ldp_server.answers.shapes import PlanRow
 from ldp_server.heavy_hitters.planner import Plan, create, plans
 from ldp_server.heavy_hitters.promise import least_users
 from simulator.experiments import frequencies, heavy_hitters
 from simulator.experiments.frequencies import SimulationOptions, prepare
 from simulator.experiments.heavy_hitters import BACKGROUND, Search
 from simulator.machine import check_memory
+from simulator.shapes import PlanRow
 
 __all__ = ["Verified", "rows", "sketch_rows", "verify", "verify_sketches"]
 

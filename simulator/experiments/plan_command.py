@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from ldp_client.protocol.domain import Strings
-from ldp_server.answers.shapes import PlanRow, dump
+from ldp_server.answers.to_json import dump
 from simulator.experiments import heavy_hitters, plan
 from simulator.experiments.frequencies import MAX_RUNS, MAX_USERS, SimulationOptions
 from simulator.experiments.options import (
@@ -22,6 +22,7 @@ from simulator.experiments.options import (
 )
 from simulator.report.page import Report, Section, Table
 from simulator.report.plots import Bar, Panel, Series, draw, draw_bars, have_plots
+from simulator.shapes import PlanRow
 
 __all__ = ["command", "page", "show"]
 

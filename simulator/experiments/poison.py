@@ -15,13 +15,13 @@ import numpy as np
 
 from ldp_client.errors import InvalidSpec
 from ldp_server.answers.choose import alternatives
-from ldp_server.answers.shapes import PoisonRow
 from ldp_server.arrays.packing import pack
 from ldp_server.heavy_hitters.planner import plan
 from simulator import crowd
 from simulator.crowd.loaded import ATTACKS, everyone, gain, loaded_reports
 from simulator.engine import Job, count, run_seed
 from simulator.experiments.frequencies import FrequencySetting, SimulationOptions, build, prepare
+from simulator.shapes import PoisonRow
 
 __all__ = ["DEFAULT_FRACTIONS", "DEFAULT_MECHANISMS", "SKETCHES", "run"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ldp_server.answers.shapes import PoisonRow, dump
+from ldp_server.answers.to_json import dump
 from simulator.crowd.loaded import ATTACKS
 from simulator.experiments import poison
 from simulator.experiments.frequencies import MAX_RUNS, MAX_USERS, MECHANISMS, SimulationOptions
@@ -21,6 +21,7 @@ from simulator.experiments.options import (
 )
 from simulator.report.page import Report, Section, Table
 from simulator.report.plots import Panel, Series, draw, have_plots
+from simulator.shapes import PoisonRow
 
 __all__ = ["command", "page"]
 

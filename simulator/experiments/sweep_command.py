@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ldp_server.answers.shapes import dump
+from ldp_server.answers.to_json import dump
 from simulator.experiments import sweep
 from simulator.experiments.options import (
     asked_command,

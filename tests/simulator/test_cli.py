@@ -13,16 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from ldp_server.answers.shapes import (
-    CompareRow,
-    FrequenciesRun,
-    HeavyHittersRun,
-    LongitudinalRow,
-    PlanRow,
-    PoisonRow,
-    WireRun,
-)
 from simulator.cli import COMMANDS, main
+from simulator.shapes import CompareRow, FrequenciesRun, HeavyHittersRun, LongitudinalRow, PlanRow, PoisonRow, WireRun
 
 ROOT = Path(__file__).parent.parent.parent
 SMALL = ["--users", "2000", "--domain", "64"]

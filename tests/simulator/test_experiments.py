@@ -11,12 +11,12 @@ import pytest
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms import Hashtogram, LinearHash, RandomizedResponse
 from ldp_client.protocol.epsilon import Epsilon
-from ldp_server.answers.shapes import CompareRow, FrequenciesRun, LongitudinalRow, PlanRow, PoisonRow
 from simulator import crowd
 from simulator.crowd.loaded import supports
 from simulator.experiments import compare, frequencies, longitudinal, plan, poison
 from simulator.experiments.frequencies import SimulationOptions
 from simulator.experiments.longitudinal import Year
+from simulator.shapes import CompareRow, FrequenciesRun, LongitudinalRow, PlanRow, PoisonRow
 
 BASE = SimulationOptions(40_000, domain="512", runs=8)
 

@@ -8,10 +8,10 @@ import pytest
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Integers, Strings
-from ldp_server.answers.shapes import HeavyHittersRun
 from simulator.experiments import heavy_hitters, plan
 from simulator.experiments.frequencies import SimulationOptions
 from simulator.experiments.heavy_hitters import Search
+from simulator.shapes import HeavyHittersRun
 
 SMALL = Search(30_000, Integers(1, (1 << 20) - 1), "4", (0.3, 2.0, 3.0), 1, "zipf:1.1:200", "expander-sketch", runs=2)
 

@@ -80,7 +80,7 @@ async def test_estimates_equal_those_of_the_oracle(tmp_path):
         oracle = await fill(server, collection)
 
         found = await server.call("Estimate", collection, all=pb.AllItems(), threshold=300.0)
-        rows = every_item(collection, oracle, threshold=300.0)
+        rows = every_item(collection, oracle, threshold=300.0).rows
         assert found.reports == 4000
         for name in ("estimate", "standard_error", "low", "high"):
             column = getattr(
@@ -91,7 +91,7 @@ async def test_estimates_equal_those_of_the_oracle(tmp_path):
         assert [pb.Verdict.Name(v).replace("_", " ").lower() for v in found.verdicts] == [r.verdict.value for r in rows]
 
         found = await server.call("Estimate", collection, top=pb.TopItems(count=5), confidence=0.9)
-        rows = top(collection, oracle, 5, confidence=0.9)
+        rows = top(collection, oracle, 5, confidence=0.9).rows
         assert [int(item.integer) for item in found.items] == [row.item for row in rows]
         assert list(found.lows) == pytest.approx([row.low for row in rows])
         assert found.coverage == "selected"
@@ -103,7 +103,7 @@ async def test_estimates_equal_those_of_the_oracle(tmp_path):
             from ldp_server.answers.estimates import Coverage
 
             coverage = Coverage.TOGETHER if together else Coverage.EACH
-            rows = given_items(collection, oracle, [3, None, 7], coverage=coverage)
+            rows = given_items(collection, oracle, [3, None, 7], coverage=coverage).rows
             assert found.coverage == coverage.value
             assert list(found.highs) == pytest.approx([row.high for row in rows])
 
