@@ -53,11 +53,14 @@ def question() -> Collection:
 def server_with_reports(collection: Collection) -> Iterator[Analyst]:
     """Run a server that has the reports of all users, and connect to it."""
     people = [LANGUAGES[i] for i in np.random.default_rng(3).choice(len(LANGUAGES), USERS, p=SHARES)]
-    with tempfile.TemporaryDirectory() as temporary, ServerProcess(Path(temporary) / "data") as server:
-        with server.analyst() as analyst:
-            analyst.create(collection)
-            send_reports(server.target, collection, people, seed=3)
-            yield analyst
+    with (
+        tempfile.TemporaryDirectory() as temporary,
+        ServerProcess(Path(temporary) / "data") as server,
+        server.analyst() as analyst,
+    ):
+        analyst.create(collection)
+        send_reports(server.target, collection, people, seed=3)
+        yield analyst
 
 
 def analyse(analyst: Analyst, collection: Collection) -> None:
@@ -70,9 +73,9 @@ def analyse(analyst: Analyst, collection: Collection) -> None:
     print("\n2. Everything, with 95% intervals:")
     table = analyst.estimate(collection, every_item=True)
     for row in sorted(table.rows, key=lambda row: -row.estimate):
-        bar = "#" * max(0, round(row.estimate / USERS * 60))
+        share, low, high = (value / table.reports for value in (row.estimate, row.low, row.high))
         print(
-            f"   {row.item or 'none':<11}{row.estimate / USERS:7.1%}  ({row.low / USERS:6.1%} to {row.high / USERS:6.1%})  {bar}"
+            f"   {row.item or 'none':<11}{share:7.1%}  ({low:6.1%} to {high:6.1%})  {'#' * round(60 * max(share, 0))}"
         )
 
     print("\n3. Is a language read by at least 5% of the users? Right for all three at once:")
@@ -84,7 +87,7 @@ def analyse(analyst: Analyst, collection: Collection) -> None:
     counts = io.BytesIO()
     exported = analyst.export(collection, counts)
     oracle = restore(collection, counts.getvalue())
-    raw = np.asarray(oracle.estimate())
+    raw = oracle.estimate_all()
     print(f"   {exported.bytes:,} bytes; the estimates add up to {raw.sum():,.0f} of {exported.reports:,} reports")
 
 

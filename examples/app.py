@@ -39,7 +39,7 @@ class App:
         ledger, outbox = self.client.ledger(), self.client.outbox()
         print(f"app: privacy spent {float(ledger.spent):g} of {float(POLICY.lifetime):g}; answered: ", end="")
         print(", ".join(repr(question.question) for question in ledger.questions) or "nothing")
-        print(f"app: sent so far: {outbox.counters.get('accepted', 0)}, waiting: {outbox.batches}")
+        print(f"app: sent so far: {outbox.counters.get('accepted', 0)}, waiting: {outbox.waiting}")
 
     def try_a_greedy_question(self) -> None:
         """A question that wants more than the policy allows is refused, before the answer is looked at."""

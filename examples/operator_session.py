@@ -57,7 +57,8 @@ def main() -> None:
             sent = send_reports(server.target, Collection.load(question), answers(), seed=7)
             print(f"\n({sent:,} devices have reported; the server has acknowledged all of their reports)")
 
-            ldp_server("collection", "list", "--data", data)
+            ldp_server("status", "--data", data)
+            ldp_server("collection", "show", name, "--data", data)
             ldp_server("estimate", name, "--all", "--data", data)
             ldp_server("collection", "close", name, "--data", data)
             ldp_server("compact", name, "--data", data)

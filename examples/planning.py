@@ -19,6 +19,7 @@ from simulator import crowd
 
 CITIES = 500
 WANTED = 0.01
+USERS = (10_000, 100_000, 1_000_000)
 
 
 def frequencies() -> None:
@@ -26,12 +27,9 @@ def frequencies() -> None:
     print(f"Which of {CITIES} cities do you live in? The 95% interval of one city's share is the estimate +-:\n")
     print("  epsilon  a 50% guess becomes   10,000 users    100,000 users  1,000,000 users  mechanism")
     for epsilon in ("0.5", "1", "2", "4"):
-        found = [choose(users, CITIES + 1, epsilon) for users in (10_000, 100_000, 1_000_000)]
-        errors = [f"{1.96 * best.standard_error / users:15.2%}" for best, users in zip(found, _USERS, strict=True)]
+        found = [choose(users, CITIES + 1, epsilon) for users in USERS]
+        errors = [f"{1.96 * best.standard_error / users:15.2%}" for best, users in zip(found, USERS, strict=True)]
         print(f"  {epsilon:>7} {best_guess(epsilon, 0.5):>19.1%} ", *errors, f" {found[-1].mechanism}")
-
-
-_USERS = (10_000, 100_000, 1_000_000)
 
 
 def users_needed() -> None:
@@ -50,7 +48,7 @@ def _steps() -> list[int]:
 def heavy_hitters() -> None:
     """Which strings will be found, when nobody can list the possible ones?"""
     print("\nWhich page do you start from (any string of up to 32 bytes)? The planner promises:\n")
-    for users in (10_000, 100_000, 1_000_000):
+    for users in USERS:
         found = plan(users, Strings(32), "1")
         print(f"  {users:>9,} users: {found.promise}")
 
@@ -68,9 +66,10 @@ def check(users: int = 100_000) -> Alternative:
     for reports in crowd.simulate(question.randomizer, homes, seed=1):
         oracle.accumulate(pack(reports, question.randomizer.report_bytes))
     truth = np.bincount(homes.astype(np.intp), minlength=CITIES + 1)
-    rows = [row for row in estimates.every_item(question, oracle) if row.index]
-    inside = sum(row.low <= truth[row.index] <= row.high for row in rows)
-    error = float(np.sqrt(np.mean([(row.estimate - truth[row.index]) ** 2 for row in rows])))
+    rows = [row for row in estimates.every_item(question, oracle).rows if row.item is not None]
+    held = [int(truth[domain.index(row.item)]) for row in rows]
+    inside = sum(row.low <= users <= row.high for row, users in zip(rows, held, strict=True))
+    error = np.sqrt(np.mean([(row.estimate - users) ** 2 for row, users in zip(rows, held, strict=True)]))
     print(f"\nSimulated with {users:,} users at epsilon = 1 ({best.mechanism}):\n")
     print(f"  promised error of an estimate: {best.standard_error:,.0f} users; measured: {error:,.0f} users")
     print(f"  95% intervals that hold the truth: {inside / len(rows):.1%} of {len(rows)}")

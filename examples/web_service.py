@@ -137,7 +137,7 @@ def main(users: int = 60) -> None:
             print(f"{devices.send(everything=True)} reports were sent. The collection server estimates:")
             for row in analyst.estimate(question, every_item=True).rows:
                 print(f"  {row.item or 'no answer'}: {row.low:.0f} to {row.high:.0f}")
-            print(f"So few users hide in the noise; {question.epsilon.text} is the epsilon of each report.")
+            print(f"With {users} users the intervals are wide. More users make them narrow; no user is less protected.")
 
 
 if __name__ == "__main__":

@@ -236,6 +236,26 @@ def everything() -> set[str]:
     return known
 
 
+def test_every_command_of_the_server_is_in_the_manual() -> None:
+    text = (ROOT / "docs" / "operating.md").read_text("utf-8")
+    queue: list[tuple[str, click.Command]] = [("", programs()[1]["ldp-server"])]
+    while queue:
+        name, command = queue.pop()
+        if isinstance(command, click.Group):
+            queue += [(f"{name} {sub}".strip(), found) for sub, found in command.commands.items()]
+        else:
+            assert re.search(rf"`(ldp-server )?{name}[ `]", text), name
+
+
+FILE = re.compile(r"(?:ldp_client|ldp_server|simulator|benchmarks|tests|proto|docs|examples)/[\w/.-]+\.\w+")
+
+
+@pytest.mark.parametrize("page", **ids([page for page in PAGES if page.name != "CHANGELOG.md"]))
+def test_the_files_that_a_page_names_exist(page: Path) -> None:
+    named = set(FILE.findall(" ".join(prose(page)))) - {"examples/NAME.py"}
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
 # -- environment
 
 

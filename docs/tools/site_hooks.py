@@ -18,7 +18,14 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 PAGES = {"README.md": "index.md", **{name: name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")}}
-MODULES = ("ldp_client", "ldp_client.aio", "ldp_client.testing", "ldp_client.privacy")
+MODULES = (
+    "ldp_client",
+    "ldp_client.aio",
+    "ldp_client.testing",
+    "ldp_client.privacy",
+    "ldp_server.analyst",
+    "ldp_server.testing",
+)
 COMMANDS = {"client": "ldp_client.cli", "server": "ldp_server", "simulate": "simulator.cli"}
 LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
 

@@ -65,9 +65,11 @@ def error_of(error: grpc.RpcError, reached: Reached, timeout: float | None) -> L
     if code in _LATER:
         return Unavailable(text or "the server is busy: try again", _retry_after(error))
     if code is grpc.StatusCode.UNAUTHENTICATED:
-        known = "the server does not accept this token (revoked, expired, or made for another server): " if (
-            reached.has_token
-        ) else "the server does not know who calls: "
+        known = (
+            "the server does not accept this token (revoked, expired, or made for another server): "
+            if (reached.has_token)
+            else "the server does not know who calls: "
+        )
         return ServerRefused(code.name, known + _GIVE_TOKEN)
     if code is grpc.StatusCode.UNIMPLEMENTED and text.lower().startswith("method not found"):
         return ServerRefused(

@@ -49,7 +49,9 @@ def _items(source: str) -> list[str]:
 @click.option("--together", is_flag=True, help="With --items: intervals that are right for all of them at once.")
 @json_option
 @connected
-def estimate(analyst: Analyst, which: Which, source: str | None, everything: bool, as_json: bool, **wanted: Any) -> None:
+def estimate(
+    analyst: Analyst, which: Which, source: str | None, everything: bool, as_json: bool, **wanted: Any
+) -> None:
     """Estimate how many users hold an item. Without other options: the ten most frequent.
 
     COLLECTION is an id, its first digits (at least four), or the collection's file.

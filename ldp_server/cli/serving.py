@@ -31,7 +31,12 @@ _SWITCH_SECONDS = 0.0005
 
 
 @cli.command()
-@click.option("--config", "file", type=click.Path(path_type=Path, dir_okay=False), help="The configuration (see `ldp-server config`).")
+@click.option(
+    "--config",
+    "file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The configuration (see `ldp-server config`).",
+)
 @click.option(
     "--data",
     type=click.Path(path_type=Path, file_okay=False),

@@ -83,7 +83,9 @@ def test_an_estimate_that_is_off_is_seen(monkeypatch):
         answer = real(self, which, **wanted)
         estimates = np.array(answer.rows.columns["estimate"])
         estimates[3] += 1e-6
-        return dataclasses.replace(answer, rows=Columns(answer.rows.kind, {**answer.rows.columns, "estimate": estimates}))
+        return dataclasses.replace(
+            answer, rows=Columns(answer.rows.kind, {**answer.rows.columns, "estimate": estimates})
+        )
 
     monkeypatch.setattr(Analyst, "estimate", off)
     assert not wire.run(SimulationOptions(500, domain="16"), Faults()).same_estimates

@@ -106,7 +106,10 @@ def test_a_server_that_says_nothing():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         target = f"127.0.0.1:{silent.getsockname()[1]}"
         started = time.monotonic()
-        with Analyst(target, timeouts=Timeouts(call=0.5)) as analyst, pytest.raises(Unavailable, match="did not answer"):
+        with (
+            Analyst(target, timeouts=Timeouts(call=0.5)) as analyst,
+            pytest.raises(Unavailable, match="did not answer"),
+        ):
             analyst.status()
         assert time.monotonic() - started < 10
 
