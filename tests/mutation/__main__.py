@@ -29,7 +29,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description="Mutation testing of five packages.")
     commands = parser.add_subparsers(dest="command", required=True)
     reach = commands.add_parser("reach", help="run the tests once and record which lines each of them reaches")
-    reach.add_argument("tests", nargs="*", help="folders or files of tests; all by default")
+    reach.add_argument("tests", nargs="*", help="folders or files of tests, added to what is known; all by default")
     for name, text in (("run", "try mutants"), ("show", "what is known: the rate, and who survived")):
         command = commands.add_parser(name, help=text)
         command.add_argument("--package", required=True, choices=sorted(PACKAGES))
@@ -50,7 +50,7 @@ def _mutants(package: str) -> list[Mutant]:
 
 
 def _reach(tests: list[str]) -> int:
-    recorder = Recorder(ROOT, list(PACKAGES.values()), BUILD / "reach.json")
+    recorder = Recorder(ROOT, list(PACKAGES.values()), BUILD / "reach.json", keep=bool(tests))
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--hypothesis-seed=0", "-o", "timeout=0"]
     return int(pytest.main([*options, "--durations=40", *tests], plugins=[recorder]))
 

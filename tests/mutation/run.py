@@ -12,6 +12,7 @@ import contextlib
 import importlib
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -37,10 +38,13 @@ LIBRARIES = (
 REWRITE = "ignore::pytest.PytestAssertRewriteWarning"  # the libraries were imported before pytest could rewrite them
 SURVIVED, KILLED, TIMEOUT, UNREACHED = "survived", "killed", "timeout", "unreached"
 CODES = {0: SURVIVED, 70: KILLED, 71: TIMEOUT}
+FILES = 8
+"""Files of tests in a round, at most: what they import has to be imported for each mutant."""
+MEMORY = 8 << 30
 WALL = 300.0
 """Seconds of the clock after which a mutant's run is ended, whatever it waits for."""
-CEILING = 6.0
-"""Seconds of tests in a round, at most. More could only kill more."""
+CEILING = 3.0
+"""Seconds of tests in a round, at most. More tests could only kill more."""
 
 
 def sample(found: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
@@ -54,18 +58,25 @@ def sample(found: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
 def select(reach: Reach, mutant: Mutant, kills: Counter[str], ceiling: float = CEILING) -> list[list[str]]:
     """The tests for one mutant, in two rounds: those of the module's own test file, then others that reach it.
 
-    A round has the fastest tests, as many as the ceiling allows; those that killed a mutant of the file come first.
+    A round has the fastest tests of at most `FILES` files, as many as the ceiling allows. Those that killed a mutant
+    of the file before come first, and those of the package before those of others.
     """
     mark = f"test_{Path(mutant.file).stem}.py::"
+    package = f"/{Path(mutant.file).parent.name}/"
     tests = reach.tests(mutant.file, mutant.line, mutant.last)
     rounds = [[test for test in tests if mark in test], [test for test in tests if mark not in test]]
     found = []
     for candidates in rounds:
-        chosen, total = [], 0.0
-        for test in sorted(candidates, key=lambda test: (-kills[test], reach.seconds.get(test, 1.0))):
+        chosen: list[str] = []
+        files: set[str] = set()
+        total = 0.0
+        order = sorted(candidates, key=lambda t: (-kills[t], package not in t, reach.seconds.get(t, 1.0)))
+        for test in order:
+            file = test.split("::")[0]
             total += reach.seconds.get(test, 1.0)
-            if total <= ceiling or not chosen:
+            if not chosen or (total <= ceiling and (file in files or len(files) < FILES)):
                 chosen.append(test)
+                files.add(file)
         if chosen:
             found.append(chosen)
     return found
@@ -199,6 +210,7 @@ class Runner:
         code = 70
         try:
             os.setsid()
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
             os.chdir(self.tree)
             os.environ.update(PYTHONPATH=str(self.tree), PYTHONDONTWRITEBYTECODE="1", TMPDIR=str(self.scratch))
             tempfile.tempdir = None
