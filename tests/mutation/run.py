@@ -38,12 +38,12 @@ LIBRARIES = (
 REWRITE = "ignore::pytest.PytestAssertRewriteWarning"  # the libraries were imported before pytest could rewrite them
 SURVIVED, KILLED, TIMEOUT, UNREACHED = "survived", "killed", "timeout", "unreached"
 CODES = {0: SURVIVED, 70: KILLED, 71: TIMEOUT}
-FILES = 8
+FILES = 5
 """Files of tests in a round, at most: what they import has to be imported for each mutant."""
 MEMORY = 8 << 30
 WALL = 300.0
 """Seconds of the clock after which a mutant's run is ended, whatever it waits for."""
-CEILING = 3.0
+CEILING = 2.0
 """Seconds of tests in a round, at most. More tests could only kill more."""
 
 
@@ -122,7 +122,7 @@ class Judge:
 class Runner:
     """A scratch copy of the tree, and the loop over mutants."""
 
-    def __init__(self, root: Path, reach: Reach, patience: float = 2.0, ceiling: float = CEILING) -> None:
+    def __init__(self, root: Path, reach: Reach, patience: float = 1.0, ceiling: float = CEILING) -> None:
         self.reach, self.patience, self.ceiling = reach, patience, ceiling
         self.scratch = Path(tempfile.mkdtemp(prefix="mutation-"))
         names = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
@@ -216,7 +216,7 @@ class Runner:
             tempfile.tempdir = None
             sys.dont_write_bytecode = True
             sys.path[:] = [str(self.tree), *(p for p in sys.path if p not in ("", str(self.tree)))]
-            limits = {test: self.patience + 10.0 * self.reach.seconds.get(test, 1.0) for test in tests}
+            limits = {test: self.patience + 4.0 * self.reach.seconds.get(test, 1.0) for test in tests}
             judge = Judge(tests, limits, note)
             for name in [n for n in sys.modules if n.split(".")[0] == "tests"]:
                 del sys.modules[name]
@@ -224,7 +224,7 @@ class Runner:
             for stream in (0, 1, 2):
                 os.dup2(nothing, stream)
             files = list(dict.fromkeys(test.split("::")[0] for test in tests))
-            options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "timeout=60", "-W", REWRITE]
+            options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "timeout=200", "-W", REWRITE]
             temporary = f"--basetemp={self.scratch / 'temporary'}"
             code = int(pytest.main([*options, temporary, "--hypothesis-seed=0", *files], plugins=[judge]))
             code = {0: 0, 5: 0}.get(code, 70)
