@@ -77,8 +77,8 @@ class WireRun(TypedDict):
     reports_sent: int
     reports_counted: int
     exactly_once: bool
-    duplicates_refused: int
-    rejected: dict[str, int]
+    duplicates: int
+    refused: dict[str, int]
     restarts: int
     seconds: float
     reports_per_second: float

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 from typing import NamedTuple
 
@@ -61,6 +62,9 @@ def run(page: Path) -> int:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_page_computes(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))  # README's app keeps its ledger below the home directory
+    for collection in (ROOT / "examples").glob("*.ldp"):
+        shutil.copy(collection, tmp_path)
     run(page)
 
 

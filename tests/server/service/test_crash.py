@@ -159,7 +159,7 @@ def test_a_stop_under_load_acknowledges_all_that_it_counted(tmp_path, number):
     time.sleep(0.7)
     server.process.send_signal(number)
     assert server.process.wait(30) == 0
-    server.process.stdout.close()
+    server.stop()
     assert all(sender.broken.wait(30) for sender in senders)
     acknowledged = sum(len(sender.acknowledged) for sender in senders)
     assert 0 < acknowledged < 12_000
