@@ -18,7 +18,8 @@ from benchmarks.row import Options, Row, row
 from ldp_server.oracles import as_frequency
 from simulator.engine import Job, count
 from simulator.experiments import frequencies, wire
-from simulator.experiments.frequencies import SimulationOptions, build, prepare
+from simulator.experiments.frequencies import build, prepare
+from simulator.experiments.options import SimulationOptions
 from simulator.wire.faults import Faults
 
 __all__ = ["run"]
@@ -96,8 +97,8 @@ def over_the_wire(full: bool) -> Iterator[Row]:
         yield row(f"{named}: exactly once, and the same estimates", once, "", ">= 1")
         yield row(f"{named}: seconds", shape["seconds"], "s", "<= 60" if batch > 1 else None)
         yield row(f"{named}: restarts", shape["restarts"], "", ">= 1")
-        yield row(f"{named}: repeated batches not counted again", shape["duplicates_refused"], "")
-        yield row(f"{named}: late batches refused", sum(shape["rejected"].values()), "")
+        yield row(f"{named}: repeated batches not counted again", shape["duplicates"], "")
+        yield row(f"{named}: late batches refused", sum(shape["refused"].values()), "")
 
 
 def honesty() -> Iterator[Row]:

@@ -25,7 +25,8 @@ from ldp_server.analyst import Analyst, CollectionEstimates
 from ldp_server.oracles import Oracle, as_frequency, oracle_for, restore
 from ldp_server.testing import ServerProcess
 from simulator.engine import Job
-from simulator.experiments.frequencies import FrequencySetting, SimulationOptions, prepare
+from simulator.experiments.frequencies import FrequencySetting, prepare
+from simulator.experiments.options import SimulationOptions
 from simulator.metrics import Errors, measure
 from simulator.shapes import WireRun
 from simulator.wire.faults import Faults
@@ -87,7 +88,7 @@ def run(
         target = analyst.target if server is None else server.target
         collection = _collection(setting, wanted)
         analyst.create(collection, unlisted=True)
-        job = Job(collection, setting.crowd.population, setting.naming, wanted.users, wanted.seed)
+        job = Job(collection, setting.population, setting.naming, wanted.users, wanted.seed)
         started = time.perf_counter()
         killer = _killer(stack, server, faults)
         parts = send_all(Delivery(job, faults, batch, target), wanted.processes, progress)

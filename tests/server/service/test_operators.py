@@ -215,7 +215,7 @@ async def test_the_child_may_die_at_any_time(tmp_path):
         oracle = await fill(server, collection)
         expected = list((await server.call("Estimate", collection, all=pb.AllItems())).estimates)
         for _ in range(2):
-            os.kill(server.server._lifecycle.worker.pid, signal.SIGKILL)
+            os.kill(server.server.parts.worker.pid, signal.SIGKILL)
             await asyncio.sleep(0.1)
             found = await server.call("Estimate", collection, all=pb.AllItems())
             assert list(found.estimates) == pytest.approx(expected)

@@ -1,7 +1,7 @@
-"""Runs inside the peers' environment: nothing of this project is imported here.
+"""Runs in the environment of the other libraries; nothing of this project is imported here.
 
-The question comes as JSON in the first argument: the file with everybody's item, domain size, epsilon, and how many
-users the slow mechanisms get. Prints CPU seconds of one thread and errors, a mechanism a line.
+The question is the first argument, as JSON: the file with each user's item, the size of the domain, epsilon, and the
+number of users of slow mechanisms. Prints rates by CPU seconds of one thread, and errors, a mechanism on each line.
 """
 
 from __future__ import annotations

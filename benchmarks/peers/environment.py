@@ -1,8 +1,8 @@
-"""Other libraries beside ours, in an environment of their own, as their users would install them today.
+"""A Python environment with other libraries, as their users would install them today.
 
-The versions and the pins of their dependencies are the newest with which they import and run; where one does not
-install or run, its row says so instead of a number. Nothing of theirs is imported here: script.py runs with their
-Python, is told the question on standard input, and prints a row a line.
+The versions, and the pins of their dependencies, are the newest with which they import and run. Where a library does
+not install or run, its row says so instead of a number. Nothing of theirs is imported here: speed_script.py runs with
+their Python, gets the question as its argument, and prints one row on each line.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _DONE = "hearsay-peers.json"
 
 @contextmanager
 def environment(folder: Path | None = None) -> Iterator[Path]:
-    """Their Python: in `folder`, kept there for the next time, or in a temporary one."""
+    """Give their Python, from an environment that is kept in `folder` or, without a folder, from a temporary one."""
     if folder is not None:
         yield _installed(folder)
         return
@@ -50,17 +50,19 @@ def environment(folder: Path | None = None) -> Iterator[Path]:
 
 
 def _installed(folder: Path) -> Path:
-    """Make the environment unless it is there with these very packages."""
+    """Make the environment, unless the folder has it with these packages."""
     python, mark = folder / "bin" / "python", folder / _DONE
     if mark.is_file() and json.loads(mark.read_text()) == PACKAGES:
         return python
-    sys.stderr.write("installing the peers ...\n")
+    sys.stderr.write("installing the other libraries ...\n")
     try:
         venv.create(folder, with_pip=True)
         command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PACKAGES]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - a fixed list of packages
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     except (OSError, subprocess.CalledProcessError) as error:
-        raise Unavailable(f"the peers do not install here ({type(error).__name__}): pip says why above") from None
+        raise Unavailable(
+            f"the other libraries cannot be installed here ({type(error).__name__}): see pip's message above"
+        ) from None
     mark.write_text(json.dumps(PACKAGES))
     return python
 
@@ -73,10 +75,8 @@ def peer_rows(
         file = Path(folder) / "items.npy"
         np.save(file, items.astype(np.int64))
         question = json.dumps({"items": str(file), "size": size, "epsilon": epsilon, "slow_users": most_slow})
-        script = Path(__file__).with_name("script.py")
-        with subprocess.Popen(  # noqa: S603 - our own script, by their Python
-            [python, script, question], stdout=subprocess.PIPE, text=True
-        ) as process:
+        script = Path(__file__).with_name("speed_script.py")
+        with subprocess.Popen([python, script, question], stdout=subprocess.PIPE, text=True) as process:
             try:
                 for line in process.stdout or ():
                     if line.startswith("{"):

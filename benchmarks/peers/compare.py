@@ -1,8 +1,9 @@
-"""`ldp-simulate compare`: our mechanisms beside other libraries', on the same users.
+"""Our mechanisms beside other libraries', on the same users.
 
-Times are CPU seconds of one thread. A client's rate is that of its ordinary call for one user: ours is the scalar
-client, to packed bytes, with coins of the operating system (the vectorised crowd of this simulator is far faster, and
-no client). Sizes are bytes on the wire; theirs are of the pickled report, as they have no wire format.
+Times are CPU seconds of one thread. A client's rate is that of its ordinary call for one user. Ours is the scalar
+client, to packed bytes, with random words of the operating system; the simulator's vectorised randomizers are far
+faster, but no client. Sizes are bytes on the wire. Other libraries have no wire format: theirs are of the pickled
+report.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.peers.environment import environment, peer_rows
 from ldp_client.coins import draw_words
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import Randomizer
@@ -23,60 +26,78 @@ from ldp_server.arrays.packing import pack
 from ldp_server.oracles import as_frequency, oracle_for
 from simulator import crowd
 from simulator.engine import Job, blocks_of, draw_block
-from simulator.experiments.frequencies import FrequencySetting, SimulationOptions, build, prepare
+from simulator.experiments.frequencies import FrequencySetting, build, prepare
+from simulator.experiments.options import SimulationOptions
 from simulator.metrics import measure
-from simulator.peers import environment, peer_rows
-from simulator.shapes import CompareRow
 
-__all__ = ["run"]
+__all__ = ["CompareRow", "run"]
 
 MAX_USERS = 1_000_000
 SLOW_USERS = 20_000
+"""Users of the other libraries' slow mechanisms."""
+
+
+class CompareRow(TypedDict):
+    """A line of --json: one library's mechanism."""
+
+    library: str
+    mechanism: str
+    users: int
+    domain: int
+    epsilon: str
+    mse_over_optimum: float | None
+    consistent_mse_over_optimum: float | None
+    max_error: float | None
+    report_bytes: int | None
+    client_per_second: float | None
+    aggregate_per_second: float | None
+    estimate_ms: float | None
+    remark: str
 
 
 def run(
-    wanted: SimulationOptions,
+    options: SimulationOptions,
     folder: Path | None = None,
     *,
     peers: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> list[CompareRow]:
-    """Ours, then theirs."""
-    setting = prepare(wanted)
+    """Measure our mechanisms, then theirs."""
+    setting = prepare(options)
     if setting.naming.table is not None or setting.naming.domain.size > 1 << 17:
-        raise InvalidSpec("the peers list their whole domain: --domain is at most 131072 elements here")
-    if wanted.users > MAX_USERS:
-        raise InvalidSpec(f"the peers take one user at a time: --users is at most {MAX_USERS} here")
-    seeded = Job(build(setting, wanted.epsilon), setting.population, setting.naming, wanted.users, wanted.seed)
-    held = np.concatenate([draw_block(seeded, block) for block in blocks_of(wanted.users)])
+        raise InvalidSpec("the other libraries list their whole domain: --domain is at most 131072 elements here")
+    if options.users > MAX_USERS:
+        raise InvalidSpec(f"the other libraries take one user at a time: --users is at most {MAX_USERS} here")
+    seeded = Job(build(setting, options.epsilon), setting.population, setting.naming, options.users, options.seed)
+    held = np.concatenate([draw_block(seeded, block) for block in blocks_of(options.users)])
     rows = []
-    for choice in _ours(wanted, setting):
-        rows.append(_our_row(choice, wanted, held))
+    for choice in _ours(options, setting):
+        rows.append(_our_row(choice, options, held))
         if progress is not None:
             progress(1)
     if peers:
         with environment(folder) as python:
-            size, epsilon = setting.naming.domain.size, float(Epsilon.parse(wanted.epsilon))
+            size, epsilon = setting.naming.domain.size, float(Epsilon.parse(options.epsilon))
             for found in peer_rows(python, held, size, epsilon, SLOW_USERS):
-                rows.append(_their_row(found, wanted, setting))
+                rows.append(_their_row(found, options, setting))
                 if progress is not None:
                     progress(1)
     return rows
 
 
-def _ours(wanted: SimulationOptions, setting: FrequencySetting) -> list[FrequencySetting]:
-    """The chooser's pick, the one-bit form of the paper, and randomized response."""
+def _ours(options: SimulationOptions, setting: FrequencySetting) -> list[FrequencySetting]:
+    """The mechanism that is chosen, the one-bit form of the paper, and randomized response."""
     size = setting.naming.domain.size
     bits = max(2, (size - 1).bit_length())
     return [
         setting,
-        prepare(replace(wanted, mechanism="linear-hash", parameters=(("q", 2), ("t", bits)))),
-        prepare(replace(wanted, mechanism="randomized-response", parameters=())),
+        prepare(replace(options, mechanism="linear-hash", parameters=(("q", 2), ("t", bits)))),
+        prepare(replace(options, mechanism="randomized-response", parameters=())),
     ]
 
 
 def _scalar(randomizer: Randomizer, held: list[int]) -> float:
-    """Reports a second of the client's own code."""
+    """Reports per second of the client's own code."""
     words, width, randomize = randomizer.words, randomizer.report_bytes, randomizer.randomize
     start = time.thread_time()
     for index in held:
@@ -84,9 +105,9 @@ def _scalar(randomizer: Randomizer, held: list[int]) -> float:
     return len(held) / max(time.thread_time() - start, 1e-9)
 
 
-def _our_row(setting: FrequencySetting, wanted: SimulationOptions, held: npt.NDArray[np.uint64]) -> CompareRow:
-    randomizer = build(setting, wanted.epsilon).randomizer
-    reports = np.concatenate(list(crowd.simulate(randomizer, held, wanted.seed)))
+def _our_row(setting: FrequencySetting, options: SimulationOptions, held: npt.NDArray[np.uint64]) -> CompareRow:
+    randomizer = build(setting, options.epsilon).randomizer
+    reports = np.concatenate(list(crowd.simulate(randomizer, held, options.seed)))
     payload = pack(reports, randomizer.report_bytes)
     oracle = oracle_for(randomizer)
     start = time.thread_time()
@@ -100,7 +121,7 @@ def _our_row(setting: FrequencySetting, wanted: SimulationOptions, held: npt.NDA
     return {
         "library": "hearsay",
         "mechanism": f"{randomizer.name} {parameters}".strip(),
-        "users": wanted.users,
+        "users": options.users,
         "domain": randomizer.size,
         "epsilon": randomizer.epsilon.text,
         "mse_over_optimum": errors.mse_over_optimum,
@@ -108,19 +129,19 @@ def _our_row(setting: FrequencySetting, wanted: SimulationOptions, held: npt.NDA
         "max_error": errors.max_error,
         "report_bytes": randomizer.report_bytes,
         "client_per_second": _scalar(randomizer, [int(i) for i in held[:50_000]]),
-        "aggregate_per_second": wanted.users / max(middle - start, 1e-9),
+        "aggregate_per_second": options.users / max(middle - start, 1e-9),
         "estimate_ms": 1000 * (end - middle),
         "remark": "",
     }
 
 
-def _their_row(found: dict[str, object], wanted: SimulationOptions, setting: FrequencySetting) -> CompareRow:
+def _their_row(found: dict[str, object], options: SimulationOptions, setting: FrequencySetting) -> CompareRow:
     row: CompareRow = {
         "library": "",
         "mechanism": "",
         "users": 0,
         "domain": setting.naming.domain.size,
-        "epsilon": wanted.epsilon,
+        "epsilon": options.epsilon,
         "mse_over_optimum": None,
         "consistent_mse_over_optimum": None,
         "max_error": None,
