@@ -24,7 +24,7 @@ from ldp_server.oracles.counts import Counts
 
 __all__ = ["SubsetSelectionOracle"]
 
-_CHUNK = 1 << 14
+_CHUNK = 1 << 14  # ldp_server/answers/candidates.py counts the memory of that many
 
 
 class _Supports(Counts):
