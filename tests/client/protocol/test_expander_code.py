@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.protocol.expander_code import ExpanderCode
+from ldp_client.protocol.expander_code import ExpanderCode, ExpanderShape
 from ldp_client.protocol.hashing import KWiseHash, PairwiseHash
 from ldp_client.protocol.permutation import BlockPermutation
 from ldp_client.protocol.reed_solomon import ReedSolomon
@@ -18,7 +18,7 @@ def made(bits=30, **changed):
     parameters = {"teams": 6, "chunk_bits": 8, "hash_bits": 3, "degree": 2} | changed
     for attempt in range(500):
         try:
-            return ExpanderCode(SEED, bits, **({"attempt": attempt} | parameters))
+            return ExpanderCode(SEED, bits, ExpanderShape(**({"attempt": attempt} | parameters)))
         except InvalidSpec as error:
             if "double edge" not in str(error):
                 raise
