@@ -42,69 +42,67 @@ NOVEMBER = {"opens": 1_793_491_200, "closes": 1_796_083_200}
 SHORTEST = {"opens": 0, "closes": 1}
 
 
-def collections() -> dict[str, Collection]:
-    """Every domain with every mechanism, and limits of every field."""
-    make = Collection.create
-    weekly, longest = Schedule(604_800, 52), Schedule(1 << 40, 1 << 20)
-    names = Categories(tuple(f"page {i}" for i in range(300)))
-    return {
-        "yes-no": make("Dark mode?", Categories(("yes", "no")), "randomized-response", "1", **NOVEMBER),
-        "one-name": make("?", Categories(("x",)), "randomized-response", "0.01", **SHORTEST),
-        "cities": make("Où habitez-vous ? 🏠", CITIES, "randomized-response", "2.25", **NOVEMBER, schedule=weekly),
-        "cities-linear": make("Wo?", CITIES, "linear-hash", "0.5", **NOVEMBER, parameters={"q": 2, "t": 4}, nonce=1),
-        "cities-hashed": make("Wo?", CITIES, "hashtogram", "3", **LIMITS, parameters={"rows": 3, "q": 2, "t": 1}),
-        "pages": make("Which page?", names, "linear-hash", "1.5", **NOVEMBER, parameters={"q": 7, "t": 3}),
-        "byte": make("One byte", Strings(1), "randomized-response", "0.1", **NOVEMBER, schedule=Schedule(60, 1)),
-        "two-bytes": make("Two", Strings(2), "linear-hash", "1", **NOVEMBER, parameters={"q": 2, "t": 17}),
-        "words": make("A word", Strings(32), "hashtogram", "1", **NOVEMBER, parameters={"rows": 16, "q": 3, "t": 10}),
-        "urls": make(
-            "x" * 4096, Strings(1024), "hashtogram", "20", **LIMITS, parameters={"rows": 128, "q": 2, "t": 24}
-        ),
-        "tabs": make(
-            "How many tabs are open?",
-            Integers(0, 1000),
-            "linear-hash",
-            "1",
-            opens=1_790_000_000,
-            closes=1_800_000_000,
-            parameters={"q": 5, "t": 5},
-        ),
-        "tabs-nonce": make(
-            "How many tabs are open?",
-            Integers(0, 1000),
-            "hashtogram",
-            "1",
-            opens=1_790_000_000,
-            closes=1_800_000_000,
-            parameters={"rows": 4096, "q": 3, "t": 5},
-            nonce=300,
-        ),
-        "signed": make("°C\n\t", Integers(-40, 101), "randomized-response", "1.123456789", **NOVEMBER),
-        "most-answers": make("Many", Integers(1, (1 << 20) - 1), "randomized-response", "0.01", **NOVEMBER),
-        "largest-prime": make(
-            "Prime",
-            Integers(-(1 << 63), 1_048_572),
-            "linear-hash",
-            "13.8",
-            **LIMITS,
-            schedule=longest,
-            parameters={"q": 1_048_573, "t": 1},
-        ),
-        "prime-squared": make(
-            "Prime", Integers(7, 16_000_000), "linear-hash", "8", **NOVEMBER, parameters={"q": 4093, "t": 2}
-        ),
-        "all-integers": make(
-            "Any",
-            Integers(-(1 << 63), N - 1),
-            "hashtogram",
-            "0.7",
-            **SHORTEST,
-            parameters={"rows": 1, "q": 251, "t": 3},
-        ),
-        "high-integers": make(
-            "High", Integers((1 << 63) - 1, N - 1), "hashtogram", "4", **LIMITS, parameters={"rows": 7, "q": 11, "t": 2}
-        ),
-    }
+_make = Collection.create
+_WEEKLY, _LONGEST = Schedule(604_800, 52), Schedule(1 << 40, 1 << 20)
+_PAGES = Categories(tuple(f"page {i}" for i in range(300)))
+
+COLLECTIONS: dict[str, Collection] = {
+    "yes-no": _make("Dark mode?", Categories(("yes", "no")), "randomized-response", "1", **NOVEMBER),
+    "one-name": _make("?", Categories(("x",)), "randomized-response", "0.01", **SHORTEST),
+    "cities": _make("Où habitez-vous ? 🏠", CITIES, "randomized-response", "2.25", **NOVEMBER, schedule=_WEEKLY),
+    "cities-linear": _make("Wo?", CITIES, "linear-hash", "0.5", **NOVEMBER, parameters={"q": 2, "t": 4}, nonce=1),
+    "cities-hashed": _make("Wo?", CITIES, "hashtogram", "3", **LIMITS, parameters={"rows": 3, "q": 2, "t": 1}),
+    "pages": _make("Which page?", _PAGES, "linear-hash", "1.5", **NOVEMBER, parameters={"q": 7, "t": 3}),
+    "byte": _make("One byte", Strings(1), "randomized-response", "0.1", **NOVEMBER, schedule=Schedule(60, 1)),
+    "two-bytes": _make("Two", Strings(2), "linear-hash", "1", **NOVEMBER, parameters={"q": 2, "t": 17}),
+    "words": _make("A word", Strings(32), "hashtogram", "1", **NOVEMBER, parameters={"rows": 16, "q": 3, "t": 10}),
+    "urls": _make("x" * 4096, Strings(1024), "hashtogram", "20", **LIMITS, parameters={"rows": 128, "q": 2, "t": 24}),
+    "tabs": _make(
+        "How many tabs are open?",
+        Integers(0, 1000),
+        "linear-hash",
+        "1",
+        opens=1_790_000_000,
+        closes=1_800_000_000,
+        parameters={"q": 5, "t": 5},
+    ),
+    "tabs-nonce": _make(
+        "How many tabs are open?",
+        Integers(0, 1000),
+        "hashtogram",
+        "1",
+        opens=1_790_000_000,
+        closes=1_800_000_000,
+        parameters={"rows": 4096, "q": 3, "t": 5},
+        nonce=300,
+    ),
+    "signed": _make("°C\n\t", Integers(-40, 101), "randomized-response", "1.123456789", **NOVEMBER),
+    "most-answers": _make("Many", Integers(1, (1 << 20) - 1), "randomized-response", "0.01", **NOVEMBER),
+    "largest-prime": _make(
+        "Prime",
+        Integers(-(1 << 63), 1_048_572),
+        "linear-hash",
+        "13.8",
+        **LIMITS,
+        schedule=_LONGEST,
+        parameters={"q": 1_048_573, "t": 1},
+    ),
+    "prime-squared": _make(
+        "Prime", Integers(7, 16_000_000), "linear-hash", "8", **NOVEMBER, parameters={"q": 4093, "t": 2}
+    ),
+    "all-integers": _make(
+        "Any",
+        Integers(-(1 << 63), N - 1),
+        "hashtogram",
+        "0.7",
+        **SHORTEST,
+        parameters={"rows": 1, "q": 251, "t": 3},
+    ),
+    "high-integers": _make(
+        "High", Integers((1 << 63) - 1, N - 1), "hashtogram", "4", **LIMITS, parameters={"rows": 7, "q": 11, "t": 2}
+    ),
+}
+"""Every domain with every mechanism, and limits of every field."""
 
 
 def spread(name: str, bits: int) -> int:
@@ -148,7 +146,7 @@ def items_of(domain: Domain) -> list[Item]:
 
 
 def collection_vectors() -> Iterator[dict[str, Any]]:
-    for name, collection in collections().items():
+    for name, collection in COLLECTIONS.items():
         domain, randomizer = collection.domain, collection.randomizer
         schedule = collection.schedule
         yield {
@@ -173,7 +171,7 @@ def collection_vectors() -> Iterator[dict[str, Any]]:
 
 
 def item_vectors() -> Iterator[dict[str, Any]]:
-    for name, collection in collections().items():
+    for name, collection in COLLECTIONS.items():
         domain = collection.domain
         if name in ("urls", "cities-linear", "cities-hashed", "tabs-nonce"):
             continue
@@ -308,7 +306,7 @@ def word_lines(randomizer: Randomizer) -> Iterator[list[int]]:
 
 
 def report_vectors() -> Iterator[dict[str, Any]]:
-    for name, collection in collections().items():
+    for name, collection in COLLECTIONS.items():
         items = items_of(collection.domain)
         for i, words in enumerate(word_lines(collection.randomizer)):
             for item in (items[i % len(items)], items[(i + 5) % len(items)]):

@@ -188,7 +188,7 @@ def test_payloads_independently() -> None:
 
 
 def test_items_in_bulk() -> None:
-    for name, collection in generate.collections().items():
+    for name, collection in generate.COLLECTIONS.items():
         rows = [vector for vector in committed("items") if vector["collection"] == name]
         indexes = bulk_items.index_items(collection.domain, [item_of(vector["item"]) for vector in rows])
         assert bulk_items.to_ints(indexes) == [whole(vector["index"]) for vector in rows]
@@ -227,7 +227,7 @@ def test_responses_in_bulk() -> None:
 
 
 def test_reports_in_bulk() -> None:
-    for name, collection in generate.collections().items():
+    for name, collection in generate.COLLECTIONS.items():
         rows = [vector for vector in committed("reports") if vector["collection"] == name]
         indexes = bulk_items.index_items(collection.domain, [item_of(vector["item"]) for vector in rows])
         words = np.array([wholes(vector["words"]) for vector in rows], np.uint64)
@@ -397,7 +397,7 @@ def second_size(domain: Vector) -> int:
     return len(domain["names"]) if "names" in domain else whole(domain["highest"]) - whole(domain["lowest"]) + 1
 
 
-# The second computation of every mechanism of these files, from (epsilon, size without none, parameters, index, words).
+# What a second reading makes of (epsilon, size without none, parameters, index, words), for each mechanism.
 SECOND = {
     "composed-response": lambda e, n, p, x, u: independent.composed_response(
         n, p["low"], p["high"], p["flip"], x, u[0]
@@ -451,9 +451,8 @@ def test_the_crowd_makes_the_same_reports(name: str) -> None:
     words = np.array([wholes(vector["words"]) for vector in mine], np.uint64)
     indexes = np.array([whole(vector["index"]) for vector in mine], np.uint64)
     reports = crowd.randomize(collection.randomizer, indexes, words)
-    assert bulk_packing.pack(reports, collection.randomizer.report_bytes).hex() == "".join(
-        vector["payload"] for vector in mine
-    )
+    payload = bulk_packing.pack(reports, collection.randomizer.report_bytes)
+    assert payload.hex() == "".join(vector["payload"] for vector in mine)
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def agree(spec: bytes) -> bool:
 
 # --- Specs ------------------------------------------------------------------------------------------------------------
 
-SPECS = [c.spec_bytes for c in generate.collections().values() if len(c.spec_bytes) < 300]
+SPECS = [c.spec_bytes for c in generate.COLLECTIONS.values() if len(c.spec_bytes) < 300]
 SPECS += [malformed.BASE.spec_bytes, malformed.PLAIN.spec_bytes]
 PIECES = [*(bytes([byte]) for byte in (0, 1, 2, 8, 10, 18, 26, 34, 42, 50, 56, 127, 128, 255)), b"\x80\x00"]
 
@@ -245,7 +245,7 @@ VALUES = st.recursive(
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=6), inner, max_size=3)),
     max_leaves=6,
 )
-PLAIN = [collection.to_dict() | {"id": None} for collection in generate.collections().values()]
+PLAIN = [collection.to_dict() | {"id": None} for collection in generate.COLLECTIONS.values()]
 
 
 @st.composite
@@ -286,8 +286,8 @@ def test_readable_forms_of_any_values_raise_one_error(data: dict[str, Any]) -> N
         assert agree(from_dict.spec_bytes)
 
 
-TOMLS = [collection.to_toml() for collection in generate.collections().values() if len(collection.spec_bytes) < 300]
-JSONS = [collection.to_json() for collection in generate.collections().values() if len(collection.spec_bytes) < 300]
+TOMLS = [collection.to_toml() for collection in generate.COLLECTIONS.values() if len(collection.spec_bytes) < 300]
+JSONS = [collection.to_json() for collection in generate.COLLECTIONS.values() if len(collection.spec_bytes) < 300]
 SNIPPETS = [
     *(
         '"',
