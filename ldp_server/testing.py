@@ -120,7 +120,12 @@ class ServerProcess:
 
     def _last_words(self) -> str:
         lines = self.log.read_text("utf-8", "replace").strip().splitlines()
-        return lines[-1] if lines else "it said nothing"
+        if not lines:
+            return "it said nothing"
+        try:
+            return str(json.loads(lines[-1])["event"])
+        except (ValueError, TypeError, KeyError):
+            return lines[-1]
 
     def kill(self) -> None:
         """End it at once, as a power cut would (SIGKILL)."""
