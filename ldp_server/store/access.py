@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ldp_client.errors import InvalidSpec, StorageError
+from ldp_client.protocol import tags
 from ldp_server.store.errors import Corrupt, WrongVersion, translated
 from ldp_server.store.schema import connect
 
@@ -141,4 +142,4 @@ class AccessFile:
         return None if expired or found.revoked is not None else found
 
     def _hash(self, id_: str, secret: bytes) -> bytes:
-        return hashlib.sha256(b"hearsay/analyst-token/v1" + self._salt + id_.encode() + secret).digest()
+        return hashlib.sha256(tags.ANALYST_TOKEN + self._salt + id_.encode() + secret).digest()

@@ -13,6 +13,7 @@ from typing import Any
 
 from ldp_client.errors import LdpError
 from ldp_client.protocol.v1 import analyst_pb2 as pb
+from ldp_server.oracles import FrequencyOracle
 from ldp_server.store import DataDirectory, SqliteReader
 from ldp_server.worker import decoding, estimating
 from ldp_server.worker.counts import WarmCounts
@@ -71,7 +72,7 @@ class Child:
             reports=oracle.reports,
             batches=warm.batches,
             standard_error=estimating.null_error(oracle),
-            lists_domain=oracle.can_list,
+            lists_domain=isinstance(oracle, FrequencyOracle) and oracle.can_list,
             decodes_heavy_hitters=decoding.can_decode(oracle.randomizer.name),
             stored_bytes=0 if compacted else oracle.reports * oracle.randomizer.report_bytes,
         )
