@@ -203,7 +203,7 @@ def test_a_lie_is_no_answer(open_live, lie, count, caplog):
         client = open_live(port)
         for number in range(count):
             client.report(live(number), "a")
-        delivery = client.flush(0.3)
+        delivery = client._sender.deliver(20.0, everything=True)  # one attempt, with time for a busy machine
         assert isinstance(delivery.error, Garbled)
         assert (delivery.accepted, client.outbox().waiting) == (0, count)
         assert client.outbox().counters == {}
@@ -211,7 +211,7 @@ def test_a_lie_is_no_answer(open_live, lie, count, caplog):
         client._storage.close()
         with client._storage.working() as db:
             db.execute("UPDATE outbox SET claimed = 0")
-        assert client.flush(10.0).accepted == count
+        assert client.flush(60.0).accepted == count
 
 
 def test_answers_in_another_order_are_no_answers():

@@ -16,7 +16,7 @@ from ldp_server.arrays.packing import pack
 from ldp_server.config import LimitsConfig
 from ldp_server.oracles import oracle_for
 from simulator.crowd import simulate
-from tests.server.helpers import NOW, Clock, batch, bearer, live, make_collection, taken
+from tests.server.helpers import NOW, Clock, batch, bearer, live, make_collection, taken, until
 
 
 def code(error):
@@ -216,7 +216,7 @@ async def test_the_child_may_die_at_any_time(tmp_path):
         expected = list((await server.call("Estimate", collection, all=pb.AllItems())).estimates)
         for _ in range(2):
             os.kill(server.server.parts.worker.pid, signal.SIGKILL)
-            await asyncio.sleep(0.1)
+            await until(lambda: server.server.parts.worker.pid is None)
             found = await server.call("Estimate", collection, all=pb.AllItems())
             assert list(found.estimates) == pytest.approx(expected)
         assert oracle.reports == found.reports

@@ -14,7 +14,7 @@ from ldp_server.oracles import oracle_for, restore
 from ldp_server.store import Admission, Fold, NewCollection, SqliteLog, SqliteReader, fold_parts
 from ldp_server.store.backup import backup
 from ldp_server.store.checkpoints import read_checkpoint
-from ldp_server.worker.counts import WarmCounts
+from ldp_server.worker.counts import CountsCache
 from tests.server.helpers import NOW, Clock, batch, live, make_collection, reason, taken
 
 
@@ -111,7 +111,7 @@ async def test_checkpoints_are_written_used_and_not_trusted_blindly(tmp_path):
         oracle.merge(more)
         # A new child starts from the checkpoint and reads the tail only.
         log = SqliteReader(tmp_path / "d" / "log.db")
-        counts = WarmCounts(log, states, keep_bytes=1 << 20)
+        cache = CountsCache(log, states, keep_bytes=1 << 20)
         read = []
         original = log.read
 
@@ -120,10 +120,10 @@ async def test_checkpoints_are_written_used_and_not_trusted_blindly(tmp_path):
             return original(number, after, **more)
 
         log.read = spy
-        warm = counts.get(1)
+        counts = cache.get(1)
         assert read == [30]
-        assert (warm.oracle.counts.values == oracle.counts.values).all()
-        counts.get(1)
+        assert (counts.oracle.counts.values == oracle.counts.values).all()
+        cache.get(1)
         assert read == [30, 60]
         log.close()
     path = states / f"{collection.id.hex()}.state"
@@ -210,7 +210,7 @@ def test_a_fold_cut_short_anywhere_loses_nothing(tmp_path, cut, monkeypatch):
     reader = SqliteReader(tmp_path / "log.db")
 
     def counted():
-        return WarmCounts(reader, tmp_path / "states", keep_bytes=1 << 20).get(1).oracle.counts.values
+        return CountsCache(reader, tmp_path / "states", keep_bytes=1 << 20).get(1).oracle.counts.values
 
     assert (counted() == oracle.counts.values).all()
     while again.sweep():
