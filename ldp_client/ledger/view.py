@@ -1,4 +1,4 @@
-"""What a user may see of the ledger: spent and left, per question and in total, composed by the best rule at hand."""
+"""What a user may see of the ledger: spent and left, for each question and in total."""
 
 from __future__ import annotations
 
@@ -18,37 +18,35 @@ __all__ = ["Compose", "ComposedSpending", "LedgerView", "QuestionView", "ResetVi
 
 
 class ComposedSpending(Protocol):
-    """A privacy statement about several reports together; its str says it in words (ldp_client.privacy)."""
+    """A privacy statement about several reports together. Its `str` says it in words (ldp_client.privacy)."""
 
     @property
-    def epsilon(self) -> float:
-        """The epsilon."""
-        ...
+    def epsilon(self) -> float: ...
 
     @property
     def delta(self) -> float:
-        """The delta; 0 for a pure statement."""
+        """0 for a pure statement."""
         ...
 
 
 Compose = Callable[[Mapping[Fraction, int], float], ComposedSpending]
-"""From how many charges of each amount, and a delta, to the best statement."""
+"""A rule that composes charges: (how many there are of each amount, delta) to a statement."""
 
 
 @dataclass(frozen=True)
 class QuestionView:
-    """One question: how often it was answered, and what that cost."""
+    """One question: how often it was answered and what that cost."""
 
     question_id: bytes
     question: str | None
-    """Its words; None for charges whose question is not known."""
+    """The question's words. None for charges whose question is not known."""
     answers: int
     spent: Fraction
 
 
 @dataclass(frozen=True)
 class ResetView:
-    """One reset: when, why, and what had been found."""
+    """One reset: when, why, and what was wrong."""
 
     at: int
     reason: str
@@ -57,10 +55,10 @@ class ResetView:
 
 @dataclass(frozen=True)
 class LedgerView:
-    """The ledger at a moment. Where it cannot be believed, everything counts as spent and `problem` says why."""
+    """The ledger at a moment. If it cannot be trusted, everything counts as spent and `problem` says why."""
 
     spent: Fraction
-    """Ever, by basic composition: the sum. Open leases are in it."""
+    """The sum of all charges (basic composition), open leases included."""
     left: Fraction
     spent_in_period: Fraction
     left_in_period: Fraction
@@ -71,17 +69,17 @@ class LedgerView:
     questions: tuple[QuestionView, ...] = ()
     resets: tuple[ResetView, ...] = ()
     charges: Mapping[Fraction, int] = field(default_factory=dict)
-    """How many charges of each amount: for composition rules that know more than the sum."""
+    """How many charges there are of each amount, for composition rules that need more than the sum."""
     problem: str | None = None
 
     def statement(self, delta: float = 1e-6, compose: Compose | None = None) -> list[str]:
-        """Return in words what the device has told so far, and what two like it tell together.
+        """Return in words what this device has revealed so far, and what two devices like it reveal together.
 
-        `compose` is a composition rule that knows more than the sum. Such rules hold where the amounts were fixed
-        beforehand, as they are where an app ships its questions; the budget itself is always counted by adding.
+        `compose` is a composition rule that is tighter than adding. Such rules need amounts that were fixed beforehand,
+        as they are if an app ships its questions. The budget itself is always counted by adding.
         """
         if self.problem is not None:
-            return ["This ledger cannot be believed; everything counts as spent."]
+            return ["This ledger cannot be trusted; everything counts as spent."]
         said = []
         for devices, name in ((1, "This device so far"), (2, "Two such devices of one person or household")):
             spent = devices * self.spent
@@ -95,7 +93,7 @@ class LedgerView:
 
 
 def read_ledger(storage: Storage, policy: Policy, clock_time: float) -> LedgerView:
-    """Return the ledger as it stands; never raises for its condition."""
+    """Return the ledger as it is. Looking changes nothing, and a ledger in any condition raises nothing."""
     try:
         with storage.reading() as (db, state):
             return _view(db, state, policy, budget.present(state, clock_time))

@@ -11,7 +11,7 @@ import click
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
-from ldp_client.trust.durations import parse_duration
+from ldp_client.durations import parse_duration
 from ldp_server.answers.shapes import TokenShape
 from ldp_server.cli.connection import data_option
 from ldp_server.cli.main import cli

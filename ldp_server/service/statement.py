@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ldp_client.collection import Collection
 from ldp_client.privacy.statement import statement_for
-from ldp_client.trust.durations import format_duration
+from ldp_client.durations import format_duration
 
 __all__ = ["privacy_statement"]
 

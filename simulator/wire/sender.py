@@ -42,7 +42,7 @@ class Sent:
 
 def send(target: str, entries: Iterable[Entry], timeout: float, tell: Callable[[int], None] | None = None) -> Sent:
     """Send all, then once more those whose answer was lost; `Unavailable` if that takes longer than `timeout`."""
-    sent, gateway = Sent(), Gateway(target, plaintext=True)
+    sent, gateway = Sent(), Gateway(target, tls=False)
     try:
         lost = _round(gateway, entries, timeout, sent, tell)
         _round(gateway, [Entry(entry.batch, entry.reports) for entry in lost], timeout, sent, tell)

@@ -10,7 +10,6 @@ from tests.client.conftest import NOW, daily, make
 
 
 def rows(client):
-    client.outbox()
     with client._storage.reading() as (db, _):
         return {
             name: db.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in ("answers", "outbox", "leases")
@@ -123,7 +122,7 @@ def test_an_idle_lease_is_given_back(open_client, wide, clock):
     client = open_client(policy=wide, lease="5")
     client.report(make(), "a")
     clock.advance(LEASE_SECONDS * 0.8)
-    client._tend_lease()
+    client._lease.tend()
     assert client.ledger().spent == 1
     assert client.report(make(1), "a").made
 
@@ -140,7 +139,6 @@ def test_schedules_count_what_is_in_memory(open_client, wide, clock):
 def test_a_failed_flush_keeps_the_reports(open_client, wide, collector, monkeypatch):
     client = open_client(policy=wide, lease="5")
     client.report(make(), "a")
-    client._storage.reading().__enter__  # noqa: B018
     with client._storage.working() as db:
         pages = db.execute("PRAGMA page_count").fetchone()[0]
         db.execute(f"PRAGMA max_page_count = {pages}")
