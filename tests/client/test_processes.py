@@ -45,20 +45,22 @@ def start(storage, port, first, count, budget="100000", delay="0", lease="0"):
     )  # fmt: skip
 
 
-def open_here(storage, port, **more):
+def open_here(storage, port, *, lease=None, **more):
     return Client(
         f"127.0.0.1:{port}",
         storage=storage,
         policy=Policy(**WIDE),
         tls=False,
         delay=0,
+        lease=lease,
         sending=Sending(background=False, **more),
     )
 
 
 def stored(storage):
     with sqlite3.connect(storage / "ledger.sqlite") as db:
-        rows = db.execute("SELECT question_id, report, epsilon FROM answers").fetchall()
+        made = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'answers'").fetchone()  # else killed before that
+        rows = db.execute("SELECT question_id, report, epsilon FROM answers").fetchall() if made else []
     db.close()
     return rows
 

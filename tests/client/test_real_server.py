@@ -70,7 +70,8 @@ def server(tmp_path):
 def open_client(server, storage, **more):
     sources = Sources(clock=more.pop("clock")) if "clock" in more else None
     options = {"policy": Policy(**WIDE), "tls": False, "delay": 0, "sending": Sending(background=False)} | more
-    client = Client(server.listen, storage=storage, sources=sources, **options)
+    target = server.listen.replace(":0", ":1")  # before the server has started, nobody is there
+    client = Client(target, storage=storage, sources=sources, **options)
     yield client
     client.close(1.0)
 
