@@ -15,20 +15,22 @@ from dataclasses import replace
 from statistics import median
 
 from benchmarks.row import Options, Row, row
+from ldp_server.oracles import as_frequency
 from simulator.engine import Job, count
 from simulator.experiments import frequencies, wire
-from simulator.experiments.frequencies import Wanted, build, prepare
+from simulator.experiments.frequencies import build, prepare
+from simulator.experiments.options import SimulationOptions
 from simulator.wire.faults import Faults
 
 __all__ = ["run"]
 
-MILLION = Wanted(1_000_000, "1", "65536", "zipf:1.1")
+MILLION = SimulationOptions(1_000_000, "1", "65536", "zipf:1.1")
 FORMS = (("q=2", (("q", 2), ("t", 16)), "<= 0.5"), ("optimal q=5", (("q", 5), ("t", 7)), "<= 1"))
 
 
-def _job(wanted: Wanted, seed: int) -> Job:
+def _job(wanted: SimulationOptions, seed: int) -> Job:
     setting = prepare(wanted)
-    return Job(build(setting, wanted.epsilon), setting.crowd.population, setting.naming, wanted.users, seed)
+    return Job(build(setting, wanted.epsilon), setting.population, setting.naming, wanted.users, seed)
 
 
 def stages() -> Iterator[Row]:
@@ -41,7 +43,7 @@ def stages() -> Iterator[Row]:
             start = time.process_time()
             counted = count(_job(wanted, seed))
             before = time.process_time()
-            counted.oracle.estimate_all()
+            as_frequency(counted.oracle).estimate_all()
             end = time.process_time()
             taken["all stages"].append(end - start)
             for stage, seconds in (*counted.seconds.items(), ("estimate", end - before)):
@@ -85,7 +87,7 @@ def memory(full: bool) -> Iterator[Row]:
 def over_the_wire(full: bool) -> Iterator[Row]:
     """A million users on two senders, every fault on, the server killed and started again in the middle."""
     faults = Faults(drop=0.01, duplicate=0.02, late=0.01, kill_after=1.0)
-    wanted = Wanted(1_000_000, "1", "1024", processes=2)
+    wanted = SimulationOptions(1_000_000, "1", "1024", processes=2)
     for name, batch in (("1,000 reports a batch", 1000), *((("one report a batch", 1),) if full else ())):
         users = wanted if batch > 1 else replace(wanted, users=100_000)
         found = wire.run(users, faults, batch=batch)
@@ -95,15 +97,15 @@ def over_the_wire(full: bool) -> Iterator[Row]:
         yield row(f"{named}: exactly once, and the same estimates", once, "", ">= 1")
         yield row(f"{named}: seconds", shape["seconds"], "s", "<= 60" if batch > 1 else None)
         yield row(f"{named}: restarts", shape["restarts"], "", ">= 1")
-        yield row(f"{named}: repeated batches not counted again", shape["duplicates_refused"], "")
-        yield row(f"{named}: late batches refused", sum(shape["rejected"].values()), "")
+        yield row(f"{named}: repeated batches not counted again", shape["duplicates"], "")
+        yield row(f"{named}: late batches refused", sum(shape["refused"].values()), "")
 
 
 def honesty() -> Iterator[Row]:
-    """What is promised of the shipped words: error and coverage."""
-    found = frequencies.run(Wanted(1_000_000, population="words", runs=3)).shape
-    yield row("words of a real text n=1e6 eps=1: mse/optimum", found["mse_over_optimum"], "ratio", "<= 1.1")
-    yield row("words of a real text n=1e6 eps=1: coverage of 95% intervals", 100 * found["coverage"], "%", ">= 94")
+    """What is promised of the shipped vocabulary: error and coverage."""
+    found = frequencies.run(SimulationOptions(1_000_000, population="vocabulary", runs=3)).shape
+    yield row("vocabulary of a real text n=1e6 eps=1: mse/optimum", found["mse_over_optimum"], "ratio", "<= 1.1")
+    yield row("vocabulary of a real text n=1e6 eps=1: coverage of 95% intervals", 100 * found["coverage"], "%", ">= 94")
 
 
 def run(options: Options) -> Iterator[Row]:

@@ -17,18 +17,15 @@ from ldp_server.config import Config, load_config
 from ldp_server.oracles import restore
 from ldp_server.service.admission import TokenVerifier
 from ldp_server.service.tls import TlsFiles
-from ldp_server.store import CollectionRecord, DataDirectory, SqliteLog
+from ldp_server.store import CollectionRecord, DataDirectory, LogReader, SqliteReader
 from ldp_server.store.checkpoints import read_checkpoint
-from ldp_server.store.errors import translated
-from ldp_server.store.retention import folded_state
-from ldp_server.store.schema import SEQUENCE_BITS
 
-__all__ = ["Finding", "examine"]
+__all__ = ["Diagnosis", "examine"]
 
 _LITTLE = 1 << 30
 
 
-class Finding(NamedTuple):
+class Diagnosis(NamedTuple):
     """One thing looked at: `ok`, `warning` or `wrong`."""
 
     what: str
@@ -36,55 +33,55 @@ class Finding(NamedTuple):
     detail: str
 
 
-def examine(data: Path, config: Path | None, *, deep: bool = False) -> Iterator[Finding]:
+def examine(data: Path, config: Path | None, *, deep: bool = False) -> Iterator[Diagnosis]:
     """Look at everything, in order; stop at what makes the rest meaningless."""
     if config is not None:
         try:
             loaded = load_config(config)
         except LdpError as error:
-            yield Finding("configuration", "wrong", str(error))
+            yield Diagnosis("configuration", "wrong", str(error))
         else:
             yield from _configuration(loaded)
     yield from _directory(data, deep=deep)
 
 
-def _configuration(config: Config) -> Iterator[Finding]:
-    yield Finding("configuration", "ok", "every setting is known and of the right kind")
+def _configuration(config: Config) -> Iterator[Diagnosis]:
+    yield Diagnosis("configuration", "ok", "every setting is known and of the right kind")
     try:
         keys = config.admission.token_keys
         TokenVerifier.load(keys)
         if keys:
-            yield Finding("admission keys", "ok", f"{len(keys)} read")
+            yield Diagnosis("admission keys", "ok", f"{len(keys)} read")
         if config.tls.certificate is not None:
             TlsFiles(config.tls, config.collector.client_ca)
             TlsFiles(config.tls, config.analyst.client_ca)
-            yield Finding("TLS files", "ok", "the key fits the certificate")
+            yield Diagnosis("TLS files", "ok", "the key fits the certificate")
     except LdpError as error:
-        yield Finding("keys and certificates", "wrong", str(error))
+        yield Diagnosis("keys and certificates", "wrong", str(error))
     if config.collector.plaintext:
-        yield Finding("plaintext", "warning", "unencrypted connections from other machines are allowed")
+        yield Diagnosis("plaintext", "warning", "unencrypted connections from other machines are allowed")
 
 
-def _directory(data: Path, *, deep: bool) -> Iterator[Finding]:
+def _directory(data: Path, *, deep: bool) -> Iterator[Diagnosis]:
     directory = DataDirectory(data)
     if not directory.log.is_file():
-        yield Finding("data directory", "wrong", f"{data} holds no log")
+        yield Diagnosis("data directory", "wrong", f"{data} holds no log")
         return
     mode = stat.S_IMODE(data.stat().st_mode)
     open_to_all = bool(mode & 0o077)
-    yield Finding("permissions", "warning" if open_to_all else "ok", f"mode {mode:04o}, 0700 is expected")
+    yield Diagnosis("permissions", "warning" if open_to_all else "ok", f"mode {mode:04o}, 0700 is expected")
     free = shutil.disk_usage(data).free
-    yield Finding("disk", "warning" if free < _LITTLE else "ok", f"{free / 1e9:.1f} GB free")
-    yield Finding("server", "ok", "running" if _served(directory) else "not running")
+    yield Diagnosis("disk", "warning" if free < _LITTLE else "ok", f"{free / 1e9:.1f} GB free")
+    yield Diagnosis("server", "ok", "running" if _served(directory) else "not running")
     try:
-        log = SqliteLog(directory.log, read_only=True)
+        log = SqliteReader(directory.log)
     except LdpError as error:
-        yield Finding("log", "wrong", str(error))
+        yield Diagnosis("log", "wrong", str(error))
         return
     try:
         yield from _log(log, directory, deep=deep)
     except LdpError as error:
-        yield Finding("log", "wrong", str(error))
+        yield Diagnosis("log", "wrong", str(error))
     finally:
         log.close()
 
@@ -100,27 +97,27 @@ def _served(directory: DataDirectory) -> bool:
     return False
 
 
-def _log(log: SqliteLog, directory: DataDirectory, *, deep: bool) -> Iterator[Finding]:
+def _log(log: LogReader, directory: DataDirectory, *, deep: bool) -> Iterator[Diagnosis]:
     log.check()
-    yield Finding("log", "ok", "its structure is sound")
-    for record in log.catalog.records():
+    yield Diagnosis("log", "ok", "its structure is sound")
+    for record in log.records():
         if record.deleted is None:
             name = f"collection {record.id.hex()[:12]}"
             try:
-                yield Finding(name, "ok", _collection(log, record, deep=deep))
+                yield Diagnosis(name, "ok", _collection(log, record, deep=deep))
             except LdpError as error:
-                yield Finding(name, "wrong", str(error))
+                yield Diagnosis(name, "wrong", str(error))
                 continue
             checkpoint = read_checkpoint(directory.states, record.id)
             if checkpoint is None and (directory.states / f"{record.id.hex()}.state").exists():
-                yield Finding(name, "warning", "its checkpoint is damaged; counts will be built from the log again")
+                yield Diagnosis(name, "warning", "its checkpoint is damaged; counts will be built from the log again")
 
 
-def _collection(log: SqliteLog, record: CollectionRecord, *, deep: bool) -> str:
+def _collection(log: LogReader, record: CollectionRecord, *, deep: bool) -> str:
     collection = Collection.from_bytes(record.spec)
     if collection.id != record.id:
         raise InvalidSpec("its spec does not hash to its id: the row is damaged")
-    state = folded_state(log.db, log.path, record)
+    state = log.folded_state(record)
     if state is not None:
         oracle = restore(collection, state)
         if oracle.reports != record.folded_reports:
@@ -132,23 +129,18 @@ def _collection(log: SqliteLog, record: CollectionRecord, *, deep: bool) -> str:
     return f"{batches} batches, {reports} reports, every digest fits"
 
 
-def _read_all(log: SqliteLog, record: CollectionRecord, collection: Collection) -> tuple[int, int]:
+def _read_all(log: LogReader, record: CollectionRecord, collection: Collection) -> tuple[int, int]:
     width, bound = collection.randomizer.report_bytes, collection.randomizer.bound
-    low, high = record.number << SEQUENCE_BITS, (record.number + 1) << SEQUENCE_BITS
     batches = reports = 0
-    with translated(log.path):
-        rows = log.db.execute(
-            "SELECT position, digest, payload FROM batches WHERE position > ? AND position < ? ORDER BY position",
-            (low + record.folded, high),
-        )
-        for position, digest, payload in rows:
-            if hashlib.sha256(payload).digest()[:16] != digest:
-                raise InvalidSpec(f"the batch at {position - low} does not fit its digest: restore a backup")
-            try:
-                reports += len(unpack(payload, width, bound))
-            except ServerRefused:
-                raise InvalidSpec(f"the batch at {position - low} holds a report that is none") from None
-            batches += 1
-    if batches != log.last(record.number) - record.folded:
-        raise InvalidSpec(f"{log.last(record.number)} batches were numbered, {batches} are there: restore a backup")
+    for batch, digest in log.digests(record):
+        if hashlib.sha256(batch.payload).digest()[:16] != digest:
+            raise InvalidSpec(f"batch {batch.sequence} does not fit its digest: restore a backup")
+        try:
+            reports += len(unpack(batch.payload, width, bound))
+        except ServerRefused:
+            raise InvalidSpec(f"batch {batch.sequence} holds a report that is out of range: restore a backup") from None
+        batches += 1
+    numbered = log.last(record.number)
+    if batches != numbered - record.folded:
+        raise InvalidSpec(f"{numbered} batches were numbered, {batches} are there: restore a backup")
     return batches, reports

@@ -24,7 +24,14 @@ GOOGLE = Path(grpc_tools.__file__).parent / "_proto"  # google/protobuf/*.proto
 def generate(out: Path) -> dict[str, str]:
     """Every generated file by name, with imports made relative to the package it lives in."""
     names = sorted(str(p.relative_to(SOURCE)) for p in SOURCE.glob("ldp/v1/*.proto"))
-    arguments = [f"-I{SOURCE}", f"-I{GOOGLE}", f"--python_out={out}", f"--pyi_out={out}", f"--grpc_python_out={out}", *names]
+    arguments = [
+        f"-I{SOURCE}",
+        f"-I{GOOGLE}",
+        f"--python_out={out}",
+        f"--pyi_out={out}",
+        f"--grpc_python_out={out}",
+        *names,
+    ]
     if protoc.main(["protoc", *arguments]) != 0:
         raise SystemExit("protoc failed")
     files = {p.name: p for p in sorted((out / "ldp" / "v1").iterdir())}

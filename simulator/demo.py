@@ -1,89 +1,72 @@
-"""The demo: a real server in its own process, a simulated crowd over real gRPC, and what was learnt beside the truth.
+"""`ldp-server demo`: a real server, simulated users over real gRPC, and what was learned beside the truth.
 
-`ldp-server demo` runs this. It starts `ldp-server serve` on a new directory, enters a question, randomizes a crowd
-(vectorised, bit for bit what devices would do), streams the reports in batches, asks for estimates, does the same for
-a question whose answers nobody could list, and takes everything down again.
+The demo starts `ldp-server serve` on a new directory and asks two questions: one whose thousand answers are known, and
+one whose answers nobody could list. For each it randomizes every user's word (by arrays, but bit for bit as devices
+do), sends the reports in batches, asks the server for its estimates, and prints them beside the truth. At the end
+everything is deleted.
+
+The server does not import the simulator. `ldp-server demo` therefore runs this module in a process of its own.
 """
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
-import grpc
 import numpy as np
 import numpy.typing as npt
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from ldp_client.collection import Collection
-from ldp_client.errors import InvalidSpec, LdpError, Unavailable
+from ldp_client.errors import LdpError, ServerRefused, Unavailable
 from ldp_client.protocol.domain import Categories, Strings
 from ldp_client.protocol.packing import MAX_PAYLOAD
-from ldp_client.protocol.v1 import analyst_pb2, analyst_pb2_grpc, collector_pb2, collector_pb2_grpc
+from ldp_client.sending.gateway import Gateway
+from ldp_client.sending.transport import Accepted, Batch
+from ldp_server.analyst import Analyst
 from ldp_server.answers.choose import choose
-from ldp_server.arrays.hashing import Indexes
 from ldp_server.arrays.items import index_items
 from ldp_server.arrays.packing import pack
-from ldp_server.store import DataDirectory
-from ldp_server.worker.decoding import can_decode
+from ldp_server.heavy_hitters import planner
+from ldp_server.testing import ServerProcess
 from simulator.crowd import simulate
 
-__all__ = [
-    "command",
-    "listed_question",
-    "main",
-    "open_question",
-    "population",
-    "requests",
-    "run",
-    "running_server",
-    "send",
-    "show",
-    "token",
-    "words",
-]
+__all__ = ["Question", "command", "listed_question", "main", "open_question", "population", "run", "show", "words"]
 
 _SYLLABLES = ("ba", "do", "fi", "gu", "ka", "lo", "mi", "nu", "pe", "ro", "sa", "te", "vi", "zu", "ne", "ma")
 _BATCH = 1000
 _SHOWN = 12
+_PATIENCE = 600.0
+"""Seconds, besides those that sending takes at the slowest."""
+_SLOWEST = 5_000.0
+"""Reports a second."""
+
+Told = Callable[[str, float], None]
+"""Called with what is being done and how much of it is, from 0 to 1."""
 
 
-@contextmanager
-def running_server(data: Path) -> Iterator[tuple[str, str]]:
-    """A server process on a data directory; gives the addresses for apps and for operators."""
-    command = [sys.executable, "-m", "ldp_server", "serve", "--data", str(data), "--listen", "127.0.0.1:0", "--json"]
-    path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
-    log = (data.parent / "server.log").open("wb")
-    process = subprocess.Popen(  # noqa: S603 - our own program
-        command, stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, "PYTHONPATH": path}
-    )
-    try:
-        line = process.stdout.readline() if process.stdout else ""
-        if not line:
-            raise Unavailable(f"the server did not start; see {log.name}")
-        listening = json.loads(line)["listening"]
-        yield listening["collector"], listening["analyst"]
-    finally:
-        process.terminate()
-        process.wait()
-        if process.stdout:
-            process.stdout.close()
-        log.close()
+@dataclass(frozen=True)
+class Question:
+    """A collection, and the words that users answer with."""
+
+    collection: Collection
+    items: Sequence[str]
+    explanation: str
 
 
 def words(count: int) -> list[str]:
-    """Made-up words: three syllables, and two digits once those are used up."""
+    """Make up words: three syllables, and two digits once those are used up."""
     sides = len(_SYLLABLES)
     for_all = sides**3
     found = []
@@ -94,11 +77,12 @@ def words(count: int) -> list[str]:
     return found
 
 
-def listed_question(users: int, epsilon: str) -> Collection:
-    """Which of a thousand words? With the mechanism that suits so many users."""
-    domain = Categories(tuple(words(1000)))
+def listed_question(users: int, epsilon: str) -> Question:
+    """Return a question with a thousand possible answers, with the best mechanism for so many users."""
+    items = words(1000)
+    domain = Categories(tuple(items))
     best = choose(users, domain.size, epsilon)
-    return Collection.create(
+    collection = Collection.create(
         "Which of these thousand words do you use most?",
         domain,
         best.mechanism,
@@ -107,105 +91,87 @@ def listed_question(users: int, epsilon: str) -> Collection:
         closes=_opens() + 7200,
         parameters=best.parameters,
     )
+    return Question(collection, items, "All possible answers are known. These are the most frequent ones.")
 
 
-def open_question(users: int, epsilon: str) -> Collection | None:
-    """Which string of up to eight bytes? There are more than 2^64: nobody lists them. None without a decoder."""
-    if not can_decode("expander-sketch"):
-        return None
-    planner = importlib.import_module("ldp_server.heavy_hitters.planner")
+def open_question(users: int, epsilon: str) -> Question:
+    """Return a question whose answer is any string of up to eight bytes: more than 2^64, so nobody lists them."""
     domain = Strings(8)
     plan = planner.plan(users, domain, epsilon)
-    made: Collection = planner.create(
-        "Which word, any word, do you use most?", domain, epsilon, plan, opens=_opens(), closes=_opens() + 7200
+    text = "Which word, any word, do you use most?"
+    collection = planner.create(text, domain, epsilon, plan, opens=_opens(), closes=_opens() + 7200)
+    return Question(
+        collection,
+        words(10_000),
+        "The answer can be any string of up to 8 bytes. The server was not told which words to look for: it found "
+        "these in the reports.",
     )
-    return made
 
 
 def _opens() -> int:
-    """The hour that has begun: the same for both ends of a window."""
+    """The hour that has begun, so that both ends of a window see the same."""
     return int(time.time()) // 3600 * 3600
 
 
 def population(users: int, items: Sequence[str], seed: int) -> npt.NDArray[np.intp]:
-    """Everybody's item, as a place in `items`: Zipf(1.1), in an order of its own."""
+    """Give everybody a word, as a place in `items`: a few words are frequent, most are rare (Zipf's law, 1.1)."""
     coins = np.random.default_rng(seed)
     weights = 1.0 / np.arange(1, len(items) + 1) ** 1.1
     ranks = coins.choice(len(items), users, p=weights / weights.sum())
     return np.asarray(coins.permutation(len(items))[ranks])
 
 
-def requests(collection: Collection, indexes: Indexes, seed: int) -> Iterator[Any]:
-    """The crowd's reports, in batches."""
+def _batches(question: Question, held: npt.NDArray[np.intp], seed: int) -> Iterator[Batch]:
+    """Randomize everybody's word and pack the reports."""
+    collection = question.collection
+    indexes = index_items(collection.domain, list(question.items))[held]
     width = collection.randomizer.report_bytes
     step = min(_BATCH, MAX_PAYLOAD // width)
     for reports in simulate(collection.randomizer, indexes, seed):
         for start in range(0, len(reports), step):
-            yield collector_pb2.SubmitRequest(
-                collection_id=collection.id,
-                batch_id=os.urandom(16),
-                payload=pack(reports[start : start + step], width),
-            )
+            yield Batch(collection.id, os.urandom(16), pack(reports[start : start + step], width))
 
 
-def _collector(channel: grpc.Channel) -> Any:
-    return collector_pb2_grpc.CollectorStub(channel)  # type: ignore[no-untyped-call]  # generated without types
-
-
-def _analyst(channel: grpc.Channel) -> Any:
-    return analyst_pb2_grpc.AnalystStub(channel)  # type: ignore[no-untyped-call]  # generated without types
-
-
-def send(target: str, collection: Collection, indexes: Indexes, seed: int) -> int:
-    """Stream all reports and return how many were acknowledged as durable."""
-    durable = 0
-    with grpc.insecure_channel(target) as channel:
-        for response in _collector(channel).SubmitStream(requests(collection, indexes, seed)):
-            if response.WhichOneof("outcome") != "accepted":
-                raise InvalidSpec(f"refused: {collector_pb2.Reason.Name(response.rejection.reason)}")
-            durable += response.accepted.reports
+def _send(target: str, batches: Iterable[Batch], users: int, told: Told) -> int:
+    """Send all batches and return how many reports were acknowledged as durable."""
+    durable, gateway = 0, Gateway(target, tls=False)
+    try:
+        for outcome in gateway.send(batches, _PATIENCE + users / _SLOWEST):
+            if not isinstance(outcome, Accepted):
+                raise ServerRefused(outcome.reason, outcome.detail)
+            durable += outcome.reports
+            told("sending reports", durable / users)
+    finally:
+        gateway.close()
     return durable
 
 
-def token(data: Path) -> tuple[tuple[str, str]]:
-    """The token that a server leaves for the owner of its data directory."""
-    return (("authorization", f"Bearer {DataDirectory(data).local_token.read_text().strip()}"),)
+def _ask(analyst: Analyst, question: Question, told: Told) -> tuple[int, list[Any]]:
+    """Return how many reports the server has counted, and the most frequent words with their estimates."""
+    told("asking the server", 0.0)
+    if isinstance(question.collection.domain, Categories):
+        top = analyst.estimate(question.collection, top=_SHOWN)
+        return top.reports, list(top.rows)
+    hitters = analyst.heavy_hitters(question.collection, limit=_SHOWN, progress=told)
+    return hitters.reports, list(hitters.items)
 
 
-def _row(item: str, held: int, found: Any) -> dict[str, Any]:
-    return {"item": item, "truth": held, "estimate": found[0], "low": found[1], "high": found[2]}
-
-
-def _ask_top(analyst: Any, data: Path, collection: Collection) -> tuple[int, list[tuple[str, Any]]]:
-    ask = analyst_pb2.EstimateRequest(collection_id=collection.id, top=analyst_pb2.TopItems(count=_SHOWN))
-    found = analyst.Estimate(ask, metadata=token(data), timeout=60)
-    numbers = zip(found.estimates, found.lows, found.highs, strict=True)
-    return found.reports, [(item.text, number) for item, number in zip(found.items, numbers, strict=True)]
-
-
-def _ask_hitters(analyst: Any, data: Path, collection: Collection) -> tuple[int, list[tuple[str, Any]]]:
-    ask = analyst_pb2.HeavyHittersRequest(collection_id=collection.id, limit=_SHOWN)
-    *_, last = analyst.HeavyHitters(ask, metadata=token(data), timeout=100)
-    rows = last.result.items
-    return last.result.reports, [(row.item.text, (row.estimate, row.low, row.high)) for row in rows]
-
-
-def run(addresses: tuple[str, str], data: Path, collection: Collection, items: list[str], users: int, seed: int) -> Any:
-    """One question from start to end, as data."""
-    held = population(users, items, seed)
-    indexes = index_items(collection.domain, items)[held]
-    with grpc.insecure_channel(addresses[1]) as channel:
-        analyst = _analyst(channel)
-        request = analyst_pb2.CreateCollectionRequest(spec_bytes=collection.spec_bytes)
-        analyst.CreateCollection(request, metadata=token(data), timeout=60)
+def run(server: ServerProcess, question: Question, users: int, seed: int, told: Told) -> dict[str, Any]:
+    """Ask one question from start to end and return what `--json` prints."""
+    held = population(users, question.items, seed)
+    collection = question.collection
+    with server.analyst() as analyst:
+        analyst.create(collection)
         started = time.perf_counter()
-        durable = send(addresses[0], collection, indexes, seed)
+        durable = _send(server.target, _batches(question, held, seed), users, told)
         sent = time.perf_counter()
-        listable = isinstance(collection.domain, Categories)
-        counted, found = (_ask_top if listable else _ask_hitters)(analyst, data, collection)
+        counted, found = _ask(analyst, question, told)
         answered = time.perf_counter()
-    truth = dict(zip(items, np.bincount(held, minlength=len(items)).tolist(), strict=True))
-    rows = [_row(item, truth.get(item, 0), numbers) for item, numbers in found]
+    truth = dict(zip(question.items, np.bincount(held, minlength=len(question.items)).tolist(), strict=True))
+    rows = [
+        {"item": row.item, "truth": truth.get(row.item, 0), "estimate": row.estimate, "low": row.low, "high": row.high}
+        for row in found
+    ]
     return {
         "question": collection.question,
         "mechanism": collection.randomizer.name,
@@ -222,45 +188,55 @@ def run(addresses: tuple[str, str], data: Path, collection: Collection, items: l
     }
 
 
-def show(found: Any) -> None:
-    """A table for people."""
+def show(question: Question, found: dict[str, Any]) -> None:
+    """Print a table and what happened."""
     console = Console(highlight=False, soft_wrap=True)
-    table = Table(title=found["question"], title_justify="left", caption_justify="left")
+    table = Table()
     for name in ("word", "users who hold it", "estimate", "95% interval"):
         table.add_column(name, justify="left" if name == "word" else "right")
     for row in found["rows"]:
-        inside = "" if row["low"] <= row["truth"] <= row["high"] else "  missed"
-        interval = f"{row['low']:,.0f} to {row['high']:,.0f}{inside}"
+        missed = "" if row["low"] <= row["truth"] <= row["high"] else "  (misses the truth)"
+        interval = f"{row['low']:,.0f} to {row['high']:,.0f}{missed}"
         table.add_row(row["item"], f"{row['truth']:,}", f"{row['estimate']:,.0f}", interval)
-    table.caption = f"the truth lies inside {found['inside']} of {len(found['rows'])} intervals"
+    console.print(f"Question: {found['question']}\n{question.explanation}")
     console.print(table)
     rate = found["reports_durable"] / found["seconds_to_send"]
     console.print(
-        f"{found['users']:,} devices each sent {found['report_bytes']} bytes, randomized with epsilon = "
-        f"{found['epsilon']} ({found['mechanism']}).\n"
-        f"The server never saw a word. It kept {found['reports_durable']:,} reports durably, {rate:,.0f} a second,\n"
-        f"and answered in {found['seconds_to_answer'] * 1000:,.0f} ms.\n"
+        f"The truth lies inside {found['inside']} of {len(found['rows'])} intervals.\n"
+        f"Each of {found['users']:,} simulated users sent one report of {found['report_bytes']} bytes, randomized with "
+        f"epsilon = {found['epsilon']} (mechanism {found['mechanism']}).\n"
+        f"The server received no word, only these reports. It stored {found['reports_durable']:,} of them durably, "
+        f"{rate:,.0f} a second,\nand answered in {found['seconds_to_answer']:,.2f} seconds.\n"
     )
 
 
+@contextmanager
+def _progress() -> Iterator[Told]:
+    """A bar on standard error, if somebody looks at it."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("preparing", total=1.0)
+        yield lambda text, share: bar.update(task, description=text, completed=share)
+
+
 @click.command()
-@click.option("--users", type=click.IntRange(1_000, 20_000_000), default=500_000, show_default=True)
-@click.option("--epsilon", default="1", show_default=True)
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the simulated crowd.")
-@click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
+@click.option(
+    "--users", type=click.IntRange(1_000, 20_000_000), default=500_000, show_default=True, help="Simulated users."
+)
+@click.option("--epsilon", default="1", show_default=True, help="Privacy parameter of a report; smaller hides more.")
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the simulated users.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 def command(users: int, epsilon: str, seed: int, as_json: bool) -> None:
-    """Run a server, a simulated crowd over real gRPC, and show what was learnt beside the truth."""
-    cases = [("frequencies", listed_question(users, epsilon), words(1000))]
-    if (collection := open_question(users, epsilon)) is not None:
-        cases.append(("heavy_hitters", collection, words(10_000)))
+    """Run a server and simulated users over real gRPC, and print what was learned beside the truth."""
+    questions = {"frequencies": listed_question(users, epsilon), "heavy_hitters": open_question(users, epsilon)}
     results = {}
-    with tempfile.TemporaryDirectory(prefix="hearsay-demo-") as folder:
-        data = Path(folder) / "data"
-        with running_server(data) as addresses:
-            for name, collection, items in cases:
-                results[name] = run(addresses, data, collection, items, users, seed)
-                if not as_json:
-                    show(results[name])
+    with tempfile.TemporaryDirectory(prefix="hearsay-demo-") as folder, ServerProcess(Path(folder) / "data") as server:
+        for name, question in questions.items():
+            with _progress() as told:
+                results[name] = run(server, question, users, seed, told)
+            if not as_json:
+                show(question, results[name])
     if as_json:
         sys.stdout.write(json.dumps(results) + "\n")
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from benchmarks.hitters.trials import side_by_side
 from benchmarks.row import Options, Row, row
 from ldp_client.collection import Collection
-from ldp_client.mechanisms import LinearHash
+from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.protocol.domain import Integers
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.hashing import PairwiseHash
@@ -85,7 +85,7 @@ def expander_trial(seed: int) -> list[bool]:
     oracle = oracle_for(spec)
     for reports in crowd.simulate(spec.randomizer, indexes, seed):
         oracle.accumulate(pack(reports, spec.randomizer.report_bytes))
-    listed = {h.index for h in decode(spec, oracle, limits=Limits(width=2048)).items}
+    listed = {spec.domain.index(h.item) for h in decode(spec, oracle, limits=Limits(width=2048)).items}
     return [index in listed for index in planted]
 
 

@@ -183,19 +183,18 @@ def run_trial(setting: Setting, seed: int, decoder: str | None = None) -> Trial:
     start = process_time()
     listed = decode(collection, oracle, decoder=decoder)
     seconds["decode"] = process_time() - start
-    found = {h.index for h in listed.items}
+    found = {collection.domain.index(h.item): h for h in listed.items}
     p, s = (float(x) for x in collection.randomizer.inner.support)  # type: ignore[attr-defined] # every sketch has one
-    held = [h for h in listed.items if truth.get(h.index, 0) > 0]
+    held = [(truth[index], h) for index, h in found.items() if truth.get(index, 0) > 0]
     missed = sorted((count for index, count in truth.items() if index not in found), reverse=True)[:1]
     return Trial(
         mechanism=collection.randomizer.name,
         planted=[(m, index in found) for m, index in zip(setting.planted, planted, strict=True)],
         false=len(listed.items) - len(held),
         errors=[
-            (h.estimate - truth[h.index]) / float(np.sqrt(binomial_variance(truth[h.index], setting.users, p, s)))
-            for h in held
+            (h.estimate - count) / float(np.sqrt(binomial_variance(count, setting.users, p, s))) for count, h in held
         ],
-        covered=[h.low <= truth.get(h.index, 0) <= h.high for h in listed.items],
+        covered=[h.low <= truth.get(index, 0) <= h.high for index, h in found.items()],
         missed=[count / setting.users for count in missed],
         seconds=seconds,
     )

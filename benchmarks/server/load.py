@@ -40,7 +40,7 @@ def accepted(data: bytes) -> int:
     """The reports that a response acknowledges; anything but an acceptance is an error."""
     response = pb.SubmitResponse.FromString(data)
     if response.WhichOneof("outcome") != "accepted":
-        raise SystemExit(f"refused: {pb.Reason.Name(response.rejection.reason)}")
+        raise SystemExit(f"refused: {pb.Reason.Name(response.refusal.reason)}")
     return int(response.accepted.reports)
 
 

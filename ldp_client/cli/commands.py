@@ -87,8 +87,6 @@ def ledger(options: argparse.Namespace) -> int:
 
 
 def _ledger_data(view: LedgerView) -> dict[str, Any]:
-    from ldp_client.privacy.composition import compose
-
     return {
         "spent": decimal_text(view.spent),
         "left": decimal_text(view.left),
@@ -98,7 +96,7 @@ def _ledger_data(view: LedgerView) -> dict[str, Any]:
         "period_seconds": view.period,
         "ledger_time": view.now,
         "problem": view.problem,
-        "statement": view.statement(compose=compose),
+        "statement": view.statement(),
         "questions": [
             {
                 "question_id": question.question_id.hex(),

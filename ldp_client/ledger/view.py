@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Protocol
 
 from ldp_client.errors import StorageError
 from ldp_client.ledger import budget
 from ldp_client.ledger.database import Storage
 from ldp_client.ledger.schema import State
-from ldp_client.trust.policy import UNITS, Policy, decimal_text
+from ldp_client.trust.policy import UNITS, Policy
 
-__all__ = ["Compose", "ComposedSpending", "LedgerView", "QuestionView", "ResetView", "read_ledger"]
-
-
-class ComposedSpending(Protocol):
-    """A privacy statement about several reports together. Its `str` says it in words (ldp_client.privacy)."""
-
-    @property
-    def epsilon(self) -> float: ...
-
-    @property
-    def delta(self) -> float:
-        """0 for a pure statement."""
-        ...
-
-
-Compose = Callable[[Mapping[Fraction, int], float], ComposedSpending]
-"""A rule that composes charges: (how many there are of each amount, delta) to a statement."""
+__all__ = ["LedgerView", "QuestionView", "ResetView", "read_ledger"]
 
 
 @dataclass(frozen=True)
@@ -72,24 +56,22 @@ class LedgerView:
     """How many charges there are of each amount, for composition rules that need more than the sum."""
     problem: str | None = None
 
-    def statement(self, delta: float = 1e-6, compose: Compose | None = None) -> list[str]:
-        """Return in words what this device has revealed so far, and what two devices like it reveal together.
+    def statement(self) -> list[str]:
+        """Return the privacy statement about this device, worded as on the server and in simulations.
 
-        `compose` is a composition rule that is tighter than adding. Such rules need amounts that were fixed beforehand,
-        as they are if an app ships its questions. The budget itself is always counted by adding.
+        What is spent without being one of `charges` (an open lease, what a repaired ledger gave up) counts as one
+        charge: a charge bounds every division of it into smaller ones.
         """
+        from ldp_client.privacy.charges import basic
+        from ldp_client.privacy.statement import Device, privacy_statement
+
         if self.problem is not None:
             return ["This ledger cannot be trusted; everything counts as spent."]
-        said = []
-        for devices, name in ((1, "This device so far"), (2, "Two such devices of one person or household")):
-            spent = devices * self.spent
-            line = f"{name}: eps = {decimal_text(spent)}, by adding"
-            charges = {amount: devices * number for amount, number in self.charges.items()}
-            best = compose(charges, delta) if compose and charges else None
-            if best is not None and best.delta > 0 and best.epsilon < 0.98 * float(spent):
-                line += f"; where the questions were fixed beforehand, {best}"
-            said.append(f"{line}.")
-        return said
+        charges = Counter(self.charges)
+        unnamed = self.spent - basic(charges)
+        if unnamed > 0:
+            charges[unnamed] += 1
+        return list(privacy_statement(device=Device(charges)).lines)
 
 
 def read_ledger(storage: Storage, policy: Policy, clock_time: float) -> LedgerView:

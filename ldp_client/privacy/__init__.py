@@ -10,17 +10,19 @@ from ldp_client.privacy.composition import Total, advanced, compose, every_rule
 from ldp_client.privacy.curves import Curve, GaussianCurve, LawCurve, ResponseCurve, Tcdp, pure_rho
 from ldp_client.privacy.filters import PrivacyFilter, RenyiFilter
 from ldp_client.privacy.groups import every_group_of, group, group_rules
-from ldp_client.privacy.statement import PrivacyStatement, privacy_statement, statement_for
+from ldp_client.privacy.statement import Device, PrivacyStatement, Question, privacy_statement
 from ldp_client.privacy.yardsticks import d_opt, lower_bound_shape, optimal_scan_error, sigma_opt, v_opt
 
 __all__ = [
     "AttributeFilter",
     "Charges",
     "Curve",
+    "Device",
     "GaussianCurve",
     "LawCurve",
     "PrivacyFilter",
     "PrivacyStatement",
+    "Question",
     "RenyiFilter",
     "ResponseCurve",
     "Tcdp",
@@ -38,7 +40,6 @@ __all__ = [
     "privacy_statement",
     "pure_rho",
     "sigma_opt",
-    "statement_for",
     "tally",
     "v_opt",
 ]

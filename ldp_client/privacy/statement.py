@@ -1,19 +1,19 @@
-"""The privacy statement: what is promised, in numbers and in words, the same from ledger, server and
-simulator.
+"""The privacy statement: what is promised about reports, and what is not, in sentences.
 
-`privacy_statement` takes what is known (a server does not know a device's other answers; a simulator knows
-its crowd) and says nothing about the rest. Every number is rounded up; every total names the rule that proves
-it.
+`privacy_statement` is the only place that words it. A server gives it a collection, a device's ledger the charges so
+far, and a simulation both; what is not given is not spoken of. Every number is rounded up, and every total names the
+rule that proves it (composition.py).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
+from ldp_client.durations import format_duration
 from ldp_client.errors import InvalidSpec
 from ldp_client.privacy.charges import Charges, basic, tally
 from ldp_client.privacy.composition import Total, compose
@@ -22,181 +22,181 @@ from ldp_client.privacy.information import best_guess, mutual_information, odds_
 from ldp_client.privacy.rounding import HasValue, Number, exact, fraction_up, shown
 from ldp_client.privacy.shuffle import shuffled_epsilon
 
-__all__ = ["Asked", "GroupLine", "PrivacyStatement", "Repeated", "privacy_statement", "statement_for"]
+__all__ = ["Asked", "Device", "PrivacyStatement", "Question", "Repeated", "privacy_statement"]
+
+DELTA = 1e-6
+GROUPS = (2, 5)
+_CLEARLY = 0.98
+"""A total with a delta is stated only if it is at most this part of the plain sum."""
 
 
 class Repeated(Protocol):
-    """A schedule of repeated measurement."""
+    """A schedule of repeated reports."""
 
     @property
-    def reports(self) -> int:
-        """The most reports of one device."""
-        ...
+    def period_seconds(self) -> int: ...
+
+    @property
+    def reports(self) -> int: ...
 
 
 class Asked(Protocol):
-    """What a statement has to know of a collection; ldp_client.collection.Collection is one."""
+    """What a statement needs of a collection; ldp_client.collection.Collection is one."""
 
     @property
-    def epsilon(self) -> HasValue:
-        """Of one report."""
-        ...
+    def epsilon(self) -> HasValue: ...
 
     @property
-    def schedule(self) -> Repeated | None:
-        """How often a device answers; None: once."""
-        ...
+    def schedule(self) -> Repeated | None: ...
 
 
 @dataclass(frozen=True)
-class GroupLine:
-    """What is promised to a group of people."""
+class Question:
+    """A question without a collection."""
 
-    people: int
-    total: Total
-    """For a group fixed in advance."""
-    any_group: Total | None
-    """For all groups of this size among the users at once; None where the number of users is not known."""
+    epsilon: Number
+    """Of one report."""
+    reports: int = 1
+    """The most reports of one device."""
+    period_seconds: int | None = None
+    """How often a device answers; None: once, or at times that are not known."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """One device, with all its questions."""
+
+    charges: Charges
+    """Of its reports so far."""
+    budget: Number | None = None
+    """What it may spend in its life."""
 
 
 @dataclass(frozen=True)
 class PrivacyStatement:
-    """Numbers first; `lines` says them in words."""
+    """The statement, a few sentences a line."""
 
-    epsilon: float
-    """Of one report."""
-    odds: float
-    """How far one report can move the odds between two items."""
-    even_guess: float
-    """The best that anybody can do, after one report, at a guess that was fifty-fifty before."""
-    nats: float
-    """The most that one report can say about its item."""
-    reports: int
-    """How many reports this question takes of one device at most."""
-    question: Total
-    """All reports of this question from one device."""
-    device: Total | None
-    """All reports of this device so far, every question together."""
-    budget: float | None
-    """What the device allows in its life."""
-    groups: tuple[GroupLine, ...]
-    shuffled: float | None
-    """Epsilon of one report if a trusted shuffler stood between; the number is not a promise without one."""
-    delta: float
-
-    @property
-    def lines(self) -> list[str]:
-        """The statement in words, one line each."""
-        said = [
-            f"One report: eps = {_show(self.epsilon)}. Whatever it says, the odds between any two answers"
-            f" change by a factor of at most {_show(self.odds)}; a fifty-fifty guess becomes at best"
-            f" {_percent(self.even_guess)}; it carries at most {_show(self.nats)} nats"
-            f" ({_show(self.nats / math.log(2))} bits) about the answer.",
-        ]
-        if self.reports > 1:
-            said.append(f"This question, at most {self.reports} reports of one device: {self.question}.")
-        if self.device is not None:
-            limit = "" if self.budget is None else f", of {_show(self.budget)} allowed in its life (counted by adding)"
-            said.append(f"This device so far: {self.device}{limit}.")
-        for line in self.groups:
-            name = f"A household of {line.people}" if line.people <= 9 else f"A group of {line.people} people"
-            said.append(f"{name}, one such question each: {line.total}.")
-            if line.any_group is not None and line.any_group.delta > 0:
-                said.append(
-                    f"With probability {_sure(line.any_group.delta)} no group of {line.people} people"
-                    f" among the users is exposed beyond eps = {_show(line.any_group.epsilon)}."
-                )
-        if self.shuffled is not None:
-            said.append(
-                "Only if a trusted shuffler removed names, addresses and order, and all others reported"
-                f" honestly: eps = {_show(self.shuffled)} at delta = {self.delta:g} for one report."
-            )
-        return said
-
-    def to_dict(self) -> dict[str, object]:
-        """The numbers, ready for JSON."""
-        return asdict(self) | {"groups": [asdict(line) for line in self.groups], "lines": self.lines}
+    lines: tuple[str, ...]
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
 
 
+@dataclass(frozen=True)
+class _Crowd:
+    """The users among whom groups are, if their number is known, and the delta of all totals."""
+
+    users: int | None
+    delta: float
+
+
 def privacy_statement(
-    epsilon: Number,
+    asked: Asked | Question | None = None,
     *,
-    reports: int = 1,
-    device: Charges | None = None,
-    budget: Number | None = None,
-    groups: Sequence[int] = (5,),
+    device: Device | None = None,
     users: int | None = None,
-    delta: float = 1e-6,
+    groups: Sequence[int] = GROUPS,
+    delta: float = DELTA,
     shuffled: bool = False,
 ) -> PrivacyStatement:
-    """Return the statement for one question.
+    """Return what is promised about a question, a device, or both.
 
-    `epsilon` is that of one report and `reports` the most that one device sends for this question. `device`
-    are the charges of one device so far (the ledger's), with its lifetime `budget`. `users` is the size of
-    the crowd.
+    `users` is the number of people who are asked, `groups` are the sizes of groups to speak about. With `shuffled`,
+    the statement also says what a trusted shuffler would add.
     """
-    amount = exact(epsilon)
-    if amount <= 0 or reports < 1:
-        raise InvalidSpec("a statement is about at least one report with an epsilon above 0")
-    charges = {amount: reports}
-    lines = tuple(
-        GroupLine(
-            people,
-            _clear(group(people, charges, delta), people * reports * amount),
-            every_group_of(people, users, charges, delta) if users is not None and people <= users else None,
+    lines: list[str] = []
+    if asked is not None:
+        question = asked if isinstance(asked, Question) else _question(asked)
+        amount = exact(question.epsilon)
+        if amount <= 0 or question.reports < 1:
+            raise InvalidSpec("a statement is about at least one report with an epsilon above 0")
+        crowd = _Crowd(users, delta)
+        lines += [_report_line(amount), *_question_lines(question, delta)]
+        lines += [line for people in groups for line in _group_lines(people, {amount: question.reports}, crowd)]
+        if shuffled and users is not None and users > 1:
+            lines.append(_shuffled_line(amount, users, delta))
+    if device is not None:
+        lines += _device_lines(device, delta)
+    lines.append(
+        "Not hidden by epsilon: that a device takes part, its network address, and when it sends. "
+        "Not prevented: people who send false reports on purpose."
+    )
+    return PrivacyStatement(tuple(lines))
+
+
+def _question(asked: Asked) -> Question:
+    schedule = asked.schedule
+    if schedule is None:
+        return Question(asked.epsilon)
+    return Question(asked.epsilon, schedule.reports, schedule.period_seconds)
+
+
+def _report_line(amount: Fraction) -> str:
+    nats = mutual_information(amount)
+    return (
+        f"One report: eps = {_show(fraction_up(amount))}. Whatever it says, the odds between any two answers"
+        f" change by a factor of at most {_show(odds_factor(amount))}; a fifty-fifty guess becomes at best"
+        f" {_percent(best_guess(amount, 0.5))}; it carries at most {_show(nats)} nats"
+        f" ({_show(nats / math.log(2))} bits) about the answer."
+    )
+
+
+def _question_lines(question: Question, delta: float) -> Iterator[str]:
+    if question.period_seconds is not None:
+        yield f"A device answers once every {format_duration(question.period_seconds)}."
+    elif question.reports == 1:
+        yield "Each device answers once: asking again shows nothing new."
+    if question.reports > 1:
+        total = _clear({exact(question.epsilon): question.reports}, delta)
+        yield f"This question, at most {question.reports} reports of one device: {total}."
+
+
+def _group_lines(people: int, charges: Charges, crowd: _Crowd) -> Iterator[str]:
+    total = group(people, charges, crowd.delta)
+    plain = _plain(charges, people)
+    name = f"A household of {people}" if people <= 9 else f"A group of {people} people"
+    yield f"{name}, one such question each: {total if _is_clear(total, plain) else plain}."
+    if crowd.users is None or people > crowd.users:
+        return
+    all_groups = every_group_of(people, crowd.users, charges, crowd.delta)
+    if all_groups.delta > 0:
+        yield (
+            f"With probability 1 - {all_groups.delta:g} no group of {people} people among the users is exposed"
+            f" beyond eps = {_show(all_groups.epsilon)}."
         )
-        for people in groups
-    )
-    return PrivacyStatement(
-        epsilon=fraction_up(amount),
-        odds=odds_factor(amount),
-        even_guess=best_guess(amount, 0.5),
-        nats=mutual_information(amount),
-        reports=reports,
-        question=_clear(compose(charges, delta), reports * amount),
-        device=None if device is None else _device(device, delta),
-        budget=None if budget is None else fraction_up(exact(budget)),
-        groups=lines,
-        shuffled=shuffled_epsilon(amount, users, delta) if shuffled and users is not None and users > 1 else None,
-        delta=delta,
+
+
+def _shuffled_line(amount: Fraction, users: int, delta: float) -> str:
+    return (
+        "Only if a trusted shuffler removed names, addresses and order, and all others reported honestly:"
+        f" eps = {_show(shuffled_epsilon(amount, users, delta))} at delta = {delta:g} for one report."
     )
 
 
-def statement_for(
-    collection: Asked,
-    *,
-    device: Charges | None = None,
-    budget: Number | None = None,
-    groups: Sequence[int] = (2, 5),
-    users: int | None = None,
-    delta: float = 1e-6,
-) -> PrivacyStatement:
-    """Return the statement for a collection: what a server, a ledger and a simulator show beside it."""
-    return privacy_statement(
-        collection.epsilon,
-        reports=1 if collection.schedule is None else collection.schedule.reports,
-        device=device,
-        budget=budget,
-        groups=groups,
-        users=users,
-        delta=delta,
-    )
+def _device_lines(device: Device, delta: float) -> Iterator[str]:
+    """The plain sum, which holds whatever was asked; and the best rule, which holds under a condition."""
+    charges = tally(device.charges)
+    limit = "" if device.budget is None else f", of {_show(fraction_up(exact(device.budget)))} allowed in its life"
+    for devices, line in (
+        (1, f"This device so far: {_plain(charges)}{limit}."),
+        (2, f"Two such devices of one person or household: {_plain(charges, 2)}."),
+    ):
+        best = _clear({amount: devices * count for amount, count in charges.items()}, delta)
+        yield line if best.delta == 0 else f"{line} If the epsilons were fixed beforehand: {best}."
 
 
-def _device(charges: Charges, delta: float) -> Total:
-    counts = tally(charges)
-    if not counts:
-        return Total(0.0, 0.0, "basic")
-    return _clear(compose(counts, delta), basic(counts))
+def _plain(charges: Charges, times: int = 1) -> Total:
+    return Total(fraction_up(times * basic(charges)), 0.0, "basic")
 
 
-def _clear(best: Total, added: Fraction) -> Total:
-    """Return the plain sum unless the best statement is clearly smaller: a delta has to be worth its while."""
-    plain = fraction_up(added)
-    return best if best.epsilon < 0.98 * plain else Total(plain, 0.0, "basic")
+def _clear(charges: Charges, delta: float) -> Total:
+    """Return the plain sum unless the best total is clearly smaller: only then is a delta worth its words."""
+    best, plain = compose(charges, delta), _plain(charges)
+    return best if _is_clear(best, plain) else plain
+
+
+def _is_clear(best: Total, plain: Total) -> bool:
+    return best.epsilon < _CLEARLY * plain.epsilon
 
 
 def _show(value: float) -> str:
@@ -206,7 +206,3 @@ def _show(value: float) -> str:
 
 def _percent(value: float) -> str:
     return f"{math.ceil(value * 1000 - 1e-6) / 10:g}%"
-
-
-def _sure(delta: float) -> str:
-    return f"1 - {delta:g}"

@@ -237,8 +237,8 @@ def _outcome(reply: collector_pb2.SubmitResponse, batch: Batch) -> BatchOutcome:
     kind = reply.WhichOneof("outcome")
     if kind == "accepted":
         return Accepted(batch.batch_id, reply.accepted.reports, reply.accepted.duplicate)
-    if kind == "rejection":
-        return Refused(batch.batch_id, _reason(reply.rejection.reason), reply.rejection.detail[:200])
+    if kind == "refusal":
+        return Refused(batch.batch_id, _reason(reply.refusal.reason), reply.refusal.detail[:200])
     raise Garbled("the server's answer says nothing")
 
 

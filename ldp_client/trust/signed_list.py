@@ -20,15 +20,16 @@ from functools import cached_property
 from hashlib import sha256
 
 from ldp_client.errors import PolicyRefused
+from ldp_client.protocol import tags
 
 __all__ = ["SIGNED_LIST", "SignedList", "collection_id", "verify_list"]
 
-SIGNED_LIST = b"hearsay/collection-list/v1"
+SIGNED_LIST = tags.COLLECTION_LIST
 
 
 def collection_id(spec_bytes: bytes) -> bytes:
     """Return the id of the collection with these bytes."""
-    return sha256(b"hearsay/collection/v1" + spec_bytes).digest()
+    return sha256(tags.COLLECTION + spec_bytes).digest()
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class SignedList:
         from ldp_client.protocol.v1 import collector_pb2
 
         try:
-            message = collector_pb2.CollectionList.FromString(self.list_bytes)
+            message = collector_pb2.SignedListBody.FromString(self.list_bytes)
         except DecodeError:
             raise PolicyRefused("the signed list cannot be read") from None
         return message.serial, tuple(message.spec_bytes), message.next_key

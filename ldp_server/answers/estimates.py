@@ -1,23 +1,23 @@
-"""Estimates that a person can use: items with standard errors, intervals, verdicts, and a consistent version.
+"""Estimates for people: items with standard errors, intervals, verdicts, and a consistent version.
 
-Three ways to be right with probability 1 - alpha, which differ in what "right" is about (`Coverage`):
-    EACH      every single interval, taken alone
-    TOGETHER  all intervals of a set fixed *before* looking, at once (Bonferroni over the set)
+An interval is right with probability 1 - alpha in one of three senses (`Coverage`):
+    EACH      each interval, taken alone
+    TOGETHER  all intervals of a set that was fixed *before* looking, at once (Bonferroni over the set)
     SELECTED  all intervals of items that were *picked by their estimates*, at once (Bonferroni over the whole domain)
 
-An interval is the estimate plus and minus the quantile z of the normal law times the standard error, with the
-second-order term for skewness, (z^2 - 1) g/6 standard errors, added on either side with its sign: far out in the tail
-a binomial count is not symmetric, and |domain|-wide quantiles are far out. Intervals and standard errors belong to
-the raw estimates only.
+An interval is the estimate plus and minus z standard errors, z the quantile of the normal law. Both ends are moved by
+the second-order term for skewness, (z^2 - 1) g/6 standard errors: a binomial count is not symmetric far out in its
+tail, and that is where the quantiles of a Bonferroni correction over a whole domain lie. Intervals and standard errors
+belong to the raw estimates only.
 
-`consistent` values (norm-sub) are non-negative and add up to the number of reports; they have less error on average and
-none of the guarantees: a norm-sub value with a raw interval would cover a popular item a third of the time.
+`consistent` values (norm-sub) are not negative and add up to the number of reports. Their average error is smaller, but
+they have no intervals: the raw interval around a norm-sub value covers a frequent item a third of the time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from statistics import NormalDist
 
@@ -26,19 +26,21 @@ import numpy as np
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import NONE, Item
+from ldp_server.answers.columns import Column, Columns, WholeDomain
 from ldp_server.arrays.items import from_ints
+from ldp_server.oracles import as_frequency
 from ldp_server.oracles.base import Floats, Oracle
 
 __all__ = [
     "Coverage",
     "Estimate",
+    "Estimates",
     "Rest",
     "Verdict",
     "every_item",
     "given_items",
     "interval",
     "norm_sub",
-    "rest",
     "top",
 ]
 
@@ -59,28 +61,42 @@ class Verdict(Enum):
     CANNOT_TELL = "cannot tell"
 
 
+_UNLESS_NONE: Mapping[str, str] = {"json": "unless None"}
+
+
 @dataclass(frozen=True)
 class Estimate:
     """How many of the users who reported hold an item."""
 
     item: Item
-    index: int
     estimate: float
     standard_error: float
     low: float
     high: float
-    consistent: float | None = None
-    verdict: Verdict | None = None
+    consistent: float | None = field(default=None, metadata=_UNLESS_NONE)
+    verdict: Verdict | None = field(default=None, metadata=_UNLESS_NONE)
 
 
 @dataclass(frozen=True)
 class Rest:
-    """Everything else: what the listed items leave of all reports."""
+    """How many of the users who reported hold an item that is not listed."""
 
     estimate: float
     standard_error: float
     low: float
     high: float
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """The answer to one question about frequencies."""
+
+    reports: int
+    confidence: float
+    coverage: Coverage
+    rows: Columns[Estimate]
+    everything_else: Rest | None
+    """So that the table adds up to `reports`; None where every item is listed."""
 
 
 def _quantile(alpha: float, intervals: int) -> float:
@@ -102,38 +118,51 @@ def _count(coverage: Coverage, size: int, given: int) -> int:
     return {Coverage.EACH: 1, Coverage.TOGETHER: max(1, given), Coverage.SELECTED: size}[coverage]
 
 
-def _verdict(low: float, high: float, threshold: float) -> Verdict:
-    if low >= threshold:
-        return Verdict.YES
-    return Verdict.NO if high < threshold else Verdict.CANNOT_TELL
+def _verdicts(low: Floats, high: Floats, threshold: float) -> list[Verdict]:
+    verdicts = (Verdict.CANNOT_TELL, Verdict.NO, Verdict.YES)
+    return [verdicts[i] for i in np.where(low >= threshold, 2, np.where(high < threshold, 1, 0)).tolist()]
 
 
-def _build(
-    collection: Collection,
-    oracle: Oracle,
-    indexes: Sequence[int],
-    raw: Floats,
-    coverage: Coverage,
-    confidence: float,
-    threshold: float | None,
-    consistent: Floats | None = None,
-) -> list[Estimate]:
-    errors = np.sqrt(oracle.variance(raw))
-    z = _quantile(1 - confidence, _count(coverage, collection.domain.size, len(indexes)))
-    low, high = interval(raw, errors, oracle.skewness, z)
-    return [
-        Estimate(
-            item=collection.domain.item(index),
-            index=index,
-            estimate=float(raw[i]),
-            standard_error=float(errors[i]),
-            low=float(low[i]),
-            high=float(high[i]),
-            consistent=None if consistent is None else float(consistent[i]),
-            verdict=None if threshold is None else _verdict(float(low[i]), float(high[i]), threshold),
-        )
-        for i, index in enumerate(indexes)
-    ]
+@dataclass(frozen=True)
+class _Question:
+    """What is asked about each item."""
+
+    confidence: float
+    coverage: Coverage
+    threshold: float | None
+
+    def answer(
+        self,
+        collection: Collection,
+        oracle: Oracle,
+        items: Sequence[Item],
+        raw: Floats,
+        consistent: Floats | None = None,
+    ) -> Estimates:
+        """Return the raw estimates of these items with everything that follows from them."""
+        errors = np.sqrt(as_frequency(oracle).variance(raw))
+        z = _quantile(1 - self.confidence, _count(self.coverage, collection.domain.size, len(items)))
+        low, high = interval(raw, errors, as_frequency(oracle).skewness, z)
+        columns: dict[str, Column] = {
+            "item": items,
+            "estimate": raw,
+            "standard_error": errors,
+            "low": low,
+            "high": high,
+        }
+        if consistent is not None:
+            columns["consistent"] = consistent
+        if self.threshold is not None:
+            columns["verdict"] = _verdicts(low, high, self.threshold)
+        rest = None if isinstance(items, WholeDomain) else self._rest(oracle, items, raw)
+        return Estimates(oracle.reports, self.confidence, self.coverage, Columns(Estimate, columns), rest)
+
+    def _rest(self, oracle: Oracle, items: Sequence[Item], raw: Floats) -> Rest:
+        held = raw[list({item: place for place, item in enumerate(items)}.values())]  # an item asked for twice: once
+        estimate = oracle.reports - float(held.sum())
+        error = float(np.sqrt(as_frequency(oracle).sum_variance(held))) if len(held) else 0.0
+        z = _quantile(1 - self.confidence, 1)
+        return Rest(estimate, error, estimate - z * error, estimate + z * error)
 
 
 def given_items(
@@ -144,14 +173,15 @@ def given_items(
     confidence: float = 0.95,
     coverage: Coverage = Coverage.EACH,
     threshold: float | None = None,
-) -> list[Estimate]:
+) -> Estimates:
     """Estimates of items fixed in advance; None asks for `none`. An item outside the domain is refused."""
     wanted = list(items)
     indexes = [collection.domain.index(item) for item in wanted]
     if any(index == NONE and item is not None for index, item in zip(indexes, wanted, strict=True)):
         raise InvalidSpec("an item asked for lies outside the collection's domain")
-    raw = oracle.estimate(from_ints(indexes, collection.domain.bits))
-    return _build(collection, oracle, indexes, raw, coverage, confidence, threshold)
+    raw = as_frequency(oracle).estimate(from_ints(indexes, collection.domain.bits))
+    listed = [collection.domain.item(index) for index in indexes]
+    return _Question(confidence, coverage, threshold).answer(collection, oracle, listed, raw)
 
 
 def every_item(
@@ -161,11 +191,12 @@ def every_item(
     confidence: float = 0.95,
     coverage: Coverage = Coverage.EACH,
     threshold: float | None = None,
-) -> list[Estimate]:
+) -> Estimates:
     """Estimates of the whole of a domain that can be listed, in its order, `none` first, with consistent values."""
-    raw = oracle.estimate_all()
+    raw = as_frequency(oracle).estimate_all()
     consistent = norm_sub(raw, oracle.reports)
-    return _build(collection, oracle, range(len(raw)), raw, coverage, confidence, threshold, consistent)
+    question = _Question(confidence, coverage, threshold)
+    return question.answer(collection, oracle, WholeDomain(collection.domain), raw, consistent)
 
 
 def top(
@@ -175,27 +206,19 @@ def top(
     *,
     confidence: float = 0.95,
     threshold: float | None = None,
-) -> list[Estimate]:
-    """The items of a listable domain with the largest estimates; the intervals allow for having been picked."""
+) -> Estimates:
+    """Estimates of the items of a listable domain with the largest ones; the intervals allow for the choice."""
     if count < 1:
         raise InvalidSpec("ask for at least one item")
-    raw = oracle.estimate_all()
+    raw = as_frequency(oracle).estimate_all()
     consistent = norm_sub(raw, oracle.reports)
     items = np.arange(1, len(raw))
     count = min(count, len(items))
     best = items[np.argpartition(-raw[1:], count - 1)[:count]]
     best = best[np.argsort(-raw[best], kind="stable")]
-    indexes = [int(i) for i in best]
-    return _build(collection, oracle, indexes, raw[best], Coverage.SELECTED, confidence, threshold, consistent[best])
-
-
-def rest(oracle: Oracle, listed: Sequence[Estimate], *, confidence: float = 0.95) -> Rest:
-    """Everything but the listed items, so that a table adds up to the number of reports."""
-    held = np.array([e.estimate for e in listed], np.float64)
-    estimate = oracle.reports - float(held.sum())
-    error = float(np.sqrt(oracle.sum_variance(held))) if len(held) else 0.0
-    z = _quantile(1 - confidence, 1)
-    return Rest(estimate, error, estimate - z * error, estimate + z * error)
+    listed = [collection.domain.item(int(index)) for index in best]
+    question = _Question(confidence, Coverage.SELECTED, threshold)
+    return question.answer(collection, oracle, listed, raw[best], consistent[best])
 
 
 def norm_sub(raw: Floats, total: float) -> Floats:

@@ -8,43 +8,40 @@ import click
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
-from ldp_client.protocol.v1 import analyst_pb2 as pb
-from ldp_server.answers.shapes import CollectionShape, SummaryShape
-from ldp_server.cli.connection import Connection, connected
+from ldp_server.analyst import Analyst, CollectionInfo, CollectionSummary, Which
+from ldp_server.cli.connection import connected, json_option, which_argument
 from ldp_server.cli.main import cli
+from ldp_server.cli.shapes import CollectionShape, SummaryShape
 from ldp_server.cli.show import busy, lines, moment, print_json, table, whole
 
 __all__ = ["close", "collection", "compact", "create", "delete", "list_all", "show"]
 
-_json = click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
-_ADMISSION = {"open": pb.OPEN, "certificate": pb.CERTIFICATE, "token": pb.TOKEN}
 
-
-def _info(info: pb.CollectionInfo) -> CollectionShape:
-    collection = Collection.from_bytes(info.spec_bytes)
+def _shape(info: CollectionInfo) -> CollectionShape:
+    collection = info.collection
     return {
-        "id": info.collection_id.hex(),
+        "id": info.id.hex(),
         "question": collection.question,
-        "state": pb.CollectionState.Name(info.state).lower(),
+        "state": info.state,
         "mechanism": collection.randomizer.name,
         "epsilon": collection.epsilon.text,
-        "admission": pb.AdmissionKind.Name(info.admission).lower(),
+        "admission": info.admission,
         "reports_per_token": info.reports_per_token,
         "unlisted": info.unlisted,
         "opens": collection.opens,
         "closes": collection.closes,
         "created": info.created,
-        "closed": info.closed or None,
-        "deleted": info.deleted or None,
+        "closed": info.closed,
+        "deleted": info.deleted,
     }
 
 
-def _show_info(info: pb.CollectionInfo, *, as_json: bool) -> None:
-    data = _info(info)
+def _print(info: CollectionInfo, *, as_json: bool) -> None:
+    data = _shape(info)
     if as_json:
         print_json(data)
     else:
-        lines(f"{data['id']}", f"{data['state']}: {data['question']}")
+        lines(data["id"], f"{data['state']}: {data['question']}")
 
 
 @cli.group()
@@ -54,30 +51,40 @@ def collection() -> None:
 
 @collection.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--admission", type=click.Choice(list(_ADMISSION)), default="open", show_default=True)
-@click.option("--reports-per-token", type=click.IntRange(1, 1_000_000), default=1, show_default=True)
+@click.option(
+    "--admission",
+    type=click.Choice(["open", "certificate", "token"]),
+    default="open",
+    show_default=True,
+    help="Who may submit: anybody, who shows a client certificate, or who holds a one-time token.",
+)
+@click.option(
+    "--reports-per-token",
+    type=click.IntRange(1, 1_000_000),
+    default=1,
+    show_default=True,
+    help="The most reports that one token admits.",
+)
 @click.option("--unlisted", is_flag=True, help="Leave it out of the public list.")
-@_json
+@json_option
 @connected
-def create(
-    connection: Connection, file: Path, admission: str, reports_per_token: int, unlisted: bool, as_json: bool
-) -> None:
+def create(analyst: Analyst, file: Path, admission: str, reports_per_token: int, unlisted: bool, as_json: bool) -> None:
     """Enter the collection that FILE describes (TOML, or JSON)."""
-    request = pb.CreateCollectionRequest(
-        spec_bytes=Collection.load(file).spec_bytes,
-        admission=_ADMISSION[admission],
+    info = analyst.create(
+        Collection.load(file),
+        admission=admission,  # type: ignore[arg-type]  # click has checked it
         reports_per_token=reports_per_token,
         unlisted=unlisted,
     )
-    _show_info(connection.call("CreateCollection", request), as_json=as_json)
+    _print(info, as_json=as_json)
 
 
 @collection.command("list")
-@_json
+@json_option
 @connected
-def list_all(connection: Connection, as_json: bool) -> None:
+def list_all(analyst: Analyst, as_json: bool) -> None:
     """List every collection, deleted ones included."""
-    found = [_info(info) for info in connection.call("ListAllCollections", pb.ListAllCollectionsRequest()).collections]
+    found = [_shape(info) for info in analyst.collections()]
     if as_json:
         for row in found:
             print_json(row)
@@ -91,14 +98,25 @@ def list_all(connection: Connection, as_json: bool) -> None:
 
 
 @collection.command()
-@click.argument("which", metavar="COLLECTION")
-@_json
+@which_argument
+@json_option
 @connected
-def show(connection: Connection, which: str, as_json: bool) -> None:
-    """Show one collection: its state, how much came, and what is promised to those who report."""
-    summary = connection.call("ShowCollection", pb.ShowCollectionRequest(collection_id=connection.find(which)))
-    data: SummaryShape = {
-        **_info(summary.info),
+def show(analyst: Analyst, which: Which, as_json: bool) -> None:
+    """Show one collection: its state, how much came, and what is promised to those who report.
+
+    COLLECTION is an id, its first digits (at least four), or the collection's file.
+    """
+    with busy("counting", quiet=as_json):
+        summary = analyst.show(which)
+    if as_json:
+        print_json(_summary(summary))
+    else:
+        _show(summary)
+
+
+def _summary(summary: CollectionSummary) -> SummaryShape:
+    return {
+        **_shape(summary.info),
         "reports": summary.reports,
         "batches": summary.batches,
         "stored_bytes": summary.stored_bytes,
@@ -107,56 +125,56 @@ def show(connection: Connection, which: str, as_json: bool) -> None:
         "decodes_heavy_hitters": summary.decodes_heavy_hitters,
         "statement": list(summary.statement),
     }
-    if as_json:
-        print_json(data)
-        return
+
+
+def _show(summary: CollectionSummary) -> None:
+    info = summary.info
+    asked = info.collection
     rows = [
-        ("id", data["id"]),
-        ("state", data["state"]),
-        ("window", f"{moment(data['opens'])} to {moment(data['closes'])}"),
-        ("mechanism", f"{data['mechanism']}, epsilon {data['epsilon']}"),
-        ("admission", data["admission"]),
-        ("reports", f"{whole(data['reports'])} in {whole(data['batches'])} batches"),
-        ("held", f"{whole(data['stored_bytes'])} bytes of reports"),
-        ("standard error", f"{data['standard_error']:,.1f} users, for an item nobody holds"),
+        ("id", info.id.hex()),
+        ("state", info.state),
+        ("window", f"{moment(asked.opens)} to {moment(asked.closes)}"),
+        ("mechanism", f"{asked.randomizer.name}, epsilon {asked.epsilon.text}"),
+        ("admission", info.admission),
+        ("reports", f"{whole(summary.reports)} in {whole(summary.batches)} batches"),
+        ("held", f"{whole(summary.stored_bytes)} bytes of reports"),
+        ("standard error", f"{whole(summary.standard_error)} users, for an item nobody holds"),
     ]
-    table(data["question"], [("", ""), ("", "")], rows)
-    lines(*data["statement"])
+    table(asked.question, [("", ""), ("", "")], rows)
+    lines(*summary.statement)
 
 
 @collection.command()
-@click.argument("which", metavar="COLLECTION")
-@_json
+@which_argument
+@json_option
 @connected
-def close(connection: Connection, which: str, as_json: bool) -> None:
+def close(analyst: Analyst, which: Which, as_json: bool) -> None:
     """Take no more batches, whatever the window says."""
-    request = pb.CollectionRequest(collection_id=connection.find(which))
-    _show_info(connection.call("CloseCollection", request), as_json=as_json)
+    _print(analyst.close_collection(which), as_json=as_json)
 
 
 @collection.command()
-@click.argument("which", metavar="COLLECTION")
+@which_argument
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@_json
+@json_option
 @connected
-def delete(connection: Connection, which: str, yes: bool, as_json: bool) -> None:
+def delete(analyst: Analyst, which: Which, yes: bool, as_json: bool) -> None:
     """Drop the collection's reports and counts, for good. Its id is never taken again."""
-    found = connection.find(which)
     if not yes:
         if as_json:
             raise InvalidSpec("--json cannot ask: add --yes")
-        click.confirm(f"Drop everything of {found.hex()[:12]}?", abort=True)
-    request = pb.CollectionRequest(collection_id=found)
-    _show_info(connection.call("DeleteCollection", request), as_json=as_json)
+        info = analyst.show(which).info
+        which = info.id
+        click.confirm(f"Drop everything of {info.id.hex()[:12]} ({info.collection.question})?", abort=True)
+    _print(analyst.delete_collection(which), as_json=as_json)
 
 
 @cli.command()
-@click.argument("which", metavar="COLLECTION")
-@_json
+@which_argument
+@json_option
 @connected
-def compact(connection: Connection, which: str, as_json: bool) -> None:
+def compact(analyst: Analyst, which: Which, as_json: bool) -> None:
     """Fold a collection's reports into counts and drop the reports. It must take no more batches."""
-    request = pb.CollectionRequest(collection_id=connection.find(which))
     with busy("compacting", quiet=as_json):
-        info = connection.call("CompactCollection", request, timeout=3600.0)
-    _show_info(info, as_json=as_json)
+        info = analyst.compact_collection(which)
+    _print(info, as_json=as_json)

@@ -1,39 +1,29 @@
-"""Reaching a server: where it listens, whether over TLS, and with which token.
+"""The options that say which server to call, the same for every command that calls one.
 
-A token is never an argument, where every user of the machine could read it: it comes from a file. On the machine of
-the server nothing needs to be given but the data directory: the server leaves its address and a token for its owner
-there.
+A token is never an argument, because every user of the machine can read arguments: it comes from a file. On the
+server's own machine the data directory is enough: the server leaves its address, the path of its certificate and a
+token for its owner there.
 """
 
 from __future__ import annotations
 
 import functools
-import os
-import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-import grpc
 
 from ldp_client.collection import Collection
-from ldp_client.errors import InvalidSpec, LdpError, Unavailable
-from ldp_client.protocol.v1 import analyst_pb2 as pb
-from ldp_client.protocol.v1 import analyst_pb2_grpc
-from ldp_server.store import DataDirectory
+from ldp_client.errors import InvalidSpec
+from ldp_client.sending.target import Tls
+from ldp_server.analyst import Analyst, Which
 
-__all__ = ["Connection", "Refusal", "connected", "data_option"]
+__all__ = ["connected", "data_option", "json_option", "which_argument"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-_LATER = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.RESOURCE_EXHAUSTED}
 
-
-class Refusal(LdpError):
-    """The server said no."""
-
+_FILE = click.Path(path_type=Path, dir_okay=False)
 
 data_option = click.option(
     "--data",
@@ -44,123 +34,53 @@ data_option = click.option(
     help="The data directory of a server on this machine.",
 )
 
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, with every number in full.")
 
-@dataclass
-class Connection:
-    """An open channel, and the token that goes with every call."""
-
-    stub: Any
-    metadata: tuple[tuple[str, str], ...]
-
-    def call(self, method: str, request: Any, timeout: float = 120.0) -> Any:
-        """One question, one answer."""
-        with _statuses():
-            return getattr(self.stub, method)(request, metadata=self.metadata, timeout=timeout)
-
-    def stream(self, method: str, request: Any) -> Iterator[Any]:
-        """One question, many answers; leaving early cancels."""
-        call = getattr(self.stub, method)(request, metadata=self.metadata)
-        try:
-            with _statuses():
-                yield from call
-        finally:
-            call.cancel()
-
-    def find(self, text: str) -> bytes:
-        """The id that is meant by an id, the beginning of one, or a collection's file."""
-        if Path(text).suffix in {".ldp", ".toml", ".json"}:
-            return Collection.load(text).id
-        if re.fullmatch(r"[0-9a-f]{64}", text):
-            return bytes.fromhex(text)
-        if not re.fullmatch(r"[0-9a-f]{4,63}", text):
-            raise InvalidSpec("name a collection by its id, at least four digits of it, or its file")
-        known = self.call("ListAllCollections", pb.ListAllCollectionsRequest()).collections
-        found = [info.collection_id for info in known if info.collection_id.hex().startswith(text)]
-        if len(found) != 1:
-            raise InvalidSpec(f"{len(found) or 'no'} collections have an id that begins with {text}")
-        return bytes(found[0])
-
-
-@contextmanager
-def _statuses() -> Iterator[None]:
-    try:
-        yield
-    except grpc.RpcError as error:
-        code, text = error.code(), error.details()
-        if code in _LATER:
-            raise Unavailable(text or "the server did not answer") from None
-        raise Refusal(f"{code.name.lower().replace('_', ' ')}: {text}") from None
-
-
-def _read(path: Path, what: str) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InvalidSpec(f"cannot read {what} {path}: {error.strerror}") from None
-
-
-def _channel(server: str, ca: Path | None, cert: Path | None, key: Path | None) -> grpc.Channel:
-    options = [("grpc.max_receive_message_length", 256 << 20)]
-    if ca is None and cert is None:
-        return grpc.insecure_channel(server, options)
-    credentials = grpc.ssl_channel_credentials(
-        root_certificates=_read(ca, "the authority's certificate") if ca else None,
-        private_key=_read(key, "the key") if key else None,
-        certificate_chain=_read(cert, "the certificate") if cert else None,
-    )
-    return grpc.secure_channel(server, credentials, options)
+_OPTIONS = (
+    click.option("--server", envvar="LDP_SERVER", metavar="HOST:PORT", help="The server. [default: that of --data]"),
+    data_option,
+    click.option(
+        "--token-file",
+        type=_FILE,
+        envvar="LDP_SERVER_TOKEN_FILE",
+        help="A file with an analyst token. [default: the one in --data, for a server on this machine]",
+    ),
+    click.option("--ca", type=_FILE, envvar="LDP_SERVER_CA", help="PEM: the authority that signed the server."),
+    click.option("--cert", type=_FILE, envvar="LDP_SERVER_CERT", help="PEM: a client certificate to show."),
+    click.option("--key", type=_FILE, envvar="LDP_SERVER_KEY", help="PEM: its key."),
+)
 
 
 def connected(command: F) -> F:
-    """Give a command a `Connection` as its first argument, and the options that make one."""
+    """Give a command an `Analyst` as its first argument, and the options that say which server it calls."""
 
-    @click.option("--server", envvar="LDP_SERVER", help="HOST:PORT; left out: the one of --data.")
-    @data_option
-    @click.option(
-        "--token-file",
-        type=click.Path(path_type=Path, dir_okay=False),
-        envvar="LDP_SERVER_TOKEN_FILE",
-        help="A file with an analyst token; left out: the one of --data.",
-    )
-    @click.option("--ca", type=click.Path(path_type=Path), help="PEM: the authority that signed the server.")
-    @click.option("--cert", type=click.Path(path_type=Path), help="PEM: a client certificate.")
-    @click.option("--key", type=click.Path(path_type=Path), help="PEM: its key.")
     @functools.wraps(command)
-    def wrapper(
-        *args: Any,
-        server: str | None,
-        data: Path,
-        token_file: Path | None,
-        ca: Path | None,
-        cert: Path | None,
-        key: Path | None,
-        **kwargs: Any,
-    ) -> Any:
-        directory = DataDirectory(data)
-        if (cert is None) != (key is None):
-            raise InvalidSpec("--cert and --key come together")
-        if server is None:
-            server = _known_address(directory)
-        if token_file is None and directory.local_token.is_file():
-            token_file = directory.local_token
-        metadata: tuple[tuple[str, str], ...] = ()
-        if token_file is not None:
-            token = _read(token_file, "the token file").decode("ascii", "replace").strip()
-            metadata = (("authorization", f"Bearer {token}"),)
-        with _channel(server, ca, cert, key) as channel:
-            connection = Connection(_stub(channel), metadata)
-            return command(connection, *args, **kwargs)
+    def wrapper(*args: Any, server: str | None, data: Path, token_file: Path | None, **kwargs: Any) -> Any:
+        tls = _tls(kwargs.pop("ca"), kwargs.pop("cert"), kwargs.pop("key"))
+        with Analyst.reach(server, data, token=token_file, tls=tls) as analyst:
+            return command(analyst, *args, **kwargs)
 
+    for option in reversed(_OPTIONS):
+        wrapper = option(wrapper)
     return wrapper  # type: ignore[return-value]  # the options change what click sees, not what the caller wrote
 
 
-def _stub(channel: grpc.Channel) -> Any:
-    return analyst_pb2_grpc.AnalystStub(channel)  # type: ignore[no-untyped-call]  # generated without types
+def _tls(ca: Path | None, cert: Path | None, key: Path | None) -> Tls | None:
+    if (cert is None) != (key is None):
+        raise InvalidSpec("give both --cert and --key")
+    texts = [None if path is None else str(path) for path in (ca, cert, key)]
+    return Tls(*texts) if any(texts) else None
 
 
-def _known_address(directory: DataDirectory) -> str:
-    try:
-        return directory.address.read_text().strip()
-    except OSError:
-        where = os.fspath(directory.root)
-        raise Unavailable(f"no server runs on {where}: start one (ldp-server serve) or give --server") from None
+class _Collection(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click only
+    """A collection's id, the first digits of it, or its file."""
+
+    name = "collection"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Which:
+        del param, ctx
+        return Collection.load(value) if Path(value).suffix in {".ldp", ".toml", ".json"} else value
+
+
+which_argument = click.argument("which", metavar="COLLECTION", type=_Collection())
+"""COLLECTION is an id, its first digits (at least four), or the collection's file."""

@@ -1,4 +1,4 @@
-"""doctor, backup: what needs no server."""
+"""doctor, backup: commands that work on the data directory and need no running server."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from pathlib import Path
 import click
 
 from ldp_client.errors import LdpError
-from ldp_server.answers.shapes import FindingShape
-from ldp_server.cli.connection import data_option
+from ldp_server.cli.connection import data_option, json_option
 from ldp_server.cli.main import cli
+from ldp_server.cli.shapes import DiagnosisShape
 from ldp_server.cli.show import busy, lines, print_json, whole
 from ldp_server.doctor import examine
 from ldp_server.store import DataDirectory
-from ldp_server.store.retention import backup as copy_log
+from ldp_server.store.backup import backup as copy_log
 
 __all__ = ["Unhealthy", "backup", "doctor"]
 
-_json = click.option("--json", "as_json", is_flag=True, help="JSON instead of lines.")
 _MARKS = {"ok": "ok     ", "warning": "warning", "wrong": "WRONG  "}
 
 
@@ -29,32 +28,33 @@ class Unhealthy(LdpError):
 @data_option
 @click.option("--config", "file", type=click.Path(path_type=Path, dir_okay=False), help="Also look at this file.")
 @click.option("--deep", is_flag=True, help="Read every report and compare it with its digest.")
-@_json
+@json_option
 def doctor(data: Path, file: Path | None, deep: bool, as_json: bool) -> None:
     """Check a data directory and a configuration, and say what is wrong. Changes nothing."""
-    findings = []
+    found = []
     with busy("looking", quiet=as_json) as tell:
-        for finding in examine(data, file, deep=deep):
-            findings.append(finding)
-            tell(f"looked at {finding.what}")
+        for diagnosis in examine(data, file, deep=deep):
+            found.append(diagnosis)
+            tell(f"looked at {diagnosis.what}")
     if as_json:
-        for f in findings:
-            shape: FindingShape = {"what": f.what, "verdict": f.verdict, "detail": f.detail}
+        for one in found:
+            shape: DiagnosisShape = {"what": one.what, "verdict": one.verdict, "detail": one.detail}
             print_json(shape)
     else:
-        lines(*(f"{_MARKS[f.verdict]}  {f.what}: {f.detail}" for f in findings))
-    wrong = sum(f.verdict == "wrong" for f in findings)
+        lines(*(f"{_MARKS[one.verdict]}  {one.what}: {one.detail}" for one in found))
+    wrong = sum(one.verdict == "wrong" for one in found)
     if wrong:
-        raise Unhealthy(f"{wrong} of {len(findings)} checks found something wrong")
+        raise Unhealthy(f"{wrong} of {len(found)} checks found something wrong")
 
 
 @cli.command()
 @click.argument("target", type=click.Path(path_type=Path, dir_okay=False))
 @data_option
-@_json
+@json_option
 def backup(target: Path, data: Path, as_json: bool) -> None:
     """Copy the log to a new file TARGET, as of one moment, while the server may be running."""
-    copy_log(DataDirectory(data).require().log, target)
+    with busy("copying", quiet=as_json):
+        copy_log(DataDirectory(data).require().log, target)
     size = target.stat().st_size
     if as_json:
         print_json({"file": str(target), "bytes": size})

@@ -1,15 +1,8 @@
-"""The group `ldp-server`, and how errors become exit codes.
-
-0    done
-1    the server refused, or `doctor` found something wrong
-2    wrong usage, an unreadable file, a wrong setting
-3    the data directory cannot be used
-4    nobody answered, or "not now": try again
-130  interrupted
-"""
+"""The group `ldp-server`, and how errors become exit codes."""
 
 from __future__ import annotations
 
+import os
 import sys
 
 import click
@@ -18,7 +11,7 @@ from rich.console import Console
 from ldp_client.errors import Cancelled, InvalidSpec, LdpError, ServerRefused, StorageError, Unavailable
 from ldp_server import __version__
 
-__all__ = ["EXIT_CODES", "cli", "exit_code", "main"]
+__all__ = ["EXIT_CODES", "VARIABLES", "cli", "exit_code", "load", "run"]
 
 EXIT_CODES = {
     0: "done",
@@ -28,14 +21,55 @@ EXIT_CODES = {
     4: 'nobody answered, or "not now": try again',
     130: "interrupted",
 }
+VARIABLES = {
+    "LDP_SERVER": "HOST:PORT of the server to call (--server)",
+    "LDP_SERVER_DATA": "the data directory (--data)",
+    "LDP_SERVER_TOKEN_FILE": "a file with an analyst token (--token-file)",
+    "LDP_SERVER_CA": "PEM: the authority that signed the server (--ca)",
+    "LDP_SERVER_CERT": "PEM: a client certificate (--cert)",
+    "LDP_SERVER_KEY": "PEM: its key (--key)",
+    "NO_COLOR, COLUMNS": "plain tables; the width of a terminal's tables",
+}
 
-_EPILOG = "Exit codes: " + "; ".join(f"{code} {text}" for code, text in EXIT_CODES.items()) + "."
+
+def _listed(title: str, rows: dict[str, str]) -> str:
+    width = max(map(len, rows))
+    return "\n".join(["\b", f"{title}:", *(f"  {name:<{width}}  {text}" for name, text in rows.items())])
 
 
-@click.group(epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+_EPILOG = "\n\n".join(
+    [
+        _listed("Exit codes", {str(code): text for code, text in EXIT_CODES.items()}),
+        _listed("Environment variables", VARIABLES),
+        "Every command has --help. Every command that prints a table has --json.",
+    ]
+)
+
+
+class _Group(click.Group):
+    """A group whose list of commands shows first sentences whole: click would cut them at the terminal's edge."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+            formatter.write_dl([(name, command.get_short_help_str(200)) for name, command in commands if command])
+
+    group_class = type
+
+
+@click.group(
+    cls=_Group, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
 @click.version_option(__version__, prog_name="ldp-server")
 def cli() -> None:
-    """Hearsay's collection server: take reports, keep them durably, answer with estimates."""
+    """Hearsay's aggregation server: it takes randomized reports, keeps them durably, and answers with estimates."""
+
+
+def load() -> None:
+    """Import the modules that add their commands to the group."""
+    from ldp_server.cli import collections, exports, local, queries, serving, tokens  # noqa: PLC0415 - they import `cli`
+
+    del collections, exports, local, queries, serving, tokens
 
 
 def exit_code(error: LdpError) -> int:
@@ -46,26 +80,29 @@ def exit_code(error: LdpError) -> int:
         return 4
     if isinstance(error, Cancelled):
         return 130
-    if isinstance(error, ServerRefused):
-        return 1
     return 2 if isinstance(error, InvalidSpec) else 1
 
 
-def main() -> None:
+def run() -> None:
     """Run a command; one line on standard error for whatever goes wrong."""
-    from ldp_server.cli import collections, local, queries, serving, tokens  # noqa: PLC0415 - they import `cli`
-
-    del collections, local, queries, serving, tokens
     try:
-        cli.main(standalone_mode=False)
+        cli.main(prog_name="ldp-server", standalone_mode=False)
+        sys.stdout.flush()
     except click.ClickException as error:
         error.show()
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
     except BrokenPipeError:
-        sys.stderr.close()
+        # Nobody reads any more. Python would complain when it flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except LdpError as error:
-        Console(stderr=True, highlight=False, soft_wrap=True, markup=False).print(f"ldp-server: {error}")
+        Console(stderr=True, highlight=False, soft_wrap=True, markup=False).print(f"ldp-server: {_in_words(error)}")
         sys.exit(exit_code(error))
+
+
+def _in_words(error: LdpError) -> str:
+    if isinstance(error, ServerRefused) and error.detail:
+        return f"{error.reason.lower().replace('_', ' ')}: {error.detail}"
+    return str(error)

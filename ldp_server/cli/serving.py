@@ -16,9 +16,10 @@ from prometheus_client import start_http_server
 
 from ldp_client.errors import InvalidSpec
 from ldp_server import __version__
+from ldp_server.analyst.local import LocalServer
 from ldp_server.cli.main import cli
 from ldp_server.config import SAMPLE, Config, load_config, split_address
-from ldp_server.service.assemble import Server
+from ldp_server.service.assemble import CollectionServer
 from ldp_server.service.logs import event, set_up_logs
 from ldp_server.store import AccessFile, DataDirectory
 from ldp_server.store.errors import translated
@@ -30,11 +31,22 @@ _SWITCH_SECONDS = 0.0005
 
 
 @cli.command()
-@click.option("--config", "file", type=click.Path(path_type=Path, dir_okay=False), help="The configuration.")
-@click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="The data directory.")
-@click.option("--listen", help="HOST:PORT for apps; port 0: any free one.")
+@click.option(
+    "--config",
+    "file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The configuration (see `ldp-server config`).",
+)
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False),
+    envvar="LDP_SERVER_DATA",
+    help="The data directory. [default: that of the configuration, or hearsay-data]",
+)
+@click.option("--listen", metavar="HOST:PORT", help="Where apps connect; port 0: any free one.")
+@click.option("--until-stdin-closes", is_flag=True, help="Stop, too, when whoever started it closes its input or ends.")
 @click.option("--json", "as_json", is_flag=True, help="Logs, and the line that says where it listens, as JSON.")
-def serve(file: Path | None, data: Path | None, listen: str | None, as_json: bool) -> None:
+def serve(file: Path | None, data: Path | None, listen: str | None, until_stdin_closes: bool, as_json: bool) -> None:
     """Run the server until it is told to stop (SIGTERM, Ctrl-C)."""
     config = load_config(file) if file else Config()
     if data is not None:
@@ -45,27 +57,28 @@ def serve(file: Path | None, data: Path | None, listen: str | None, as_json: boo
     set_up_logs(config.watch.log_level, form)
     sys.setswitchinterval(_SWITCH_SECONDS)
     os.umask(0o077)  # whatever the directory's mode: reports are read by their owner alone
-    asyncio.run(_serve(config, as_json=as_json))
+    asyncio.run(_serve(config, as_json=as_json, until_stdin_closes=until_stdin_closes))
 
 
-async def _serve(config: Config, *, as_json: bool) -> None:
-    server = Server(config)
+async def _serve(config: Config, *, as_json: bool, until_stdin_closes: bool) -> None:
+    server = CollectionServer(config)
     await server.start()
     directory = DataDirectory(config.data)
     try:
         _leave_key(directory)
-        address = _address(config.analyst.listen or config.collector.listen, server.analyst_port)
-        with translated(directory.address):
-            directory.address.write_text(address + "\n")
+        local = _local(config, server)
+        local.write(directory)
         if config.watch.metrics:
             _start_metrics(config.watch.metrics, server)
-        listening = {"collector": _address(config.collector.listen, server.port), "analyst": address}
+        listening = {"collector": _address(config.collector.listen, server.port), "analyst": local.address}
         if as_json:
             sys.stdout.write(json.dumps({"listening": listening, "version": __version__, "pid": os.getpid()}) + "\n")
         else:
-            sys.stdout.write(f"listening on {listening['collector']}, for operators on {address}\n")
+            sys.stdout.write(f"listening on {listening['collector']}, for operators on {local.address}\n")
         sys.stdout.flush()
         event(logging.INFO, "ready", version=__version__, **listening)
+        if until_stdin_closes:
+            _watch_input(server)
         await server.wait()
         event(logging.INFO, "draining")
     finally:
@@ -76,6 +89,24 @@ async def _serve(config: Config, *, as_json: bool) -> None:
         raise server.failure
 
 
+def _local(config: Config, server: CollectionServer) -> LocalServer:
+    """What the commands of this machine need to know."""
+    certificate = config.tls.certificate
+    return LocalServer(
+        _address(config.analyst.listen or config.collector.listen, server.analyst_port),
+        None if certificate is None else str(certificate.resolve()),
+        client_certificate=bool(config.analyst.client_ca if config.analyst.listen else config.collector.client_ca),
+    )
+
+
+def _watch_input(server: CollectionServer) -> None:
+    """Stop when standard input ends: it does when the process that holds its other end does, however it ends."""
+    try:
+        asyncio.get_running_loop().add_reader(sys.stdin.fileno(), server.request_stop)
+    except (OSError, ValueError):
+        raise InvalidSpec("--until-stdin-closes needs a pipe or a terminal as standard input") from None
+
+
 def _address(listen: str, port: int) -> str:
     """Where to reach a server from this machine."""
     host, _ = split_address(listen, "listen")
@@ -83,7 +114,7 @@ def _address(listen: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _start_metrics(listen: str, server: Server) -> None:
+def _start_metrics(listen: str, server: CollectionServer) -> None:
     host, port = split_address(listen, "watch.metrics")
     try:
         start_http_server(port, addr=host, registry=server.metrics.registry)
@@ -121,12 +152,15 @@ def print_config() -> None:
     sys.stdout.write(SAMPLE)
 
 
-@cli.command(context_settings={"ignore_unknown_options": True})
+@cli.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
 @click.argument("options", nargs=-1, type=click.UNPROCESSED)
 def demo(options: tuple[str, ...]) -> None:
-    """Run a server, a simulated crowd over real gRPC, and show what was learnt beside the truth."""
-    try:
-        ended = subprocess.run([sys.executable, "-m", "simulator.demo", *options], check=False)  # noqa: S603 - ours
-    except KeyboardInterrupt:
-        sys.exit(130)
-    sys.exit(ended.returncode)
+    """Run a server and simulated devices over real gRPC, and print what was learned beside the truth."""
+    # The demo simulates users, and the server does not import the simulator: it runs in a process of its own.
+    with subprocess.Popen([sys.executable, "-m", "simulator.demo", *options]) as child:  # noqa: S603 - ours
+        try:
+            code = child.wait()
+        except KeyboardInterrupt:
+            code = child.wait()  # Ctrl-C reached the child too: it takes its server down and ends
+            raise
+    sys.exit(code)

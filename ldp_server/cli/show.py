@@ -1,4 +1,4 @@
-"""Tables for people, JSON for scripts."""
+"""Tables for people, JSON for scripts, progress for those who wait."""
 
 from __future__ import annotations
 
@@ -10,50 +10,60 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from ldp_client.protocol.domain import Item
-from ldp_server.answers.shapes import dump
+from ldp_server.answers.to_json import dump
 
-__all__ = ["busy", "item_text", "lines", "moment", "print_json", "table", "whole"]
+__all__ = ["busy", "item_text", "lines", "moment", "print_json", "progress_bar", "table", "whole"]
+
+_ENDLESS = 100_000
+"""The width of a file or a pipe, where nothing is wrapped or cut."""
 
 
 def print_json(shape: Mapping[str, Any]) -> None:
-    """One JSON object on a line of its own."""
+    """Print one JSON object on a line of its own."""
     sys.stdout.write(dump(shape) + "\n")
 
 
 def table(title: str, columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[str]], caption: str = "") -> None:
-    """A table; `columns` are names and sides."""
-    out = Table(title=escape(title), caption=escape(caption), title_justify="left", caption_justify="left")
+    """Print a table; `columns` are names and sides. A terminal's edge wraps cells, and cuts nothing."""
+    out = Table(title_justify="left", caption_justify="left")
     for name, side in columns:
         out.add_column(name, justify="right" if side == "right" else "left", overflow="fold")
     for row in rows:
         out.add_row(*(escape(cell) for cell in row))
-    Console(highlight=False).print(out)
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=_ENDLESS)
+    lines(title)
+    console.print(out)
+    if caption:
+        lines(caption)
 
 
 def lines(*texts: str) -> None:
-    """Plain lines."""
+    """Print plain lines."""
     console = Console(highlight=False, soft_wrap=True, markup=False)
     for text in texts:
         console.print(text)
 
 
 def item_text(item: Item) -> str:
-    """An item in a table: what cannot be printed is shown as escapes."""
+    """Write an item for a table. What cannot be printed, and the text "none", are shown in quotes."""
     if item is None:
-        return "(none)"
+        return "none"
     if isinstance(item, bytes):
         return repr(item)
     if isinstance(item, str):
-        return item if item.isprintable() and item else repr(item)
-    return str(item)
+        return item if item.isprintable() and item not in {"", "none"} else repr(item)
+    return str(item) if isinstance(item, int) else " + ".join(sorted(item)) or "no attribute"
 
 
 @contextmanager
 def busy(text: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
-    """Something that turns while long work goes on, on standard error; the function given renews its text."""
+    """Show on standard error that long work goes on; the function given renews the text."""
     console = Console(stderr=True, highlight=False)
     if quiet or not console.is_terminal:
         yield lambda _: None
@@ -62,16 +72,26 @@ def busy(text: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
         yield lambda news: status.update(escape(news))
 
 
+@contextmanager
+def progress_bar(text: str, *, quiet: bool = False) -> Iterator[Callable[[str, float], None]]:
+    """Show a bar on standard error; the function given sets its text and how much is done, from 0 to 1."""
+    console = Console(stderr=True, highlight=False)
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
+        task = bar.add_task(text, total=1.0)
+        yield lambda stage, fraction: bar.update(task, description=stage, completed=fraction)
+
+
 def whole(value: float) -> str:
-    """A number of users: whole, with thousands apart."""
+    """Write a number of users: whole, with thousands apart."""
     return f"{round(value):,}"
 
 
-def moment(seconds: int) -> str:
-    """A point in time."""
+def moment(seconds: int | None) -> str:
+    """Write a point in time; a dash if there is none."""
     if not seconds:
         return "-"
     try:
         return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, OSError):
         return f"{seconds} s"

@@ -1,28 +1,31 @@
-"""token create | list | revoke (analysts), token key | issue (admission)."""
+"""token create | list | revoke (for analysts), token key | issue (for admission)."""
 
 from __future__ import annotations
 
 import base64
-import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
 from ldp_client.collection import Collection
-from ldp_client.errors import InvalidSpec
 from ldp_client.durations import parse_duration
-from ldp_server.answers.shapes import TokenShape
-from ldp_server.cli.connection import data_option
+from ldp_server.cli.connection import data_option, json_option
+from ldp_server.cli.files import new_private_file
 from ldp_server.cli.main import cli
-from ldp_server.cli.show import lines, moment, print_json, table
+from ldp_server.cli.shapes import TokenShape
+from ldp_server.cli.show import lines, moment, print_json, progress_bar, table
 from ldp_server.service.admission.tokens import TokenSigner, make_key
 from ldp_server.store import AccessFile, DataDirectory
-from ldp_server.store.errors import translated
 
 __all__ = ["create", "issue", "key", "list_tokens", "revoke", "token"]
 
-_json = click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
+_out_option = click.option(
+    "--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="A new file, mode 0600."
+)
+_AT_ONCE = 1000
 
 
 @cli.group()
@@ -30,36 +33,26 @@ def token() -> None:
     """Analyst tokens (create, list, revoke) and admission tokens (key, issue). Works on the data directory."""
 
 
-def _access(data: Path) -> AccessFile:
-    return AccessFile(DataDirectory(data).require().access, time.time)
+@contextmanager
+def _access(data: Path) -> Iterator[AccessFile]:
+    access = AccessFile(DataDirectory(data).require().access, time.time)
+    try:
+        yield access
+    finally:
+        access.close()
 
 
 @token.command()
 @click.argument("name")
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="A new file, mode 0600.")
-@click.option("--expires", help='After how long, such as "90 days"; left out: never.')
+@_out_option
+@click.option("--expires", help='After how long, such as "90 days". [default: never]')
 @data_option
-@_json
+@json_option
 def create(name: str, out: Path, expires: str | None, data: Path, as_json: bool) -> None:
     """Make a token for an analyst and write it to a new file: the only time it can be seen."""
     lifetime = None if expires is None else parse_duration(expires)
-    access = _access(data)
-    try:
-        with translated(out):
-            try:
-                handle = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            except FileExistsError:
-                raise InvalidSpec(f"{out} exists: a token never overwrites a file") from None
-            try:
-                secret = access.create(name, lifetime)
-            except BaseException:
-                os.close(handle)
-                out.unlink()
-                raise
-            with os.fdopen(handle, "w") as file:
-                file.write(secret + "\n")
-    finally:
-        access.close()
+    with _access(data) as access, new_private_file(out) as file:
+        file.write(access.create(name, lifetime).encode() + b"\n")
     if as_json:
         print_json({"name": name, "file": str(out), "expires_in": lifetime})
     else:
@@ -68,14 +61,11 @@ def create(name: str, out: Path, expires: str | None, data: Path, as_json: bool)
 
 @token.command("list")
 @data_option
-@_json
+@json_option
 def list_tokens(data: Path, as_json: bool) -> None:
-    """List analyst tokens, by name; secrets are not kept."""
-    access = _access(data)
-    try:
+    """List analyst tokens by name. The server keeps no secret, so none is shown."""
+    with _access(data) as access:
         found = access.tokens()
-    finally:
-        access.close()
     if as_json:
         for row in found:
             shape: TokenShape = {
@@ -86,21 +76,19 @@ def list_tokens(data: Path, as_json: bool) -> None:
             }
             print_json(shape)
         return
-    rows = [(row.name, moment(row.created), moment(row.expires or 0), moment(row.revoked or 0)) for row in found]
-    table("Analyst tokens", [("name", ""), ("created", ""), ("expires", ""), ("revoked", "")], rows)
+    rows = [(row.name, moment(row.created), moment(row.expires), moment(row.revoked)) for row in found]
+    columns = [("name", ""), ("created", ""), ("expires", ""), ("revoked", "")]
+    table("Analyst tokens", columns, rows, caption=f"{len(found)} in all")
 
 
 @token.command()
 @click.argument("name")
 @data_option
-@_json
+@json_option
 def revoke(name: str, data: Path, as_json: bool) -> None:
     """Make an analyst token worthless, at once."""
-    access = _access(data)
-    try:
+    with _access(data) as access:
         access.revoke(name)
-    finally:
-        access.close()
     if as_json:
         print_json({"name": name, "revoked": True})
     else:
@@ -109,7 +97,7 @@ def revoke(name: str, data: Path, as_json: bool) -> None:
 
 @token.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@_json
+@json_option
 def key(file: Path, as_json: bool) -> None:
     """Make an Ed25519 key in FILE (keep it) and FILE.pub (for admission.token_keys or publish.next_key)."""
     make_key(file)
@@ -121,23 +109,26 @@ def key(file: Path, as_json: bool) -> None:
 
 @token.command()
 @click.argument("collection", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--key", "key_file", type=click.Path(path_type=Path, dir_okay=False), required=True)
-@click.option("--count", type=click.IntRange(1, 10_000_000), default=1, show_default=True)
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="A new file, mode 0600.")
-@_json
+@click.option(
+    "--key",
+    "key_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    help="The private key that `token key` made.",
+)
+@click.option("--count", type=click.IntRange(1, 10_000_000), default=1, show_default=True, help="How many tokens.")
+@_out_option
+@json_option
 def issue(collection: Path, key_file: Path, count: int, out: Path, as_json: bool) -> None:
     """Sign one-time admission tokens for the collection in a file; one a line, base64url."""
     found = Collection.load(collection)
     signer = TokenSigner.load(key_file)
-    with translated(out):
-        try:
-            handle = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            raise InvalidSpec(f"{out} exists: tokens never overwrite a file") from None
-        with os.fdopen(handle, "wb") as file:
-            for _ in range(count):
-                file.write(base64.urlsafe_b64encode(signer.token(found.id)) + b"\n")
+    with new_private_file(out) as file, progress_bar("signing", quiet=as_json) as progress:
+        for done in range(count):
+            file.write(base64.urlsafe_b64encode(signer.token(found.id)) + b"\n")
+            if done % _AT_ONCE == 0:
+                progress(f"signing: {done:,} of {count:,}", done / count)
     if as_json:
         print_json({"file": str(out), "count": count, "collection": found.id.hex()})
     else:
-        lines(f"{out}: {count} tokens for {found.id.hex()[:12]}")
+        lines(f"{out}: {count:,} tokens for {found.id.hex()[:12]}")

@@ -22,18 +22,24 @@ from ldp_client.collection import Collection
 from ldp_client.errors import Cancelled, InvalidSpec
 from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.mechanisms.team_sketch import TeamSketch
-from ldp_client.protocol.domain import NONE
 from ldp_server.arrays.items import to_ints
 from ldp_server.arrays.team_cells import BulkCode, BulkTreeCode, bulk_code
 from ldp_server.heavy_hitters.paper import decoder
 from ldp_server.heavy_hitters.promise import MIXTURES, least_users, reliable_score
-from ldp_server.heavy_hitters.results import HeavyHitter, HeavyHitters, selected_interval, surest_interval
+from ldp_server.heavy_hitters.results import (
+    HeavyHitter,
+    HeavyHitters,
+    heavy_hitters,
+    selected_interval,
+    surest_interval,
+)
 from ldp_server.heavy_hitters.search import tree
 from ldp_server.heavy_hitters.search.acceptance import Noise, Settings
 from ldp_server.heavy_hitters.search.model import decode_scores
 from ldp_server.heavy_hitters.search.tails import threshold
 from ldp_server.oracles.base import Oracle
-from ldp_server.oracles.team_sketch import ExpanderSketchOracle, TeamSketchOracle
+from ldp_server.oracles.expander_sketch import ExpanderSketchOracle
+from ldp_server.oracles.team_sketch import TeamSketchOracle
 from ldp_server.oracles.transform import support
 
 __all__ = ["DECODERS", "Limits", "Scored", "decode", "team_scores"]
@@ -219,8 +225,7 @@ class _Run:
         )
         unit = math.sqrt(noise.reports * noise.variance)
         items = self._items(to_ints(self.code.indexes(found.messages)), found.scores, found.errors, unit, bar)
-        details = {"rounds": float(found.rounds), "modelled": float(found.modelled)}
-        return self._result(items, bar, unit, details)
+        return self._result(items, bar, unit)
 
     def _levels(self) -> HeavyHitters:
         code = self.code
@@ -244,7 +249,7 @@ class _Run:
         errors = np.sqrt(noise.spread(z[chosen]) + (1 - 1 / scale) * z[chosen] / math.sqrt(users * noise.variance))
         unit = scale * math.sqrt(noise.reports * noise.variance)
         items = self._items(to_ints(code.indexes(messages[chosen])), z[chosen], errors, unit, bar)
-        return self._result(items, bar, unit, {"tested": float(len(messages))})
+        return self._result(items, bar, unit)
 
     def _one_per_cell(self, chosen: Ints, messages: Ints, scored: list[Scored], last: int) -> Ints:
         """Refuse what only the last level likes: a wrong prefix whose hash met a popular one's.
@@ -276,7 +281,7 @@ class _Run:
             return self._nothing()
         order = [int(i) for i in np.argsort(-estimates, kind="stable") if estimates[i] >= bar * unit]
         items = self._items([indexes[i] for i in order], estimates[order] / unit, errors[order] / unit, unit, bar)
-        return self._result(items, bar, unit, {"candidates": float(len(indexes))})
+        return self._result(items, bar, unit)
 
     def _items(self, indexes: list[int], z: Floats, errors: Floats, unit: float, bar: float) -> list[HeavyHitter]:
         out = []
@@ -286,29 +291,33 @@ class _Run:
             low, high = selected_interval(estimate, se, bar * unit, skewness)
             surest_low, surest_high = surest_interval(estimate, se, self.log_items, skewness)
             item = self.collection.domain.item(index)
-            out.append(HeavyHitter(item, index, estimate, se, low, high, surest_low, surest_high, float(score)))
+            out.append(HeavyHitter(item, estimate, se, low, high, surest_low, surest_high, float(score)))
         return out
 
-    def _result(self, items: list[HeavyHitter], bar: float, unit: float, details: dict[str, float]) -> HeavyHitters:
+    def _result(self, items: list[HeavyHitter], bar: float, unit: float) -> HeavyHitters:
         self.say("done", 1.0)
         users = self.reports / self.sketch.teams if self.decoder == "levels" else float(self.reports)
         reliable = reliable_score(self.sketch, self.decoder, bar, users) * unit
-        return HeavyHitters(
-            items=tuple(h for h in items if h.index != NONE),
-            none=next((h for h in items if h.index == NONE), None),
+        return heavy_hitters(
+            items,
             reports=self.reports,
             decoder=self.decoder,
-            threshold=bar * unit,
-            reliable=reliable,
+            threshold=reliable,
             false_items=self.false_items,
             users_needed=None if reliable <= self.reports else self._needed(),
-            details=details,
+            least_estimate=bar * unit,
         )
 
     def _needed(self) -> int:
         return least_users(self.sketch, self.decoder, self.log_items, self.false_items)
 
     def _nothing(self) -> HeavyHitters:
-        return HeavyHitters(
-            (), None, self.reports, self.decoder, math.inf, math.inf, self.false_items, self._needed(), {}
+        return heavy_hitters(
+            (),
+            reports=self.reports,
+            decoder=self.decoder,
+            threshold=math.inf,
+            false_items=self.false_items,
+            users_needed=self._needed(),
+            least_estimate=None,
         )

@@ -16,11 +16,13 @@ from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_client.mechanisms.tree_sketch import TreeSketch
 from ldp_server.heavy_hitters.search.tails import threshold
 
-__all__ = ["MIXTURES", "least_users", "reliable_score", "reliable_users", "sketch_law"]
+__all__ = ["MIXTURES", "PROBABILITY", "least_users", "reliable_score", "reliable_users", "sketch_law"]
 
+PROBABILITY = 0.95
+"""With which an item at the promised frequency is listed."""
+_QUANTILE = 1.645  # of the normal law, for PROBABILITY
 MIXTURES = 0.35
 SEARCH = {"soft": 1.05, "paths": 1.09, "levels": 1.0, "cluster": 1.0}
-_QUANTILE = 1.645
 _CLUSTER = 3.3
 _LEVELS = 0.4
 

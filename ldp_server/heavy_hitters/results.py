@@ -10,14 +10,14 @@ Each listed item carries two intervals, both about the raw estimate:
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from ldp_client.protocol.domain import Item
-from ldp_server.answers.shapes import item_shape
+from ldp_server.heavy_hitters.promise import PROBABILITY
 from ldp_server.heavy_hitters.search.tails import log_normal_tail, normal_quantile
 
-__all__ = ["HeavyHitter", "HeavyHitters", "selected_interval", "surest_interval"]
+__all__ = ["HeavyHitter", "HeavyHitters", "heavy_hitters", "selected_interval", "surest_interval"]
 
 CONFIDENCE = 0.95
 _CAUTION = 0.01  # what the normal law and the search leave out: the ends are those of a 96% interval
@@ -25,10 +25,9 @@ _CAUTION = 0.01  # what the normal law and the search leave out: the ends are th
 
 @dataclass(frozen=True)
 class HeavyHitter:
-    """One listed item."""
+    """An item that is listed."""
 
     item: Item
-    index: int
     estimate: float
     standard_error: float
     low: float
@@ -36,82 +35,72 @@ class HeavyHitter:
     surest_low: float
     surest_high: float
     score: float
-    """The estimate in units of the standard error that an unheld item's has."""
+    """The estimate in units of the standard error for an item that nobody holds."""
 
 
 @dataclass(frozen=True)
 class HeavyHitters:
-    """The whole answer."""
+    """The answer of a decoder."""
 
+    reports: int
     items: tuple[HeavyHitter, ...]
     """Best first."""
     none: HeavyHitter | None
-    """How many hold nothing that the domain knows, if that is frequent enough to be listed."""
-    reports: int
+    """The users who hold nothing that the domain knows, if they are enough to be listed."""
     decoder: str
-    threshold: float
-    """The least estimate that is listed."""
-    reliable: float
-    """The frequency from which an item is listed with probability 95%; above `reports` when there are too few users."""
+    threshold: float | None
+    """Frequency from which an item is listed with probability `probability`; None if no frequency suffices."""
+    probability: float
     false_items: float
-    """The bound on the expected number of listed items that nobody holds, over the noise of honest reports."""
+    """Bound on the expected number of listed items that nobody holds, over the noise of honest reports."""
+    guarantee: tuple[str, ...]
+    """The same in sentences, and what is not covered."""
+    too_few_reports: bool
+    """True if even an item that all users hold would not be listed."""
     users_needed: int | None
-    """Set where nothing can be seen: the number of users from which an item that all of them hold would be."""
-    details: dict[str, float] = field(default_factory=dict)
+    """If there are too few reports: the number of users from which an item that all of them hold is listed."""
+    least_estimate: float | None = field(default=None, metadata={"json": "never"})
+    """The least estimate that is listed. Known to the decoder only: it is not sent to the analyst."""
 
-    @property
-    def enough(self) -> bool:
-        """Whether there are enough users to see anything at all."""
-        return self.users_needed is None
 
-    @property
-    def guarantee(self) -> str:
-        """The guarantee in words."""
-        if not self.enough:
-            return (
-                f"Not enough users to see anything: {self.reports} reported, and even an item that all of them hold "
-                f"would drown in the noise. It takes about {self.users_needed} users."
-            )
-        return (
-            f"Every item held by at least {math.ceil(self.reliable)} of the {self.reports} users who reported is "
-            "listed with probability 95%. The chance that the list has any item which nobody holds is at most "
-            f"{self.false_items:g}. This is about honest reports: users who agree to lie together can plant or hide "
-            "items (docs/heavy-hitters.md says how many it takes)."
+def heavy_hitters(
+    items: Iterable[HeavyHitter],
+    *,
+    reports: int,
+    decoder: str,
+    threshold: float,
+    false_items: float,
+    users_needed: int | None,
+    least_estimate: float | None,
+) -> HeavyHitters:
+    """Return the answer with its guarantee; `users_needed` is given where there are too few reports."""
+    items = tuple(items)
+    few = users_needed is not None
+    if few:
+        guarantee = (
+            f"Not enough users to see anything: {reports} reported, and even an item that all of them hold would not "
+            f"stand out from the noise. It takes about {users_needed} users."
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; items as everywhere (ldp_server/answers/shapes.py). An infinite number becomes null."""
-
-        def plain(h: HeavyHitter) -> dict[str, Any]:
-            return {
-                "item": item_shape(h.item),
-                "estimate": h.estimate,
-                "standard_error": h.standard_error,
-                "low": h.low,
-                "high": h.high,
-                "surest_low": h.surest_low,
-                "surest_high": h.surest_high,
-                "score": h.score,
-            }
-
-        return {
-            "items": [plain(h) for h in self.items],
-            "none": None if self.none is None else plain(self.none),
-            "reports": self.reports,
-            "decoder": self.decoder,
-            "threshold": _finite(self.threshold),
-            "reliable": _finite(self.reliable),
-            "false_items": self.false_items,
-            "enough_users": self.enough,
-            "users_needed": self.users_needed,
-            "guarantee": self.guarantee,
-            "details": dict(self.details),
-        }
-
-
-def _finite(value: float) -> float | None:
-    """JSON has no name for infinity."""
-    return value if math.isfinite(value) else None
+    else:
+        guarantee = (
+            f"Every item held by at least {math.ceil(threshold)} of the {reports} users who reported is listed with "
+            f"probability {PROBABILITY:.0%}. The chance that the list has any item which nobody holds is at most "
+            f"{false_items:g}. This is about honest reports: users who agree to lie together can plant or hide items "
+            "(docs/heavy-hitters.md says how many it takes)."
+        )
+    return HeavyHitters(
+        reports=reports,
+        items=tuple(hitter for hitter in items if hitter.item is not None),
+        none=next((hitter for hitter in items if hitter.item is None), None),
+        decoder=decoder,
+        threshold=None if few else threshold,
+        probability=PROBABILITY,
+        false_items=false_items,
+        guarantee=(guarantee,),
+        too_few_reports=few,
+        users_needed=users_needed,
+        least_estimate=least_estimate,
+    )
 
 
 def _solve(z: float, cut: float, wanted: float) -> float:

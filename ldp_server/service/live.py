@@ -1,28 +1,40 @@
-"""What a batch must pass before it may wait for the disk: the collection, its window, the lengths, admission.
+"""The collections as the running server holds them, and when they take batches.
 
-A gate is all that ingest needs to know of one collection, worked out once. Gates change only when an operator
-creates, closes, deletes or compacts a collection.
+A live collection is all that ingest needs to know of one collection, worked out once. It is replaced only when an
+operator creates, closes, deletes or compacts the collection.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+import grpc
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_server.arrays.packing import unpack
+from ldp_server.service.signed_list import ListPublisher
+from ldp_server.service.wire import CallStatus
+from ldp_server.store import CollectionRecord
 
-if TYPE_CHECKING:
-    from ldp_server.store import CollectionRecord
+__all__ = ["PREFIX", "LiveCollection", "LiveCollections", "Naming"]
 
-__all__ = ["Gate", "Gates"]
+PREFIX = re.compile("[0-9a-f]{4,64}")
 
 
-class Gate:
+class Naming(Protocol):
+    """A request that names a collection."""
+
+    collection_id: bytes
+    id_prefix: str
+
+
+class LiveCollection:
     """One collection, as ingest sees it."""
 
-    __slots__ = ("bound", "closes", "collection", "kind", "label", "opens", "per_token", "reason", "record", "width")
+    __slots__ = ("bound", "closes", "collection", "label", "opens", "record", "sealed_reason", "width")
 
     def __init__(self, record: CollectionRecord, collection: Collection, label: str) -> None:
         self.record = record
@@ -32,14 +44,12 @@ class Gate:
         self.bound = collection.randomizer.bound
         self.opens = collection.opens
         self.closes = collection.closes
-        self.kind = record.admission.kind
-        self.per_token = record.admission.reports_per_token
-        self.reason = _sealed_reason(record)
+        self.sealed_reason = _sealed_reason(record)
 
-    def window(self, now: float) -> str | None:
+    def refusal_reason(self, now: float) -> str | None:
         """Why no batch is taken at this time, or None."""
-        if self.reason is not None:
-            return self.reason
+        if self.sealed_reason is not None:
+            return self.sealed_reason
         if now < self.opens:
             return "NOT_YET_OPEN"
         return "WINDOW_CLOSED" if now >= self.closes else None
@@ -53,42 +63,86 @@ def _sealed_reason(record: CollectionRecord) -> str | None:
     return None if record.generation is None else "WINDOW_CLOSED"
 
 
-class Gates:
-    """The gates of all collections, by id and by number."""
+class LiveCollections:
+    """All collections of one server, deleted ones included. Every change goes on to the public list."""
 
-    def __init__(self) -> None:
-        self.by_id: dict[bytes, Gate] = {}
-        self._by_number: dict[int, Gate] = {}
+    def __init__(self, label: Callable[[bytes], str], publisher: ListPublisher) -> None:
+        self._label = label
+        self._publisher = publisher
+        self._by_id: dict[bytes, LiveCollection] = {}
+        self._by_number: dict[int, LiveCollection] = {}
         self.unreadable: list[bytes] = []
         """Ids of collections that this version does not understand (written by a newer one)."""
 
-    def put(self, record: CollectionRecord, label: str) -> Gate | None:
-        """Make or renew the gate of a collection."""
-        known = self.by_id.get(record.id)
+    def put(self, record: CollectionRecord) -> None:
+        """Hold a collection as its row says it is now."""
+        known = self._by_id.get(record.id)
         try:
             collection = known.collection if known else Collection.from_bytes(record.spec)
         except InvalidSpec:
             self.unreadable.append(record.id)
-            return None
-        gate = Gate(record, collection, label)
-        self.by_id[record.id] = gate
-        self._by_number[record.number] = gate
-        return gate
+            return
+        live = LiveCollection(record, collection, self._label(record.id))
+        self._by_id[record.id] = live
+        self._by_number[record.number] = live
+        self._publisher.put(record)
 
     def __len__(self) -> int:
-        return len(self.by_id)
+        return len(self._by_id)
+
+    def __iter__(self) -> Iterator[LiveCollection]:
+        """In the order of creation."""
+        return iter(sorted(self._by_number.values(), key=lambda live: live.record.number))
+
+    def get(self, collection_id: bytes) -> LiveCollection | None:
+        return self._by_id.get(collection_id)
+
+    def numbered(self, number: int) -> LiveCollection:
+        return self._by_number[number]
+
+    def find(self, request: Naming) -> LiveCollection:
+        """The collection that a request names by its id or by the first digits of it, deleted ones included."""
+        if request.id_prefix:
+            return self._find_prefix(request)
+        live = self._by_id.get(request.collection_id)
+        if live is None:
+            raise CallStatus(grpc.StatusCode.NOT_FOUND, "no such collection here")
+        return live
+
+    def find_kept(self, request: Naming) -> LiveCollection:
+        """The collection that a request names, unless it was deleted."""
+        live = self.find(request)
+        if live.record.deleted is not None:
+            raise CallStatus(grpc.StatusCode.NOT_FOUND, "this collection was deleted")
+        return live
+
+    def _find_prefix(self, request: Naming) -> LiveCollection:
+        prefix = request.id_prefix
+        if request.collection_id:
+            raise InvalidSpec("name a collection by collection_id or by id_prefix, not by both")
+        if not PREFIX.fullmatch(prefix):
+            raise InvalidSpec("id_prefix is 4 to 64 digits of an id, in lower-case hexadecimal")
+        found = [live for live in self._by_id.values() if live.record.id.hex().startswith(prefix)]
+        if not found:
+            raise CallStatus(grpc.StatusCode.NOT_FOUND, f"no collection has an id that begins with {prefix}")
+        if len(found) > 1:
+            raise InvalidSpec(f"{len(found)} collections have an id that begins with {prefix}: give more digits")
+        return found[0]
 
     def in_range(self, number: int, payloads: Sequence[bytes]) -> Sequence[bool]:
-        """Which payloads hold only reports below the bound: one look at all of them, then at each if need be."""
-        gate = self._by_number[number]
-        if _sound(b"".join(payloads), gate):
+        """Which payloads hold only reports below the bound: all of them are checked at once, then one by one if needed.
+
+        Called on the writer thread.
+        """
+        live = self._by_number[number]
+        if _sound(b"".join(payloads), live):
             return [True] * len(payloads)
-        return [_sound(payload, gate) for payload in payloads]
+        return [_sound(payload, live) for payload in payloads]
 
 
-def _sound(payload: bytes, gate: Gate) -> bool:
+def _sound(payload: bytes, live: LiveCollection) -> bool:
     try:
-        unpack(payload, gate.width, gate.bound)
+        unpack(payload, live.width, live.bound)
     except ServerRefused:
         return False
     return True

@@ -27,10 +27,12 @@ class Metrics:
         self.duplicates = Counter(
             "hearsay_duplicates", "Batches received again and not counted again", ["collection"], registry=registry
         )
-        self.rejections = Counter("hearsay_rejections", "Batches refused for good", ["reason"], registry=registry)
+        self.refused_batches = Counter(
+            "hearsay_refused_batches", "Batches refused for good", ["reason"], registry=registry
+        )
         self.busy = Counter("hearsay_busy", 'Batches answered "not now"', ["why"], registry=registry)
         self.malformed = Counter("hearsay_malformed", "Requests that are no message at all", registry=registry)
-        self.refused = Counter("hearsay_refused_calls", "Analyst calls refused", ["code"], registry=registry)
+        self.refused_calls = Counter("hearsay_refused_calls", "Analyst calls refused", ["code"], registry=registry)
         self.storage_errors = Counter("hearsay_storage_errors", "Groups that could not be written", registry=registry)
         self.failures = Counter("hearsay_internal_errors", "Calls that ended in a defect", registry=registry)
         self.waiting = Gauge("hearsay_waiting_bytes", "Received and not yet durable", registry=registry)

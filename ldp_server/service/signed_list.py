@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from ldp_client.protocol import tags
 from ldp_client.protocol.v1 import collector_pb2 as pb
 from ldp_server.store import CollectionRecord
 
-__all__ = ["LIST_CONTEXT", "Published"]
+__all__ = ["LIST_CONTEXT", "ListPublisher"]
 
-LIST_CONTEXT = b"hearsay/collection-list/v1"
+LIST_CONTEXT = tags.COLLECTION_LIST
 
 
-class Published:
+class ListPublisher:
     """The list, serialised once each time it changes."""
 
     def __init__(self, key: Ed25519PrivateKey | None, next_key: Ed25519PublicKey | None) -> None:
@@ -39,7 +40,7 @@ class Published:
             response.spec_bytes.extend(spec for spec, alive in self._public.values() if alive)
             if self._key is not None:
                 specs = [spec for spec, _ in self._public.values()]
-                body = pb.CollectionList(serial=len(specs), spec_bytes=specs, next_key=self._next)
+                body = pb.SignedListBody(serial=len(specs), spec_bytes=specs, next_key=self._next)
                 response.signed_list.list_bytes = body.SerializeToString(deterministic=True)
                 response.signed_list.signature = self._key.sign(LIST_CONTEXT + response.signed_list.list_bytes)
                 response.signed_list.public_key = self._key.public_key().public_bytes_raw()

@@ -1,6 +1,6 @@
-"""Populations from text: the little language of population.py, files, and functions of the user's own.
+"""Populations from text: the language that kinds.py describes, files, and functions of the user's own.
 
-`read(spec, ...)` gives a `Crowd`: the population, and the items behind its ranks where it has items of its own.
+`read(spec, ...)` returns a `NamedPopulation`: the population and, if it has items of its own, the items of its ranks.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import resources
 from pathlib import Path
@@ -34,41 +34,48 @@ from simulator.population.kinds import (
     zipf_weights,
 )
 
-__all__ = ["Crowd", "read", "read_file", "words"]
+__all__ = ["NamedPopulation", "read", "read_file", "vocabulary"]
 
 DEFAULT_ITEMS = 10_000
 MAX_FILE_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
-class Crowd:
-    """A population, and its items where it names them: items[r - 1] is held by users of rank r."""
+class NamedPopulation:
+    """A population and, if it names them, its items: users of rank r hold items[r - 1]."""
 
     population: Population
     items: tuple[Item, ...] | None = None
 
 
 @dataclass(frozen=True)
-class _Setting:
-    """What a spec is read for."""
+class _Request:
+    """What a population's text is read for."""
 
+    users: int
     items: int | None
     """How many items the domain has, if it can be listed."""
-    users: int
+    bare: int
+    """How many items a population has that names no number, in a domain that cannot be listed."""
     seed: int
-    given: tuple[Item, ...] | None = None
 
 
-def read(spec: str, users: int, *, domain_items: int | None = None, seed: int = 0) -> Crowd:
-    """Read a population's text for so many users; `domain_items` is the size of a domain that can be listed."""
+def read(
+    spec: str, users: int, *, domain_items: int | None = None, bare_items: int | None = None, seed: int = 0
+) -> NamedPopulation:
+    """Read a population's text for so many users.
+
+    `domain_items` is the number of items of a domain that can be listed. Where it is None, `bare_items` is the number
+    of items of a population that names none, such as zipf:1.1.
+    """
     if users < 1:
         raise InvalidSpec("a simulation needs at least one user")
-    return _read(spec.strip(), _Setting(domain_items, users, seed))
+    return _read(spec.strip(), _Request(users, domain_items, bare_items or DEFAULT_ITEMS, seed))
 
 
-def words() -> dict[str, int]:
-    """The words of a real text with their counts, most frequent first."""
-    text = resources.files("simulator").joinpath("data/words.csv").read_text("utf-8")
+def vocabulary() -> dict[str, int]:
+    """Return the words of a real text with their counts, most frequent first."""
+    text = resources.files("simulator").joinpath("data/vocabulary.csv").read_text("utf-8")
     return {word: int(count) for word, count in csv.reader(text.splitlines())}
 
 
@@ -95,7 +102,7 @@ def read_file(path: Path) -> dict[Item, float]:
 
 
 def _count(line: list[str], path: Path, number: int) -> float:
-    """A line's count; never a word of its item."""
+    """The count of a line. An error does not quote the item."""
     if len(line) == 1:
         return 1.0
     try:
@@ -107,14 +114,14 @@ def _count(line: list[str], path: Path, number: int) -> float:
     return count
 
 
-def _weighted(counts: Mapping[Item, float] | Mapping[str, int]) -> Crowd:
+def _weighted(counts: Mapping[Item, float] | Mapping[str, int]) -> NamedPopulation:
     ordered = sorted(counts.items(), key=lambda pair: -pair[1])
     weights = np.array([count for _, count in ordered], np.float64)
-    return Crowd(Categorical(weights), tuple(item for item, _ in ordered))
+    return NamedPopulation(Categorical(weights), tuple(item for item, _ in ordered))
 
 
 def _numbers(text: str, name: str, least: int, most: int) -> list[float]:
-    """The numbers after the name."""
+    """Read the numbers after the name."""
     parts = text.split(":") if text else []
     if not least <= len(parts) <= most:
         raise InvalidSpec(f"{name} takes {least} to {most} numbers after it, separated by colons")
@@ -124,65 +131,65 @@ def _numbers(text: str, name: str, least: int, most: int) -> list[float]:
         raise InvalidSpec(f"{name} takes numbers; write for example {_EXAMPLES[name]}") from None
 
 
-def _items(setting: _Setting, given: float | None) -> int:
-    """How many items a weighted population has."""
+def _items(request: _Request, given: float | None) -> int:
+    """How many items a population with weights has."""
     if given is None:
-        return setting.items if setting.items is not None else DEFAULT_ITEMS
+        return request.items if request.items is not None else request.bare
     if not 1 <= given <= MAX_ITEMS or given != int(given):
         raise InvalidSpec(f"the number of items is a whole number from 1 to {MAX_ITEMS}")
-    if setting.items is not None and given > setting.items:
-        raise InvalidSpec(f"the domain has {setting.items} items: fewer than the population's {int(given)}")
+    if request.items is not None and given > request.items:
+        raise InvalidSpec(f"the domain has {request.items} items: fewer than the population's {int(given)}")
     return int(given)
 
 
-def _uniform(text: str, setting: _Setting) -> Crowd:
+def _uniform(text: str, request: _Request) -> NamedPopulation:
     numbers = _numbers(text, "uniform", 0, 1)
-    return Crowd(Categorical(np.ones(_items(setting, numbers[0] if numbers else None))))
+    return NamedPopulation(Categorical(np.ones(_items(request, numbers[0] if numbers else None))))
 
 
-def _zipf(text: str, setting: _Setting) -> Crowd:
+def _zipf(text: str, request: _Request) -> NamedPopulation:
     exponent, *rest = _numbers(text, "zipf", 1, 2)
     if not 0 <= exponent <= 20:
         raise InvalidSpec("zipf takes an exponent between 0 and 20, such as zipf:1.1")
-    return Crowd(Categorical(zipf_weights(exponent, _items(setting, rest[0] if rest else None))))
+    return NamedPopulation(Categorical(zipf_weights(exponent, _items(request, rest[0] if rest else None))))
 
 
-def _geometric(text: str, setting: _Setting) -> Crowd:
+def _geometric(text: str, request: _Request) -> NamedPopulation:
     p, *rest = _numbers(text, "geometric", 1, 2)
     if not 0 < p < 1:
         raise InvalidSpec("geometric takes a probability between 0 and 1, such as geometric:0.01")
-    return Crowd(Categorical(geometric_weights(p, _items(setting, rest[0] if rest else None))))
+    return NamedPopulation(Categorical(geometric_weights(p, _items(request, rest[0] if rest else None))))
 
 
-def _none(text: str, setting: _Setting) -> Crowd:
-    del setting
+def _none(text: str, request: _Request) -> NamedPopulation:
+    del request
     _numbers(text, "none", 0, 0)
-    return Crowd(Fixed(np.zeros(1, np.uint32), 0))
+    return NamedPopulation(Fixed(np.zeros(1, np.uint32), 0))
 
 
-def _singletons(text: str, setting: _Setting) -> Crowd:
+def _singletons(text: str, request: _Request) -> NamedPopulation:
     _numbers(text, "singletons", 0, 0)
-    if setting.items is not None:
+    if request.items is not None:
         raise InvalidSpec("singletons need a domain too large to list, such as --item-bytes 8")
-    return Crowd(Singletons())
+    return NamedPopulation(Singletons())
 
 
-def _correlated(text: str, setting: _Setting) -> Crowd:
+def _correlated(text: str, request: _Request) -> NamedPopulation:
     attributes, correlation, *rest = _numbers(text, "correlated", 2, 3)
     population = Correlated(int(attributes), correlation, rest[0] if rest else 0.3)
-    if setting.items is not None and population.distinct > setting.items:
+    if request.items is not None and population.distinct > request.items:
         raise InvalidSpec(f"{int(attributes)} attributes have {population.distinct} subsets: more than the domain")
-    return Crowd(population)
+    return NamedPopulation(population)
 
 
-def _words(text: str, setting: _Setting) -> Crowd:
-    del setting
-    _numbers(text, "words", 0, 0)
-    return _weighted(words())
+def _vocabulary(text: str, request: _Request) -> NamedPopulation:
+    del request
+    _numbers(text, "vocabulary", 0, 0)
+    return _weighted(vocabulary())
 
 
-def _file(text: str, setting: _Setting) -> Crowd:
-    del setting
+def _file(text: str, request: _Request) -> NamedPopulation:
+    del request
     return _weighted(read_file(Path(text).expanduser()))
 
 
@@ -193,49 +200,49 @@ def _share(text: str, what: str) -> float:
         raise InvalidSpec(f"{what} is a number, such as 0.2") from None
 
 
-def _mixture(text: str, setting: _Setting) -> Crowd:
+def _mixture(text: str, request: _Request) -> NamedPopulation:
     parts, items = [], None
     for part in text.split("+"):
         weight, star, spec = part.partition("*")
         if not star:
             raise InvalidSpec("a mixture is written mixture:0.8*zipf:1.1+0.2*uniform")
-        crowd = _read(spec, setting)
-        if crowd.items is not None:
-            if items is not None and items != crowd.items:
+        named = _read(spec, request)
+        if named.items is not None:
+            if items is not None and items != named.items:
                 raise InvalidSpec("only one part of a mixture may bring items of its own")
-            items = crowd.items
-        parts.append((_share(weight, "a part's share"), crowd.population))
-    return Crowd(Mixture(parts), items)
+            items = named.items
+        parts.append((_share(weight, "a part's share"), named.population))
+    return NamedPopulation(Mixture(parts), items)
 
 
-def _planted(text: str, setting: _Setting) -> Crowd:
+def _planted(text: str, request: _Request) -> NamedPopulation:
     shares, plus, spec = text.partition("+")
     if not plus:
         raise InvalidSpec("planted is written planted:0.05,0.03+zipf:1.1")
-    holders = [round(_share(share, "a planted share") * setting.users) for share in shares.split(",")]
-    room = None if setting.items is None else setting.items - len(holders)
+    holders = [round(_share(share, "a planted share") * request.users) for share in shares.split(",")]
+    room = None if request.items is None else request.items - len(holders)
     if room is not None and room < 1:
         raise InvalidSpec("the domain has no items left for a background: plant fewer")
-    crowd = _read(spec, _Setting(room, setting.users, setting.seed))
-    if crowd.items is not None:
+    named = _read(spec, replace(request, items=room))
+    if named.items is not None:
         names = tuple(f"planted {i + 1}" for i in range(len(holders)))
-        return Crowd(Planted(holders, crowd.population, setting.users), (*names, *crowd.items))
-    return Crowd(Planted(holders, crowd.population, setting.users))
+        return NamedPopulation(Planted(holders, named.population, request.users), (*names, *named.items))
+    return NamedPopulation(Planted(holders, named.population, request.users))
 
 
-def _drifting(text: str, setting: _Setting) -> Crowd:
+def _drifting(text: str, request: _Request) -> NamedPopulation:
     rate, star, spec = text.partition("*")
     if not star:
         raise InvalidSpec("drifting is written drifting:0.02*zipf:1.1")
-    crowd = _read(spec, setting)
-    return Crowd(Drifting(_share(rate, "drifting's rate"), crowd.population, setting.users), crowd.items)
+    named = _read(spec, request)
+    return NamedPopulation(Drifting(_share(rate, "drifting's rate"), named.population, request.users), named.items)
 
 
-_KNOWN: dict[str, Callable[[str, _Setting], Crowd]] = {
+_KNOWN: dict[str, Callable[[str, _Request], NamedPopulation]] = {
     "uniform": _uniform,
     "zipf": _zipf,
     "geometric": _geometric,
-    "words": _words,
+    "vocabulary": _vocabulary,
     "file": _file,
     "none": _none,
     "singletons": _singletons,
@@ -249,24 +256,24 @@ _EXAMPLES = {
     "zipf": "zipf:1.1",
     "geometric": "geometric:0.01",
     "correlated": "correlated:8:0.3",
-    "words": "words",
+    "vocabulary": "vocabulary",
     "none": "none",
     "singletons": "singletons",
 }
 
 
-def _read(spec: str, setting: _Setting) -> Crowd:
+def _read(spec: str, request: _Request) -> NamedPopulation:
     name, _, rest = spec.partition(":")
     reader = _KNOWN.get(name)
     if reader is not None:
-        return reader(rest, setting)
+        return reader(rest, request)
     if rest.isidentifier() and name:
-        return _function(name, rest, setting)
+        return _function(name, rest, request)
     raise InvalidSpec(f"unknown population {spec!r}: write {', '.join(_KNOWN)}, or module:function")
 
 
 def _module(name: str) -> ModuleType:
-    """A module by its dotted name or by its file; the current directory counts."""
+    """Import a module by its dotted name, from the current directory too, or by its file."""
     path = Path(name)
     if path.suffix == ".py":
         spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -280,15 +287,15 @@ def _module(name: str) -> ModuleType:
     return importlib.import_module(name)
 
 
-def _function(module: str, name: str, setting: _Setting) -> Crowd:
-    """Call the user's function once and keep everybody's item as a number."""
+def _function(module: str, name: str, request: _Request) -> NamedPopulation:
+    """Call the user's function once, and keep each user's item as a number."""
     try:
         function = getattr(_module(module), name)
-        items: Iterable[Item] = partial(function, setting.users, setting.seed)()
-        ranks, places = np.zeros(setting.users, np.uint32), dict[Item, int]()
+        items: Iterable[Item] = partial(function, request.users, request.seed)()
+        ranks, places = np.zeros(request.users, np.uint32), dict[Item, int]()
         count = 0
         for count, item in enumerate(items, 1):
-            if count > setting.users:
+            if count > request.users:
                 break
             if item is not None and not isinstance(item, str | bytes | int):
                 raise InvalidSpec(f"{module}:{name} must give str, bytes, int or None, not {type(item).__name__}")
@@ -297,6 +304,6 @@ def _function(module: str, name: str, setting: _Setting) -> Crowd:
         raise
     except Exception as error:
         raise InvalidSpec(f"population {module}:{name} does not work: {type(error).__name__}: {error}") from None
-    if count != setting.users:
-        raise InvalidSpec(f"{module}:{name} gave {count} items, not one for each of {setting.users} users")
-    return Crowd(Fixed(ranks, len(places)), tuple(places))
+    if count != request.users:
+        raise InvalidSpec(f"{module}:{name} gave {count} items, not one for each of {request.users} users")
+    return NamedPopulation(Fixed(ranks, len(places)), tuple(places))

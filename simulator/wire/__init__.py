@@ -1,1 +1,6 @@
-"""The simulation over the real wire: a server process that can be killed, and senders that resend the same bytes."""
+"""Simulated users who report over real gRPC, with faults.
+
+faults    what goes wrong, as a person writes it
+sender    one connection that sends batches and loses acknowledgements on purpose
+senders   many senders, each in a process of its own, and a count of what they sent
+"""

@@ -1,9 +1,9 @@
 """Faults as people write them: drop=0.01,duplicate=0.02,late=0.01,kill-server=30s.
 
-drop          the acknowledgement of so many batches is lost, and the same bytes are sent again later
-duplicate     so many batches are sent twice at once
-late          so many batches are sent after the window, and must be refused
-kill-server   the server is killed (SIGKILL) so long after the start, and started again
+drop          the share of batches whose acknowledgement is lost; the same bytes are sent again later
+duplicate     the share of batches that are sent twice in a row
+late          the share of batches that are sent after the collection is closed, and must be refused
+kill-server   the time after which the server is killed (SIGKILL) and started again
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import numpy.typing as npt
 
 from ldp_client.errors import InvalidSpec
 
-__all__ = ["Faults", "Plan"]
+__all__ = ["FaultPlan", "Faults"]
 
 _TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|min)?")
 _SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, None: 1.0}
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What happens to each of some batches."""
+class FaultPlan:
+    """Which batches of a block are dropped, duplicated and late, one entry a batch."""
 
     drop: npt.NDArray[np.bool_]
     duplicate: npt.NDArray[np.bool_]
@@ -33,7 +33,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Faults:
-    """How much goes wrong."""
+    """The share of batches that each fault befalls, and when the server is killed."""
 
     drop: float = 0.0
     duplicate: float = 0.0
@@ -42,7 +42,7 @@ class Faults:
 
     @classmethod
     def parse(cls, text: str) -> Faults:
-        """Read what a person wrote; nothing is no fault."""
+        """Read the form above; an empty text is no fault."""
         values: dict[str, float] = {}
         for part in filter(None, (piece.strip() for piece in text.split(","))):
             name, equals, value = part.partition("=")
@@ -55,11 +55,11 @@ class Faults:
             values.get("drop", 0.0), values.get("duplicate", 0.0), values.get("late", 0.0), values.get("kill-server")
         )
 
-    def plan(self, seed: int, block: int, batches: int) -> Plan:
-        """Draw what happens to a block's batches."""
+    def plan(self, seed: int, block: int, batches: int) -> FaultPlan:
+        """Draw the faults of a block's batches: the same for every number of processes."""
         coins = np.random.Generator(np.random.SFC64(np.random.SeedSequence([seed, block, 4])))
         drawn = coins.random((3, batches))
-        return Plan(drawn[0] < self.drop, drawn[1] < self.duplicate, drawn[2] < self.late)
+        return FaultPlan(drawn[0] < self.drop, drawn[1] < self.duplicate, drawn[2] < self.late)
 
 
 def _share(name: str, text: str) -> float:

@@ -1,51 +1,55 @@
-"""A sender: the client library's own gateway, with answers that get lost on purpose.
+"""A sender: the client library's gateway, with acknowledgements that are lost on purpose.
 
-The gateway streams prepared batches, and sends what is unanswered again when the connection breaks: the same bytes
-under the same ids. An answer that is lost on purpose is treated as if it had never come: its batch is sent again
-afterwards.
+The gateway streams batches. When the connection breaks, it sends those that are unanswered again: the same bytes under
+the same ids. A lost acknowledgement is ignored, as if it had never come, and its batch is sent again at the end.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ldp_client.sending.gateway import Gateway
 from ldp_client.sending.transport import Accepted, Batch
 
-__all__ = ["Entry", "Sent", "send"]
+__all__ = ["Sent", "Unacknowledged", "send"]
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One batch."""
+class Unacknowledged:
+    """A batch that is to be sent, or was sent and has no acknowledgement yet."""
 
     batch: Batch
     reports: int
     lose: bool = False
-    """Whether its first answer is lost."""
+    """Whether its first acknowledgement is lost."""
 
 
 @dataclass
 class Sent:
-    """What a sender saw."""
+    """The answers that a sender got."""
 
     acknowledged: int = 0
-    """Reports in batches that were acknowledged as durable; a batch that was sent twice at once counts once."""
+    """Reports in batches that were acknowledged as durable. A batch that was sent twice counts once."""
     duplicates: int = 0
-    """Batches acknowledged as held already: sent again, and not counted again."""
-    rejected: Counter[str] = field(default_factory=Counter)
-    """Batches refused for good, by reason."""
+    """Batches that the server had already: acknowledged, and not counted again."""
+    refused: Counter[str] = field(default_factory=Counter)
+    """Number of refused batches by reason."""
     reconnections: int = 0
 
 
-def send(target: str, entries: Iterable[Entry], timeout: float, tell: Callable[[int], None] | None = None) -> Sent:
-    """Send all, then once more those whose answer was lost; `Unavailable` if that takes longer than `timeout`."""
+def send(
+    target: str, batches: Iterable[Unacknowledged], timeout: float, tell: Callable[[int], None] | None = None
+) -> Sent:
+    """Send all, then again those whose acknowledgement was lost. `Unavailable` if that takes longer than `timeout`.
+
+    `tell` is told the number of reports in each batch that is acknowledged.
+    """
     sent, gateway = Sent(), Gateway(target, tls=False)
     try:
-        lost = _round(gateway, entries, timeout, sent, tell)
-        _round(gateway, [Entry(entry.batch, entry.reports) for entry in lost], timeout, sent, tell)
+        lost = _round(gateway, batches, timeout, sent, tell)
+        _round(gateway, [replace(batch, lose=False) for batch in lost], timeout, sent, tell)
         sent.reconnections = gateway.retries
     finally:
         gateway.close()
@@ -53,27 +57,27 @@ def send(target: str, entries: Iterable[Entry], timeout: float, tell: Callable[[
 
 
 def _round(
-    gateway: Gateway, entries: Iterable[Entry], timeout: float, sent: Sent, tell: Callable[[int], None] | None
-) -> list[Entry]:
-    """Send, and note what came back, in order; return the entries whose answer was lost."""
-    under_way: deque[Entry] = deque()
-    lost: list[Entry] = []
+    gateway: Gateway, batches: Iterable[Unacknowledged], timeout: float, sent: Sent, tell: Callable[[int], None] | None
+) -> list[Unacknowledged]:
+    """Send, and note the answers in `sent`; return the batches whose acknowledgement was lost."""
+    under_way: deque[Unacknowledged] = deque()
+    lost: list[Unacknowledged] = []
 
-    def batches() -> Iterator[Batch]:
-        for entry in entries:
-            under_way.append(entry)
-            yield entry.batch
+    def leaving() -> Iterator[Batch]:
+        for batch in batches:
+            under_way.append(batch)
+            yield batch.batch
 
-    for outcome in gateway.send(batches(), timeout):
-        entry = under_way.popleft()
+    for outcome in gateway.send(leaving(), timeout):
+        answered = under_way.popleft()
         if isinstance(outcome, Accepted):
             sent.duplicates += outcome.duplicate
-        if entry.lose:
-            lost.append(entry)
+        if answered.lose:
+            lost.append(answered)
         elif isinstance(outcome, Accepted):
-            sent.acknowledged += entry.reports
+            sent.acknowledged += answered.reports
             if tell is not None:
-                tell(entry.reports)
+                tell(answered.reports)
         else:
-            sent.rejected[outcome.reason] += 1
+            sent.refused[outcome.reason] += 1
     return lost

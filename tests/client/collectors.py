@@ -44,9 +44,9 @@ class HonestCollector(collector_pb2_grpc.CollectorServicer):
             known = self.counted.setdefault(request.batch_id, request)
         answer = collector_pb2.SubmitResponse(batch_id=request.batch_id)
         if (known.payload, known.collection_id) != (request.payload, request.collection_id):
-            answer.rejection.reason = collector_pb2.BATCH_ID_CONFLICT
+            answer.refusal.reason = collector_pb2.BATCH_ID_CONFLICT
         elif self.specs and request.collection_id not in self.specs:
-            answer.rejection.reason = collector_pb2.UNKNOWN_COLLECTION
+            answer.refusal.reason = collector_pb2.UNKNOWN_COLLECTION
         else:
             answer.accepted.reports = 1
             answer.accepted.duplicate = known is not request

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -18,8 +16,9 @@ from ldp_client.collection import Collection
 from ldp_client.protocol.domain import Integers
 from ldp_client.protocol.v1 import analyst_pb2, analyst_pb2_grpc, collector_pb2, collector_pb2_grpc
 from ldp_server.config import Config
-from ldp_server.service.assemble import Server
+from ldp_server.service.assemble import CollectionServer
 from ldp_server.store import AccessFile
+from ldp_server.testing import ServerProcess as RealServerProcess
 
 ROOT = Path(__file__).parents[2]
 NOW = 1_800_000_000
@@ -70,8 +69,8 @@ def batch(collection, reports=1, **fields):
 
 
 def reason(response) -> str:
-    assert response.WhichOneof("outcome") == "rejection", response
-    return collector_pb2.Reason.Name(response.rejection.reason)
+    assert response.WhichOneof("outcome") == "refusal", response
+    return collector_pb2.Reason.Name(response.refusal.reason)
 
 
 def taken(response):
@@ -86,7 +85,7 @@ def bearer(token: str):
 class Live:
     """A server in this process."""
 
-    def __init__(self, server: Server, token: str, channel) -> None:
+    def __init__(self, server: CollectionServer, token: str, channel) -> None:
         self.server = server
         self.token = token
         self.channel = channel
@@ -120,7 +119,7 @@ class Live:
 async def live(data: Path, *, clock=None, channel=None, config: Config | None = None, **changes):
     config = replace(config or Config(), data=data, **changes).with_listen("127.0.0.1:0")
     clock = clock or Clock()
-    server = Server(config, clock=clock)
+    server = CollectionServer(config, clock=clock)
     await server.start()
     try:
         access = AccessFile(data / "access.db", clock)
@@ -141,42 +140,12 @@ os.execv(sys.argv[2], sys.argv[2:])
 """
 
 
-class ServerProcess:
-    """A server in a process of its own, that can be killed."""
+class ServerProcess(RealServerProcess):
+    """A server in a process of its own, with what the tests here ask of it."""
 
-    def __init__(self, data: Path, *options: str, env=None, file_limit: int | None = None) -> None:
-        self.data = data
-        self.log = data.parent / f"{data.name}.log"
-        self._options = options
-        self._env = {**os.environ, "PYTHONPATH": str(ROOT), **(env or {})}
-        self._before = [] if file_limit is None else [sys.executable, "-c", LIMITED, str(file_limit)]
-        self.process: subprocess.Popen | None = None
-        self.target = ""
-
-    def start(self):
-        command = [sys.executable, "-m", "ldp_server", "serve", "--data", str(self.data), "--listen", "127.0.0.1:0"]
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [*self._before, *command, "--json", *self._options],
-                stdout=subprocess.PIPE,
-                stderr=log,
-                env=self._env,
-            )
-        line = self.process.stdout.readline()
-        assert line, self.log.read_text()
-        self.target = json.loads(line)["listening"]["collector"]
-        return self
-
-    def kill(self):
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-        self.process.stdout.close()
-
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(30)
-        self.process.stdout.close()
-        return code
+    def __init__(self, data: Path, *options: str, file_limit: int | None = None, **more) -> None:
+        before = () if file_limit is None else (sys.executable, "-c", LIMITED, str(file_limit))
+        super().__init__(data, *options, before=before, **more)
 
     @property
     def auth(self):
@@ -185,23 +154,13 @@ class ServerProcess:
     def channel(self):
         return grpc.insecure_channel(self.target)
 
-    def create(self, collection):
-        request = analyst_pb2.CreateCollectionRequest(spec_bytes=collection.spec_bytes)
-        with self.channel() as channel:
-            analyst_pb2_grpc.AnalystStub(channel).CreateCollection(request, metadata=self.auth)
+    def create(self, collection) -> None:
+        with self.analyst() as analyst:
+            analyst.create(collection)
 
     def reports(self, collection) -> int:
-        request = analyst_pb2.ShowCollectionRequest(collection_id=collection.id)
-        with self.channel() as channel:
-            found = analyst_pb2_grpc.AnalystStub(channel).ShowCollection(request, metadata=self.auth, timeout=30)
-        return found.reports
-
-    def __enter__(self):
-        return self.start()
-
-    def __exit__(self, *_):
-        if self.process is not None and self.process.poll() is None:
-            self.stop()
+        with self.analyst() as analyst:
+            return analyst.show(collection).reports
 
 
 def cli(*arguments: str, data: Path | None = None, stdin: str | None = None, timeout: float = 120):

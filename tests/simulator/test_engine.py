@@ -9,19 +9,20 @@ from ldp_client.errors import InvalidSpec
 from ldp_server.oracles import oracle_for
 from simulator import crowd, engine, machine
 from simulator.engine import Job, blocks_of, count, draw_block, payloads, run_seed
-from simulator.experiments.frequencies import Wanted, build, prepare
+from simulator.experiments.frequencies import build, prepare
+from simulator.experiments.options import SimulationOptions
 
 USERS = 5 * crowd.BLOCK // 2
 SETTINGS = {
-    "listed": Wanted(USERS, domain="4096", population="planted:0.05+mixture:0.9*zipf:1.1+0.1*none"),
-    "hashed": Wanted(USERS, domain="4294967296", population="mixture:0.8*zipf:1.1:1000+0.2*singletons"),
+    "listed": SimulationOptions(USERS, domain="4096", population="planted:0.05+mixture:0.9*zipf:1.1+0.1*none"),
+    "hashed": SimulationOptions(USERS, domain="4294967296", population="mixture:0.8*zipf:1.1:1000+0.2*singletons"),
 }
 
 
 def job_of(name):
     wanted = SETTINGS[name]
     setting = prepare(wanted)
-    return Job(build(setting, "1"), setting.crowd.population, setting.naming, wanted.users, 5)
+    return Job(build(setting, "1"), setting.population, setting.naming, wanted.users, 5)
 
 
 @pytest.mark.parametrize("name", SETTINGS)

@@ -8,7 +8,7 @@ from scipy import stats
 
 from ldp_client.errors import InvalidSpec
 from simulator.population.kinds import SINGLE, Categorical, Drifting, Mixture, block_coins, zipf_weights
-from simulator.population.text import read, read_file, words
+from simulator.population.text import read, read_file, vocabulary
 
 USERS = 60_000
 ALPHA = 1e-4
@@ -112,12 +112,12 @@ def test_a_steady_population_never_changes():
     np.testing.assert_array_equal(next(walk), next(walk))
 
 
-def test_the_words_of_a_real_text():
-    found = words()
+def test_the_vocabulary_of_a_real_text():
+    found = vocabulary()
     assert list(found)[:3] == ["the", "and", "of"]
     assert sum(found.values()) == 789_684
     assert min(found.values()) == 1
-    crowd = read("words", 1000)
+    crowd = read("vocabulary", 1000)
     assert crowd.items[0] == "the"
     assert crowd.population.distinct == len(found)
 
@@ -200,7 +200,7 @@ def test_functions_of_the_user(tmp_path, monkeypatch):
         "drifting:uniform",
         "file:/no/such/file",
         "no_such_module:function",
-        "words:3",
+        "vocabulary:3",
     ],
 )
 def test_wrong_texts_are_refused_in_one_line(spec):

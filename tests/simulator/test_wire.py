@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
+import dataclasses
+import socket
+
+import numpy as np
 import pytest
 
 from ldp_client.errors import InvalidSpec, Unavailable
 from ldp_client.sending.transport import Batch
-from ldp_server.answers.shapes import WireRun
+from ldp_server import testing
+from ldp_server.analyst import Analyst
+from ldp_server.answers.columns import Columns
+from ldp_server.testing import ServerProcess
 from simulator.experiments import wire
-from simulator.experiments.frequencies import Wanted
-from simulator.wire import server_process
-from simulator.wire.faults import Faults
-from simulator.wire.sender import Entry, send
-from simulator.wire.server_process import Operator, free_port
+from simulator.experiments.options import SimulationOptions
+from simulator.shapes import WireRun
+from simulator.wire.faults import FaultPlan, Faults
+from simulator.wire.sender import Unacknowledged, send
 
 FAULTS = Faults(drop=0.1, duplicate=0.1, late=0.1)
 
 
 def test_exactly_once_with_every_fault_and_a_killed_server():
-    wanted = Wanted(100_000, domain="256", processes=2)
+    wanted = SimulationOptions(100_000, domain="256", processes=2)
     found = wire.run(wanted, Faults(0.1, 0.1, 0.1, 0.15), batch=50)
     shape = found.shape
     assert set(shape) == set(WireRun.__annotations__)
     assert shape["exactly_once"]
     assert found.same_estimates
     assert shape["restarts"] == 1
-    assert shape["duplicates_refused"] > 100
-    assert set(shape["rejected"]) == {"COLLECTION_CLOSED"}
-    late = shape["rejected"]["COLLECTION_CLOSED"]
+    assert shape["duplicates"] > 100
+    assert set(shape["refused"]) == {"COLLECTION_CLOSED"}
+    late = shape["refused"]["COLLECTION_CLOSED"]
     assert 100 < late < 320
     assert shape["reports_sent"] == shape["reports_counted"] <= 100_000 - 50 * (late - 2)
     assert sum(row["truth"] for row in found.top) < shape["reports_sent"]
@@ -35,48 +41,68 @@ def test_exactly_once_with_every_fault_and_a_killed_server():
 
 
 def test_devices_send_one_report_a_batch():
-    found = wire.run(Wanted(400, domain="16"), FAULTS, batch=1)
+    found = wire.run(SimulationOptions(400, domain="16"), FAULTS, batch=1)
     assert found.shape["exactly_once"]
-    assert 0 < found.shape["rejected"]["COLLECTION_CLOSED"] < 100
+    assert 0 < found.shape["refused"]["COLLECTION_CLOSED"] < 100
 
 
 def test_results_do_not_depend_on_senders():
-    runs = [wire.run(Wanted(140_000, domain="16", processes=p), FAULTS) for p in (1, 2)]
+    runs = [wire.run(SimulationOptions(140_000, domain="16", processes=p), FAULTS) for p in (1, 2)]
     assert runs[0].top == runs[1].top
     assert runs[0].shape["reports_counted"] == runs[1].shape["reports_counted"]
 
 
+def test_a_server_that_runs_already(tmp_path):
+    with ServerProcess(tmp_path / "d") as server:
+        remote = wire.Remote(server.target, server.data / "local.token")
+        found = wire.run(SimulationOptions(500, domain="16"), FAULTS, batch=10, remote=remote)
+        assert found.shape["exactly_once"]
+        with server.analyst() as analyst:
+            (info,) = analyst.collections()
+        assert (info.state, info.unlisted) == ("closed", True)
+        with pytest.raises(InvalidSpec, match="kill-server"):
+            wire.run(SimulationOptions(500, domain="16"), Faults(kill_after=1.0), remote=remote)
+
+
 @pytest.mark.parametrize("wrong", [1, -1])
 def test_a_count_that_is_off_by_one_is_seen(monkeypatch, wrong):
-    real = Operator.counted
-    monkeypatch.setattr(Operator, "counted", lambda self, collection: real(self, collection) + wrong)
-    assert not wire.run(Wanted(500, domain="16"), Faults()).shape["exactly_once"]
+    real = Analyst.show
+
+    def off(self, which):
+        summary = real(self, which)
+        return dataclasses.replace(summary, reports=summary.reports + wrong)
+
+    monkeypatch.setattr(Analyst, "show", off)
+    assert not wire.run(SimulationOptions(500, domain="16"), Faults()).shape["exactly_once"]
 
 
 def test_an_estimate_that_is_off_is_seen(monkeypatch):
-    real = Operator.estimates
+    real = Analyst.estimate
 
-    def off(self, collection):
-        answer = real(self, collection)
-        answer.estimates[3] += 1e-6
-        return answer
+    def off(self, which, **wanted):
+        answer = real(self, which, **wanted)
+        estimates = np.array(answer.rows.columns["estimate"])
+        estimates[3] += 1e-6
+        return dataclasses.replace(
+            answer, rows=Columns(answer.rows.kind, {**answer.rows.columns, "estimate": estimates})
+        )
 
-    monkeypatch.setattr(Operator, "estimates", off)
-    assert not wire.run(Wanted(500, domain="16"), Faults()).same_estimates
+    monkeypatch.setattr(Analyst, "estimate", off)
+    assert not wire.run(SimulationOptions(500, domain="16"), Faults()).same_estimates
 
 
 def test_a_server_that_does_not_start_is_said_to(monkeypatch):
-    port = free_port()
-    monkeypatch.setattr(server_process.sys, "executable", "/bin/false")
+    monkeypatch.setattr(testing.sys, "executable", "/bin/false")
     with pytest.raises(Unavailable, match="did not start"):
-        wire.run(Wanted(500, domain="16"), Faults())
-    assert port
+        wire.run(SimulationOptions(500, domain="16"), Faults())
 
 
 def test_a_sender_gives_up_in_the_end():
     batch = Batch(bytes(32), bytes(16), b"x")
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        target = f"127.0.0.1:{nobody.getsockname()[1]}"
     with pytest.raises(Unavailable):
-        send(f"127.0.0.1:{free_port()}", [Entry(batch, 1)], timeout=0.5)
+        send(target, [Unacknowledged(batch, 1)], timeout=0.5)
 
 
 @pytest.mark.parametrize(
@@ -93,15 +119,32 @@ def test_faults_as_people_write_them():
     assert Faults.parse("kill-server=2min").kill_after == 120
 
 
+def test_a_plan_has_the_shares_that_were_asked_for():
+    plan = Faults(0.1, 0.5, 0.0).plan(seed=1, block=0, batches=10_000)
+    assert isinstance(plan, FaultPlan)
+    assert 900 < plan.drop.sum() < 1100
+    assert 4700 < plan.duplicate.sum() < 5300
+    assert not plan.late.any()
+    again = Faults(0.1, 0.5, 0.0).plan(seed=1, block=0, batches=10_000)
+    assert (plan.drop == again.drop).all()
+
+
 def test_too_large_domains_are_refused():
     with pytest.raises(InvalidSpec, match="--domain"):
-        wire.run(Wanted(500, domain="4294967296"), Faults())
+        wire.run(SimulationOptions(500, domain="4294967296"), Faults())
+
+
+@pytest.mark.parametrize("batch", [0, 250_001])
+def test_batches_have_a_size(batch):
+    with pytest.raises(InvalidSpec, match="a batch has"):
+        wire.run(SimulationOptions(500, domain="16"), Faults(), batch=batch)
 
 
 @pytest.mark.slow()
 def test_ten_kills_in_a_row():
     """Kills at other moments: the first answer, the middle, the end."""
     for after in (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9, 1.2, 1.5):
-        found = wire.run(Wanted(200_000, domain="256", processes=2, seed=7), Faults(0.05, 0.05, 0.02, after), batch=50)
+        faults = Faults(0.05, 0.05, 0.02, after)
+        found = wire.run(SimulationOptions(200_000, domain="256", processes=2, seed=7), faults, batch=50)
         assert found.shape["exactly_once"]
         assert found.same_estimates

@@ -108,28 +108,30 @@ class AnalystServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def CloseCollection(self, request, context):
-        """No more batches from now on, whatever the window says.
+        """The collection takes no more batches from now on, even inside its window.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteCollection(self, request, context):
-        """Reports and counts are dropped; the id is never taken again.
+        """Reports and counts are dropped. The id cannot be used again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CompactCollection(self, request, context):
-        """Reports become counts; reports, batch ids and used tokens are dropped. Only once closed or past its window.
+        """Reports become counts; reports, batch ids and used tokens are dropped. The collection must be closed or past its
+        window.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Estimate(self, request, context):
-        """Frequencies of given items, of every item, or the most frequent ones of a listable domain.
+        """Frequencies of given items, of every item, or of the most frequent ones of a domain that can be listed.
+        One call: a collection may be named by a prefix, items may be given as text, and the answer holds the collection.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -150,7 +152,7 @@ class AnalystServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ServerStatus(self, request, context):
-        """What this server is and how it is doing.
+        """The server's version, load and size.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

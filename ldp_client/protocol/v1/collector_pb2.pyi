@@ -64,10 +64,10 @@ class ListCollectionsResponse(_message.Message):
     SPEC_BYTES_FIELD_NUMBER: _ClassVar[int]
     SIGNED_LIST_FIELD_NUMBER: _ClassVar[int]
     spec_bytes: _containers.RepeatedScalarFieldContainer[bytes]
-    signed_list: SignedCollectionList
-    def __init__(self, spec_bytes: _Optional[_Iterable[bytes]] = ..., signed_list: _Optional[_Union[SignedCollectionList, _Mapping]] = ...) -> None: ...
+    signed_list: SignedList
+    def __init__(self, spec_bytes: _Optional[_Iterable[bytes]] = ..., signed_list: _Optional[_Union[SignedList, _Mapping]] = ...) -> None: ...
 
-class CollectionList(_message.Message):
+class SignedListBody(_message.Message):
     __slots__ = ("serial", "spec_bytes", "next_key")
     SERIAL_FIELD_NUMBER: _ClassVar[int]
     SPEC_BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -77,7 +77,7 @@ class CollectionList(_message.Message):
     next_key: bytes
     def __init__(self, serial: _Optional[int] = ..., spec_bytes: _Optional[_Iterable[bytes]] = ..., next_key: _Optional[bytes] = ...) -> None: ...
 
-class SignedCollectionList(_message.Message):
+class SignedList(_message.Message):
     __slots__ = ("list_bytes", "signature", "public_key")
     LIST_BYTES_FIELD_NUMBER: _ClassVar[int]
     SIGNATURE_FIELD_NUMBER: _ClassVar[int]
@@ -100,14 +100,14 @@ class SubmitRequest(_message.Message):
     def __init__(self, collection_id: _Optional[bytes] = ..., batch_id: _Optional[bytes] = ..., payload: _Optional[bytes] = ..., admission_token: _Optional[bytes] = ...) -> None: ...
 
 class SubmitResponse(_message.Message):
-    __slots__ = ("batch_id", "accepted", "rejection")
+    __slots__ = ("batch_id", "accepted", "refusal")
     BATCH_ID_FIELD_NUMBER: _ClassVar[int]
     ACCEPTED_FIELD_NUMBER: _ClassVar[int]
-    REJECTION_FIELD_NUMBER: _ClassVar[int]
+    REFUSAL_FIELD_NUMBER: _ClassVar[int]
     batch_id: bytes
     accepted: Accepted
-    rejection: Rejection
-    def __init__(self, batch_id: _Optional[bytes] = ..., accepted: _Optional[_Union[Accepted, _Mapping]] = ..., rejection: _Optional[_Union[Rejection, _Mapping]] = ...) -> None: ...
+    refusal: Refusal
+    def __init__(self, batch_id: _Optional[bytes] = ..., accepted: _Optional[_Union[Accepted, _Mapping]] = ..., refusal: _Optional[_Union[Refusal, _Mapping]] = ...) -> None: ...
 
 class Accepted(_message.Message):
     __slots__ = ("reports", "duplicate")
@@ -117,7 +117,7 @@ class Accepted(_message.Message):
     duplicate: bool
     def __init__(self, reports: _Optional[int] = ..., duplicate: bool = ...) -> None: ...
 
-class Rejection(_message.Message):
+class Refusal(_message.Message):
     __slots__ = ("reason", "detail")
     REASON_FIELD_NUMBER: _ClassVar[int]
     DETAIL_FIELD_NUMBER: _ClassVar[int]

@@ -60,28 +60,28 @@ class CollectorServicer(object):
     """Missing associated documentation comment in .proto file."""
 
     def GetCollection(self, request, context):
-        """The bytes of one collection, by id. The caller checks that they hash to the id it asked for.
+        """The spec of one collection. The caller checks that the bytes hash to the id it asked for.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListCollections(self, request, context):
-        """Every public collection, the same list for everybody; signed where the operator has a key.
+        """Every public collection: the same list for everybody, signed if the operator has set a key.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Submit(self, request, context):
-        """One batch. An answer is given once the batch is durable.
+        """One batch. The answer comes when the batch is durable, or refused.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SubmitStream(self, request_iterator, context):
-        """Many batches; each is answered, in the order of arrival, once it is durable.
+        """Many batches. Each is answered when it is durable or refused, in the order of arrival.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -1,7 +1,7 @@
 """A token bucket for each address: what one peer may send where anybody may submit.
 
-It keeps a ballot box from being stuffed from one machine by accident; against somebody with many addresses only
-tokens or certificates help. Memory is bounded: the addresses that have been quiet longest are forgotten, and a
+It stops one machine from sending most of the reports by accident. Against somebody with many addresses only tokens or
+certificates help. Memory is bounded: the addresses that have been quiet longest are forgotten, and a
 forgotten address starts with a full bucket, as it would have after a quiet time anyway.
 """
 

@@ -1,6 +1,7 @@
 """Charges, budgets and time, through the client's own front door."""
 
 import sqlite3
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -204,27 +205,23 @@ def test_the_view_names_questions_and_sums(open_client):
     assert view.charges == {Fraction(1): 1, Fraction(1, 2): 1}
 
 
-def test_composition_plugs_in(open_client):
+def test_the_ledger_says_what_was_revealed(open_client):
+    from ldp_client.privacy import Device, privacy_statement
+
     client = open_client(policy=Policy(max_epsilon="1", budget="12", period="30 days", lifetime="12"))
     for number in range(12):
         client.report(make(number), "a")
-
-    class Total:
-        epsilon, delta = 7.5, 1e-6
-
-        def __str__(self):
-            return "eps = 7.5 at delta = 1e-06 (a rule)"
-
-    seen = []
     view = client.ledger()
-    assert view.statement() == [
-        "This device so far: eps = 12, by adding.",
-        "Two such devices of one person or household: eps = 24, by adding.",
+    assert view.statement()[:2] == [
+        "This device so far: eps = 12 (basic).",
+        "Two such devices of one person or household: eps = 24 (basic).",
     ]
-    said = view.statement(compose=lambda charges, delta: seen.append((charges, delta)) or Total())
-    assert all(line.endswith("; where the questions were fixed beforehand, eps = 7.5 at delta = 1e-06 (a rule).")
-               for line in said)  # fmt: skip
-    assert seen == [({Fraction(1): 12}, 1e-6), ({Fraction(1): 24}, 1e-6)]
+    assert view.statement() == list(privacy_statement(device=Device(["1"] * 12)).lines)
+    # What is spent and not among the charges is stated too, and never less than the sum.
+    held = replace(view, spent=view.spent + Fraction("0.5"))
+    assert held.statement()[0] == "This device so far: eps = 12.5 (basic)."
+    lost = replace(view, charges={})
+    assert lost.statement()[0] == "This device so far: eps = 12 (basic)."
 
 
 def test_every_entry_carries_the_total_before_it(open_client, tmp_path, clock):

@@ -13,9 +13,9 @@ from scipy import stats
 from benchmarks.audit import benchmark as audit
 from benchmarks.audit.broken import BROKEN, SOUND
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms import MECHANISMS
+from ldp_client.mechanisms import MECHANISMS, REPRODUCTIONS
 from ldp_client.mechanisms.randomized_response import RandomizedResponse, Response
-from ldp_client.privacy.audit import black_box, clopper_pearson, exact_audit, worst_pair
+from ldp_client.privacy.audit import Finding, _beta_cdf, black_box, clopper_pearson, exact_audit, worst_pair
 from ldp_client.protocol.epsilon import Epsilon
 from tests.client.mechanisms import broken as broken_randomizers
 from tests.client.mechanisms.battery import enumerate_law
@@ -43,13 +43,13 @@ def test_clopper_pearson_covers_exactly(p):
 
 
 def test_every_mechanism_is_audited():
-    assert {case[0] for case in audit.WIRE} == set(MECHANISMS)
-    assert {case[0] for case in audit.EXACT} == set(MECHANISMS) - {"genprot"}
+    assert {one.randomizer.name for one in audit.WIRE} == set(MECHANISMS)
+    assert {one.randomizer.name for one in audit.EXACT} == set(MECHANISMS) - REPRODUCTIONS
 
 
 @pytest.mark.parametrize("case", audit.EXACT, ids=audit._label)
 def test_every_mechanism_passes_exactly(case):
-    randomizer = audit._collection(case).randomizer
+    randomizer = case.randomizer
     curve = exact_audit(randomizer)
     assert curve.ratio is not None
     assert curve.ratio <= randomizer.epsilon.e_low
@@ -99,10 +99,14 @@ def test_broken_copies_of_our_own_mechanisms_are_caught_exactly(randomizer):
     assert curve.ratio is None or curve.ratio > randomizer.epsilon.e_low
 
 
-@pytest.mark.parametrize("case", [c for c in audit.WIRE if c[0] != "genprot"][:4], ids=audit._label)
+STRONG = [one for one in audit.EXACT if one.domain.size <= 5 and float(one.epsilon) >= 1][:4]
+"""A few messages show something of these."""
+
+
+@pytest.mark.parametrize("case", STRONG, ids=audit._label)
 def test_the_clients_bytes_are_within_epsilon_and_show_something(case):
-    collection = audit._collection(case)
-    found = audit.audit_client(collection, case[4][:2], 3000)
+    collection = case
+    found = audit.audit_client(collection, audit.items_of(collection)[:2], 3000)
     assert 0.5 * float(collection.epsilon) < found.epsilon <= float(collection.epsilon)
 
 
@@ -135,6 +139,58 @@ def test_messages_that_say_nothing():
     assert black_box(same, same).epsilon == 0.0
     assert black_box(*noise).epsilon == 0.0
     assert black_box([b""] * 100, [b""] * 100).epsilon == 0.0
+
+
+def test_nothing_found_is_the_whole_finding():
+    """An event without a bound above 0 is not named, nor counted."""
+    for messages in ([b"x"] * 101, [bytes([i % 4]) for i in range(101)]):
+        assert black_box(messages, messages) == Finding(0.0, 0.999, "nothing", (0, 0), 50)
+
+
+def filler(coins, length):
+    return bytes(coins.randrange(4) for _ in range(length))
+
+
+def test_what_only_one_byte_shows_is_found_there():
+    """Both low bits are even, the whole message is never seen twice, and other bytes hold the same values."""
+    coins = random.Random(3)
+    one, two = ([filler(coins, 3) + bytes([coins.choice(pair)]) + filler(coins, 20) for _ in range(800)]
+                for pair in ((1, 2), (0, 3)))  # fmt: skip
+    found = black_box(one, two)
+    assert found.event == "byte 3: 2 values"
+    assert found.counts in {(400, 0), (0, 400)}
+    assert found.epsilon > 3
+
+
+def test_what_only_one_bit_shows_is_found_there_in_messages_of_any_length():
+    coins = random.Random(4)
+    one, two = ([bytes([coins.randrange(256), coins.randrange(128) * 2 + bit]) + coins.randbytes(coins.randrange(3))
+                 for _ in range(200)] for bit in (0, 1))  # fmt: skip
+    found = black_box(one, two)
+    assert found.event == "bit 8: 1 values"
+    assert found.counts == (100, 0)
+
+
+def test_a_longer_side_is_cut_to_the_shorter():
+    assert black_box([b"a"] * 40, [b"b"] * 100).messages == 20
+
+
+def test_the_beta_law_ends_where_it_ends():
+    assert [_beta_cdf(x, 2.0, 3.0) for x in (-0.5, 0.0, 1.0, 1.5)] == [0.0, 0.0, 1.0, 1.0]
+    assert _beta_cdf(0.25, 2.0, 3.0) == pytest.approx(stats.beta.cdf(0.25, 2, 3), rel=1e-12)
+
+
+def test_the_worst_pair_shares_the_confidence_out():
+    """Three pairs: each is audited at a third of the risk, and the pair that differs most is the answer."""
+    samples = [[bytes([i % 10 < k]) for i in range(400)] for k in (5, 6, 9)]
+    found = worst_pair(samples, 0.97)
+    assert found == black_box(samples[2], samples[0], 1 - (1 - 0.97) / 3)
+    assert found.confidence == pytest.approx(0.99)
+
+
+def test_the_largest_law_that_is_listed():
+    with pytest.raises(InvalidSpec, match="lists at most 1048576 probabilities"):
+        exact_audit(RandomizedResponse(Epsilon("1"), 1025))
 
 
 def test_a_finding_names_the_event_and_no_content():

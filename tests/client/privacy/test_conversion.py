@@ -98,3 +98,62 @@ def test_orders_must_be_above_one():
         with pytest.raises(InvalidSpec):
             function(1.0, 0.5, 0.1)
     assert renyi_delta(2, math.inf, 3) == 1.0
+
+
+def test_between_the_two_branches_the_cut_order_counts():
+    """At rho = 1 and omega = 4 the best order for ln(1/delta) = 12 would be 1 + sqrt(12), which is above 4."""
+    assert tcdp_epsilon(Tcdp(1.0, 4.0), math.exp(-12)) == pytest.approx(4 + 12 / 3, rel=1e-9)
+    assert tcdp_epsilon(Tcdp(1.0, 4.0), math.exp(-8)) == pytest.approx(1 + 2 * math.sqrt(8), rel=1e-9)
+
+
+def test_tail_of_known_losses():
+    assert tail(Tcdp(0.5), -0.1) == 1.0
+    assert tail(Tcdp(0.5), 0.0) == 1.0
+    assert tail(Tcdp(0.5), 2.0) == pytest.approx(math.exp(-2), rel=1e-9)
+    assert tail(Tcdp(0.5, 3.0), 2.5) == pytest.approx(math.exp(2 - 5), rel=1e-9)
+    assert tail(Tcdp(0.5, 1.5), 0.5) == pytest.approx(math.exp(-0.125), rel=1e-9)
+
+
+def test_no_loss_has_no_tail():
+    assert tcdp_epsilon(Tcdp(0.0), 1e-6) == 0.0
+    assert tail(Tcdp(0.0), 0.1) == 0.0
+    assert tail(Tcdp(0.0), 0.0) == 1.0
+
+
+def test_delta_is_never_above_one():
+    assert renyi_delta(2, 5.0, 0.1) == 1.0
+
+
+def test_orders_stay_below_omega():
+    """A curve that is infinite from omega on, and falls towards it, is used as near to omega as one likes."""
+    asked = []
+
+    def renyi(order):
+        asked.append(order)
+        return 0.01
+
+    found = curve_epsilon(renyi, 1e-6, 5.0)
+    assert max(asked) < 5.0
+    assert found == pytest.approx(renyi_epsilon(5.0, 0.01, 1e-6), rel=1e-6)
+    assert min(asked) > 1.0
+
+
+def test_the_best_order_is_found_between_the_points_of_the_scan():
+    """Gaussian noise: the best order solves a cubic; a fine grid around it finds nothing smaller."""
+    for rho in (0.003, 0.2, 4.0):
+        found = curve_epsilon(lambda order, rho=rho: rho * order, 1e-6)
+        grid = (1 + 10 ** (step / 4000) for step in range(-8000, 16000))
+        assert found <= min(renyi_epsilon(order, rho * order, 1e-6) for order in grid) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: tcdp_epsilon(Tcdp(0.1), 0.0),
+        lambda: renyi_epsilon(2, 1, 1.0),
+        lambda: curve_epsilon(lambda order: order, 0.0),
+    ],
+)
+def test_the_error_names_delta(call):
+    with pytest.raises(InvalidSpec, match=r"^delta must lie"):
+        call()

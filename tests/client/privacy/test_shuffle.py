@@ -96,3 +96,68 @@ def test_the_closed_form_is_not_used_outside_its_condition():
 def test_bad_input(call):
     with pytest.raises(InvalidSpec):
         call()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: shuffled_epsilon(0, 10, 1e-6), "^epsilon must be above 0"),
+        (lambda: shuffled_epsilon_closed(0, 10, 1e-6), "^epsilon must be above 0"),
+        (lambda: shuffled_delta(0, 10, 1), "^epsilon must be above 0"),
+        (lambda: shuffled_epsilon(1, 10, 1.0), "^delta must lie"),
+        (lambda: shuffled_epsilon_closed(1, 10, 1.0), "^delta must lie"),
+        (lambda: shuffled_delta(1, 1, 1), "at least two users"),
+        (lambda: shuffled_epsilon_closed(1, 1, 1e-6), "at least two users"),
+    ],
+)
+def test_the_error_names_what_is_wrong(call, message):
+    with pytest.raises(InvalidSpec, match=message):
+        call()
+
+
+def test_the_condition_of_the_closed_form_at_its_edge():
+    """eps0 <= ln(n / (16 ln(2/delta))): just inside the form is used where it helps, just outside it is not."""
+    users, delta = 10**6, 1e-6
+    edge = math.log(users / (16 * math.log(2 / delta)))
+    inside, outside = edge * (1 - 1e-9), edge * (1 + 1e-9)
+    spread = 8 * math.sqrt(math.exp(inside) * math.log(4 / delta) / users) + 8 * math.exp(inside) / users
+    assert shuffled_epsilon_closed(inside, users, delta) == pytest.approx(
+        math.log1p(math.tanh(inside / 2) * spread), rel=1e-9
+    )
+    assert shuffled_epsilon_closed(inside, users, delta) < inside
+    assert shuffled_epsilon_closed(outside, users, delta) == outside
+
+
+@pytest.mark.parametrize(("epsilon0", "users", "delta"), [(1.0, 500, 1e-6), (3.0, 5000, 1e-4), (0.3, 50, 1e-2)])
+def test_the_smallest_epsilon_is_found_to_its_tolerance(epsilon0, users, delta):
+    found = shuffled_epsilon(epsilon0, users, delta)
+    assert shuffled_delta(epsilon0, users, found) <= delta * (1 + 1e-2)
+    assert shuffled_delta(epsilon0, users, found * (1 - 5e-3)) > delta
+
+
+def test_two_people_hide_little_and_everybody_much():
+    assert shuffled_epsilon(1, 2, 1e-9) == 1.0
+    assert shuffled_epsilon("0.01", 100, 0.5) == 0.0
+    assert shuffled_delta(1, 2, 1.0) <= 2e-12
+
+
+def test_many_users_lose_only_the_rare_numbers_of_clones():
+    """Among 200,000 users the window of clones leaves out 10^-12; buckets cost less than 1% of the sum."""
+    users, epsilon0, epsilon = 200_000, 1.0, 0.008
+    chance = math.exp(-epsilon0)
+    mean = (users - 1) * chance
+    # All clones in one number, their mean: the sum over numbers is close to it, and never far below.
+    middle = _single(epsilon0, round(mean), epsilon)
+    assert middle * 0.98 < shuffled_delta(epsilon0, users, epsilon) < middle * 1.1
+
+
+def _single(epsilon0, clones, epsilon):
+    """The hockey stick with this many clones, all terms summed."""
+    m, truth, grown = clones + 1, 1 / (1 + math.exp(-epsilon0)), math.exp(epsilon)
+    total = 0.0
+    for a in range(m + 1):
+        gain = (truth * a + (1 - truth) * (m - a)) - grown * ((1 - truth) * a + truth * (m - a))
+        if gain > 0:
+            logs = math.lgamma(m + 1) - math.lgamma(a + 1) - math.lgamma(m - a + 1) - m * math.log(2)
+            total += 2 * math.exp(logs) * gain / m
+    return total

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import math
 from fractions import Fraction
 
@@ -11,57 +10,95 @@ from hypothesis import strategies as st
 import ldp_client.privacy
 from ldp_client.collection import Collection, Schedule
 from ldp_client.errors import InvalidSpec
-from ldp_client.privacy.composition import Total
+from ldp_client.privacy.composition import Total, compose
 from ldp_client.privacy.rounding import shown
-from ldp_client.privacy.statement import privacy_statement, statement_for
+from ldp_client.privacy.statement import Device, Question, privacy_statement
 from ldp_client.protocol.domain import Categories
 
 
-def test_a_server_says_what_it_knows():
-    statement = privacy_statement("1", users=10**5, groups=(5,))
-    text = str(statement)
+def test_a_question():
+    text = str(privacy_statement(Question("1"), users=10**5, groups=(5,)))
     assert "One report: eps = 1." in text
     assert "factor of at most 2.719" in text
     assert "73.2%" in text
     assert "A household of 5, one such question each: eps = 5 (basic)." in text
+    assert "answers once" in text
+    assert "Not hidden by epsilon" in text
     assert "This device" not in text
     assert "shuffler" not in text
 
 
-def test_a_ledger_adds_its_device():
-    text = str(privacy_statement("1", reports=365, device=["1"] * 300, budget="400"))
+def test_a_device():
+    text = str(privacy_statement(Question("1", 365), device=Device(["1"] * 300, budget="400")))
     assert "at most 365 reports of one device: eps = 244.635 at delta = 1e-06 (optimal)" in text
-    assert "This device so far: eps = " in text
-    assert "of 400 allowed in its life" in text
-    assert "eps = 0" in str(privacy_statement("1", device=[]))
+    assert "This device so far: eps = 300 (basic), of 400 allowed in its life." in text
+    assert f"allowed in its life. If the epsilons were fixed beforehand: {compose(['1'] * 300, 1e-6)}." in text
+    assert "Two such devices of one person or household: eps = 600 (basic)." in text
+    assert "eps = 0 (basic)" in str(privacy_statement(device=Device([])))
 
 
 def test_a_crowd_is_told_about_all_its_groups_and_a_shuffler_only_on_request():
-    statement = privacy_statement("0.05", users=10**4, groups=(9000,), shuffled=True)
+    statement = privacy_statement(Question("0.05"), users=10**4, groups=(9000,), shuffled=True)
     assert "With probability 1 - 1e-06 no group of 9000 people among the users" in str(statement)
-    assert "Only if a trusted shuffler" in str(statement)
-    assert statement.shuffled is not None
-    assert statement.shuffled < 0.05
+    line = next(line for line in statement.lines if line.startswith("Only if a trusted shuffler"))
+    assert 0 < float(line.split("eps = ")[1].split()[0]) < 0.05
 
 
-def test_it_is_data_too():
-    data = privacy_statement(Fraction(1, 2), users=1000).to_dict()
-    assert json.loads(json.dumps(data)) == json.loads(json.dumps(data))
-    assert data["epsilon"] == 0.5
-    assert data["lines"][0].startswith("One report: eps = 0.5.")
+YES_NO = Categories(("yes", "no"))
 
 
-def test_of_a_collection():
-    parameters = {"opens": 0, "closes": 1}
-    yes_no = Categories(("yes", "no"))
-    once = Collection.create("?", yes_no, "randomized-response", "1", **parameters)
-    weekly = Collection.create("?", yes_no, "randomized-response", "1", **parameters, schedule=Schedule(604_800, 52))
-    assert statement_for(once).reports == 1
-    assert statement_for(weekly, users=1000) == privacy_statement("1", reports=52, users=1000, groups=(2, 5))
+def made(schedule=None):
+    return Collection.create("?", YES_NO, "randomized-response", "1", opens=0, closes=1, schedule=schedule)
+
+
+@pytest.mark.parametrize(
+    ("collection", "question"),
+    [(made(), Question("1")), (made(Schedule(604_800, 52)), Question("1", 52, 604_800))],
+)
+def test_of_a_collection(collection, question):
+    assert privacy_statement(collection, users=1000) == privacy_statement(question, users=1000)
 
 
 def test_small_totals_are_stated_without_delta():
-    assert privacy_statement("1", device=["1", "1"]).device.rule == "basic"
+    text = str(privacy_statement(device=Device(["1", "1"])))
+    assert "This device so far: eps = 2 (basic)." in text
+    assert "delta" not in text
+
+
+def test_the_three_who_state_it_say_the_same():
+    """A server knows the question, a ledger the device, a simulation both: what they share is the same text."""
+    from ldp_client.ledger.view import LedgerView
+    from simulator.experiments.longitudinal_command import _statement
+
+    days = 100
+    collection = made(Schedule(86_400, days))
+    spent = Fraction(days)
+    ledger = LedgerView(spent, spent, spent, spent, Fraction(0), 86_400, 0, charges={Fraction(1): days}).statement()
+    server = served(collection)
+    simulated = _statement("1", days).split("\n")
+    limits = server[-1]
+    assert limits == ledger[-1] == simulated[-1]
+    assert limits.startswith("Not hidden")
+    assert simulated == [*server[:-1], *ledger[:-1], limits]
+    assert len(server) > 4
+    assert len(ledger) == 3
+
+
+def served(collection):
+    """What `ShowCollection` answers."""
+    import asyncio
+    import tempfile
+    from pathlib import Path
+
+    from tests.server.helpers import live
+
+    async def ask():
+        with tempfile.TemporaryDirectory() as folder:
+            async with live(Path(folder) / "d") as server:
+                await server.create(collection)
+                return list((await server.show(collection)).statement)
+
+    return asyncio.run(ask())
 
 
 @given(st.floats(1e-9, 1e15), st.integers(2, 8))
@@ -86,7 +123,12 @@ def test_shown_numbers():
 
 @pytest.mark.parametrize(
     "call",
-    [lambda: privacy_statement(0), lambda: privacy_statement(1, reports=0), lambda: privacy_statement(1, groups=(0,))],
+    [
+        lambda: privacy_statement(Question(0)),
+        lambda: privacy_statement(Question(1, 0)),
+        lambda: privacy_statement(Question(1), groups=(0,)),
+        lambda: privacy_statement(device=Device([-1])),
+    ],
 )
 def test_bad_input(call):
     with pytest.raises(InvalidSpec):

@@ -268,7 +268,7 @@ def test_malformed_replies(junk):
 
 def test_a_huge_reply_is_refused():
     huge = collector_pb2.SubmitResponse(
-        batch_id=batch(1).batch_id, rejection=collector_pb2.Rejection(detail="x" * (20 << 20))
+        batch_id=batch(1).batch_id, refusal=collector_pb2.Refusal(detail="x" * (20 << 20))
     )
     collector = HonestCollector()
     collector.take = lambda request, context: huge
@@ -278,7 +278,7 @@ def test_a_huge_reply_is_refused():
 
 def test_a_long_detail_is_cut_and_kept_out_of_sight():
     reply = collector_pb2.SubmitResponse(
-        batch_id=batch(1).batch_id, rejection=collector_pb2.Rejection(reason=99, detail="Z" * 100_000)
+        batch_id=batch(1).batch_id, refusal=collector_pb2.Refusal(reason=99, detail="Z" * 100_000)
     )
     collector = HonestCollector()
     collector.take = lambda request, context: reply

@@ -21,7 +21,7 @@ class Operator:
 
     def sign(self, serial, collections, next_key=b""):
         specs = [c if isinstance(c, bytes) else c.spec_bytes for c in collections]
-        message = collector_pb2.CollectionList(serial=serial, spec_bytes=specs, next_key=next_key)
+        message = collector_pb2.SignedListBody(serial=serial, spec_bytes=specs, next_key=next_key)
         data = message.SerializeToString()
         return PublicCollections((), data, self.key.sign(SIGNED_LIST + data), self.public)
 
@@ -174,7 +174,7 @@ def test_over_the_wire_and_by_itself(tmp_path, operator):
     open_now = make(opens=now - 10, closes=now + 10**6)
     wire = HonestCollector([open_now])
     good = operator.sign(4, [open_now])
-    wire.signed = collector_pb2.SignedCollectionList(
+    wire.signed = collector_pb2.SignedList(
         list_bytes=good.list_bytes, signature=good.signature, public_key=good.public_key
     )
     with serving(wire) as port:

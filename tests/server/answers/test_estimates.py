@@ -27,7 +27,7 @@ def linear(size=1025, epsilon="1", q=3, t=7):
 
 
 def covered(found, truth):
-    return np.array([e.low <= truth[e.index] <= e.high for e in found])
+    return np.array([e.low <= truth[0 if e.item is None else e.item + 1] <= e.high for e in found.rows])
 
 
 def truth_of(users, size):
@@ -62,7 +62,7 @@ def test_intervals_cover_after_selection():
         oracle = filled(collection.randomizer, users, 100 + run)
         best = estimates.top(collection, oracle, 20)
         failures += not covered(best, truth).all()
-        plain = estimates.given_items(collection, oracle, [e.item for e in best])
+        plain = estimates.given_items(collection, oracle, [e.item for e in best.rows])
         naive += not covered(plain, truth).all()
     assert stats.binom.sf(failures - 1, 60, 0.05) > 1e-4
     assert naive > 20  # intervals that ignore the selection would not do
@@ -96,14 +96,14 @@ def test_items_categories_and_none():
     users = np.array([1] * 6000 + [2] * 3000 + [0] * 1000, np.uint64)
     oracle = filled(collection.randomizer, users, 1)
     table = estimates.every_item(collection, oracle)
-    assert [e.item for e in table] == [None, "cat", "dog", "owl"]
-    assert sum(e.consistent for e in table) == pytest.approx(10_000)
-    found = {e.item: e for e in estimates.given_items(collection, oracle, ["dog", None, "cat"], threshold=2000)}
+    assert [e.item for e in table.rows] == [None, "cat", "dog", "owl"]
+    assert sum(e.consistent for e in table.rows) == pytest.approx(10_000)
+    found = {e.item: e for e in estimates.given_items(collection, oracle, ["dog", None, "cat"], threshold=2000).rows}
     assert found["cat"].verdict is found["dog"].verdict is Verdict.YES
     assert found[None].verdict is Verdict.NO
-    near = estimates.given_items(collection, oracle, ["dog"], threshold=found["dog"].estimate)[0]
+    near = estimates.given_items(collection, oracle, ["dog"], threshold=found["dog"].estimate).rows[0]
     assert near.verdict is Verdict.CANNOT_TELL
-    assert [e.item for e in estimates.top(collection, oracle, 99)] == ["cat", "dog", "owl"]  # none is not listed
+    assert [e.item for e in estimates.top(collection, oracle, 99).rows] == ["cat", "dog", "owl"]  # none is not listed
     with pytest.raises(InvalidSpec):
         estimates.given_items(collection, oracle, ["horse"])
     with pytest.raises(InvalidSpec):
@@ -121,7 +121,7 @@ def test_strings_of_any_length():
     texts = ["x" * 100, "", "ä", None]
     for i, line in enumerate(words):
         oracle.accumulate(collection.randomize(texts[i % 4], [int(w) for w in line]))
-    for e in estimates.given_items(collection, oracle, texts, coverage=Coverage.SELECTED):
+    for e in estimates.given_items(collection, oracle, texts, coverage=Coverage.SELECTED).rows:
         assert e.low < 1000 < e.high
     with pytest.raises(InvalidSpec, match="cannot be listed"):
         estimates.every_item(collection, oracle)
@@ -134,12 +134,12 @@ def test_the_rest_makes_the_table_add_up():
     for run in range(60):
         oracle = filled(collection.randomizer, users, 500 + run)
         listed = estimates.given_items(collection, oracle, range(30))
-        others = estimates.rest(oracle, listed)
-        assert others.estimate + sum(e.estimate for e in listed) == pytest.approx(50_000)
+        others = listed.everything_else
+        assert others.estimate + sum(e.estimate for e in listed.rows) == pytest.approx(50_000)
         misses += not others.low <= 50_000 - truth[1:31].sum() <= others.high
     assert stats.binom.cdf(misses, 60, 0.05) > 1e-4
     assert stats.binom.sf(misses - 1, 60, 0.05) > 1e-4
-    assert estimates.rest(oracle, []).standard_error == 0
+    assert estimates.every_item(collection, oracle).everything_else is None
 
 
 def test_the_rest_of_answers_that_exclude_each_other():
@@ -149,7 +149,7 @@ def test_the_rest_of_answers_that_exclude_each_other():
     errors, stated = [], []
     for run in range(800):
         oracle = filled(collection.randomizer, users, run)
-        others = estimates.rest(oracle, estimates.given_items(collection, oracle, range(4)))
+        others = estimates.given_items(collection, oracle, range(4)).everything_else
         errors.append(others.estimate - 400)
         stated.append(others.standard_error)
     assert np.std(errors) / np.mean(stated) == pytest.approx(1, abs=0.12)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms import ExpanderSketch
+from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.protocol.domain import Categories, Integers, Strings
 from ldp_server.arrays.items import from_ints
 from ldp_server.arrays.packing import pack
@@ -97,7 +97,7 @@ def hits(domain, users, epsilon, mechanism, multiples, each, seeds, memory=80 <<
         oracle = oracle_for(spec)
         for reports in crowd.simulate(spec.randomizer, from_ints(numbers, domain.bits), seed):
             oracle.accumulate(pack(reports, spec.randomizer.report_bytes))
-        answer = {h.index for h in decode(spec, oracle).items}
+        answer = {domain.index(h.item) for h in decode(spec, oracle).items}
         planted = [m for m in multiples for _ in range(each)]
         for multiple, item in zip(planted, items, strict=False):
             listed[multiple].append(item in answer)

@@ -1,4 +1,4 @@
-"""Tokens, certificates, rates: who may put a ballot into the box."""
+"""Tokens, certificates, rates: who may submit."""
 
 import os
 from dataclasses import replace
@@ -7,12 +7,12 @@ import grpc
 import pytest
 import trustme
 
-from ldp_client.errors import InvalidSpec
+from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.config import AdmissionConfig, AnalystConfig, CollectorConfig, Config, TlsConfig
-from ldp_server.service.admission import Peer, RateLimit, TokenSigner, TokenVerifier
+from ldp_server.service.admission import AdmissionControl, Peer, RateLimit, TokenSigner, TokenVerifier
 from ldp_server.service.admission.tokens import TOKEN_BYTES, make_key
-from ldp_server.store import Ticket
+from ldp_server.store import Admission, CollectionRecord, Submission, Ticket
 from tests.server.helpers import Clock, batch, live, make_collection, reason, taken
 
 
@@ -49,7 +49,7 @@ async def test_one_token_one_batch(tmp_path, keys):
             response = await server.collector.Submit(batch(collection, admission_token=forged))
             assert reason(response) == "NOT_ADMITTED"
             if forged:
-                assert forged.hex() not in response.rejection.detail
+                assert forged.hex() not in response.refusal.detail
         two = batch(collection, 2, admission_token=signer.token(collection.id))
         assert reason(await server.collector.Submit(two)) == "NOT_ADMITTED"
         assert (await server.show(collection)).reports == 1
@@ -67,8 +67,8 @@ async def test_used_tokens_survive_a_restart_and_go_with_compaction(tmp_path, ke
         assert reason(await server.collector.Submit(batch(collection, admission_token=token))) == "TOKEN_USED"
         await server.call("CloseCollection", collection)
         await server.call("CompactCollection", collection)
-        await server.server._core.sweep()
-        db = server.server._core.commit._log.db
+        await server.server.parts.compaction.sweep()
+        db = server.server.parts.log.db
         assert db.execute("SELECT count(*) FROM used_tokens").fetchone()[0] == 0
         assert (await server.show(collection)).reports == 5
 
@@ -189,21 +189,13 @@ async def test_collections_that_ask_for_a_certificate(tmp_path, authority):
             assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
 
-async def test_a_collection_for_certificates_refuses_who_has_none():
-    """The port lets in nobody without one; the gate asks again, in case the port's settings are loosened later."""
-    from ldp_server.service.ingest import Ingest
-    from ldp_server.service.live import Gate
-    from ldp_server.store import Admission, CollectionRecord
-
-    collection = make_collection()
-    record = CollectionRecord(1, collection.id, b"", True, Admission("certificate", 1), 0, None, None, 0, 0, 0, None)
-    gate = Gate(record, collection, "x")
-    ingest = object.__new__(Ingest)
-    from ldp_client.errors import ServerRefused
-
+def test_a_collection_for_certificates_refuses_who_has_none():
+    """The port asks for a certificate, and so does the collection: the port's settings may be loosened later."""
+    record = CollectionRecord(1, bytes(32), b"", True, Admission("certificate", 1), 0, None, None, 0, 0, 0, None)
+    control = AdmissionControl(RateLimit(0, 0, Clock()), TokenVerifier([]))
     with pytest.raises(ServerRefused, match="NOT_ADMITTED"):
-        Ingest._admit(ingest, b"", gate, Peer("1.2.3.4", False, frozenset()), 1)
-    assert Ingest._admit(ingest, b"", gate, Peer("1.2.3.4", False, frozenset({"x"})), 1) is None
+        control.admit(record, b"", Peer("1.2.3.4", False, frozenset()), 1)
+    assert control.admit(record, b"", Peer("1.2.3.4", False, frozenset({"x"})), 1) is None
 
 
 async def test_certificates_are_read_again_when_they_change(tmp_path, authority):
@@ -240,12 +232,12 @@ async def test_certificates_that_cannot_be_used_stop_the_start(tmp_path, authori
 
 
 async def test_plaintext_for_other_machines_must_be_asked_for(tmp_path, caplog):
-    from ldp_server.service.assemble import Server
+    from ldp_server.service.assemble import CollectionServer
 
     config = replace(Config(data=tmp_path / "d")).with_listen("0.0.0.0:0")
     with pytest.raises(InvalidSpec, match="TLS"):
-        await Server(config, clock=Clock()).start()
-    server = Server(replace(config, collector=replace(config.collector, plaintext=True)), clock=Clock())
+        await CollectionServer(config, clock=Clock()).start()
+    server = CollectionServer(replace(config, collector=replace(config.collector, plaintext=True)), clock=Clock())
     await server.start()
     await server.stop(grace=0)
     assert "unencrypted" in caplog.text
@@ -293,8 +285,6 @@ def test_a_bucket_fills_at_its_rate_and_its_memory_is_bounded():
 
 
 def test_tickets_and_peers_do_not_show_what_they_hold():
-    from ldp_server.store import Batch
-
-    ticket = Ticket(Batch(1, b"i" * 16, b"d" * 16, b"SECRET", b"t" * 16), 1, print, None)
+    ticket = Ticket(Submission(1, b"i" * 16, b"d" * 16, b"SECRET", b"t" * 16), 1, print)
     assert "SECRET" not in repr(ticket)
-    assert "SECRET" not in repr(ticket.batch)
+    assert "SECRET" not in repr(ticket.submission)

@@ -46,7 +46,7 @@ class Sender(threading.Thread):
                 with grpc.insecure_channel(self.server.target) as channel:
                     for response in collector_pb2_grpc.CollectorStub(channel).SubmitStream(self._requests(left)):
                         if response.WhichOneof("outcome") != "accepted":
-                            self.problems.append(collector_pb2.Reason.Name(response.rejection.reason))
+                            self.problems.append(collector_pb2.Reason.Name(response.refusal.reason))
                         self.acknowledged.add(response.batch_id)
             except grpc.RpcError as error:
                 if error.code() not in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}:
@@ -159,7 +159,7 @@ def test_a_stop_under_load_acknowledges_all_that_it_counted(tmp_path, number):
     time.sleep(0.7)
     server.process.send_signal(number)
     assert server.process.wait(30) == 0
-    server.process.stdout.close()
+    server.stop()
     assert all(sender.broken.wait(30) for sender in senders)
     acknowledged = sum(len(sender.acknowledged) for sender in senders)
     assert 0 < acknowledged < 12_000

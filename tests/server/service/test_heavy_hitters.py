@@ -9,11 +9,11 @@ import pytest
 from ldp_client.protocol.domain import Strings
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server import heavy_hitters as hitters
+from ldp_server.answers.wire import from_wire
 from ldp_server.arrays.items import index_items
 from ldp_server.arrays.packing import pack
 from ldp_server.heavy_hitters import planner
 from ldp_server.oracles import oracle_for
-from ldp_server.worker.items import from_wire
 from simulator.crowd import simulate
 from tests.server.helpers import batch, cli, live, taken
 
@@ -60,10 +60,12 @@ async def test_the_list_is_the_decoder_s(tmp_path, case):
         assert len(events) > 3
         result = events[-1].result
         assert result.reports == expected.reports
-        assert [from_wire(row.item) for row in result.items] == [hitter.item for hitter in expected.items]
+        assert [hitter.item for hitter in from_wire(hitters.HeavyHitters, result).items] == [
+            hitter.item for hitter in expected.items
+        ]
         assert [row.estimate for row in result.items] == pytest.approx([h.estimate for h in expected.items])
         assert [row.low for row in result.items] == pytest.approx([h.low for h in expected.items])
-        assert list(result.guarantee) == [expected.guarantee]
+        assert tuple(result.guarantee) == expected.guarantee
         assert not result.too_few_reports
         limited = [
             event
@@ -91,7 +93,7 @@ async def test_cancelling_ends_the_decode_and_frees_its_place(tmp_path, case):
         assert (await server.show(collection)).reports == USERS + 1  # others are answered meanwhile
         first.cancel()
         for _ in range(100):
-            if not server.server._analyst._decodes.locked():
+            if not server.server.parts.queries.decodes.locked():
                 break
             await asyncio.sleep(0.05)
         events = [event async for event in server.analyst.HeavyHitters(ask, metadata=server.auth)]

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ldp_server.store import Admission, Batch, Outcome, SqliteLog
-from ldp_server.store.errors import Corrupt, DiskFull, ReadOnly, WrongVersion
+from ldp_server.store import Admission, AppendOutcome, NewCollection, SqliteLog, SqliteReader, Submission
+from ldp_server.store.errors import Corrupt, DiskFull, ReadOnly, WrongVersion, translated
 from ldp_server.store.insert import runs
 from ldp_server.store.schema import MIGRATIONS, VERSION, connect, migrate
-from ldp_server.store.wal import Checkpointer
+from ldp_server.store.wal import WalMover
 
 
 @pytest.fixture
@@ -23,14 +23,12 @@ def log(tmp_path):
 
 
 def add(log, name=b"a"):
-    return log.transaction(
-        lambda _: log.catalog.add(name * 32, b"spec", public=True, admission=Admission(), created=1)
-    ).number
+    return log.add(NewCollection(name * 32, b"spec", True, Admission(), 1)).number
 
 
 def a_batch(number, payload=b"abc", batch_id=None, token=None):
     digest = hashlib.sha256(payload).digest()[:16]
-    return Batch(number, batch_id or os.urandom(16), digest, payload, token)
+    return Submission(number, batch_id or os.urandom(16), digest, payload, token)
 
 
 def held(log, number, after=0):
@@ -40,8 +38,8 @@ def held(log, number, after=0):
 def test_what_is_appended_is_read_back_in_order_of_sequence(log):
     number, other = add(log), add(log, b"b")
     first = [a_batch(number, bytes([i]) * (1 + i % 3)) for i in range(50)]
-    assert log.append([*first, a_batch(other)]) == [Outcome.STORED] * 51
-    assert log.append([a_batch(number, b"last")]) == [Outcome.STORED]
+    assert log.append([*first, a_batch(other)]) == [AppendOutcome.STORED] * 51
+    assert log.append([a_batch(number, b"last")]) == [AppendOutcome.STORED]
     found = held(log, number)
     assert [batch.sequence for batch in found] == list(range(1, 52))
     assert sorted(batch.payload for batch in found) == sorted([*(b.payload for b in first), b"last"])
@@ -53,12 +51,12 @@ def test_what_is_appended_is_read_back_in_order_of_sequence(log):
 def test_an_id_comes_back_with_the_same_payload_or_another(log):
     number, other = add(log), add(log, b"b")
     name = os.urandom(16)
-    assert log.append([a_batch(number, b"one", name)]) == [Outcome.STORED]
+    assert log.append([a_batch(number, b"one", name)]) == [AppendOutcome.STORED]
     assert log.append([a_batch(number, b"one", name), a_batch(number, b"two", name)]) == [
-        Outcome.DUPLICATE,
-        Outcome.CONFLICT,
+        AppendOutcome.DUPLICATE,
+        AppendOutcome.CONFLICT,
     ]
-    assert log.append([a_batch(other, b"two", name)]) == [Outcome.STORED]
+    assert log.append([a_batch(other, b"two", name)]) == [AppendOutcome.STORED]
     assert [batch.payload for batch in held(log, number)] == [b"one"]
 
 
@@ -67,8 +65,8 @@ def test_a_duplicate_inside_one_group_is_counted_once_and_disturbs_nobody(log):
     twice = a_batch(number, b"xyz")
     group = [a_batch(number, bytes([i, i, i])) for i in range(30)]
     outcomes = log.append([*group[:10], twice, *group[10:], twice])
-    assert outcomes.count(Outcome.STORED) == 31
-    assert outcomes.count(Outcome.DUPLICATE) == 1
+    assert outcomes.count(AppendOutcome.STORED) == 31
+    assert outcomes.count(AppendOutcome.DUPLICATE) == 1
     assert sorted(b.payload for b in held(log, number)) == sorted([*(b.payload for b in group), b"xyz"])
     assert [b.sequence for b in held(log, number)] == list(range(1, 32))
 
@@ -76,7 +74,7 @@ def test_a_duplicate_inside_one_group_is_counted_once_and_disturbs_nobody(log):
 def test_a_group_larger_than_one_statement(log):
     number = add(log)
     group = [a_batch(number, i.to_bytes(3, "big")) for i in range(5000)]
-    assert set(log.append(group)) == {Outcome.STORED}
+    assert set(log.append(group)) == {AppendOutcome.STORED}
     assert len(held(log, number)) == 5000
 
 
@@ -84,20 +82,20 @@ def test_a_token_admits_one_batch_and_its_retries(log):
     number = add(log)
     token, other = os.urandom(16), os.urandom(16)
     first = a_batch(number, b"one", token=token)
-    assert log.append([first]) == [Outcome.STORED]
-    assert log.append([first]) == [Outcome.DUPLICATE]
+    assert log.append([first]) == [AppendOutcome.STORED]
+    assert log.append([first]) == [AppendOutcome.DUPLICATE]
     assert log.append([a_batch(number, b"two", token=token), a_batch(number, b"six", token=other)]) == [
-        Outcome.TOKEN_USED,
-        Outcome.STORED,
+        AppendOutcome.TOKEN_USED,
+        AppendOutcome.STORED,
     ]
     third, fourth = a_batch(number, b"333", token=b"t" * 16), a_batch(number, b"444", token=b"t" * 16)
-    assert log.append([third, fourth]) == [Outcome.STORED, Outcome.TOKEN_USED]
+    assert log.append([third, fourth]) == [AppendOutcome.STORED, AppendOutcome.TOKEN_USED]
 
 
 def test_a_sealed_collection_takes_nothing_even_from_the_queue(log):
     number, other = add(log), add(log, b"b")
     log.seal(number)
-    assert log.append([a_batch(number), a_batch(other)]) == [Outcome.SEALED, Outcome.STORED]
+    assert log.append([a_batch(number), a_batch(other)]) == [AppendOutcome.SEALED, AppendOutcome.STORED]
     assert held(log, number) == []
 
 
@@ -124,7 +122,7 @@ def test_a_full_disk_is_said_and_what_was_there_stays(log):
         log.append([a_batch(number, os.urandom(8000)) for _ in range(10)])
     assert len(held(log, number)) == 1
     log.db.execute("PRAGMA max_page_count = 1000000")
-    assert log.append([a_batch(number, bytes(1000))]) == [Outcome.STORED]
+    assert log.append([a_batch(number, bytes(1000))]) == [AppendOutcome.STORED]
 
 
 def test_it_survives_being_reopened(tmp_path):
@@ -135,8 +133,8 @@ def test_it_survives_being_reopened(tmp_path):
     log.close()
     again = SqliteLog(tmp_path / "log.db")
     assert again.last(number) == 3
-    assert again.append(batches) == [Outcome.DUPLICATE] * 3
-    assert again.append([a_batch(number, b"new")]) == [Outcome.STORED]
+    assert again.append(batches) == [AppendOutcome.DUPLICATE] * 3
+    assert again.append([a_batch(number, b"new")]) == [AppendOutcome.STORED]
     assert [b.sequence for b in held(again, number)] == [1, 2, 3, 4]
     again.close()
 
@@ -155,7 +153,7 @@ def test_a_newer_schema_is_refused_and_left_alone(tmp_path):
     with pytest.raises(WrongVersion, match="newer"):
         SqliteLog(path)
     with pytest.raises(WrongVersion):
-        SqliteLog(path, read_only=True)
+        SqliteReader(path)
 
 
 def test_another_program_s_database_is_refused_and_left_alone(tmp_path):
@@ -230,10 +228,11 @@ def test_a_migration_that_fails_leaves_the_old_version(tmp_path):
 
 
 def test_a_read_only_log_cannot_be_written(tmp_path, log):
-    number = add(log)
-    reader = SqliteLog(log.path, read_only=True)
-    with pytest.raises(ReadOnly):
-        reader.append([a_batch(number)])
+    add(log)
+    reader = SqliteReader(log.path)
+    assert not hasattr(reader, "append")
+    with pytest.raises(ReadOnly), translated(log.path):
+        reader.db.execute("DELETE FROM collections")
     reader.close()
 
 
@@ -241,36 +240,32 @@ def test_a_read_only_log_cannot_be_written(tmp_path, log):
 def test_the_write_ahead_log_stays_small_whatever_the_batches(log, size):
     """Single reports touch a page of the index each: what counts is pages, not payload."""
     number = add(log)
-    small = Checkpointer(log, start=300_000, limit=900_000)
+    log._wal = WalMover(log.db, log.path, start=300_000, limit=900_000)
     wal = log.path.with_name("log.db-wal")
     largest = 0
-    try:
-        for _ in range(400):
-            log.append([a_batch(number, os.urandom(size)) for _ in range(6)])
-            small.after_commit()
-            largest = max(largest, wal.stat().st_size)
-    finally:
-        small.close()
+    for _ in range(400):
+        log.append([a_batch(number, os.urandom(size)) for _ in range(6)])
+        log.tend()
+        largest = max(largest, wal.stat().st_size)
     assert largest < 6_000_000
     assert len(held(log, number)) == 2400
 
 
 def test_a_reader_in_the_way_only_delays_the_checkpoint(log):
     number = add(log)
-    small = Checkpointer(log, start=100_000, limit=200_000)
-    reader = SqliteLog(log.path, read_only=True)
+    log._wal = WalMover(log.db, log.path, start=100_000, limit=200_000)
+    reader = SqliteReader(log.path)
     reader.db.execute("BEGIN")
     reader.db.execute("SELECT count(*) FROM batches").fetchone()
     try:
         for _ in range(100):
-            assert log.append([a_batch(number, os.urandom(3000)) for _ in range(6)])[0] is Outcome.STORED
-            small.after_commit()
+            assert log.append([a_batch(number, os.urandom(3000)) for _ in range(6)])[0] is AppendOutcome.STORED
+            log.tend()
         assert reader.db.execute("SELECT count(*) FROM batches").fetchone()[0] == 0
         reader.db.execute("COMMIT")
         assert len(held(reader, number)) == 600
     finally:
         reader.close()
-        small.close()
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
@@ -305,11 +300,11 @@ def test_it_does_what_a_dictionary_would(tmp_path_factory, groups):
             batch, outcome = batches[place], outcomes[place]
             key, token = (batch.collection, batch.batch_id), (batch.collection, batch.token_id)
             if key in held_by:
-                expected = Outcome.DUPLICATE if held_by[key] == batch.payload else Outcome.CONFLICT
+                expected = AppendOutcome.DUPLICATE if held_by[key] == batch.payload else AppendOutcome.CONFLICT
             elif batch.token_id is not None and token in used:
-                expected = Outcome.TOKEN_USED
+                expected = AppendOutcome.TOKEN_USED
             else:
-                expected = Outcome.STORED
+                expected = AppendOutcome.STORED
                 held_by[key] = batch.payload
                 if batch.token_id is not None:
                     used[token] = batch.batch_id

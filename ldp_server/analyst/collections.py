@@ -1,0 +1,115 @@
+"""What the server says about its collections and about itself, as dataclasses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from ldp_client.collection import Collection
+from ldp_client.protocol.v1 import analyst_pb2 as pb
+
+__all__ = ["CollectionInfo", "CollectionSummary", "Exported", "ServerStatus"]
+
+
+@dataclass(frozen=True)
+class CollectionInfo:
+    """A collection as the server keeps it. Times are seconds since 1970; None: it has not happened."""
+
+    id: bytes
+    spec_bytes: bytes = field(repr=False)
+    state: str
+    """upcoming, running, ended (past its window), closed (by an operator), compacted or deleted."""
+    admission: str
+    """open, certificate or token."""
+    reports_per_token: int
+    unlisted: bool
+    created: int
+    closed: int | None
+    deleted: int | None
+
+    @cached_property
+    def collection(self) -> Collection:
+        return Collection.from_bytes(self.spec_bytes)
+
+    @classmethod
+    def of(cls, info: pb.CollectionInfo) -> CollectionInfo:
+        return cls(
+            id=info.collection_id,
+            spec_bytes=info.spec_bytes,
+            state=pb.CollectionState.Name(info.state).lower(),
+            admission=pb.AdmissionKind.Name(info.admission).lower(),
+            reports_per_token=info.reports_per_token,
+            unlisted=info.unlisted,
+            created=info.created,
+            closed=info.closed or None,
+            deleted=info.deleted or None,
+        )
+
+
+@dataclass(frozen=True)
+class CollectionSummary:
+    """A collection and how much has come in. Everything but `info` and `statement` is 0 or False once it is deleted."""
+
+    info: CollectionInfo
+    reports: int
+    batches: int
+    stored_bytes: int
+    """Bytes of reports that are still held; 0 once compacted."""
+    standard_error: float
+    """Of the estimate of an item that nobody holds, in users, at this number of reports."""
+    lists_domain: bool
+    """Whether `estimate` can answer for every item at once."""
+    decodes_heavy_hitters: bool
+    """Whether `heavy_hitters` can answer."""
+    statement: tuple[str, ...]
+    """What is promised to those who report, in sentences."""
+
+    @classmethod
+    def of(cls, summary: pb.CollectionSummary) -> CollectionSummary:
+        return cls(
+            info=CollectionInfo.of(summary.info),
+            reports=summary.reports,
+            batches=summary.batches,
+            stored_bytes=summary.stored_bytes,
+            standard_error=summary.standard_error,
+            lists_domain=summary.lists_domain,
+            decodes_heavy_hitters=summary.decodes_heavy_hitters,
+            statement=tuple(summary.statement),
+        )
+
+
+@dataclass(frozen=True)
+class ServerStatus:
+    """What a server is and how it is doing."""
+
+    version: str
+    started: int
+    """Seconds since 1970."""
+    collections: int
+    """All that it ever had, deleted ones included."""
+    waiting_bytes: int
+    """Received and not yet durable."""
+    log_bytes: int
+    """Of the database on disk."""
+    draining: bool
+    """Whether it is stopping and takes nothing new."""
+
+    @classmethod
+    def of(cls, status: pb.ServerStatusResponse) -> ServerStatus:
+        return cls(
+            version=status.version,
+            started=status.started,
+            collections=status.collections,
+            waiting_bytes=status.waiting_bytes,
+            log_bytes=status.log_bytes,
+            draining=status.draining,
+        )
+
+
+@dataclass(frozen=True)
+class Exported:
+    """How much an export has written, and of which collection."""
+
+    info: CollectionInfo
+    reports: int = 0
+    bytes: int = 0

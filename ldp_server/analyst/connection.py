@@ -1,0 +1,173 @@
+"""A connection to a server's operator calls: address, TLS, token, one call at a time.
+
+Plain text is spoken to this machine alone; to every other one TLS, because the token travels with each call.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+from google.protobuf.message import Message
+
+from ldp_client.errors import Cancelled, InvalidSpec
+from ldp_client.protocol.v1 import analyst_pb2_grpc
+from ldp_client.sending.target import Tls, is_loopback
+from ldp_server.analyst.failures import Reached, error_of, is_connection_failure
+
+__all__ = ["Connection", "PinnedTls", "Timeouts", "read_token"]
+
+_LARGEST_ANSWER = 256 << 20
+_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/@\[\]]+):[0-9]{1,5}")
+
+
+@dataclass(frozen=True)
+class Timeouts:
+    """How many seconds to wait for an answer."""
+
+    call: float = 120.0
+    """For calls that only look something up."""
+    long: float = 3600.0
+    """For estimates and compacting, which count what is new first."""
+    stream: float | None = None
+    """For a whole export or heavy-hitter search; None: as long as it takes."""
+
+
+@dataclass(frozen=True)
+class PinnedTls(Tls):
+    """TLS with one very server: its own certificate is believed, whatever name it has and whoever signed it."""
+
+    server: str = ""
+    """Its PEM certificate."""
+
+
+def read_token(file: Path) -> str:
+    """Read an analyst token from a file."""
+    token = _read(file, "the token file").decode("ascii", "replace").strip()
+    if not token:
+        raise InvalidSpec(f"the token file {file} is empty: `ldp-server token create NAME --out FILE` makes one")
+    return token
+
+
+def _read(path: str | Path, what: str) -> bytes:
+    try:
+        return Path(path).expanduser().read_bytes()
+    except OSError as error:
+        raise InvalidSpec(f"cannot read {what} {path}: {error.strerror}") from None
+
+
+class Connection:
+    """A channel that is opened when first needed, and opened anew after a failure."""
+
+    def __init__(self, target: str, token: str | None, tls: Tls | None) -> None:
+        if not _ADDRESS.fullmatch(target):
+            raise InvalidSpec(f"the server is HOST:PORT, such as 127.0.0.1:7900, not {target!r}")
+        if token is not None and not (token.isascii() and token.isprintable()):
+            raise InvalidSpec("this is no analyst token: `ldp-server token create NAME --out FILE` makes one")
+        self.target = target
+        self._metadata = () if token is None else (("authorization", f"Bearer {token}"),)
+        self._tls = tls if tls is not None or is_loopback(target) else Tls()
+        self._lock = threading.Lock()
+        self._channel: grpc.Channel | None = None
+        self._stub: Any = None
+
+    def __repr__(self) -> str:
+        return f"Connection({self.target!r})"
+
+    def call(self, method: str, request: Message, timeout: float) -> Any:
+        """Ask one question and wait for its one answer; leaving early cancels it at the server."""
+        call = getattr(self._open(), method).future(request, metadata=self._metadata, timeout=timeout)
+        try:
+            return call.result()
+        except grpc.RpcError as error:
+            raise self._failed(error, timeout) from None
+        except grpc.FutureCancelledError:
+            raise Cancelled("the connection was closed during the call") from None
+        finally:
+            call.cancel()
+
+    def stream(self, method: str, request: Message, timeout: float | None) -> Iterator[Any]:
+        """Ask one question and yield its answers; leaving early cancels it at the server."""
+        call = getattr(self._open(), method)(request, metadata=self._metadata, timeout=timeout)
+        try:
+            yield from call
+        except grpc.RpcError as error:
+            raise self._failed(error, timeout) from None
+        finally:
+            call.cancel()
+
+    def close(self) -> None:
+        with self._lock:
+            channel, self._channel, self._stub = self._channel, None, None
+        if channel is not None:
+            channel.close()
+
+    def _failed(self, error: grpc.RpcError, timeout: float | None) -> Exception:
+        if is_connection_failure(error):
+            self.close()  # the next call tries at once, without gRPC's pause after a failure
+        return error_of(error, self._reached(), timeout)
+
+    def _reached(self) -> Reached:
+        tls = self._tls
+        return Reached(
+            self.target,
+            tls=tls is not None,
+            has_token=bool(self._metadata),
+            has_certificate=tls is not None and tls.certificate is not None,
+            authority=None if tls is None else _optional(tls.ca, "the authority's certificate"),
+            pinned=isinstance(tls, PinnedTls),
+        )
+
+    def _open(self) -> Any:
+        with self._lock:
+            if self._stub is None:
+                self._channel = self._build()
+                self._stub = analyst_pb2_grpc.AnalystStub(self._channel)  # type: ignore[no-untyped-call]  # generated
+            return self._stub
+
+    def _build(self) -> grpc.Channel:
+        options: list[tuple[str, Any]] = [
+            ("grpc.max_receive_message_length", _LARGEST_ANSWER),
+            ("grpc.enable_retries", 0),
+            ("grpc.use_local_subchannel_pool", 1),
+        ]
+        tls = self._tls
+        if tls is None:
+            return grpc.insecure_channel(self.target, options)
+        roots = _optional(tls.ca, "the authority's certificate")
+        if isinstance(tls, PinnedTls):
+            roots, name = _pin(tls.server)
+            options.append(("grpc.ssl_target_name_override", name))
+        credentials = grpc.ssl_channel_credentials(
+            root_certificates=roots,
+            private_key=_optional(tls.key, "the key"),
+            certificate_chain=_optional(tls.certificate, "the certificate"),
+        )
+        return grpc.secure_channel(self.target, credentials, options)
+
+
+def _optional(path: str | None, what: str) -> bytes | None:
+    return None if path is None else _read(path, what)
+
+
+def _pin(file: str) -> tuple[bytes, str]:
+    """The first certificate of a file, as the only authority, and a name that it has."""
+    try:
+        certificate = x509.load_pem_x509_certificates(_read(file, "the server's certificate"))[0]
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (ValueError, IndexError, x509.ExtensionNotFound):
+        raise InvalidSpec(
+            f"{file} is no certificate with a host's name: say where the server is (--server, --ca)"
+        ) from None
+    found = [name.replace("*", "any", 1) for name in names.get_values_for_type(x509.DNSName)]
+    found += [str(address) for address in names.get_values_for_type(x509.IPAddress)]
+    if not found:
+        raise InvalidSpec(f"the certificate in {file} names no host: say where the server is (--server, --ca)")
+    return certificate.public_bytes(Encoding.PEM), found[0]

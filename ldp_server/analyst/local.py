@@ -1,0 +1,62 @@
+"""What a running server tells the commands of its own machine: the file `address` in its data directory.
+
+The file is JSON: the address for operators, the server's certificate if it speaks TLS, and whether it asks for a
+client certificate. It holds no secret. The token for the directory's owner is in the file `local.token` beside it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ldp_client.errors import InvalidSpec, StorageError, Unavailable
+from ldp_client.sending.target import Tls
+from ldp_server.analyst.connection import PinnedTls
+from ldp_server.store import DataDirectory
+from ldp_server.store.errors import translated
+
+__all__ = ["LocalServer"]
+
+
+@dataclass(frozen=True)
+class LocalServer:
+    """Where the server of a data directory takes operators' calls, and how."""
+
+    address: str
+    certificate: str | None = None
+    """The server's PEM certificate; None if it speaks plain text."""
+    client_certificate: bool = False
+    """Whether every caller must show a certificate of its own."""
+
+    def write(self, directory: DataDirectory) -> None:
+        with translated(directory.address):
+            directory.address.write_text(json.dumps(asdict(self)) + "\n", encoding="utf-8")
+
+    def tls(self, given: Tls | None) -> Tls | None:
+        """How to call it, with what the caller gives besides."""
+        if self.client_certificate and (given is None or given.certificate is None):
+            raise InvalidSpec(
+                "this server asks for a client certificate: pass one (--cert FILE --key FILE; in Python "
+                "tls=Tls(certificate=..., key=...))"
+            )
+        if self.certificate is None or (given is not None and given.ca is not None):
+            return given
+        given = given or Tls()
+        return PinnedTls(certificate=given.certificate, key=given.key, server=self.certificate)
+
+    @classmethod
+    def read(cls, data: Path) -> LocalServer:
+        """Read what the server of `data` wrote; `Unavailable` if none runs there."""
+        file = DataDirectory(data).address
+        try:
+            return cls(**json.loads(file.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            raise Unavailable(
+                f"no server runs on {data}: start one (ldp-server serve --data {data}), or say where it is (--server "
+                "HOST:PORT)"
+            ) from None
+        except PermissionError:
+            raise StorageError(f"{file} may not be read: run the command as the server's user") from None
+        except (OSError, ValueError, TypeError):
+            raise StorageError(f"{file} cannot be read: stop the server and start it again") from None

@@ -1,0 +1,79 @@
+"""The `--json` output of an answer, derived from its dataclass. This page says what a script may rely on.
+
+| command | what it prints |
+|---|---|
+| `ldp-server estimate` | `ldp_server.answers.estimates.Estimates` |
+| `ldp-server heavy-hitters` | `ldp_server.heavy_hitters.results.HeavyHitters` |
+| `ldp-server collection ...`, `compact`, `token list`, `doctor` | ldp_server/cli/shapes.py |
+| `ldp-simulate ...` | simulator/shapes.py |
+| `python -m benchmarks ... --json` | benchmarks/row.py |
+
+An output of one object is one JSON object on a line, a table one object a line. The keys are the dataclass's fields in
+their order, and the values follow from their types:
+- an item is an object with exactly one key: {"text": ...}, {"integer": ...}, {"hex": ...} for bytes that are no text,
+  {"attributes": [...]} for a set of attributes, {"none": true} for `none`;
+- numbers are JSON numbers; what is unknown is null; an enum is its value; bytes (an id) are lower-case hex;
+- a field with the metadata {"json": "unless None"} is left out where it is None, one with {"json": "never"} always.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache
+from typing import Any, get_type_hints
+
+from ldp_client.protocol.domain import Item
+
+__all__ = ["dump", "item_json", "to_json"]
+
+
+def item_json(item: Item) -> dict[str, Any]:
+    """Return an item as plain data."""
+    if item is None:
+        return {"none": True}
+    if isinstance(item, int):
+        return {"integer": item}
+    if isinstance(item, bytes):
+        return {"hex": item.hex()}
+    return {"text": item} if isinstance(item, str) else {"attributes": sorted(item)}
+
+
+def to_json(answer: Any) -> dict[str, Any]:
+    """Return a dataclass as plain data."""
+    found = {}
+    kind: Any = type(answer)
+    for name, is_item, rule in _fields(kind):
+        value = getattr(answer, name)
+        if rule == "never" or (rule == "unless None" and value is None):
+            continue
+        found[name] = item_json(value) if is_item else _plain(value)
+    return found
+
+
+def dump(shape: Mapping[str, Any]) -> str:
+    """Write one object on one line; a number that JSON has no name for (nan, infinity) is an error, not an output."""
+    return json.dumps(shape, ensure_ascii=False, allow_nan=False)
+
+
+@cache
+def _fields(kind: Any) -> list[tuple[str, bool, str]]:
+    """The name of each field, whether it is an item, and when it is written."""
+    hints = get_type_hints(kind)
+    return [(field.name, hints[field.name] == Item, field.metadata.get("json", "always")) for field in fields(kind)]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return value.value
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if is_dataclass(value):
+        return to_json(value)
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    return [_plain(one) for one in value]

@@ -1,0 +1,66 @@
+"""export, status."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ldp_server.analyst import Analyst, Exported, Which
+from ldp_server.cli.connection import connected, json_option, which_argument
+from ldp_server.cli.files import replaced_private_file
+from ldp_server.cli.main import cli
+from ldp_server.cli.show import busy, lines, moment, print_json, table, whole
+
+__all__ = ["export", "status"]
+
+
+@cli.command()
+@which_argument
+@click.option("--reports", "raw", is_flag=True, help="Every report, packed, instead of the counts.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    help="The file to write, mode 0600; the collection's spec goes beside it, with .ldp added to the name.",
+)
+@json_option
+@connected
+def export(analyst: Analyst, which: Which, raw: bool, out: Path, as_json: bool) -> None:
+    """Write a collection's counts (or its reports) to a file, and its spec beside it."""
+    spec = out.with_name(out.name + ".ldp")
+    with busy("exporting", quiet=as_json) as tell, replaced_private_file(out) as file:
+
+        def progress(done: Exported) -> None:
+            tell(f"exporting: {whole(done.reports)} reports, {whole(done.bytes)} bytes")
+
+        done = analyst.export(which, file, kind="reports" if raw else "counts", progress=progress)
+    with replaced_private_file(spec) as file:
+        file.write(done.info.collection.to_toml().encode())
+    if as_json:
+        print_json({"file": str(out), "spec": str(spec), "bytes": done.bytes, "reports": done.reports})
+    else:
+        lines(f"{out}: {whole(done.reports)} reports, {whole(done.bytes)} bytes; its spec is in {spec}")
+
+
+@cli.command()
+@json_option
+@connected
+def status(analyst: Analyst, as_json: bool) -> None:
+    """Show what the server is and how it is doing."""
+    found = analyst.status()
+    if as_json:
+        shape: dict[str, Any] = asdict(found)
+        print_json(shape)
+        return
+    rows = [
+        ("version", found.version),
+        ("running since", moment(found.started)),
+        ("collections", whole(found.collections)),
+        ("waiting for the disk", f"{whole(found.waiting_bytes)} bytes"),
+        ("log on disk", f"{whole(found.log_bytes)} bytes"),
+        ("stopping", "yes" if found.draining else "no"),
+    ]
+    table(analyst.target, [("", ""), ("", "")], rows)

@@ -1,0 +1,54 @@
+"""The shape of `--json` outputs about collections, tokens and the doctor (ldp_server/answers/to_json.py)."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+__all__ = ["CollectionShape", "DiagnosisShape", "SummaryShape", "TokenShape"]
+
+
+class CollectionShape(TypedDict):
+    """`ldp-server collection create | list | close | delete` and `compact`. Times are seconds since 1970."""
+
+    id: str
+    question: str
+    state: str
+    mechanism: str
+    epsilon: str
+    admission: str
+    reports_per_token: int
+    unlisted: bool
+    opens: int
+    closes: int
+    created: int
+    closed: int | None
+    deleted: int | None
+
+
+class SummaryShape(CollectionShape):
+    """`ldp-server collection show`."""
+
+    reports: int
+    batches: int
+    stored_bytes: int
+    standard_error: float
+    lists_domain: bool
+    decodes_heavy_hitters: bool
+    statement: list[str]
+
+
+class TokenShape(TypedDict):
+    """A line of `ldp-server token list`."""
+
+    name: str
+    created: int
+    expires: int | None
+    revoked: int | None
+
+
+class DiagnosisShape(TypedDict):
+    """A line of `ldp-server doctor`; the verdict is "ok", "warning" or "wrong"."""
+
+    what: str
+    verdict: str
+    detail: str

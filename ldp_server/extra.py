@@ -1,0 +1,24 @@
+"""One plain line where the server's libraries are not installed: an app's machine has only the client's."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = ["server_extra"]
+
+_LIBRARIES = {"numpy", "click", "rich", "grpc_health", "grpc_reflection", "grpc_status", "prometheus_client"}
+
+
+@contextmanager
+def server_extra(program: str) -> Iterator[None]:
+    """End the program with exit code 2 if the block imports a library of the extra `server` that is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        name = error.name or ""
+        if name.partition(".")[0] not in _LIBRARIES and not name.startswith("google.rpc"):
+            raise
+        sys.stderr.write(f"{program} needs {name}, which is not installed here: pip install 'hearsay[server]'\n")
+        sys.exit(2)

@@ -1,0 +1,169 @@
+"""A real server in a process of its own: for tests, simulations, the demo and benchmarks.
+
+`ldp_client.testing` has a server that lives in memory; this one has a socket, a disk, and can be killed. It stands
+beside the server that it starts, so that everyone who may import the server (the simulator, tests, benchmarks, an
+app's own tests) can start one, and the server's other modules do not need it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from ldp_client.errors import Unavailable
+from ldp_server.analyst import Analyst
+
+__all__ = ["ServerProcess"]
+
+
+class ServerProcess:
+    """`ldp-server serve` on a data directory, until the `with` block ends.
+
+        with ServerProcess(folder / "data") as server, server.analyst() as analyst:
+            analyst.create(collection)
+            client = Client(server.target, tls=False, ...)
+
+    `options` are more options of `serve`. The port is a free one unless `listen` says otherwise, and stays the same
+    when the server is started again. What the server logs is in the file `log`. The server ends, at the latest, with
+    this process, even if this process is killed.
+    """
+
+    def __init__(
+        self,
+        data: Path,
+        *options: str,
+        listen: str = "127.0.0.1:0",
+        log: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        before: Sequence[str] = (),
+    ) -> None:
+        """`before` is a command that runs the server's command, given to it as arguments (to set a limit first)."""
+        self.data = data
+        self.log = log or data.parent / f"{data.name}.log"
+        self.restarts = 0
+        self.target = ""
+        """HOST:PORT for apps."""
+        self.analyst_target = ""
+        """HOST:PORT for operators; the same unless the configuration says otherwise."""
+        self._command = [*before, sys.executable, "-m", "ldp_server", "serve", "--data", str(data), "--json"]
+        self._command += ["--until-stdin-closes", *options]
+        self._listen = listen
+        path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
+        self._environment = {**os.environ, "PYTHONPATH": path, **(environment or {})}
+        self._process: subprocess.Popen[str] | None = None
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def process(self) -> subprocess.Popen[str]:
+        if self._process is None:
+            raise Unavailable("the server has not been started")
+        return self._process
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def analyst(self) -> Analyst:
+        """Return an operator's connection to it, with the token that it leaves in its data directory."""
+        return Analyst.local(self.data)
+
+    def start(self, patience: float = 60.0) -> Self:
+        """Start it and wait until it listens."""
+        with self._lock:
+            if self.running:
+                return self
+            with self.log.open("ab") as log:
+                self._process = subprocess.Popen(  # noqa: S603 - our own program
+                    [*self._command, "--listen", self._listen],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    text=True,
+                    env=self._environment,
+                    start_new_session=True,  # Ctrl-C is for the process that started it, which stops it in its turn
+                )
+            try:
+                self._wait_until_it_listens(self._process, patience)
+            except BaseException:
+                self.kill()
+                raise
+        return self
+
+    def _wait_until_it_listens(self, process: subprocess.Popen[str], patience: float) -> None:
+        assert process.stdout is not None  # noqa: S101 - opened above
+        ready, _, _ = select.select([process.stdout], [], [], patience)
+        line = process.stdout.readline() if ready else ""
+        if not line:
+            raise Unavailable(f"the server did not start: {self._last_words()} (its log is {self.log})")
+        listening = json.loads(line)["listening"]
+        self.target, self.analyst_target = listening["collector"], listening["analyst"]
+        self._listen = self.target
+
+    def _last_words(self) -> str:
+        lines = self.log.read_text("utf-8", "replace").strip().splitlines()
+        return lines[-1] if lines else "it said nothing"
+
+    def kill(self) -> None:
+        """End it at once, as a power cut would (SIGKILL)."""
+        with self._lock:
+            self._end(signal.SIGKILL, None)
+
+    def restart(self) -> None:
+        """Kill it, and start it again on the same port."""
+        with self._lock:
+            if self.running:
+                self.kill()
+                self._start_on_the_same_port()
+                self.restarts += 1
+
+    def _start_on_the_same_port(self) -> None:
+        """Another process may hold the port for a moment: it was free, and connections take any free one."""
+        until = time.monotonic() + 10.0
+        while True:
+            try:
+                self.start()
+                return
+            except Unavailable:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.2)
+
+    def stop(self, patience: float = 30.0) -> int:
+        """Let it finish what it has taken, wait for its end, and return its exit code; kill it if it takes longer."""
+        with self._lock:
+            return self._end(signal.SIGTERM, patience)
+
+    def _end(self, number: signal.Signals, patience: float | None) -> int:
+        if self._process is None:
+            return 0
+        process = self._process
+        if process.poll() is None:
+            process.send_signal(number)
+        try:
+            code = process.wait(patience)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            code = process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
+        return code

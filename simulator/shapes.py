@@ -1,0 +1,140 @@
+"""The shape of every `--json` output of `ldp-simulate`: what a script may rely on (ldp_server/answers/to_json.py)."""
+
+from __future__ import annotations
+
+from typing import Any, NotRequired, TypedDict
+
+__all__ = [
+    "FrequenciesRun",
+    "FrequencySeconds",
+    "HeavyHittersRun",
+    "HeavyHittersSeconds",
+    "LongitudinalRow",
+    "PlanRow",
+    "PoisonRow",
+    "WireRun",
+]
+
+
+class FrequencySeconds(TypedDict):
+    """CPU seconds of the stages."""
+
+    randomize: float
+    aggregate: float
+    estimate: float
+
+
+class FrequenciesRun(TypedDict):
+    """`ldp-simulate frequencies`."""
+
+    mechanism: str
+    parameters: dict[str, int]
+    users: int
+    epsilon: str
+    domain: int
+    report_bits: int
+    mse_over_optimum: float
+    norm_sub_mse_over_optimum: float | None
+    """null where the domain is too large for consistent estimates of all of it."""
+    max_error: float
+    lower_bound: float
+    coverage: float
+    seconds: FrequencySeconds
+    peak_rss_mb: float
+
+
+class HeavyHittersSeconds(TypedDict):
+    """CPU seconds of the stages."""
+
+    randomize: float
+    accumulate: float
+    decode: float
+
+
+class HeavyHittersRun(TypedDict):
+    """`ldp-simulate heavy-hitters`; `list` is the list itself with the truth beside it."""
+
+    mechanism: str
+    parameters: dict[str, int]
+    d_opt: float
+    recall: dict[str, float]
+    listed: float
+    false_items: float
+    rmse_over_oracle: float | None
+    coverage: float | None
+    """null, like the former, where nothing was listed."""
+    smallest_all_found: float | None
+    seconds: HeavyHittersSeconds
+    peak_rss_mb: float
+    list: list[dict[str, Any]]
+
+
+class WireRun(TypedDict):
+    """`ldp-simulate wire`."""
+
+    users: int
+    reports_sent: int
+    reports_counted: int
+    exactly_once: bool
+    duplicates: int
+    refused: dict[str, int]
+    restarts: int
+    seconds: float
+    reports_per_second: float
+
+
+class PoisonRow(TypedDict):
+    """A line of `ldp-simulate poison`: by how many users malicious ones moved an item's estimate."""
+
+    mechanism: str
+    parameters: dict[str, int]
+    users: int
+    epsilon: str
+    domain: int
+    attack: str
+    fraction: float
+    malicious: int
+    damage: float
+    damage_share: float
+    damage_per_malicious_user: float
+    expected: float
+    standard_error: float
+
+
+class LongitudinalRow(TypedDict):
+    """A line of `ldp-simulate longitudinal`: a day."""
+
+    day: int
+    epsilon: str
+    delta: float
+    spent_first_answer: float
+    spent_basic: float
+    spent_best: float
+    rule: str
+    guessed_first_answer: float
+    guessed_fresh: float
+    rmse_first_answer: float
+    rmse_fresh: float
+
+
+class PlanRow(TypedDict):
+    """A line of `ldp-simulate plan`: a mechanism, what it promises and, with --verify, what came out."""
+
+    mechanism: str
+    parameters: dict[str, int]
+    users: int
+    epsilon: str
+    domain: int
+    standard_error: float
+    variance_over_optimum: float
+    smallest_share: float
+    users_needed: int | None
+    report_bits: int
+    report_bytes: int
+    memory_bytes: int
+    seconds: float
+    remark: str
+    measured_error: NotRequired[float]
+    measured_seconds: NotRequired[float]
+    measured_recall: NotRequired[float]
+    kept: NotRequired[bool]

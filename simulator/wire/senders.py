@@ -1,0 +1,129 @@
+"""Many senders, each in a process of its own, and a count of what they sent.
+
+Each sender randomizes its blocks of users and streams their batches. It counts what it sends inside the window, with
+the server's oracle and from the same bytes. So the sum over all senders is what the server must have counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from multiprocessing.queues import Queue
+from queue import Empty
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from ldp_client.protocol.packing import MAX_PAYLOAD
+from ldp_client.sending.transport import Batch
+from ldp_server.arrays.packing import pack
+from ldp_server.oracles import Oracle, oracle_for
+from simulator import crowd
+from simulator.engine import Job, blocks_of, draw_block, pool
+from simulator.wire.faults import Faults
+from simulator.wire.sender import Sent, Unacknowledged, send
+
+__all__ = ["Delivery", "SentPart", "patience", "send_all"]
+
+PATIENCE = 120.0
+"""Seconds, besides those that sending takes at the slowest."""
+SLOWEST = 500.0
+"""Reports a second."""
+_TOLD_AT = 20_000
+"""Reports after which a sender tells how far it has come."""
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What is sent to whom: the same for all senders."""
+
+    job: Job
+    faults: Faults
+    batch: int
+    """Reports a batch."""
+    target: str
+
+
+@dataclass
+class SentPart:
+    """What one sender sent inside the window, and the answers it got."""
+
+    held: npt.NDArray[np.int64]
+    """How many of its users hold each rank."""
+    state: bytes = b""
+    """The counts of an oracle over the same bytes."""
+    late: list[Unacknowledged] = field(default_factory=list)
+    """Batches to send after the collection is closed."""
+    sent: Sent = field(default_factory=Sent)
+
+
+def patience(users: int) -> float:
+    """Return the seconds after which sending has failed."""
+    return PATIENCE + users / SLOWEST
+
+
+def send_all(delivery: Delivery, processes: int, progress: Callable[[int], None] | None) -> list[SentPart]:
+    """Send everybody's reports; block b belongs to sender b modulo their number."""
+    blocks = blocks_of(delivery.job.users)
+    processes = min(processes, len(blocks))
+    with get_context("forkserver").Manager() as manager, pool(processes) as executor:
+        told = cast("Queue[int]", manager.Queue())  # a proxy with the same methods
+        futures: list[Future[SentPart]] = [
+            executor.submit(_send_blocks, delivery, blocks[place::processes], told) for place in range(processes)
+        ]
+        while not all(future.done() for future in futures):
+            try:
+                reports = told.get(timeout=0.2)
+            except Empty:
+                continue
+            if progress is not None:
+                progress(reports)
+        return [future.result() for future in futures]
+
+
+def _send_blocks(delivery: Delivery, blocks: range, told: Queue[int]) -> SentPart:
+    """One sender: prepare and send, block by block."""
+    job = delivery.job
+    part = SentPart(np.zeros(job.population.distinct + 1, np.int64))
+    oracle = oracle_for(job.collection)
+    waiting = 0
+
+    def tell(reports: int) -> None:
+        nonlocal waiting
+        waiting += reports
+        if waiting >= _TOLD_AT:
+            told.put(waiting)
+            waiting = 0
+
+    batches = (batch for block in blocks for batch in _block(delivery, block, oracle, part))
+    part.sent = send(delivery.target, batches, patience(job.users), tell)
+    told.put(waiting)
+    part.state = oracle.to_bytes()
+    return part
+
+
+def _block(delivery: Delivery, block: int, oracle: Oracle, part: SentPart) -> Iterator[Unacknowledged]:
+    """The batches of one block. What is sent inside the window is counted here too, once."""
+    job = delivery.job
+    randomizer = job.collection.randomizer
+    width = randomizer.report_bytes
+    step = min(delivery.batch, MAX_PAYLOAD // width)
+    ranks = draw_block(job, block)
+    (reports,) = crowd.simulate(randomizer, job.naming.indexes(ranks), job.seed, block)
+    starts = range(0, len(reports), step)
+    plan = delivery.faults.plan(job.seed, block, len(starts))
+    ids = np.random.Generator(np.random.SFC64(np.random.SeedSequence([job.seed, block, 5]))).bytes(16 * len(starts))
+    for number, start in enumerate(starts):
+        payload = pack(reports[start : start + step], width)
+        batch = Batch(job.collection.id, ids[16 * number : 16 * number + 16], payload)
+        if plan.late[number]:
+            part.late.append(Unacknowledged(batch, len(payload) // width))
+            continue
+        oracle.accumulate(payload)
+        part.held += np.bincount(ranks[start : start + step].astype(np.intp), minlength=len(part.held))
+        yield Unacknowledged(batch, len(payload) // width, bool(plan.drop[number]))
+        if plan.duplicate[number]:
+            yield Unacknowledged(batch, 0)

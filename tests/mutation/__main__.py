@@ -1,0 +1,93 @@
+"""The command: `python -m tests.mutation reach` once, then `python -m tests.mutation run --package NAME`."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.mutation.operators import Mutant, mutants
+from tests.mutation.reach import Reach, Recorder
+from tests.mutation.results import Results
+from tests.mutation.run import CEILING, Runner, sample
+
+ROOT = Path(__file__).parents[2]
+BUILD = ROOT / "build" / "mutation"
+PACKAGES = {
+    "privacy": "ldp_client/privacy",
+    "protocol": "ldp_client/protocol",
+    "mechanisms": "ldp_client/mechanisms",
+    "ledger": "ldp_client/ledger",
+    "store": "ldp_server/store",
+}
+SEED = 11
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutation", description="Mutation testing of five packages.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    reach = commands.add_parser("reach", help="run the tests once and record which lines each of them reaches")
+    reach.add_argument("tests", nargs="*", help="folders or files of tests, added to what is known; all by default")
+    for name, text in (("run", "try mutants"), ("show", "what is known: the rate, and who survived")):
+        command = commands.add_parser(name, help=text)
+        command.add_argument("--package", required=True, choices=sorted(PACKAGES))
+        command.add_argument("--sample", type=int, default=10**9, help="how many mutants, drawn uniformly; all if none")
+        command.add_argument("--seed", type=int, default=SEED, help=f"the seed of the sample ({SEED})")
+        command.add_argument("--file", help="only mutants of files whose path contains this text")
+        command.add_argument("--again", action="store_true", help="try those again that survived")
+        command.add_argument("--seconds", type=float, default=CEILING, help=f"of tests in one round ({CEILING:g})")
+        command.add_argument("--trust", action="store_true", help="do not run the tests on the unchanged tree first")
+    return parser.parse_args(arguments)
+
+
+def _mutants(package: str) -> list[Mutant]:
+    """All mutants of a package; generated code is not mutated."""
+    files = sorted((ROOT / PACKAGES[package]).rglob("*.py"))
+    names = [str(file.relative_to(ROOT)) for file in files if "/v1/" not in str(file)]
+    return [mutant for name in names for mutant in mutants(name, (ROOT / name).read_text())]
+
+
+def _reach(tests: list[str]) -> int:
+    recorder = Recorder(ROOT, list(PACKAGES.values()), BUILD / "reach.json", keep=bool(tests))
+    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--hypothesis-seed=0", "-o", "timeout=0"]
+    return int(pytest.main([*options, "--durations=40", *tests], plugins=[recorder]))
+
+
+def _run(chosen: list[Mutant], results: Results, options: argparse.Namespace) -> int:
+    runner = Runner(ROOT, Reach.load(BUILD / "reach.json"), ceiling=options.seconds)
+    try:
+        todo = results.todo(chosen, options.again)
+        random.Random(options.seed).shuffle(todo)  # so that what a stopped run has tried is a uniform sample too
+        verdict, test = "survived", ""
+        if not options.trust:
+            verdict, test = runner.control(sorted({mutant.file for mutant in todo}))
+        if verdict != "survived":
+            print(f"The tests do not pass on the unchanged tree: {test} ({verdict}).", file=sys.stderr)
+            return 1
+        for count, (mutant, verdict, test, seconds) in enumerate(runner.attempt(todo), 1):
+            results.add(mutant, verdict, test, seconds)
+            print(f"{count}/{len(todo)} {mutant.key} {verdict} {seconds:.1f} s {test}", flush=True)
+    finally:
+        runner.close()
+    return 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command."""
+    options = _options(arguments)
+    if options.command == "reach":
+        return _reach(options.tests)
+    chosen = sample(_mutants(options.package), options.sample, options.seed)
+    chosen = [mutant for mutant in chosen if not options.file or options.file in mutant.file]
+    results = Results(BUILD / f"{options.package}.jsonl")
+    code = _run(chosen, results, options) if options.command == "run" else 0
+    print("\n".join(results.survivors(chosen)))
+    print(results.summary(chosen))
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,177 @@
+"""Answers travel as messages and come out as they went in; `--json` has the keys that scripts rely on."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ldp_client.collection import Collection
+from ldp_client.errors import InvalidSpec
+from ldp_client.protocol.domain import Categories, Integers, Strings
+from ldp_client.protocol.v1 import analyst_pb2 as pb
+from ldp_server.answers import estimates
+from ldp_server.answers.estimates import Coverage, Estimate, Estimates, Rest, Verdict
+from ldp_server.answers.to_json import dump, item_json, to_json
+from ldp_server.answers.wire import from_wire, item_from_wire, item_to_wire, to_wire
+from ldp_server.heavy_hitters.results import HeavyHitter, HeavyHitters
+from tests.server.oracles.cases import filled
+
+COLORS = Collection.create(
+    "?", Categories(("cat", "dog", "owl")), "randomized-response", "2", opens=1_790_000_000, closes=1_800_000_000
+)
+HITTER = HeavyHitter("köln", 900.5, 30.0, 800.0, 1000.0, 700.0, 1100.0, 12.5)
+FOUND = HeavyHitters(
+    reports=5000,
+    items=(HITTER, HeavyHitter(b"\xff\xfe", 800.0, 31.0, 1.0, 2.0, 3.0, 4.0, 11.0)),
+    none=HeavyHitter(None, 700.0, 32.0, 1.0, 2.0, 3.0, 4.0, 10.0),
+    decoder="soft",
+    threshold=412.25,
+    probability=0.95,
+    false_items=0.05,
+    guarantee=("Every item.", "Honest reports."),
+    too_few_reports=False,
+    users_needed=None,
+)
+NOTHING = HeavyHitters(12, (), None, "paths", None, 0.95, 0.05, ("Not enough users.",), True, 90_000)
+
+
+def sent(answer, kind):
+    return kind.FromString(to_wire(answer, kind).SerializeToString())
+
+
+@pytest.mark.parametrize("answer", [FOUND, NOTHING])
+def test_heavy_hitters_come_back(answer):
+    assert from_wire(HeavyHitters, sent(answer, pb.HeavyHittersResult)) == answer
+
+
+def test_every_number_of_a_heavy_hitter_has_its_own_field():
+    """Each field of the message is that field of the dataclass and no other, written out by hand once, here."""
+    message = sent(FOUND, pb.HeavyHittersResult)
+    assert message.reports == 5000
+    assert message.threshold == 412.25
+    assert message.probability == 0.95
+    assert message.false_items == 0.05
+    assert list(message.guarantee) == ["Every item.", "Honest reports."]
+    assert message.none.item.none
+    row = message.items[0]
+    assert (row.item.text, row.estimate, row.standard_error) == ("köln", 900.5, 30.0)
+    assert (row.low, row.high, row.surest_low, row.surest_high, row.score) == (800.0, 1000.0, 700.0, 1100.0, 12.5)
+    assert message.items[1].item.raw == b"\xff\xfe"
+
+
+def test_no_field_of_a_message_is_left_over():
+    """What the dataclass does not have is about the collection, which the service adds."""
+    for kind, message in ((HeavyHitters, pb.HeavyHittersResult), (HeavyHitter, pb.HeavyHitter), (Rest, pb.Rest)):
+        missing = {field.name for field in message.DESCRIPTOR.fields} - {field.name for field in fields(kind)}
+        assert missing <= {"collection"}
+    names = {field.name.removesuffix("s") for field in pb.EstimateResponse.DESCRIPTOR.fields}
+    known = {field.name.removesuffix("s") for kind in (Estimates, Estimate) for field in fields(kind)}
+    assert names - known <= {"collection"}
+
+
+def test_the_json_of_heavy_hitters_is_what_it_was():
+    assert list(to_json(FOUND)) == [
+        "reports", "items", "none", "decoder", "threshold", "probability", "false_items", "guarantee",
+        "too_few_reports", "users_needed",
+    ]  # fmt: skip
+    assert to_json(HITTER) == {
+        "item": {"text": "köln"},
+        "estimate": 900.5,
+        "standard_error": 30.0,
+        "low": 800.0,
+        "high": 1000.0,
+        "surest_low": 700.0,
+        "surest_high": 1100.0,
+        "score": 12.5,
+    }
+    assert json.loads(dump(to_json(FOUND)))["none"]["item"] == {"none": True}
+    nothing = json.loads(dump(to_json(NOTHING)))
+    assert nothing["threshold"] is nothing["none"] is None
+    assert nothing["users_needed"] == 90_000
+
+
+@pytest.fixture(scope="module")
+def oracle():
+    users = np.array([1] * 600 + [2] * 300 + [0] * 100, np.uint64)
+    return filled(COLORS.randomizer, users, 1)
+
+
+@pytest.mark.parametrize("threshold", [None, 250.0])
+def test_estimates_come_back(oracle, threshold):
+    answers = [
+        estimates.given_items(COLORS, oracle, ["dog", None], coverage=Coverage.TOGETHER, threshold=threshold),
+        estimates.top(COLORS, oracle, 2, threshold=threshold, confidence=0.9),
+        estimates.every_item(COLORS, oracle, threshold=threshold),
+    ]
+    for answer in answers:
+        message = sent(answer, pb.EstimateResponse)
+        assert from_wire(Estimates, message, domain=COLORS.domain) == answer
+        assert [row.verdict is None for row in answer.rows] == [threshold is None] * len(answer.rows)
+    assert not message.items  # a whole domain is known to whoever has the collection
+    assert [row.item for row in answers[2].rows] == [None, "cat", "dog", "owl"]
+    assert answers[0].everything_else is not None
+    assert answers[2].everything_else is None
+
+
+def test_the_json_of_estimates_is_what_it_was(oracle):
+    plain = to_json(estimates.given_items(COLORS, oracle, ["dog"], threshold=150.0))
+    assert list(plain) == ["reports", "confidence", "coverage", "rows", "everything_else"]
+    assert plain["coverage"] == "each"
+    assert list(plain["rows"][0]) == ["item", "estimate", "standard_error", "low", "high", "verdict"]
+    assert plain["rows"][0]["verdict"] == "yes"
+    assert list(plain["everything_else"]) == ["estimate", "standard_error", "low", "high"]
+    (row, *_) = to_json(estimates.top(COLORS, oracle, 1))["rows"]
+    assert list(row) == ["item", "estimate", "standard_error", "low", "high", "consistent"]
+    assert to_json(estimates.every_item(COLORS, oracle))["everything_else"] is None
+
+
+def test_an_answer_that_makes_no_sense_is_refused(oracle):
+    message = to_wire(estimates.every_item(COLORS, oracle, threshold=1.0), pb.EstimateResponse)
+    with pytest.raises(InvalidSpec, match="which items"):
+        from_wire(Estimates, message)
+    with pytest.raises(InvalidSpec, match="which items"):
+        from_wire(Estimates, message, domain=Strings(1000))
+    del message.lows[-1]
+    with pytest.raises(InvalidSpec, match="lengths"):
+        from_wire(Estimates, message, domain=COLORS.domain)
+    message.lows.append(1.0)
+    message.verdicts[0] = 0
+    with pytest.raises(InvalidSpec, match="verdicts"):
+        from_wire(Estimates, message, domain=COLORS.domain)
+    message.verdicts[0] = pb.CANNOT_TELL
+    assert from_wire(Estimates, message, domain=COLORS.domain).rows[0].verdict is Verdict.CANNOT_TELL
+    message.coverage = "another"
+    with pytest.raises(InvalidSpec, match="coverage"):
+        from_wire(Estimates, message, domain=COLORS.domain)
+
+
+def test_rows_are_a_sequence(oracle):
+    rows = estimates.every_item(COLORS, oracle).rows
+    assert len(rows) == 4
+    assert rows[1:3][0] == rows[1]
+    assert rows[-1].item == "owl"
+    assert type(rows[0].estimate) is float
+    with pytest.raises(IndexError):
+        rows[4]
+
+
+@given(st.one_of(st.none(), st.text(), st.binary(), st.integers(-(1 << 63), 1 << 64)))
+def test_items_come_back(item):
+    found = item_from_wire(pb.Item.FromString(item_to_wire(item).SerializeToString()))
+    assert type(found) is type(item)
+    assert found == item
+
+
+def test_items_that_are_no_text_and_sets():
+    assert item_to_wire("\ud800").raw == b"\xed\xa0\x80"
+    assert item_json(frozenset({"b", "a"})) == {"attributes": ["a", "b"]}
+    assert item_json(b"\xff") == {"hex": "ff"}
+    with pytest.raises(InvalidSpec, match="all items"):
+        item_to_wire(frozenset({"a"}))
+    assert Integers(0, 5).item(1) == 0
+    assert item_json(0) == {"integer": 0}
