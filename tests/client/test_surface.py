@@ -11,7 +11,7 @@ import sys
 import pytest
 
 import ldp_client
-from ldp_client import BudgetExceeded, Client, Sending, Unavailable, aio, testing
+from ldp_client import BudgetExceeded, Client, InvalidSpec, Sending, Unavailable, WrongType, aio, testing
 from ldp_client.sending.transport import Accepted, Batch, Refused, Transport
 from ldp_client.testing import FakeCollector
 from tests.client.conftest import live, make
@@ -94,6 +94,28 @@ print(json.dumps(sorted(sys.modules)))
 """)
     assert "ldp_client.cli" in loaded and "grpc" in loaded
     assert not {name.split(".")[0] for name in loaded} & {"numpy", "scipy", "click", "rich", "prometheus_client"}
+
+
+# -- settings that mean something else than they seem to
+
+
+@pytest.mark.parametrize("options", [{"delay": 30}, {"delay": 0.5}, {"delay": True}, {"delay": "30"}, {"delay": None}])
+def test_a_delay_without_a_unit_is_refused(open_client, options):
+    with pytest.raises(InvalidSpec, match=r'delay: .*"30 days"'):
+        open_client(**options)
+
+
+def test_no_delay_is_written_as_zero(open_client):
+    assert [open_client(delay=none)._delay for none in (0, "0", "0 s")] == [0, 0, 0]
+
+
+def test_other_settings_are_checked_at_once(open_client, tmp_path):
+    with pytest.raises(InvalidSpec, match="refresh: a number alone"):
+        Sending(refresh=86_400)
+    with pytest.raises(WrongType, match="limits"):
+        Sending(limits=(10, 10))
+    with pytest.raises(InvalidSpec, match="leave tls out"):
+        open_client(tls=False)
 
 
 # -- asyncio
