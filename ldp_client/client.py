@@ -15,7 +15,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldp_client.errors import InvalidSpec, LdpError, PolicyRefused, WrongType
+from ldp_client.errors import LdpError, PolicyRefused, WrongType
 from ldp_client.ledger import budget, forks
 from ldp_client.ledger.budget import MadeReport
 from ldp_client.ledger.database import Storage
@@ -258,11 +258,7 @@ class Client:
 
     def fetch(self, collection_id: bytes | str, timeout: float = 10.0) -> Collection:
         """Fetch a trusted collection by its id, and check that its bytes belong to the id."""
-        try:
-            wanted = bytes.fromhex(collection_id) if isinstance(collection_id, str) else collection_id
-        except ValueError:
-            raise InvalidSpec("collection_id: write 64 hexadecimal digits") from None
-        return self._subscription.fetch(wanted, timeout)
+        return self._subscription.fetch(collection_id, timeout)
 
     @cached_property
     def _subscription(self) -> Subscription:

@@ -86,10 +86,14 @@ class Subscription:
             return min(self._every, 3600) * (0.5 + self._uniform())
         return self._every * (0.5 + self._uniform())
 
-    def fetch(self, wanted: bytes, timeout: float) -> Collection:
-        """Return a trusted collection, from the list or from the server."""
+    def fetch(self, asked: bytes | str, timeout: float) -> Collection:
+        """Return a trusted collection by its id (bytes, or hexadecimal), from the list or from the server."""
         from ldp_client.collection import Collection
 
+        try:
+            wanted = bytes.fromhex(asked) if isinstance(asked, str) else bytes(asked)
+        except ValueError:
+            raise InvalidSpec("collection_id: write 64 hexadecimal digits") from None
         if self._policy.pinned is None and not self._policy.list_keys:
             raise PolicyRefused(
                 "fetching needs a policy with pinned ids or list keys, or any collection would be trusted"

@@ -340,6 +340,11 @@ def test_fetch_checks_that_the_bytes_belong_to_the_id(open_live):
             client.fetch(wanted.id)
 
 
+def test_an_id_that_is_not_hexadecimal_is_refused(open_live):
+    with pytest.raises(InvalidSpec, match="64 hexadecimal digits"):
+        open_live(1).fetch("homepage")
+
+
 def test_nothing_is_fetched_without_a_policy_for_it(open_live):
     with pytest.raises(PolicyRefused, match="pinned ids or list keys"):
         open_live(1).fetch(make().id)

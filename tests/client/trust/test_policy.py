@@ -44,11 +44,11 @@ def test_a_policy_that_makes_no_sense_is_refused(change):
 @pytest.mark.parametrize("period", [30, 30.0, "30"])
 def test_a_period_without_a_unit_is_refused(period, tmp_path):
     """30 would be half a minute, and is meant as 30 days."""
-    with pytest.raises(InvalidSpec, match='period: .*"30 days"'):
+    with pytest.raises(InvalidSpec, match=r'period: .*"30 days"'):
         Policy(**(GOOD | {"period": period}))
     file = tmp_path / "policy.toml"
     file.write_text('max_epsilon = "1"\nbudget = "2"\nperiod = 30\nlifetime = "12"\n')
-    with pytest.raises(InvalidSpec, match="policy.toml: period: a number alone has no unit"):
+    with pytest.raises(InvalidSpec, match=r"policy\.toml: period: a number alone has no unit"):
         Policy.load(file)
 
 
