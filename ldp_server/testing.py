@@ -30,7 +30,7 @@ class ServerProcess:
 
         with ServerProcess(folder / "data") as server, server.analyst() as analyst:
             analyst.create(collection)
-            client = Client(server.target, plaintext=True, ...)
+            client = Client(server.target, tls=False, ...)
 
     `options` are more options of `serve`. The port is a free one unless `listen` says otherwise, and stays the same
     when the server is started again. What the server logs is in the file `log`. The server ends, at the latest, with
