@@ -178,6 +178,10 @@ def cli(*arguments: str, data: Path | None = None, stdin: str | None = None, tim
     )
 
 
+async def send(server, requests):
+    return [response async for response in server.collector.SubmitStream(iter(requests))]
+
+
 PATIENCE = 120.0
 """Seconds until a condition that must come true is given up: generous, because the machine may be busy."""
 
