@@ -21,7 +21,7 @@ from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.answers.to_json import item_json
 from ldp_server.arrays.items import to_ints
 from ldp_server.heavy_hitters import HeavyHitters, decode
-from ldp_server.heavy_hitters.planner import DEFAULT_MEMORY, Plan, create, plan
+from ldp_server.heavy_hitters.planner import DEFAULT_MEMORY, SketchPlan, create, plan
 from ldp_server.oracles.base import binomial_variance
 from simulator.engine import Counted, Job, count, run_seed
 from simulator.machine import Stopwatch, check_memory, peak_rss_mb
@@ -68,7 +68,7 @@ class HittersRun:
 
     shape: HeavyHittersRun
     answer: HeavyHitters
-    plan: Plan
+    plan: SketchPlan
     inner_error: float
     """The standard deviation that the inner oracle has for an item nobody holds, if all users count for it."""
 
@@ -207,7 +207,7 @@ def _rows(
 
 
 def _shape(
-    search: Search, chosen: Plan, tally: _Tally, watch: Stopwatch, rows: list[dict[str, Any]]
+    search: Search, chosen: SketchPlan, tally: _Tally, watch: Stopwatch, rows: list[dict[str, Any]]
 ) -> HeavyHittersRun:
     recall = {f"{m:g}": sum(hits) / len(hits) for m, hits in tally.found.items()}
     smallest = None

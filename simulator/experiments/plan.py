@@ -22,7 +22,7 @@ from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_client.privacy.yardsticks import v_opt
 from ldp_client.protocol.domain import Domain
 from ldp_server.answers.choose import Alternative, alternatives
-from ldp_server.heavy_hitters.planner import Plan, create, plans
+from ldp_server.heavy_hitters.planner import SketchPlan, create, plans
 from ldp_server.heavy_hitters.promise import least_users
 from simulator.experiments import frequencies, heavy_hitters
 from simulator.experiments.frequencies import SimulationOptions, prepare
@@ -106,7 +106,7 @@ def sketch_rows(wanted: SimulationOptions, domain: Domain, frequency: float | No
     return [_sketch_row(line, wanted, domain, frequency) for line in found]
 
 
-def _sketch_row(line: Plan, wanted: SimulationOptions, domain: Domain, frequency: float | None) -> PlanRow:
+def _sketch_row(line: SketchPlan, wanted: SimulationOptions, domain: Domain, frequency: float | None) -> PlanRow:
     sketch = create("plan", domain, wanted.epsilon, line, opens=1, closes=2).randomizer
     assert isinstance(sketch, TeamSketch)  # noqa: S101 - every plan of heavy hitters is one
     p, s = (float(x) for x in sketch.inner.support)
