@@ -32,7 +32,8 @@ from ldp_server.heavy_hitters.search.model import TeamScores
 from ldp_server.heavy_hitters.search.rounds import Hooks, decode_scores
 from ldp_server.heavy_hitters.search.tails import threshold
 from ldp_server.oracles.base import Oracle
-from ldp_server.oracles.team_sketch import ExpanderSketchOracle, TeamSketchOracle
+from ldp_server.oracles.expander_sketch import ExpanderSketchOracle
+from ldp_server.oracles.team_sketch import TeamSketchOracle
 
 __all__ = ["DECODERS", "decode"]
 

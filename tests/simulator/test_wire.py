@@ -15,7 +15,7 @@ from ldp_server.analyst import Analyst
 from ldp_server.answers.columns import Columns
 from ldp_server.testing import ServerProcess
 from simulator.experiments import wire
-from simulator.experiments.frequencies import SimulationOptions
+from simulator.experiments.options import SimulationOptions
 from simulator.shapes import WireRun
 from simulator.wire.faults import FaultPlan, Faults
 from simulator.wire.sender import Unacknowledged, send
@@ -83,7 +83,9 @@ def test_an_estimate_that_is_off_is_seen(monkeypatch):
         answer = real(self, which, **wanted)
         estimates = np.array(answer.rows.columns["estimate"])
         estimates[3] += 1e-6
-        return dataclasses.replace(answer, rows=Columns(answer.rows.kind, {**answer.rows.columns, "estimate": estimates}))
+        return dataclasses.replace(
+            answer, rows=Columns(answer.rows.kind, {**answer.rows.columns, "estimate": estimates})
+        )
 
     monkeypatch.setattr(Analyst, "estimate", off)
     assert not wire.run(SimulationOptions(500, domain="16"), Faults()).same_estimates
