@@ -103,8 +103,8 @@ def open_question(users: int, epsilon: str) -> DemoQuestion:
     return DemoQuestion(
         collection,
         words(10_000),
-        "The answer can be any string of up to 8 bytes. The server was not told which words to look for: it found "
-        "these in the reports.",
+        "The answer can be any string of up to 8 bytes. The server was not told which words to look for:\n"
+        "it found these in the reports.",
     )
 
 
@@ -203,10 +203,10 @@ def show(question: DemoQuestion, found: dict[str, Any]) -> None:
     rate = found["reports_durable"] / found["seconds_to_send"]
     console.print(
         f"The truth lies inside {found['inside']} of {len(found['rows'])} intervals.\n"
-        f"Each of {found['users']:,} simulated users sent one report of {found['report_bytes']} bytes, randomized with "
-        f"epsilon = {found['epsilon']} (mechanism {found['mechanism']}).\n"
-        f"The server received no word, only these reports. It stored {found['reports_durable']:,} of them durably, "
-        f"{rate:,.0f} a second,\nand answered in {found['seconds_to_answer']:,.2f} seconds.\n"
+        f"Each of {found['users']:,} simulated users sent one report of {found['report_bytes']} bytes,\n"
+        f"randomized with epsilon = {found['epsilon']} (mechanism {found['mechanism']}).\n"
+        f"The server received no word, only these reports. It stored {found['reports_durable']:,} of them durably,\n"
+        f"{rate:,.0f} a second, and answered in {found['seconds_to_answer']:,.2f} seconds.\n"
     )
 
 
