@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ldp_client.privacy.yardsticks import lower_bound_shape, v_opt
 from ldp_server.answers.estimates import interval, norm_sub
-from ldp_server.oracles import Oracle
+from ldp_server.oracles import Oracle, as_frequency
 
 __all__ = ["BETA", "Z95", "Errors", "floor_of", "mean", "measure"]
 
@@ -45,8 +45,8 @@ def measure(oracle: Oracle, raw: Floats, truth: npt.NDArray[np.int64], epsilon: 
     """Compare raw estimates with the truth; `whole` says that they cover the whole domain."""
     unit = oracle.reports * v_opt(epsilon)
     wrong = raw - truth
-    errors = np.sqrt(oracle.variance(raw))
-    low, high = interval(raw, errors, oracle.skewness, Z95)
+    errors = np.sqrt(as_frequency(oracle).variance(raw))
+    low, high = interval(raw, errors, as_frequency(oracle).skewness, Z95)
     better = None
     if whole:
         better = float(np.mean((norm_sub(raw, oracle.reports) - truth) ** 2)) / unit

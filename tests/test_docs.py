@@ -1,9 +1,17 @@
-"""The documents are run: every python block computes, every collection that they show is one."""
+"""The documents are run: every python block computes, and every collection that they show is one.
+
+A `text` block after a python block is what the python block prints.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import subprocess
+import sys
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,12 +55,18 @@ def blocks(text: str) -> list[Block]:
 def run(page: Path) -> int:
     """Run a page's python blocks in one namespace and read its collections; return how many there were."""
     namespace: dict[str, object] = {"__name__": "__main__"}
-    count = 0
+    count, printed = 0, ""
     for block in blocks(page.read_text("utf-8")):
         if block.language in ("python", "py", "python3"):
             # Empty lines before it make a traceback point at the line of the page.
-            exec(compile("\n" * block.line + block.text, str(page), "exec"), namespace)
+            with redirect_stdout(StringIO()) as output:
+                exec(compile("\n" * block.line + block.text, str(page), "exec"), namespace)
+            printed = output.getvalue()
             count += 1
+        elif block.language == "text" and printed:
+            assert [line.rstrip() for line in block.text.splitlines()] == [
+                line.rstrip() for line in printed.splitlines()
+            ]
         elif block.language == "toml" and re.search(r"^question\s*=", block.text, re.MULTILINE):
             Collection.from_toml(block.text)
             count += 1
@@ -66,6 +80,16 @@ def test_page_computes(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for collection in (ROOT / "examples").glob("*.ldp"):
         shutil.copy(collection, tmp_path)
     run(page)
+
+
+@pytest.mark.slow
+def test_readme_shows_what_the_demo_prints() -> None:
+    (shown,) = [block.text for block in blocks((ROOT / "README.md").read_text("utf-8")) if block.language == "console"]
+    demo = [sys.executable, "-m", "ldp_server", "demo"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120"}
+    done = subprocess.run(demo, env=environment, capture_output=True, text=True, check=True, timeout=200)
+    printed = [line.rstrip() for line in done.stdout.splitlines()]
+    assert [line for line in shown.splitlines() if line not in printed] == []
 
 
 def test_the_protocol_has_an_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,8 +106,17 @@ def test_the_protocol_has_an_example(tmp_path: Path, monkeypatch: pytest.MonkeyP
         "```python\nimport warnings\nwarnings.warn('old')\n```\n",
         '```toml\nquestion = "?"\nepsilon = "1"\n```\n',
         "```python\nx = 1\n",
+        "```python\nprint(1)\n```\n\n```text\n2\n```\n",
     ],
-    ids=["false", "no syntax", "false in a list, later", "a warning", "no collection", "never closed"],
+    ids=[
+        "false",
+        "no syntax",
+        "false in a list, later",
+        "a warning",
+        "no collection",
+        "never closed",
+        "another output",
+    ],
 )
 def test_a_page_that_is_wrong_fails(text: str, tmp_path: Path) -> None:
     page = tmp_path / "page.md"

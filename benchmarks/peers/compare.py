@@ -23,7 +23,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import Randomizer
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.arrays.packing import pack
-from ldp_server.oracles import oracle_for
+from ldp_server.oracles import as_frequency, oracle_for
 from simulator import crowd
 from simulator.engine import Job, blocks_of, draw_block
 from simulator.experiments.frequencies import FrequencySetting, build, prepare
@@ -113,7 +113,7 @@ def _our_row(setting: FrequencySetting, options: SimulationOptions, held: npt.ND
     start = time.thread_time()
     oracle.accumulate(payload)
     middle = time.thread_time()
-    raw = oracle.estimate_all()
+    raw = as_frequency(oracle).estimate_all()
     end = time.thread_time()
     truth = np.bincount(held.astype(np.intp), minlength=randomizer.size)
     errors = measure(oracle, raw, truth, float(randomizer.epsilon), whole=True)

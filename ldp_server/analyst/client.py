@@ -74,9 +74,7 @@ class Analyst:
         return cls(server.address, token=token or _local_token(data), tls=server.tls(tls), timeouts=timeouts)
 
     @classmethod
-    def from_environment(
-        cls, variables: Mapping[str, str] = os.environ, *, timeouts: Timeouts | None = None
-    ) -> Self:
+    def from_environment(cls, variables: Mapping[str, str] = os.environ, *, timeouts: Timeouts | None = None) -> Self:
         """Call the server that the environment names, with the variables that the command line knows.
 
         LDP_SERVER (HOST:PORT) or LDP_SERVER_DATA (the data directory of a server on this machine),

@@ -17,7 +17,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from google.protobuf.message import Message
 
-from ldp_client.errors import Cancelled, InvalidSpec, Unavailable
+from ldp_client.errors import Cancelled, InvalidSpec
 from ldp_client.protocol.v1 import analyst_pb2_grpc
 from ldp_client.sending.transport import Tls, is_loopback
 from ldp_server.analyst.failures import Reached, error_of, is_connection_failure
@@ -163,7 +163,9 @@ def _pin(file: str) -> tuple[bytes, str]:
         certificate = x509.load_pem_x509_certificates(_read(file, "the server's certificate"))[0]
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (ValueError, IndexError, x509.ExtensionNotFound):
-        raise InvalidSpec(f"{file} is no certificate with a host's name: say where the server is (--server, --ca)") from None
+        raise InvalidSpec(
+            f"{file} is no certificate with a host's name: say where the server is (--server, --ca)"
+        ) from None
     found = [name.replace("*", "any", 1) for name in names.get_values_for_type(x509.DNSName)]
     found += [str(address) for address in names.get_values_for_type(x509.IPAddress)]
     if not found:

@@ -68,9 +68,7 @@ def collection() -> None:
 @click.option("--unlisted", is_flag=True, help="Leave it out of the public list.")
 @json_option
 @connected
-def create(
-    analyst: Analyst, file: Path, admission: str, reports_per_token: int, unlisted: bool, as_json: bool
-) -> None:
+def create(analyst: Analyst, file: Path, admission: str, reports_per_token: int, unlisted: bool, as_json: bool) -> None:
     """Enter the collection that FILE describes (TOML, or JSON)."""
     info = analyst.create(
         Collection.load(file),

@@ -31,7 +31,12 @@ _SWITCH_SECONDS = 0.0005
 
 
 @cli.command()
-@click.option("--config", "file", type=click.Path(path_type=Path, dir_okay=False), help="The configuration (see `ldp-server config`).")
+@click.option(
+    "--config",
+    "file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The configuration (see `ldp-server config`).",
+)
 @click.option(
     "--data",
     type=click.Path(path_type=Path, file_okay=False),
@@ -147,7 +152,7 @@ def print_config() -> None:
     sys.stdout.write(SAMPLE)
 
 
-@cli.command(context_settings={"ignore_unknown_options": True})
+@cli.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
 @click.argument("options", nargs=-1, type=click.UNPROCESSED)
 def demo(options: tuple[str, ...]) -> None:
     """Run a server and simulated devices over real gRPC, and print what was learned beside the truth."""

@@ -19,7 +19,7 @@ from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.answers.choose import DEFAULT_MEMORY, alternatives
 from ldp_server.answers.estimates import interval
 from ldp_server.answers.to_json import item_json
-from ldp_server.oracles import Oracle
+from ldp_server.oracles import Oracle, as_frequency
 from simulator.engine import Counted, Job, count, run_seed
 from simulator.experiments.options import MAX_RUNS, MAX_USERS, MECHANISMS, SimulationOptions
 from simulator.machine import Stopwatch, peak_rss_mb
@@ -135,8 +135,10 @@ def run(options: SimulationOptions, progress: Callable[[int], None] | None = Non
         watch.merge(counted.seconds)
         with watch.stage("estimate"):
             raw, truth = _estimates(counted, setting.naming)
-        errors.append(measure(counted.oracle, raw, truth, float(collection.epsilon), whole=counted.oracle.can_list))
-        error = float(np.sqrt(counted.oracle.variance(0.0)))
+        errors.append(
+            measure(counted.oracle, raw, truth, float(collection.epsilon), whole=as_frequency(counted.oracle).can_list)
+        )
+        error = float(np.sqrt(as_frequency(counted.oracle).variance(0.0)))
         if not number:
             top = _top(counted, setting.naming, raw, truth)
     return Frequencies(_shape(options, setting, collection, errors, watch), tuple(errors), top, error)
@@ -148,11 +150,11 @@ def _estimates(counted: Counted, named: NamedRanks) -> tuple[Floats, npt.NDArray
     if named.table is None:
         truth = np.zeros(named.domain.size, np.int64)
         truth[: len(held)] = held
-        return oracle.estimate_all(), truth
+        return as_frequency(oracle).estimate_all(), truth
     ranks = np.arange(min(PROBES + 1, len(held)), dtype=np.uint64)
     # The items of users beyond the last one: nobody holds them.
     nobody = np.arange((1 << 63) + (1 << 62), (1 << 63) + (1 << 62) + PROBES, dtype=np.uint64)
-    raw = oracle.estimate(named.indexes(np.concatenate([ranks, nobody])))
+    raw = as_frequency(oracle).estimate(named.indexes(np.concatenate([ranks, nobody])))
     return raw, np.concatenate([held[: len(ranks)], np.zeros(PROBES, np.int64)])
 
 
@@ -160,8 +162,8 @@ def _top(counted: Counted, named: NamedRanks, raw: Floats, truth: npt.NDArray[np
     oracle: Oracle = counted.oracle
     known = min(len(truth), len(counted.held))
     order = np.argsort(-truth[:known], kind="stable")[:TOP]
-    errors = np.sqrt(oracle.variance(raw[order]))
-    low, high = interval(raw[order], errors, oracle.skewness, Z95)
+    errors = np.sqrt(as_frequency(oracle).variance(raw[order]))
+    low, high = interval(raw[order], errors, as_frequency(oracle).skewness, Z95)
     return tuple(
         {
             "item": item_json(named.item(int(rank))),

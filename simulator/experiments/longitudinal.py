@@ -24,7 +24,7 @@ from ldp_client.mechanisms.base import Randomizer
 from ldp_client.privacy.composition import compose, every_rule
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.arrays.packing import pack
-from ldp_server.oracles import oracle_for
+from ldp_server.oracles import as_frequency, oracle_for
 from simulator import crowd
 from simulator.attacks.observer import Observer
 from simulator.experiments.frequencies import build, prepare
@@ -104,7 +104,7 @@ def _days(
 def _estimates(randomizer: Randomizer, reports: U64) -> npt.NDArray[np.float64]:
     oracle = oracle_for(randomizer)
     oracle.accumulate(pack(reports, randomizer.report_bytes))
-    return oracle.estimate_all()
+    return as_frequency(oracle).estimate_all()
 
 
 def _row(

@@ -19,6 +19,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_server.answers.choose import DEFAULT_MEMORY, alternatives
 from ldp_server.arrays.packing import pack
 from ldp_server.heavy_hitters.planner import plan
+from ldp_server.oracles import as_frequency
 from simulator import crowd
 from simulator.attacks.malicious import ATTACKS, everyone, gain, malicious_reports
 from simulator.engine import Job, count, run_seed
@@ -128,11 +129,11 @@ def _damage(point: _Point, malicious: int, number: int) -> tuple[float, float]:
     job = Job(collection, setting.population, setting.naming, options.users - malicious, seed)
     counted = count(job, processes=options.processes)
     target = setting.naming.indexes(np.array([point.target], np.uint64))
-    before = float(counted.oracle.estimate(target)[0])
+    before = float(as_frequency(counted.oracle).estimate(target)[0])
     for start in range(0, malicious, crowd.BLOCK):
         indexes = everyone(target, min(crowd.BLOCK, malicious - start))
         block = _ATTACKERS_FROM + start // crowd.BLOCK
         reports = malicious_reports(randomizer, indexes, point.attack, seed, block)
         counted.oracle.accumulate(pack(reports, randomizer.report_bytes))
-    error = float(np.sqrt(counted.oracle.variance(float(counted.held[point.target]))))
-    return float(counted.oracle.estimate(target)[0]) - before, error
+    error = float(np.sqrt(as_frequency(counted.oracle).variance(float(counted.held[point.target]))))
+    return float(as_frequency(counted.oracle).estimate(target)[0]) - before, error

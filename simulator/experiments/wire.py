@@ -22,7 +22,7 @@ import numpy.typing as npt
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_server.analyst import Analyst, CollectionEstimates
-from ldp_server.oracles import Oracle, oracle_for, restore
+from ldp_server.oracles import Oracle, as_frequency, oracle_for, restore
 from ldp_server.testing import ServerProcess
 from simulator.engine import Job
 from simulator.experiments.frequencies import FrequencySetting, prepare
@@ -164,7 +164,7 @@ def _compare(job: Job, setting: FrequencySetting, ended: _Ended) -> WireResult:
     truth[: len(held)] = held
     theirs = np.asarray(ended.answer.rows.columns["estimate"], np.float64)
     errors = measure(oracle, theirs, truth, float(job.collection.epsilon), whole=True)
-    same = bool(np.array_equal(theirs, oracle.estimate_all()))
+    same = bool(np.array_equal(theirs, as_frequency(oracle).estimate_all()))
     return WireResult(_shape(job.users, oracle.reports, ended), errors, _top(setting, truth, ended.answer), same)
 
 

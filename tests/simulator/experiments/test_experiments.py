@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms import Hashtogram, LinearHash, RandomizedResponse
+from ldp_client.mechanisms.hashtogram import Hashtogram
+from ldp_client.mechanisms.linear_hash import LinearHash
+from ldp_client.mechanisms.randomized_response import RandomizedResponse
 from ldp_client.protocol.epsilon import Epsilon
 from simulator import crowd
 from simulator.attacks.observer import supports

@@ -20,13 +20,13 @@ from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_client.mechanisms.base import Randomizer
 from ldp_client.mechanisms.bounded_number import Window
 from ldp_client.mechanisms.bounded_number import design as number_design
-from ldp_client.mechanisms.genprot import STEPS, GenProt, noise_law
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.arrays.packing import unpack
 from ldp_server.oracles.base import Floats, Oracle
 from ldp_server.oracles.counts import Counts
+from simulator.reproductions.genprot.randomizer import STEPS, GenProt, noise_law
 
-__all__ = ["GenProtOracle", "price", "total_variation"]
+__all__ = ["GenProtOracle", "price", "randomize", "total_variation"]
 
 _HEADER = struct.Struct("<8sQII")
 _MAGIC = b"LDPGEN01"
@@ -165,3 +165,9 @@ def price(randomizer: GenProt) -> float:
     plain = number_design(randomizer.epsilon)
     noise = (randomizer.sigma / STEPS) ** 2
     return noise / Window(randomizer.epsilon, plain["answers"], plain["window"]).worst_variance
+
+
+def randomize(randomizer: GenProt, indexes: Indexes, words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return every user's report by the client's own code: every user has a stream of public draws of their own."""
+    lines = words.tolist()
+    return np.array([randomizer.randomize(int(i), line) for i, line in zip(indexes, lines, strict=True)], np.uint64)

@@ -1,47 +1,48 @@
 """One open stream of batches: a reading task, a writing task, and a bounded queue between them.
 
 Batches of one stream share commits; answers leave in the order of arrival. When the queue is full, or the server is,
-the stream is not read, and its sender feels that as flow control.
+the stream is not read, and its sender notices it as flow control.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import Any
+from dataclasses import dataclass
 
 import grpc
 
 from ldp_client.errors import LdpError, ServerRefused
 from ldp_client.protocol.v1 import collector_pb2 as pb
 from ldp_server.service.admission import Peer
-from ldp_server.service.ingest import Busy, Ingest, answer, refusal
+from ldp_server.service.collector.ingest import Ingest, answer, refusal
 from ldp_server.service.metrics import Metrics
-from ldp_server.service.wire import EOF, CallStatus, parse
+from ldp_server.service.wire import EOF, Busy, CallStatus, Context, parse
 from ldp_server.store import Ticket
 
-__all__ = ["Stream", "peer_of"]
+__all__ = ["Stream", "StreamLimits"]
 
-Context = Any  # grpc.aio.ServicerContext of raw bytes: the stubs cannot say so
 _GONE = (grpc.aio.UsageError, grpc.aio.InternalError)
 """What gRPC raises when one reads from or writes to a call that has ended."""
 
 
-def peer_of(context: Context) -> Peer:
-    """Who is at the other end of a call."""
-    return Peer.of(context.peer(), context.auth_context())
+@dataclass(frozen=True, slots=True)
+class StreamLimits:
+    """The most of one stream that may be read and not yet answered."""
+
+    batches: int
+    bytes: int
 
 
 class Stream:
     """One open stream: a reading task, a writing task, and the queue between them."""
 
-    def __init__(self, ingest: Ingest, metrics: Metrics, context: Context, batches: int, size: int) -> None:
+    def __init__(self, ingest: Ingest, metrics: Metrics, context: Context, limits: StreamLimits) -> None:
         self._ingest = ingest
         self._metrics = metrics
         self._context = context
-        self._peer = peer_of(context)
-        self._batches = batches
-        self._bytes = size
+        self._peer = Peer.of(context.peer(), context.auth_context())
+        self._limits = limits
         self._queue: deque[Ticket | bytes] = deque()
         self._held = 0
         self._answers = asyncio.Event()
@@ -79,6 +80,7 @@ class Stream:
 
     async def _read(self) -> LdpError | None:
         context, queue = self._context, self._queue
+        most, most_bytes = self._limits.batches, self._limits.bytes
         while True:
             try:
                 data = await context.read()
@@ -88,18 +90,18 @@ class Stream:
                 self.ended = True
                 return None
             try:
-                request = parse(pb.SubmitRequest, data)
-                entry = await self._offer(request)
+                entry = await self._offer(parse(pb.SubmitRequest, data))
             except CallStatus as status:
                 return status
             queue.append(entry)
             if isinstance(entry, bytes):
                 self._answers.set()
-            while len(queue) >= self._batches or self._held >= self._bytes:
+            while len(queue) >= most or self._held >= most_bytes:
                 self._room.clear()
                 await self._room.wait()
 
     async def _offer(self, request: pb.SubmitRequest) -> Ticket | bytes:
+        """The ticket of a batch that waits for the disk, or the response that refuses it."""
         while True:
             try:
                 ticket = self._ingest.offer(request, self._peer, self._done)
@@ -109,7 +111,7 @@ class Stream:
             except Busy as busy:
                 self._metrics.busy.labels(busy.why).inc()
                 if busy.why == "full":
-                    await self._ingest.room(busy.seconds)
+                    await self._ingest.waiting.room(busy.seconds)
                 else:
                     await asyncio.sleep(min(busy.seconds, 5.0))
             else:
@@ -123,18 +125,16 @@ class Stream:
     async def _write(self) -> LdpError | None:
         context, queue = self._context, self._queue
         while True:
-            while queue:
+            while queue and _settled(queue[0]):
                 entry = queue[0]
                 if isinstance(entry, bytes):
                     response = entry
-                elif entry.outcome is None and entry.error is None:
-                    break
                 else:
                     try:
                         response = answer(entry)
                     except LdpError as error:
                         return error
-                    self._held -= len(entry.batch.payload)
+                    self._held -= len(entry.submission.payload)
                 queue.popleft()
                 self._room.set()
                 try:
@@ -144,10 +144,9 @@ class Stream:
             if self._read_all and not queue:
                 return None
             self._answers.clear()
-            if queue and self._settled(queue[0]):
-                continue
-            await self._answers.wait()
+            if not (queue and _settled(queue[0])):
+                await self._answers.wait()
 
-    @staticmethod
-    def _settled(entry: Ticket | bytes) -> bool:
-        return isinstance(entry, bytes) or entry.outcome is not None or entry.error is not None
+
+def _settled(entry: Ticket | bytes) -> bool:
+    return isinstance(entry, bytes) or entry.outcome is not None or entry.error is not None

@@ -24,12 +24,18 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar, Self
 
+import numpy as np
+import numpy.typing as npt
+
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms.base import WORD_BITS, Randomizer, scaled
+from ldp_client.mechanisms.base import WORD_BITS, Example, Randomizer, scaled
 from ldp_client.protocol.domain import Domain
 from ldp_client.protocol.epsilon import Epsilon
+from ldp_server.arrays.hashing import Indexes
+from ldp_server.oracles import frequency_oracle
+from ldp_server.oracles.base import Floats
 
-__all__ = ["SHARE_BITS", "DummyParticipation"]
+__all__ = ["SHARE_BITS", "DummyParticipation", "DummyParticipationOracle"]
 
 SHARE_BITS = 16
 
@@ -56,6 +62,11 @@ class DummyParticipation(Randomizer):
         """Specs do not offer it (see the module's top)."""
         del epsilon, domain, seed, parameters
         raise InvalidSpec("dummy participation is not part of a spec: declare the smaller epsilon instead")
+
+    @classmethod
+    def examples(cls) -> Sequence[Example]:
+        """None: no spec describes it."""
+        return ()
 
     @property
     def _dummy_words(self) -> int:
@@ -111,3 +122,47 @@ class DummyParticipation(Randomizer):
     def parameters(self) -> Mapping[str, int]:
         """Return the share; the inner mechanism has its own."""
         return {"share": self.share, **self.inner.parameters()}
+
+
+class DummyParticipationOracle:
+    """What the inner oracle says, without the dummies, divided by the share.
+
+    f = (inner - (1-s) n/size)/s is unbiased because the inner oracle is. Its variance is that of the inner estimate of
+    what is there, plus that of who takes part, at most n s (1-s), all over s^2.
+    """
+
+    def __init__(self, randomizer: DummyParticipation) -> None:
+        self.randomizer = randomizer
+        self.inner = frequency_oracle(randomizer.inner)
+        self._share = float(randomizer.taking_part)
+
+    @property
+    def reports(self) -> int:
+        """How many reports have been counted, dummies included: one a device."""
+        return self.inner.reports
+
+    def accumulate(self, payload: bytes) -> int:
+        """Count the reports packed in a payload."""
+        return self.inner.accumulate(payload)
+
+    def merge(self, other: DummyParticipationOracle) -> None:
+        """Add the counts of another."""
+        self.inner.merge(other.inner)
+
+    def _present(self, frequencies: Floats) -> Floats:
+        """How many of the reports are about each item, dummies included."""
+        return self._share * frequencies + (1 - self._share) * self.reports / self.randomizer.size
+
+    def estimate(self, indexes: Indexes) -> Floats:
+        """Raw, unbiased estimates of how many users hold each index."""
+        dummies = (1 - self._share) * self.reports / self.randomizer.size
+        return (self.inner.estimate(indexes) - dummies) / self._share
+
+    def variance(self, frequencies: npt.ArrayLike) -> Floats:
+        """The inner variance, and the lottery's."""
+        f = np.clip(np.asarray(frequencies, np.float64), 0, self.reports)
+        s, d = self._share, 1 / self.randomizer.size
+        holds, others = s + (1 - s) * d, (1 - s) * d
+        lottery = f * holds * (1 - holds) + (self.reports - f) * others * (1 - others)
+        spread: Floats = (self.inner.variance(self._present(f)) + lottery) / s**2
+        return spread

@@ -1,30 +1,67 @@
-"""One operator's call: who, what, how long, and how it ended, in one line of the log."""
+"""Around every method: who calls, which collection, how long, and how it ended, in one line of the log."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import time
-from typing import Any
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any, TypeVar
 
 import grpc
 from google.protobuf.message import Message
 
 from ldp_client.errors import LdpError
-from ldp_server.service.auth import Auth
 from ldp_server.service.live import PREFIX
 from ldp_server.service.logs import LOGGER, event
 from ldp_server.service.metrics import Metrics
-from ldp_server.service.wire import CallStatus, abort, status_of
-from ldp_server.worker.client import Unsupported
+from ldp_server.service.operators.auth import Auth
+from ldp_server.service.wire import CallStatus, Context, abort, parse, status_of
 
-__all__ = ["Call"]
+__all__ = ["Calls"]
 
-Context = Any  # grpc.aio.ServicerContext of raw bytes: the stubs cannot say so
+R = TypeVar("R", bound=Message)
 
 
-class Call:
-    """One call: who, what, how long, and how it ended, in one line of the log."""
+class Calls:
+    """Makes gRPC handlers of methods that take a message and give bytes."""
+
+    def __init__(self, auth: Auth, metrics: Metrics) -> None:
+        self._auth = auth
+        self._metrics = metrics
+
+    def one(self, name: str, kind: type[R], method: Callable[[R], Awaitable[bytes]]) -> grpc.RpcMethodHandler[Any, Any]:
+        """A method with one answer."""
+
+        async def handler(data: bytes, context: Context) -> bytes:
+            async with _Call(self._auth, self._metrics, name, context) as call:
+                request = parse(kind, data)
+                call.about(request)
+                call.response = await method(request)
+            return await call.finish()
+
+        return grpc.unary_unary_rpc_method_handler(handler)
+
+    def many(
+        self, name: str, kind: type[R], method: Callable[[R], AsyncGenerator[bytes, None]]
+    ) -> grpc.RpcMethodHandler[Any, Any]:
+        """A method that answers with a stream."""
+
+        async def handler(data: bytes, context: Context) -> None:
+            async with _Call(self._auth, self._metrics, name, context) as call:
+                request = parse(kind, data)
+                call.about(request)
+                async with contextlib.aclosing(method(request)) as pieces:
+                    async for piece in pieces:
+                        await context.write(piece)
+            await call.finish()
+
+        return grpc.unary_stream_rpc_method_handler(handler)
+
+
+class _Call:
+    """One call. Its block is not run if the caller is nobody; its errors become the call's status."""
 
     def __init__(self, auth: Auth, metrics: Metrics, name: str, context: Context) -> None:
         self._auth = auth
@@ -44,7 +81,7 @@ class Call:
         named: str = getattr(request, "collection_id", b"")[:32].hex() or (prefix if PREFIX.fullmatch(prefix) else "")
         self._collection = named[:12]
 
-    async def __aenter__(self) -> Call:
+    async def __aenter__(self) -> _Call:
         try:
             self._principal = await self._auth.principal(self._context)
         except LdpError as error:
@@ -55,9 +92,7 @@ class Call:
     async def __aexit__(self, _: object, error: BaseException | None, __: object) -> bool:
         if error is None:
             return False
-        if isinstance(error, Unsupported):
-            self._error = CallStatus(grpc.StatusCode.UNIMPLEMENTED, str(error))
-        elif isinstance(error, LdpError):
+        if isinstance(error, LdpError):
             self._error = error
         elif isinstance(error, grpc.aio.UsageError | grpc.aio.InternalError):
             self._error = CallStatus(grpc.StatusCode.CANCELLED, "the caller has gone")
@@ -65,15 +100,13 @@ class Call:
             self._metrics.failures.inc()
             event(logging.ERROR, "defect", call=self._id, method=self._name, error=type(error).__name__)
             LOGGER.error("traceback", exc_info=error)
-            self._error = CallStatus(
-                grpc.StatusCode.INTERNAL, f"the server met an error it did not expect ({self._id})"
-            )
+            self._error = CallStatus(grpc.StatusCode.INTERNAL, f"the server met an unexpected error ({self._id})")
         else:
             return False
         return True
 
     async def finish(self) -> bytes:
-        """Write the log's line; abort the call if it was refused."""
+        """Write the log's line; abort the call if it failed."""
         status = None if self._error is None else status_of(self._error)
         fields: dict[str, object] = {"call": self._id, "method": self._name, "by": self._principal or "nobody"}
         if self._collection:

@@ -1,15 +1,14 @@
-"""Who may ask: an analyst token in the call's metadata, or a client certificate that the configuration names."""
+"""Who may call: the holder of an analyst token, or of a client certificate that the configuration names."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any
 
 import grpc
 
 from ldp_server.service.admission import Peer
-from ldp_server.service.wire import CallStatus
+from ldp_server.service.wire import CallStatus, Context
 from ldp_server.store import AccessFile
 
 __all__ = ["Auth"]
@@ -24,8 +23,8 @@ class Auth:
         self._access = access
         self._names = frozenset(certificate_names)
 
-    async def principal(self, context: Any) -> str:
-        """The caller's name; raises UNAUTHENTICATED, with the same text whatever is wrong."""
+    async def principal(self, context: Context) -> str:
+        """The caller's name; raises UNAUTHENTICATED, with the same text for every reason."""
         peer = Peer.of(context.peer(), context.auth_context())
         named = sorted(peer.names & self._names)
         if named:

@@ -45,7 +45,7 @@ from itertools import accumulate
 from typing import ClassVar, Self
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms.base import WORD_BITS, Randomizer, scaled
+from ldp_client.mechanisms.base import WORD_BITS, Example, Randomizer, scaled
 from ldp_client.protocol.domain import Categories, Domain, Integers
 from ldp_client.protocol.epsilon import Epsilon, floor_exp
 from ldp_client.protocol.stream import expand_words
@@ -146,6 +146,20 @@ class GenProt(Randomizer):
             raise InvalidSpec("genprot takes an integers or a categories domain")
         values = (parameters["draws"], parameters["base"], parameters["sigma"])
         return cls(epsilon, domain.size, seed, *values, isinstance(domain, Categories))
+
+    @classmethod
+    def examples(cls) -> Sequence[Example]:
+        def numbers(draws: int, base: int, sigma: int) -> dict[str, int]:
+            return {"draws": draws, "base": base, "sigma": sigma}
+
+        return (
+            Example("6", Integers(1, 2), numbers(1, 300_000_000, 8), 4),
+            Example("6", Integers(1, 3), numbers(2, 300_000_000, 6), 3),
+            Example("6", Categories(("a", "b", "c")), numbers(2, 200_000_000, 30), 3),
+            Example("6", Integers(1, 2), numbers(3, 300_000_000, 8), 2),
+            Example("1", Integers(0, 10), design("1")),
+            Example("2", Categories(("a", "b", "c", "d")), numbers(7, 250_000_000, 40)),
+        )
 
     @property
     def coordinates(self) -> int:

@@ -1,6 +1,7 @@
-"""The methods that apps call: fetch collections, submit batches.
+"""The wire's service Collector, over raw bytes: fetch collections, submit batches.
 
-Batches go through ingest.py, alone or (stream.py) many on one stream. Whatever is wrong with them is an answer.
+Batches go through ingest.py, one by one or (stream.py) many on one stream. A batch that is refused is an answer, not an
+error.
 """
 
 from __future__ import annotations
@@ -14,22 +15,21 @@ import grpc
 
 from ldp_client.errors import LdpError, ServerRefused
 from ldp_client.protocol.v1 import collector_pb2 as pb
-from ldp_server.service.ingest import Busy, Ingest, answer, refusal
+from ldp_server.service.admission import Peer
+from ldp_server.service.collector.ingest import Ingest, answer, refusal
+from ldp_server.service.collector.stream import Stream, StreamLimits
 from ldp_server.service.live import LiveCollections
 from ldp_server.service.logs import LOGGER, event
 from ldp_server.service.metrics import Metrics
 from ldp_server.service.signed_list import ListPublisher
-from ldp_server.service.stream import Stream, peer_of
-from ldp_server.service.wire import CallStatus, abort, parse
+from ldp_server.service.wire import Busy, CallStatus, Context, abort, parse
 from ldp_server.store import Ticket
 
 __all__ = ["Collector"]
 
-Context = Any  # grpc.aio.ServicerContext of raw bytes: the stubs cannot say so
-
 
 class Collector:
-    """The Collector service, over raw bytes."""
+    """The methods of the service, and the streams that are open."""
 
     def __init__(
         self,
@@ -37,18 +37,24 @@ class Collector:
         collections: LiveCollections,
         publisher: ListPublisher,
         metrics: Metrics,
-        *,
-        stream_batches: int,
-        stream_bytes: int,
+        limits: StreamLimits,
     ) -> None:
         self._ingest = ingest
         self._collections = collections
         self._publisher = publisher
         self._metrics = metrics
-        self._batches = stream_batches
-        self._bytes = stream_bytes
+        self._limits = limits
         self._streams: set[Stream] = set()
         self._draining = False
+
+    def handlers(self) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
+        """The methods by their names on the wire."""
+        return {
+            "GetCollection": grpc.unary_unary_rpc_method_handler(self.get_collection),
+            "ListCollections": grpc.unary_unary_rpc_method_handler(self.list_collections),
+            "Submit": grpc.unary_unary_rpc_method_handler(self.submit),
+            "SubmitStream": grpc.stream_stream_rpc_method_handler(self.submit_stream),
+        }
 
     def drain(self) -> None:
         """Read no more; what was read is still made durable and answered."""
@@ -57,22 +63,20 @@ class Collector:
             stream.stop_reading()
 
     async def get_collection(self, data: bytes, context: Context) -> bytes:
-        """The bytes of one collection."""
         try:
             request = parse(pb.GetCollectionRequest, data)
-            live = self._collections.by_id.get(request.collection_id)
+            live = self._collections.get(request.collection_id)
             if live is None or live.record.deleted is not None:
                 raise CallStatus(grpc.StatusCode.NOT_FOUND, "no such collection here")
         except LdpError as error:
-            return await self._refuse(context, error)
+            return await self._abort(context, error)
         return pb.GetCollectionResponse(spec_bytes=live.record.spec).SerializeToString()
 
     async def list_collections(self, data: bytes, context: Context) -> bytes:
-        """The public list."""
         try:
             parse(pb.ListCollectionsRequest, data)
         except LdpError as error:
-            return await self._refuse(context, error)
+            return await self._abort(context, error)
         return self._publisher.response()
 
     async def submit(self, data: bytes, context: Context) -> bytes:
@@ -88,7 +92,7 @@ class Collector:
             if self._draining:
                 raise CallStatus(grpc.StatusCode.UNAVAILABLE, "the server is stopping: send the batch again", 1.0)
             try:
-                self._ingest.offer(request, peer_of(context), done)
+                self._ingest.offer(request, Peer.of(context.peer(), context.auth_context()), done)
             except ServerRefused as rejected:
                 self._metrics.refused_batches.labels(rejected.reason).inc()
                 return refusal(request.batch_id, rejected)
@@ -97,13 +101,13 @@ class Collector:
                 raise CallStatus(grpc.StatusCode.RESOURCE_EXHAUSTED, "not now", busy.seconds) from None
             return answer(await future)
         except LdpError as error:
-            return await self._refuse(context, error)
+            return await self._abort(context, error)
         except Exception as error:
-            return await self._refuse(context, self._defect("Submit", error))
+            return await self._abort(context, self._defect("Submit", error))
 
     async def submit_stream(self, _: object, context: Context) -> None:
         """Many batches."""
-        stream = Stream(self._ingest, self._metrics, context, self._batches, self._bytes)
+        stream = Stream(self._ingest, self._metrics, context, self._limits)
         self._streams.add(stream)
         self._metrics.streams.inc()
         try:
@@ -113,7 +117,7 @@ class Collector:
             if error is None and self._draining and not stream.ended:
                 error = CallStatus(grpc.StatusCode.UNAVAILABLE, "the server is stopping: send the rest again", 1.0)
             if error is not None:
-                await self._refuse(context, error)
+                await self._abort(context, error)
         finally:
             self._streams.discard(stream)
             self._metrics.streams.dec()
@@ -125,14 +129,14 @@ class Collector:
             return self._defect("SubmitStream", error)
 
     def _defect(self, method: str, error: Exception) -> LdpError:
-        """Count and log what nobody foresaw; the caller gets an id to quote, and may send the same bytes again."""
+        """Count and log a defect; the caller gets an id to quote, and may send the same bytes again."""
         self._metrics.failures.inc()
         call = os.urandom(6).hex()
         event(logging.ERROR, "defect", call=call, method=method, error=type(error).__name__)
         LOGGER.error("traceback", exc_info=error)
-        return CallStatus(grpc.StatusCode.INTERNAL, f"the server met an error it did not expect ({call})")
+        return CallStatus(grpc.StatusCode.INTERNAL, f"the server met an unexpected error ({call})")
 
-    async def _refuse(self, context: Context, error: LdpError) -> bytes:
+    async def _abort(self, context: Context, error: LdpError) -> bytes:
         if isinstance(error, CallStatus) and error.code is grpc.StatusCode.INVALID_ARGUMENT:
             self._metrics.malformed.inc()
         await abort(context, error)

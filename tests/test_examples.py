@@ -1,0 +1,89 @@
+"""The examples run as a person runs them, say something true, and leave nothing behind."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ldp_client import Collection
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = ROOT / "examples"
+
+
+def run(name: str, folder: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(EXAMPLES / name)],
+        cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder), "COLUMNS": "120"},
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert list(folder.iterdir()) == []
+    return done.stdout
+
+
+def numbers(text: str) -> list[float]:
+    return [float(found.replace(",", "")) for found in re.findall(r"\d[\d,]*(?:\.\d+)?", text)]
+
+
+def test_an_app(tmp_path: Path) -> None:
+    text = run("app.py", tmp_path)
+    assert "sent so far: 0, waiting: 1" in text
+    assert "asks for epsilon 4 a report; this device's policy allows 1" in text
+    assert "the first answer stands" in text
+    assert "delivered 1 report" in text
+    assert "the server holds 1 report of 4 bytes" in text
+
+
+def test_a_web_service(tmp_path: Path) -> None:
+    text = run("web_service.py", tmp_path)
+    assert "60 reports were sent" in text
+    assert re.search(r"Firefox: -?\d+ to \d+", text)
+
+
+def test_an_operators_session(tmp_path: Path) -> None:
+    text = run("operator_session.py", tmp_path)
+    assert "50,000 devices have reported" in text
+    named = re.findall(r"^\$ ldp-server (\w+)", text, re.MULTILINE)
+    steps = "serve collection status collection estimate collection compact backup doctor collection"
+    assert named == steps.split()
+    assert "Chrome" in text
+    assert "is deleted" in text
+
+
+def test_planning(tmp_path: Path) -> None:
+    text = run("planning.py", tmp_path)
+    promised, measured = numbers(next(line for line in text.splitlines() if "promised error" in line))
+    assert measured == pytest.approx(promised, rel=0.15)
+    inside = numbers(next(line for line in text.splitlines() if "that hold the truth" in line))
+    assert inside[1] > 90  # of 500 intervals with 95% each, correlated by their common noise
+    assert "with probability 95%" in text
+
+
+def test_an_analysis(tmp_path: Path) -> None:
+    text = run("analysis.py", tmp_path)
+    assert "300,000 reports" in text
+    low, high = numbers(next(line for line in text.splitlines() if "English" in line))[1:3]
+    assert low - 1 < 31 < high + 1  # the share in percent; an interval may miss by chance, but not by a point
+    assert re.search(r"Hindi +yes", text)
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.ldp")), ids=lambda path: path.name)
+def test_the_questions_are_collections(path: Path) -> None:
+    assert Collection.load(path).epsilon.text
+
+
+def test_every_example_is_run_and_explained() -> None:
+    page = (ROOT / "docs" / "examples.md").read_text("utf-8")
+    tests = Path(__file__).read_text("utf-8")
+    for example in EXAMPLES.iterdir():
+        if example.suffix in {".py", ".ldp"}:
+            assert f"../examples/{example.name}" in page, example.name
+        if example.suffix == ".py" and "def main(" in example.read_text("utf-8"):
+            assert f'run("{example.name}"' in tests, example.name
