@@ -256,6 +256,18 @@ def test_the_files_that_a_page_names_exist(page: Path) -> None:
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
 
 
+@pytest.mark.parametrize(
+    ("section", "shape"),
+    [("frequencies", "FrequenciesRun"), ("heavy-hitters", "HeavyHittersRun"), ("wire", "WireRun")],
+)
+def test_the_keys_of_the_simulators_json_are_in_its_page(section: str, shape: str) -> None:
+    shapes = importlib.import_module("simulator.shapes")
+    text = (ROOT / "docs" / "simulator.md").read_text("utf-8")
+    text = text[text.index(f"\n## {section}\n") + 4 :].split("\n## ")[0]
+    rows = [line.split("|")[1] for line in text.split("| key | meaning |")[1].split("\n\n")[0].splitlines()[2:]]
+    assert {key for row in rows for key in SPAN.findall(row)} == set(getattr(shapes, shape).__annotations__)
+
+
 # -- environment
 
 
