@@ -75,13 +75,13 @@ def analyse(analyst: Analyst, collection: Collection) -> None:
     for row in sorted(table.rows, key=lambda row: -row.estimate):
         share, low, high = (value / table.reports for value in (row.estimate, row.low, row.high))
         print(
-            f"   {row.item or 'none':<11}{share:7.1%}  ({low:6.1%} to {high:6.1%})  {'#' * round(60 * max(share, 0))}"
+            f"   {str(row.item or 'none'):<11}{share:7.1%}  ({low:6.1%} to {high:6.1%})  {'#' * round(60 * max(share, 0))}"
         )
 
     print("\n3. Is a language read by at least 5% of the users? Right for all three at once:")
     asked = analyst.estimate(collection, items=["Hindi", "French", "Portuguese"], threshold=0.05 * USERS, together=True)
     for row in asked.rows:
-        print(f"   {row.item:<11}{row.verdict.value if row.verdict else ''}")
+        print(f"   {str(row.item):<11}{row.verdict.value if row.verdict else ''}")
 
     print("\n4. Counts, for a calculation of one's own:")
     counts = io.BytesIO()
