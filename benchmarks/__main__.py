@@ -1,5 +1,7 @@
 """Run benchmarks: `python -m benchmarks NAME [NAME ...] [--json] [--full] [--peers]`.
 
+`python -m benchmarks compare` compares with other libraries, and has options of its own.
+
 Exit code 0 when all ran (whether or not targets were met: see each row's `ok`), 1 with --strict when a target was
 missed, 2 for a wrong command line.
 """
@@ -29,6 +31,7 @@ BENCHMARKS = {
     "simulator": ("simulator", "the simulator: speed, memory, reproducibility, exactly once over the wire"),
 }
 """The module of each benchmark, and what it measures."""
+COMPARE = "compare"
 
 
 def load(name: str) -> Callable[[Options], Iterator[Row]]:
@@ -46,11 +49,21 @@ def _text(line: Row) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the benchmarks that are named."""
+    """Run the benchmarks that are named, or the comparison."""
+    given = sys.argv[1:] if arguments is None else arguments
+    if given[:1] == [COMPARE]:
+        from benchmarks.peers import compare_command  # noqa: PLC0415 - imported only when it is asked for
+
+        return compare_command.main(given[1:])
+    return _measure(_parser().parse_args(given))
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure what the documentation claims.")
     names = "\n".join(f"  {name}: {text}" for name, (_, text) in BENCHMARKS.items())
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = f"benchmarks:\n{names}"
+    compare = f"  {COMPARE}: our mechanisms beside other libraries; it has options of its own (compare --help)"
+    parser.epilog = f"benchmarks:\n{names}\n{compare}"
     parser.add_argument("names", nargs="+", metavar="NAME", choices=sorted(BENCHMARKS))
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parser.add_argument("--full", action="store_true", help="add the long points")
@@ -58,7 +71,10 @@ def main(arguments: list[str] | None = None) -> int:
         "--peers", action="store_true", help="measure other libraries too, in an environment of their own"
     )
     parser.add_argument("--strict", action="store_true", help="exit with 1 if a target is missed")
-    chosen = parser.parse_args(arguments)
+    return parser
+
+
+def _measure(chosen: argparse.Namespace) -> int:
     missed = 0
     try:
         for name in chosen.names:

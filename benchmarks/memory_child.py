@@ -10,9 +10,9 @@ import json
 import sys
 from pathlib import Path
 
-from ldp_client.mechanisms import LinearHash
+from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.protocol.epsilon import Epsilon
-from ldp_server.oracles import oracle_for
+from ldp_server.oracles import as_frequency, oracle_for
 
 
 def peak() -> int:
@@ -29,7 +29,7 @@ def main() -> None:
     oracle = oracle_for(LinearHash(Epsilon(wanted["epsilon"]), wanted["size"], wanted["q"], wanted["t"]))
     for _ in range(wanted["batches"]):
         oracle.accumulate(pipe.read(int.from_bytes(pipe.read(4), "little")))
-    estimates = oracle.estimate_all()
+    estimates = as_frequency(oracle).estimate_all()
     print(json.dumps({"idle": idle, "peak": peak(), "reports": oracle.reports, "estimates": len(estimates)}))
 
 

@@ -23,8 +23,10 @@ from benchmarks.peers.rows import peer_rows
 from benchmarks.row import Options, Row, cpu_seconds, row
 from ldp_client.coins import draw_words
 from ldp_client.collection import Collection
-from ldp_client.mechanisms import Hashtogram, LinearHash, RandomizedResponse
 from ldp_client.mechanisms.base import Randomizer
+from ldp_client.mechanisms.hashtogram import Hashtogram
+from ldp_client.mechanisms.linear_hash import LinearHash
+from ldp_client.mechanisms.randomized_response import RandomizedResponse
 from ldp_client.privacy.yardsticks import v_opt
 from ldp_client.protocol.domain import Integers
 from ldp_client.protocol.epsilon import Epsilon
@@ -34,7 +36,7 @@ from ldp_server.answers import estimates
 from ldp_server.answers.choose import choose
 from ldp_server.arrays.hashing import pairwise
 from ldp_server.arrays.packing import pack
-from ldp_server.oracles import Oracle, oracle_for
+from ldp_server.oracles import Oracle, as_frequency, oracle_for
 from ldp_server.oracles.hashtogram import HashtogramOracle
 from simulator import crowd
 
@@ -83,7 +85,10 @@ def accuracy(full: bool) -> Iterator[Row]:
                 held = zipf(size - 1, users, 1)
                 truth = np.bincount(held.astype(np.intp), minlength=size)
                 runs = (41 if size == 1024 else 5) * (3 if full else 1)
-                errors = [((filled(randomizer, held, run).estimate_all() - truth) ** 2).mean() for run in range(runs)]
+                errors = [
+                    ((as_frequency(filled(randomizer, held, run)).estimate_all() - truth) ** 2).mean()
+                    for run in range(runs)
+                ]
                 ratio = median(errors) / (users * v_opt(float(epsilon)))
                 name = f"mse/optimum d={size} n={users} eps={epsilon} {pick.mechanism} {pick.parameters}"
                 yield row(name, ratio, "ratio", "<= 1.05" if epsilon == "1" else "<= 1.10")
@@ -103,7 +108,7 @@ def hashtogram(full: bool) -> Iterator[Row]:
         for run in range(runs):
             collection = _build(HUGE, epsilon, pick.mechanism, pick.parameters, run)
             oracle = filled(collection.randomizer, held, run)
-            squares.append(float(((oracle.estimate(probe) - expected) ** 2).mean()))
+            squares.append(float(((as_frequency(oracle).estimate(probe) - expected) ** 2).mean()))
         p, s = (float(x) for x in _linear(collection.randomizer).support)
         noise = users * s * (1 - s) / (p - s) ** 2
         name = f"hashtogram mse/(n v) d=2^32 n={users} eps={epsilon} {pick.parameters}"
@@ -122,7 +127,7 @@ def _paper(held: U64, users: int, runs: int) -> Iterator[Row]:
         if not isinstance(oracle, HashtogramOracle):
             raise TypeError("hashtogram's oracle was expected")
         cells = 1 << t
-        noise = 16 * float(oracle.rows.cell_variance(0, 0.0)) * (cells / (cells - 1)) ** 2
+        noise = 16 * float(oracle.by_team.cell_variance(0, 0.0)) * (cells / (cells - 1)) ** 2
         measured.append(float((oracle.estimate(probe) ** 2).mean()))
         predicted.append(float(oracle.variance(0)))
         noises.append(noise)
@@ -140,7 +145,7 @@ def consistency() -> Iterator[Row]:
     truth = np.bincount(held.astype(np.intp), minlength=1024)
     gains = []
     for run in range(9):
-        raw = filled(randomizer, held, run).estimate_all()
+        raw = as_frequency(filled(randomizer, held, run)).estimate_all()
         better = estimates.norm_sub(raw, users)
         gains.append(float(((better - truth) ** 2).sum() / ((raw - truth) ** 2).sum()))
     yield row("norm-sub mse/raw mse d=1024 n=100000 eps=1", median(gains), "ratio", "<= 0.2")
@@ -225,7 +230,7 @@ def server_speed() -> Iterator[Row]:
 
         def decode(oracle: Oracle = oracle) -> None:
             oracle._forget()
-            oracle.estimate_all()
+            as_frequency(oracle).estimate_all()
 
         yield row(f"all 65536 estimates, {name}", 1000 * cpu_seconds(decode), "ms", f"<= {decoding}")
 

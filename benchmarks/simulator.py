@@ -15,9 +15,11 @@ from dataclasses import replace
 from statistics import median
 
 from benchmarks.row import Options, Row, row
+from ldp_server.oracles import as_frequency
 from simulator.engine import Job, count
 from simulator.experiments import frequencies, wire
-from simulator.experiments.frequencies import SimulationOptions, build, prepare
+from simulator.experiments.frequencies import build, prepare
+from simulator.experiments.options import SimulationOptions
 from simulator.wire.faults import Faults
 
 __all__ = ["run"]
@@ -41,7 +43,7 @@ def stages() -> Iterator[Row]:
             start = time.process_time()
             counted = count(_job(wanted, seed))
             before = time.process_time()
-            counted.oracle.estimate_all()
+            as_frequency(counted.oracle).estimate_all()
             end = time.process_time()
             taken["all stages"].append(end - start)
             for stage, seconds in (*counted.seconds.items(), ("estimate", end - before)):
@@ -95,8 +97,8 @@ def over_the_wire(full: bool) -> Iterator[Row]:
         yield row(f"{named}: exactly once, and the same estimates", once, "", ">= 1")
         yield row(f"{named}: seconds", shape["seconds"], "s", "<= 60" if batch > 1 else None)
         yield row(f"{named}: restarts", shape["restarts"], "", ">= 1")
-        yield row(f"{named}: repeated batches not counted again", shape["duplicates_refused"], "")
-        yield row(f"{named}: late batches refused", sum(shape["rejected"].values()), "")
+        yield row(f"{named}: repeated batches not counted again", shape["duplicates"], "")
+        yield row(f"{named}: late batches refused", sum(shape["refused"].values()), "")
 
 
 def honesty() -> Iterator[Row]:

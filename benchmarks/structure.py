@@ -14,11 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.row import Options, Row, cpu_seconds, row
-from ldp_client.mechanisms import bounded_number, composed_response, genprot, hierarchy
+from ldp_client.mechanisms import bounded_number, composed_response, hierarchy
 from ldp_client.mechanisms.base import Randomizer
 from ldp_client.mechanisms.bounded_number import BoundedNumber, Window
 from ldp_client.mechanisms.composed_response import ComposedResponse, shell_weights
-from ldp_client.mechanisms.genprot import GenProt
 from ldp_client.mechanisms.hierarchy import Hierarchy
 from ldp_client.mechanisms.sampled_attribute import SampledAttribute
 from ldp_client.privacy import Question, compose, every_rule, group_rules, privacy_statement
@@ -26,11 +25,12 @@ from ldp_client.privacy.shuffle import shuffled_epsilon, shuffled_epsilon_closed
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.arrays.packing import pack
 from ldp_server.oracles import Oracle, oracle_for
-from ldp_server.oracles.attributes import AttributesOracle
+from ldp_server.oracles.base import AttributesOracle
 from ldp_server.oracles.bounded_number import BoundedNumberOracle
-from ldp_server.oracles.genprot import price, total_variation
 from ldp_server.oracles.hierarchy import HierarchyOracle
 from simulator import crowd
+from simulator.reproductions import genprot
+from simulator.reproductions.genprot import GenProt, price, total_variation
 
 __all__ = ["run"]
 

@@ -1,14 +1,14 @@
 """A collection: one question asked of many users, immutable and named by the hash of its bytes.
 
     spec_bytes = Collection { question: bytes of a Question, window }           (proto/ldp/v1/spec.proto)
-    id          = SHA-256("hearsay/collection/v1" || spec_bytes)
-    question_id = SHA-256("hearsay/question/v1"   || question bytes)   answers and charges are keyed by it
-    seed        = SHA-256("hearsay/seed/v1"       || question bytes)   all public randomness is expanded from it
+    id          = SHA-256(tags.COLLECTION || spec_bytes)
+    question_id = SHA-256(tags.QUESTION   || question bytes)    answers and charges are keyed by it
+    seed        = SHA-256(tags.SEED       || question bytes)    all public randomness is expanded from it
 
-Parsing is strict: unknown fields, a second encoding of the same message, a decimal that is not in its shortest form,
-a mechanism or parameter that this version does not know, all are `InvalidSpec`. The bytes are kept and never made
-anew from the parsed form. The only freedom in the seed is the wording of the question and a nonce below 65,536, both
-in plain sight; no seed touches epsilon.
+Parsing is strict. `InvalidSpec` is raised for unknown fields, for a second encoding of the same message, for a decimal
+that is not in its shortest form, and for a mechanism or parameter that this version does not know. The bytes are kept
+and never made anew from the parsed form. Whoever writes a question can change its seed only by the wording and by a
+nonce below 65,536, and everybody sees both. No seed changes epsilon.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Required, Self, TypedDict, TypeVar, Unpack
 
 from ldp_client import collection_text
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms import MECHANISMS, Randomizer
-from ldp_client.protocol.domain import Attributes, Categories, Domain, Integers, Item, Strings
+from ldp_client.mechanisms import MECHANISMS, REPRODUCTIONS
+from ldp_client.mechanisms.base import Randomizer
+from ldp_client.protocol import tags
+from ldp_client.protocol.domain import DOMAINS, Domain, Item
 from ldp_client.protocol.epsilon import Epsilon
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
     M = TypeVar("M", bound=Message)
 
-__all__ = ["MAX_SPEC_BYTES", "Collection", "Schedule"]
+__all__ = ["MAX_SPEC_BYTES", "Collection", "Details", "Schedule"]
 
 VERSION = 1
 MAX_SPEC_BYTES = 1 << 20
@@ -55,6 +57,20 @@ class Schedule:
             raise InvalidSpec("a schedule's period is at least a minute")
         if not 1 <= self.reports <= MAX_SCHEDULED_REPORTS:
             raise InvalidSpec(f"a schedule asks for 1 to {MAX_SCHEDULED_REPORTS} reports")
+
+
+class Details(TypedDict, total=False):
+    """What `Collection.create` takes by name."""
+
+    opens: Required[int]
+    """Seconds since 1970; the first at which a report is taken."""
+    closes: Required[int]
+    """Seconds since 1970; the first at which none is taken any more."""
+    parameters: Mapping[str, int] | None
+    """The mechanism's numbers, by the names of the wire."""
+    schedule: Schedule | None
+    nonce: int
+    """0 to 65,535; a second question in the same words gets other public randomness."""
 
 
 @dataclass(frozen=True)
@@ -96,12 +112,12 @@ class Collection:
         if not outer.window.opens < outer.window.closes <= MAX_TIME:
             raise InvalidSpec("the window must open before it closes (seconds since 1970)")
         schedule = question.schedule
-        seed = _hash(b"hearsay/seed/v1", outer.question)
+        seed = _hash(tags.SEED, outer.question)
         domain = _read_domain(question.domain)
         return cls(
             spec_bytes=bytes(spec_bytes),
-            id=_hash(b"hearsay/collection/v1", spec_bytes),
-            question_id=_hash(b"hearsay/question/v1", outer.question),
+            id=_hash(tags.COLLECTION, spec_bytes),
+            question_id=_hash(tags.QUESTION, outer.question),
             seed=seed,
             question=question.text,
             domain=domain,
@@ -119,26 +135,22 @@ class Collection:
         domain: Domain,
         mechanism: str,
         epsilon: str | int | Epsilon,
-        *,
-        opens: int,
-        closes: int,
-        parameters: Mapping[str, int] | None = None,
-        schedule: Schedule | None = None,
-        nonce: int = 0,
+        **details: Unpack[Details],
     ) -> Self:
-        """Write a new spec and read it back. `opens` and `closes` are seconds since 1970."""
+        """Write a new spec and read it back."""
         from ldp_client.protocol.v1 import spec_pb2  # noqa: PLC0415 - keeps `import ldp_client` light
 
         text = epsilon.text if isinstance(epsilon, Epsilon) else Epsilon.parse(epsilon).text
+        schedule = details.get("schedule")
         try:
-            inner = spec_pb2.Question(version=VERSION, text=question, epsilon=text, nonce=nonce)
+            inner = spec_pb2.Question(version=VERSION, text=question, epsilon=text, nonce=details.get("nonce", 0))
             inner.domain.CopyFrom(_write_domain(domain))
-            inner.mechanism.CopyFrom(_write_mechanism(mechanism, parameters or {}))
+            inner.mechanism.CopyFrom(_write_mechanism(mechanism, details.get("parameters") or {}))
             if schedule is not None:
                 inner.schedule.period_seconds = schedule.period_seconds
                 inner.schedule.reports = schedule.reports
             outer = spec_pb2.Collection(question=inner.SerializeToString(deterministic=True))
-            outer.window.opens, outer.window.closes = opens, closes
+            outer.window.opens, outer.window.closes = details["opens"], details["closes"]
         except (ValueError, TypeError) as error:
             if isinstance(error, InvalidSpec):
                 raise
@@ -246,64 +258,52 @@ def _parse(kind: type[M], data: bytes) -> M:
 
 def _read_domain(message: spec_pb2.Domain) -> Domain:
     kind = message.WhichOneof("kind")
-    if kind == "categories":
-        return Categories(tuple(message.categories.names))
-    if kind == "strings":
-        return Strings(message.strings.max_bytes)
-    if kind == "integers":
-        return Integers(message.integers.lowest, message.integers.count)
-    if kind == "attributes":
-        return Attributes(tuple(message.attributes.names))
-    raise InvalidSpec("the spec has no domain that this version knows")
+    if kind not in DOMAINS:
+        raise InvalidSpec("the spec has no domain that this version knows")
+    return DOMAINS[kind].from_wire(getattr(message, kind))
 
 
 def _write_domain(domain: Domain) -> spec_pb2.Domain:
     from ldp_client.protocol.v1 import spec_pb2  # noqa: PLC0415 - keeps `import ldp_client` light
 
-    message = spec_pb2.Domain()
-    if isinstance(domain, Categories):
-        message.categories.names.extend(domain.names)
-    elif isinstance(domain, Strings):
-        message.strings.max_bytes = domain.max_bytes
-    elif isinstance(domain, Integers):
-        message.integers.lowest, message.integers.count = domain.lowest, domain.count
-    elif isinstance(domain, Attributes):
-        message.attributes.names.extend(domain.names)
-    else:
-        raise InvalidSpec("the domain is Attributes, Categories, Strings or Integers")
+    if type(domain) not in DOMAINS.values():
+        raise InvalidSpec(f"the domain is one of {', '.join(kind.__name__ for kind in DOMAINS.values())}")
+    message = spec_pb2.Domain(**{domain.kind: domain.to_wire()})
+    getattr(message, domain.kind).SetInParent()
     return message
 
 
 def _domain_from(table: Mapping[str, Any]) -> Domain:
     """Return the domain that a file's [domain] table describes."""
     kind = table.get("kind")
-    if kind == "categories":
-        return Categories(tuple(collection_text.take(table, "domain", names=list)["names"]))
-    if kind == "strings":
-        return Strings(collection_text.take(table, "domain", max_bytes=int)["max_bytes"])
-    if kind == "integers":
-        values = collection_text.take(table, "domain", lowest=int, highest=int)
-        return Integers(values["lowest"], values["highest"] - values["lowest"] + 1)
-    if kind == "attributes":
-        return Attributes(tuple(collection_text.take(table, "domain", names=list)["names"]))
-    raise InvalidSpec('domain.kind is "categories", "strings", "integers" or "attributes"')
+    domain = DOMAINS.get(kind) if isinstance(kind, str) else None
+    if domain is None:
+        raise InvalidSpec(f"domain.kind is one of {', '.join(DOMAINS)}")
+    return domain.from_readable(collection_text.take(table, "domain", **domain.readable))
+
+
+def _mechanism(name: str) -> type[Randomizer]:
+    found = MECHANISMS.get(name)
+    if found is not None:
+        return found
+    if name in REPRODUCTIONS:
+        raise InvalidSpec(f"{name} reproduces a theorem and is not offered to users; choose another mechanism")
+    raise InvalidSpec(f"unknown mechanism; this version knows {', '.join(MECHANISMS)}")
 
 
 def _read_mechanism(message: spec_pb2.Mechanism, epsilon: Epsilon, domain: Domain, seed: bytes) -> Randomizer:
     kind = message.WhichOneof("kind")
-    mechanism = MECHANISMS.get(kind.replace("_", "-")) if kind else None
-    if mechanism is None or kind is None:
+    if kind is None:
         raise InvalidSpec("the spec has no mechanism that this version knows")
     fields = getattr(message, kind)
     parameters = {f.name: int(getattr(fields, f.name)) for f in fields.DESCRIPTOR.fields}
-    return mechanism.build(epsilon, domain, seed, parameters)
+    return _mechanism(kind.replace("_", "-")).build(epsilon, domain, seed, parameters)
 
 
 def _write_mechanism(name: str, parameters: Mapping[str, int]) -> spec_pb2.Mechanism:
     from ldp_client.protocol.v1 import spec_pb2  # noqa: PLC0415 - keeps `import ldp_client` light
 
-    if name not in MECHANISMS:
-        raise InvalidSpec(f"unknown mechanism; this version knows {', '.join(MECHANISMS)}")
+    _mechanism(name)
     message = spec_pb2.Mechanism()
     fields = getattr(message, name.replace("-", "_"))
     known = {f.name for f in fields.DESCRIPTOR.fields}

@@ -13,6 +13,8 @@ from fractions import Fraction
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from ldp_client.protocol import tags
+
 if TYPE_CHECKING:
     from ldp_client.collection import Collection
     from ldp_client.protocol.domain import Item
@@ -150,7 +152,7 @@ def _two(collection: Collection, index: int) -> list[int]:
     randomizer = collection.randomizer
     likely = unlikely = None
     for number in range(1, 4096):
-        stream = shake_128(b"hearsay/explain" + number.to_bytes(4, "little")).digest(8 * randomizer.words)
+        stream = shake_128(tags.EXPLAIN + number.to_bytes(4, "little")).digest(8 * randomizer.words)
         words = [int.from_bytes(stream[i : i + 8], "little") for i in range(0, len(stream), 8)]
         message = randomizer.randomize(index, words)
         chance = randomizer.probability(index, message)

@@ -17,11 +17,8 @@ from ldp_server.config import Config, load_config
 from ldp_server.oracles import restore
 from ldp_server.service.admission import TokenVerifier
 from ldp_server.service.tls import TlsFiles
-from ldp_server.store import CollectionRecord, DataDirectory, SqliteLog
+from ldp_server.store import CollectionRecord, DataDirectory, LogReader, SqliteReader
 from ldp_server.store.checkpoints import read_checkpoint
-from ldp_server.store.errors import translated
-from ldp_server.store.retention import folded_state
-from ldp_server.store.schema import SEQUENCE_BITS
 
 __all__ = ["Diagnosis", "examine"]
 
@@ -77,7 +74,7 @@ def _directory(data: Path, *, deep: bool) -> Iterator[Diagnosis]:
     yield Diagnosis("disk", "warning" if free < _LITTLE else "ok", f"{free / 1e9:.1f} GB free")
     yield Diagnosis("server", "ok", "running" if _served(directory) else "not running")
     try:
-        log = SqliteLog(directory.log, read_only=True)
+        log = SqliteReader(directory.log)
     except LdpError as error:
         yield Diagnosis("log", "wrong", str(error))
         return
@@ -100,10 +97,10 @@ def _served(directory: DataDirectory) -> bool:
     return False
 
 
-def _log(log: SqliteLog, directory: DataDirectory, *, deep: bool) -> Iterator[Diagnosis]:
+def _log(log: LogReader, directory: DataDirectory, *, deep: bool) -> Iterator[Diagnosis]:
     log.check()
     yield Diagnosis("log", "ok", "its structure is sound")
-    for record in log.catalog.records():
+    for record in log.records():
         if record.deleted is None:
             name = f"collection {record.id.hex()[:12]}"
             try:
@@ -116,11 +113,11 @@ def _log(log: SqliteLog, directory: DataDirectory, *, deep: bool) -> Iterator[Di
                 yield Diagnosis(name, "warning", "its checkpoint is damaged; counts will be built from the log again")
 
 
-def _collection(log: SqliteLog, record: CollectionRecord, *, deep: bool) -> str:
+def _collection(log: LogReader, record: CollectionRecord, *, deep: bool) -> str:
     collection = Collection.from_bytes(record.spec)
     if collection.id != record.id:
         raise InvalidSpec("its spec does not hash to its id: the row is damaged")
-    state = folded_state(log.db, log.path, record)
+    state = log.folded_state(record)
     if state is not None:
         oracle = restore(collection, state)
         if oracle.reports != record.folded_reports:
@@ -132,23 +129,18 @@ def _collection(log: SqliteLog, record: CollectionRecord, *, deep: bool) -> str:
     return f"{batches} batches, {reports} reports, every digest fits"
 
 
-def _read_all(log: SqliteLog, record: CollectionRecord, collection: Collection) -> tuple[int, int]:
+def _read_all(log: LogReader, record: CollectionRecord, collection: Collection) -> tuple[int, int]:
     width, bound = collection.randomizer.report_bytes, collection.randomizer.bound
-    low, high = record.number << SEQUENCE_BITS, (record.number + 1) << SEQUENCE_BITS
     batches = reports = 0
-    with translated(log.path):
-        rows = log.db.execute(
-            "SELECT position, digest, payload FROM batches WHERE position > ? AND position < ? ORDER BY position",
-            (low + record.folded, high),
-        )
-        for position, digest, payload in rows:
-            if hashlib.sha256(payload).digest()[:16] != digest:
-                raise InvalidSpec(f"the batch at {position - low} does not fit its digest: restore a backup")
-            try:
-                reports += len(unpack(payload, width, bound))
-            except ServerRefused:
-                raise InvalidSpec(f"the batch at {position - low} holds a report that is none") from None
-            batches += 1
-    if batches != log.last(record.number) - record.folded:
-        raise InvalidSpec(f"{log.last(record.number)} batches were numbered, {batches} are there: restore a backup")
+    for batch, digest in log.digests(record):
+        if hashlib.sha256(batch.payload).digest()[:16] != digest:
+            raise InvalidSpec(f"batch {batch.sequence} does not fit its digest: restore a backup")
+        try:
+            reports += len(unpack(batch.payload, width, bound))
+        except ServerRefused:
+            raise InvalidSpec(f"batch {batch.sequence} holds a report that is out of range: restore a backup") from None
+        batches += 1
+    numbered = log.last(record.number)
+    if batches != numbered - record.folded:
+        raise InvalidSpec(f"{numbered} batches were numbered, {batches} are there: restore a backup")
     return batches, reports

@@ -1,1 +1,1 @@
-"""Synthetic users: what would be learned, from how many, at what privacy; and whether it is true."""
+"""The simulator: synthetic users and real mechanisms, to find out what a collection would teach."""

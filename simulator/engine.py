@@ -1,8 +1,8 @@
-"""From users to counts: blocks of users, randomized, packed, counted, on as many processes as wanted.
+"""From users to counts: users are drawn, randomized, packed and counted in blocks, on one process or on several.
 
-A block is 65,536 users. What they hold, and the words that randomize it, come from generators seeded by (seed, block).
-Counts are integers and are added up, so the result is the same, bit for bit, for every number of processes and every
-division of the blocks among them. Memory is that of the counts, whatever the number of users.
+A block has 65,536 users. Their items, and the random words of their reports, come from generators that are seeded by
+(seed, block). Counts are integers and are added up. The result is therefore the same, bit for bit, for every number of
+processes and every division of the blocks among them. The memory that is needed does not depend on the number of users.
 """
 
 from __future__ import annotations
@@ -32,13 +32,15 @@ U64 = npt.NDArray[np.uint64]
 Progress = Callable[[int], None]
 
 _SHARES = 3
-"""How many shares of the blocks a process gets: few, as each brings its counts home; more than one, to even out."""
+"""How many shares of the blocks each process gets. Several shares even out the speed of processes; each one costs a
+transfer of counts."""
 _LONGEST = 256
+"""Blocks of a share, at most."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """One run of one collection."""
+    """One run: users with their items, who report to a collection."""
 
     collection: Collection
     population: Population
@@ -47,7 +49,7 @@ class Job:
     seed: int
 
     def __reduce__(self) -> tuple[Callable[..., Job], tuple[object, ...]]:
-        """For other processes: a collection travels as its spec."""
+        """Pickle the collection as its spec, for other processes."""
         return _job, (self.collection.spec_bytes, self.population, self.naming, self.users, self.seed)
 
 
@@ -57,35 +59,35 @@ def _job(spec_bytes: bytes, population: Population, naming: Naming, users: int, 
 
 @dataclass
 class Counted:
-    """What came in, and the truth that nobody but a simulator knows."""
+    """The counts of all reports, and the truth, which only a simulator knows."""
 
     oracle: Oracle
     held: npt.NDArray[np.int64]
-    """How many users hold each rank from 0 (`none`) to the population's last."""
+    """How many users hold each rank, from 0 (`none`) to the population's last one."""
     singles: int
-    """How many users hold an item of their own."""
+    """How many users hold an item that nobody else holds."""
     seconds: dict[str, float]
     """CPU seconds by stage: population, randomize, aggregate."""
 
 
 def run_seed(seed: int, run: int) -> int:
-    """The seed of one of several runs."""
+    """Return the seed of one of several runs."""
     return int(np.random.SeedSequence([seed, run, 3]).generate_state(1)[0])
 
 
 def blocks_of(users: int) -> range:
-    """The numbers of the blocks."""
+    """Return the numbers of the blocks of so many users."""
     return range(-(-users // crowd.BLOCK))
 
 
 def draw_block(job: Job, block: int) -> U64:
-    """The ranks of one block's users."""
+    """Draw the ranks of one block's users."""
     first = block * crowd.BLOCK
     return job.population.draw(block_coins(job.seed, block), first, min(crowd.BLOCK, job.users - first))
 
 
 def payloads(job: Job, block: int, ranks: U64) -> Iterator[bytes]:
-    """One block's reports, packed, in batches as large as a batch may be."""
+    """Randomize and pack one block, in batches of the largest size."""
     randomizer = job.collection.randomizer
     step = MAX_PAYLOAD // randomizer.report_bytes
     for reports in crowd.simulate(randomizer, job.naming.indexes(ranks), job.seed, block):
@@ -94,7 +96,7 @@ def payloads(job: Job, block: int, ranks: U64) -> Iterator[bytes]:
 
 
 def _count_blocks(job: Job, blocks: range) -> Counted:
-    """Count some blocks in this process."""
+    """Draw, randomize and count some blocks in this process."""
     watch, oracle = Stopwatch(), oracle_for(job.collection)
     held, singles = np.zeros(job.population.distinct + 1, np.int64), 0
     for block in blocks:
@@ -113,7 +115,7 @@ def _count_blocks(job: Job, blocks: range) -> Counted:
 
 @dataclass(frozen=True)
 class _Sent:
-    """A Counted on its way between processes: the oracle as a checkpoint."""
+    """`Counted` on its way between processes, with the oracle as bytes."""
 
     state: bytes
     held: npt.NDArray[np.int64]
@@ -127,13 +129,13 @@ def _work(job: Job, blocks: range) -> _Sent:
 
 
 def _quiet() -> None:
-    """Ctrl-C is the parent's business: a worker ends with the pool."""
+    """Ignore Ctrl-C in a worker; the parent ends the pool."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager
 def pool(processes: int) -> Iterator[Executor]:
-    """Worker processes that end with the block, interrupted or not."""
+    """Give worker processes that end with the block, also if it is interrupted."""
     executor = ProcessPoolExecutor(processes, mp_context=get_context("forkserver"), initializer=_quiet)
     try:
         yield executor
@@ -146,7 +148,7 @@ def pool(processes: int) -> Iterator[Executor]:
 
 
 def count(job: Job, *, processes: int = 1, progress: Progress | None = None) -> Counted:
-    """Simulate everybody; `progress` is told how many users are done."""
+    """Simulate all users; `progress` is called with the number of users that are done since the last call."""
     blocks = blocks_of(job.users)
     check_memory(_size(job), max(1, processes))
     step = max(1, min(_LONGEST, -(-len(blocks) // (max(1, processes) * _SHARES))))
@@ -158,7 +160,7 @@ def count(job: Job, *, processes: int = 1, progress: Progress | None = None) -> 
 
 
 def _size(job: Job) -> int:
-    """Bytes of the counts and of one decoding, roughly."""
+    """About how many bytes the counts and one decoding take."""
     randomizer = job.collection.randomizer
     cells = getattr(getattr(randomizer, "inner", randomizer), "size", randomizer.size)
     return 8 * randomizer.bound + 32 * min(cells, randomizer.bound) + 16 * job.population.distinct
@@ -188,7 +190,7 @@ def _tell(progress: Progress | None, job: Job, share: range) -> None:
 
 
 def _gather(job: Job, shares: list[range], executor: Executor, processes: int, progress: Progress | None) -> Counted:
-    """Keep every worker busy, and add up what comes back, in any order."""
+    """Keep all workers busy, and add up their counts in the order in which they arrive."""
     waiting, running, total = iter(shares), dict[Future[_Sent], range](), None
     for share in waiting:
         running[executor.submit(_work, job, share)] = share

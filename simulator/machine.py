@@ -1,4 +1,4 @@
-"""What the machine has and what a simulation took of it."""
+"""The memory and the processors of this machine, and how much of them a simulation used."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ldp_client.errors import InvalidSpec
 __all__ = ["Stopwatch", "available_memory", "check_memory", "peak_rss_mb", "usable_processes"]
 
 _BLOCK_MEMORY = 64 << 20
-"""What a process takes besides its counts: the program, and the arrays of one block."""
+"""Bytes of a process besides its counts: the program, and the arrays of one block."""
 
 
 def available_memory() -> int:
-    """Bytes that can be used without swapping; unknown counts as unlimited."""
+    """Return the bytes that can be used without swapping; if that is unknown, a number beyond all memory."""
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
         found = 1024 * int(next(line.split()[1] for line in lines if line.startswith("MemAvailable:")))
@@ -28,7 +28,7 @@ def available_memory() -> int:
 
 
 def _cgroup_room() -> int:
-    """What a container's limit leaves."""
+    """The bytes that a container's limit leaves."""
     try:
         limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
         used = int(Path("/sys/fs/cgroup/memory.current").read_text())
@@ -38,7 +38,7 @@ def _cgroup_room() -> int:
 
 
 def check_memory(counts: int, processes: int = 1) -> None:
-    """Refuse to start what cannot end: every process holds counts, and one of them decodes."""
+    """Refuse a simulation for which the memory is too small; each process has counts of that many bytes."""
     wanted, room = (counts + _BLOCK_MEMORY) * processes, available_memory()
     if wanted > room:
         raise InvalidSpec(
@@ -48,7 +48,7 @@ def check_memory(counts: int, processes: int = 1) -> None:
 
 
 def peak_rss_mb() -> float:
-    """The largest resident size, so far, of this process or any of its children that has ended."""
+    """Return the largest resident size so far of this process, or of a child that has ended, in MB."""
     try:
         status = Path("/proc/self/status").read_text()
         own = 1024 * int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1])
@@ -66,7 +66,7 @@ class Stopwatch:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Add what happens inside to a stage."""
+        """Add the time of the block to a stage."""
         start = time.process_time()
         try:
             yield
@@ -74,15 +74,14 @@ class Stopwatch:
             self.add(name, time.process_time() - start)
 
     def add(self, name: str, seconds: float) -> None:
-        """Add seconds measured elsewhere."""
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
     def merge(self, other: dict[str, float]) -> None:
-        """Add another watch's stages."""
+        """Add the stages of another watch."""
         for name, seconds in other.items():
             self.add(name, seconds)
 
 
 def usable_processes(asked: int) -> int:
-    """As many as were asked for; 0 means one for each core that this process may use."""
+    """Return how many processes were asked for; 0 asks for one for each core that this process may use."""
     return asked or len(os.sched_getaffinity(0))

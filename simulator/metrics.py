@@ -1,8 +1,8 @@
-"""How well a simulation did: errors against the truth, in units of what is possible.
+"""The errors of estimates, compared with the truth, in units of the least possible error.
 
-- `mse_over_optimum`: the mean square error over the domain's elements, divided by n v_opt(eps), v_opt = 4e/(e-1)^2:
-  the best variance known. 1 is perfect; 1.27 is the best a single bit can do at eps = 1.
-- `coverage`: the share of the 95% intervals that hold the truth.
+- `mse_over_optimum`: the mean square error over the domain's elements, divided by n v_opt(eps), v_opt = 4e/(e-1)^2,
+  the best variance known. 1 is that optimum; reports of a single bit reach 1.27 at best, at eps = 1.
+- `coverage`: the share of the 95% intervals that contain the truth.
 - `recall` at a multiple of D_opt: the share of the items planted there that were listed.
 """
 
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ldp_client.privacy.yardsticks import lower_bound_shape, v_opt
 from ldp_server.answers.estimates import interval, norm_sub
-from ldp_server.oracles import Oracle
+from ldp_server.oracles import Oracle, as_frequency
 
 __all__ = ["BETA", "Z95", "Errors", "floor_of", "mean", "measure"]
 
@@ -27,26 +27,26 @@ BETA = 0.05
 
 @dataclass(frozen=True)
 class Errors:
-    """One run's errors."""
+    """The errors of one run."""
 
     mse_over_optimum: float
     norm_sub_mse_over_optimum: float | None
-    """None where the domain is too large to make all estimates consistent."""
+    """The same for consistent estimates; None if the domain is too large for them."""
     max_error: float
     coverage: float
 
 
 def floor_of(users: int, epsilon: float, size: int) -> float:
-    """The shape of the lower bound for one-round protocols, (1/eps) sqrt(n ln(|X|/beta)), with its constant as 1."""
+    """Return the shape of the lower bound for one-round protocols: (1/eps) sqrt(n ln(|X|/beta)), with 1 as constant."""
     return lower_bound_shape(users, epsilon, size, BETA)
 
 
 def measure(oracle: Oracle, raw: Floats, truth: npt.NDArray[np.int64], epsilon: float, *, whole: bool) -> Errors:
-    """Compare raw estimates with the truth; `whole` says that they are those of the whole domain."""
+    """Compare raw estimates with the truth; `whole` says that they cover the whole domain."""
     unit = oracle.reports * v_opt(epsilon)
     wrong = raw - truth
-    errors = np.sqrt(oracle.variance(raw))
-    low, high = interval(raw, errors, oracle.skewness, Z95)
+    errors = np.sqrt(as_frequency(oracle).variance(raw))
+    low, high = interval(raw, errors, as_frequency(oracle).skewness, Z95)
     better = None
     if whole:
         better = float(np.mean((norm_sub(raw, oracle.reports) - truth) ** 2)) / unit
@@ -59,5 +59,5 @@ def measure(oracle: Oracle, raw: Floats, truth: npt.NDArray[np.int64], epsilon: 
 
 
 def mean(values: list[float]) -> float:
-    """The mean."""
+    """Return the mean."""
     return math.fsum(values) / len(values)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NotRequired, TypedDict
 
 __all__ = [
-    "CompareRow",
     "FrequenciesRun",
     "FrequencySeconds",
     "HeavyHittersRun",
@@ -139,21 +138,3 @@ class PlanRow(TypedDict):
     measured_seconds: NotRequired[float]
     measured_recall: NotRequired[float]
     kept: NotRequired[bool]
-
-
-class CompareRow(TypedDict):
-    """A line of `ldp-simulate compare`: one library's mechanism."""
-
-    library: str
-    mechanism: str
-    users: int
-    domain: int
-    epsilon: str
-    mse_over_optimum: float | None
-    consistent_mse_over_optimum: float | None
-    max_error: float | None
-    report_bytes: int | None
-    client_per_second: float | None
-    aggregate_per_second: float | None
-    estimate_ms: float | None
-    remark: str

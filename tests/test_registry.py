@@ -2,28 +2,78 @@
 
 from __future__ import annotations
 
-from ldp_client.mechanisms import MECHANISMS
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from ldp_client.mechanisms import MECHANISMS, REPRODUCTIONS
+from ldp_client.protocol import tags
 from ldp_client.protocol.v1 import collector_pb2, spec_pb2
 from ldp_server.oracles import ORACLES
 from simulator.crowd import CROWDS
 
+ROOT = Path(__file__).parent.parent
+
 
 def test_every_mechanism_has_a_message_an_oracle_and_a_crowd():
     kinds = {field.name.replace("_", "-") for field in spec_pb2.Mechanism.DESCRIPTOR.oneofs_by_name["kind"].fields}
-    assert set(MECHANISMS) == kinds
-    assert set(MECHANISMS) == set(ORACLES)
-    assert set(MECHANISMS.values()) == set(CROWDS)
-    assert all(ORACLES[name].kind is kind for name, kind in MECHANISMS.items())
+    assert kinds - REPRODUCTIONS <= set(MECHANISMS) <= kinds
+    for name, kind in MECHANISMS.items():
+        assert kind.name == name
+        assert ORACLES[name].kind is kind
+        assert callable(CROWDS[name])
+
+
+def test_no_module_that_a_stranger_names_is_imported():
+    for name in ("base", "team-sketch", "registry", "..collection", "__init__", ""):
+        for registry in (MECHANISMS, ORACLES, CROWDS):
+            assert name not in registry
+
+
+REFUSED = """
+import json, sys
+from ldp_client.collection import Collection
+from ldp_client.errors import InvalidSpec
+
+for line in open(sys.argv[1]):
+    vector = json.loads(line.rstrip().rstrip(",")) if '"spec"' in line else {}
+    if vector.get("mechanism") == "genprot":
+        try:
+            Collection.from_bytes(bytes.fromhex(vector["spec"]))
+        except InvalidSpec as error:
+            print(error)
+"""
+
+
+def test_a_reproduction_is_refused_where_it_was_not_imported():
+    """Its golden vectors are read in a process that imports the client alone."""
+    file = ROOT / "tests" / "vectors" / "v1" / "numbers.json"
+    done = subprocess.run([sys.executable, "-c", REFUSED, file], check=True, cwd=ROOT, capture_output=True, text=True)
+    assert (
+        done.stdout.splitlines()
+        == ["genprot reproduces a theorem and is not offered to users; choose another mechanism"] * 2
+    )
+
+
+def test_every_tag_is_written_once():
+    """Domain-separation texts stand in protocol/tags.py, and no two are the same."""
+    named = [value for name, value in vars(tags).items() if name.isupper()]
+    assert len(set(named)) == len(named)
+    for package in ("ldp_client", "ldp_server", "simulator"):
+        for file in (ROOT / package).rglob("*.py"):
+            if file.name != "tags.py":
+                constants = (
+                    node.value for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Constant)
+                )
+                assert not [one for one in constants if isinstance(one, bytes) and one.startswith(b"hearsay/")], file
 
 
 def test_every_reason_that_the_code_gives_is_in_the_protocol():
-    import re
-    from pathlib import Path
-
     reasons = set(collector_pb2.Reason.keys())
-    root = Path(__file__).parent.parent
     raised = set()
-    for file in [*root.glob("ldp_client/**/*.py"), *root.glob("ldp_server/**/*.py")]:
+    for file in [*ROOT.glob("ldp_client/**/*.py"), *ROOT.glob("ldp_server/**/*.py")]:
         raised |= set(re.findall(r"ServerRefused\(\s*\"([A-Z_]+)\"", file.read_text()))
     assert raised
     assert raised <= reasons

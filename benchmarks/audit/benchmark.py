@@ -18,68 +18,41 @@ from benchmarks.audit.broken import BROKEN, SOUND, Leaky
 from benchmarks.row import Options, Row, row
 from ldp_client.coins import draw_words
 from ldp_client.collection import Collection
-from ldp_client.mechanisms import bounded_number, composed_response, genprot
+from ldp_client.mechanisms import REPRODUCTIONS
 from ldp_client.privacy.audit import Finding, exact_audit, worst_pair
 from ldp_client.privacy.rounding import exp_floor
-from ldp_client.protocol.domain import Attributes, Categories, Domain, Integers
+from ldp_client.protocol.domain import Categories
+from tests.examples import COLLECTIONS, FULL, LISTABLE, label
 
 __all__ = ["EXACT", "WIRE", "run"]
 
 CONFIDENCE = 0.999
 MESSAGES = 20_000
-Case = tuple[str, Domain, str, dict[str, int], list[Any]]
 
 _FOUR = Categories(("a", "b", "c", "d"))
-_YES_NO = Attributes(("x", "y", "z"))
-_DIGITS = Integers(0, 10)
-_SKETCH = {"teams": 3, "chunk_bits": 2, "hash_bits": 1, "degree": 2, "attempt": 0, "q": 3, "t": 3, "bucket_bits": 0} | {
-    "oracle_rows": 0,
-    "oracle_q": 0,
-    "oracle_t": 0,
-    "symbol_pointers": 1,
-}
-_TWO_REPORTS = {"symbol_pointers": 0, "t": 4, "oracle_rows": 1, "oracle_q": 3, "oracle_t": 1}
-_TREE = {"first_bits": 2, "step_bits": 1, "cell_bits": 3, "q": 3, "t": 2}
+
+EXACT: list[Collection] = [
+    collection for collection, randomizer in zip(COLLECTIONS, FULL, strict=True) if randomizer in LISTABLE
+]
+"""Small instances of every mechanism: the law of every item is worked out for every report."""
+WIRE: list[Collection] = [*EXACT, *(one for one in COLLECTIONS if one.randomizer.name in REPRODUCTIONS)]
+"""GenProt has 2^32 nonces: only its bytes are looked at here."""
 
 
-def _cases() -> list[Case]:
-    """A small instance of every mechanism, with the items whose reports are compared."""
-    return [
-        ("randomized-response", _FOUR, "1", {}, ["a", "d", None]),
-        ("randomized-response", _FOUR, "3", {}, ["a", "d"]),
-        ("linear-hash", _FOUR, "1", {"q": 3, "t": 2}, ["a", "d", None]),
-        ("linear-hash", _FOUR, "2", {"q": 2, "t": 3}, ["a", "d"]),
-        ("hashtogram", Integers(0, 60), "1", {"rows": 2, "q": 3, "t": 2}, [0, 59, None]),
-        ("composed-response", _YES_NO, "2", composed_response.design("2", 3), [["x", "y", "z"], None, ["y"]]),
-        ("sampled-attribute", _YES_NO, "1", {}, [["x", "y", "z"], None]),
-        ("bounded-number", _DIGITS, "1", bounded_number.design("1", presence=32), [0, 9, None]),
-        ("bounded-number", _DIGITS, "3", bounded_number.design("3"), [0, 9]),
-        ("hierarchy", _DIGITS, "1", {"branching": 4, "q": 3}, [0, 9, None]),
-        ("expander-sketch", _DIGITS, "1", _SKETCH, [0, 9, None]),
-        ("expander-sketch", _DIGITS, "2", _SKETCH | _TWO_REPORTS, [0, 9]),
-        ("tree-sketch", _DIGITS, "1", _TREE | {"check_levels": 1}, [0, 9, None]),
-        ("prefix-tree", _DIGITS, "1", _TREE, [0, 9, None]),
-        ("genprot", _DIGITS, "1", genprot.design("1"), [0, 9]),
-    ]
+def items_of(collection: Collection) -> list[Any]:
+    """Return the items whose reports are compared: the first, the last and none; a set as a list, as JSON has it."""
+    domain = collection.domain
+    items = [domain.item(index) for index in dict.fromkeys((1, domain.size - 1))]
+    return [sorted(item) if isinstance(item, frozenset) else item for item in items] + [None]
 
 
-EXACT = [case for case in _cases() if case[0] != "genprot"]
-"""GenProt has 2^32 nonces: tests/client/mechanisms/test_genprot.py enumerates it with few."""
-WIRE = _cases()
-
-
-def _collection(case: Case) -> Collection:
-    name, domain, epsilon, parameters, _ = case
-    return Collection.create("Audited?", domain, name, epsilon, opens=1, closes=2, parameters=parameters)
-
-
-def _label(case: Case) -> str:
-    return f"{case[0]} eps={case[2]}"
+def _label(collection: Collection) -> str:
+    return label(collection.randomizer)
 
 
 def _exact_rows() -> Iterator[Row]:
     for case in EXACT:
-        randomizer = _collection(case).randomizer
+        randomizer = case.randomizer
         curve = exact_audit(randomizer)
         ratio = curve.ratio
         excess = 1.0 if ratio is None else float(ratio / exp_floor(randomizer.epsilon.value) - 1)
@@ -131,10 +104,10 @@ def audit_leaky(leaky: Leaky, count: int) -> Finding:
 
 
 def _wire_rows(messages: int) -> Iterator[Row]:
-    for case in WIRE:
-        collection = _collection(case)
-        found = audit_client(collection, case[4], messages // 20 if case[0] == "genprot" else messages)
-        name = f"wire: {_label(case)}, lower bound on eps (confidence {CONFIDENCE:g})"
+    for collection in WIRE:
+        slow = collection.randomizer.name in REPRODUCTIONS
+        found = audit_client(collection, items_of(collection), messages // 20 if slow else messages)
+        name = f"wire: {_label(collection)}, lower bound on eps (confidence {CONFIDENCE:g})"
         yield row(name, found.epsilon, "nats", f"<= {float(collection.epsilon):g}")
     found = audit_whole_client(messages // 10)
     yield row("wire: the whole client, its transport's bytes, lower bound on eps", found.epsilon, "nats", "<= 1")

@@ -21,8 +21,12 @@ from ldp_client.coins import draw_words
 from ldp_client.collection import Collection
 from ldp_client.testing import FakeCollector
 from ldp_client.trust.policy import Policy
+from simulator.reproductions import genprot
 
-__all__ = ["main"]
+__all__ = ["AUDITED_TOO", "main"]
+
+AUDITED_TOO = genprot.GenProt
+"""Importing it lets this process read its specs."""
 
 
 def _through_the_client(collections: list[Collection], item: Any, storage: str) -> Iterator[bytes]:

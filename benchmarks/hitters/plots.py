@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.hitters.theorem import COPIES, MULTIPLES, expander_trial, repeated_trial
 from ldp_client.errors import InvalidSpec
-from ldp_client.protocol.expander_code import ExpanderCode
+from ldp_client.protocol.expander_code import ExpanderCode, ExpanderShape
 from ldp_server.heavy_hitters.paper.list_code import UniqueListRecoverableCode
 
 __all__ = ["alpha_curve", "main"]
@@ -33,9 +33,7 @@ STYLES = ["o-", "s--", "^-.", "v:", "D-"]
 def _code(bits: int, chunk: int, teams: int, y: int, degree: int) -> ExpanderCode:
     for attempt in range(1 << 13):
         try:
-            return ExpanderCode(
-                bytes(range(32)), bits, teams=teams, chunk_bits=chunk, hash_bits=y, degree=degree, attempt=attempt
-            )
+            return ExpanderCode(bytes(range(32)), bits, ExpanderShape(teams, chunk, y, degree, attempt))
         except InvalidSpec as error:
             if "double edge" not in str(error):
                 raise

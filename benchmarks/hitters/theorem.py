@@ -22,7 +22,7 @@ import numpy.typing as npt
 from benchmarks.hitters.trials import side_by_side
 from benchmarks.row import Options, Row, row
 from ldp_client.collection import Collection
-from ldp_client.mechanisms import LinearHash
+from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.protocol.domain import Integers
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.hashing import PairwiseHash

@@ -1,6 +1,4 @@
-"""The auditor on other libraries' clients, in an environment of their own. A library that leaks is no failure of
-ours: these rows have no target. docs/audit.md has the table.
-"""
+"""The audit of other libraries' clients. These rows have no target. docs/audit.md has the table."""
 
 from __future__ import annotations
 
@@ -10,10 +8,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.peers.environment import environment
 from benchmarks.row import Row
 from ldp_client.errors import Unavailable
 from ldp_client.privacy.audit import black_box
-from simulator.peers import environment
 
 __all__ = ["audit_script", "peer_rows"]
 

@@ -1,5 +1,7 @@
-"""Runs inside the peers' environment (peers.py): their clients' reports, as bytes, for the auditor. Imports nothing of
-this project. One line for each client and item: {"name", "declared", "item", "messages": [hex, ...]}.
+"""Runs in the environment of the other libraries; nothing of this project is imported here.
+
+Prints their clients' reports as bytes, one line for each client and item: {"name", "declared", "item", "messages":
+[hex, ...]}.
 """
 
 from __future__ import annotations

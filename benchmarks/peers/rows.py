@@ -1,4 +1,4 @@
-"""Other libraries beside ours, as rows: n users, d = 1,024, epsilon = 1, Zipf(1.1). See simulator/peers."""
+"""Other libraries beside ours, as rows: n users, d = 1,024, epsilon = 1, Zipf(1.1)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.peers.environment import environment
+from benchmarks.peers.environment import peer_rows as measured
 from benchmarks.row import Row
 from ldp_client.errors import Unavailable
-from simulator.peers import environment
-from simulator.peers import peer_rows as measured
 from simulator.population.kinds import Categorical, block_coins, zipf_weights
 
 __all__ = ["peer_rows"]

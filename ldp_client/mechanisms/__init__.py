@@ -1,84 +1,71 @@
 """The local randomizers, one a module: the privacy-critical lines and nothing else.
 
-`MECHANISMS` is the registry by which a spec's mechanism is recognised: its name (with "_" for "-") is the
-name of the field in proto/ldp/v1/spec.proto, whose numbers are the randomizer's parameters. The server has
-the mirror of it in ldp_server/oracles. A mechanism is imported when first asked for: a device needs one or two.
+A mechanism is found by its name, and nothing lists the mechanisms a second time. The mechanism "linear-hash" is
+
+    linear_hash     a field of the message Mechanism in proto/ldp/v1/spec.proto; its numbers are the parameters
+    LinearHash      a class of ldp_client/mechanisms/linear_hash.py
+    LinearHashOracle    a class of ldp_server/oracles/linear_hash.py
+    randomize       a function of simulator/crowd/linear_hash.py
+
+`MECHANISMS` finds the first of these, `ldp_server.oracles.ORACLES` and `simulator.crowd.CROWDS` the others. A module
+is imported when its mechanism is first asked for: a device needs one or two of them. docs/adding-a-mechanism.md says
+how to add one.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, TypeVar, cast
 
 from ldp_client.mechanisms.base import Randomizer
 
-if TYPE_CHECKING:
-    from ldp_client.mechanisms.bounded_number import BoundedNumber
-    from ldp_client.mechanisms.composed_response import ComposedResponse
-    from ldp_client.mechanisms.expander_sketch import ExpanderSketch
-    from ldp_client.mechanisms.genprot import GenProt
-    from ldp_client.mechanisms.hashtogram import Hashtogram
-    from ldp_client.mechanisms.hierarchy import Hierarchy
-    from ldp_client.mechanisms.linear_hash import LinearHash
-    from ldp_client.mechanisms.prefix_tree import PrefixTree
-    from ldp_client.mechanisms.randomized_response import RandomizedResponse
-    from ldp_client.mechanisms.sampled_attribute import SampledAttribute
-    from ldp_client.mechanisms.tree_sketch import TreeSketch
+__all__ = ["MECHANISMS", "REPRODUCTIONS", "Registry", "class_name"]
 
-__all__ = [
-    "MECHANISMS",
-    "BoundedNumber",
-    "ComposedResponse",
-    "ExpanderSketch",
-    "GenProt",
-    "Hashtogram",
-    "Hierarchy",
-    "LinearHash",
-    "PrefixTree",
-    "RandomizedResponse",
-    "Randomizer",
-    "SampledAttribute",
-    "TreeSketch",
-]
+REPRODUCTIONS: Final = frozenset({"genprot"})
+"""Mechanisms that have a number in spec.proto but are not for users; their code is in simulator/reproductions."""
 
-_CLASSES = {
-    "randomized-response": "RandomizedResponse",
-    "linear-hash": "LinearHash",
-    "hashtogram": "Hashtogram",
-    "expander-sketch": "ExpanderSketch",
-    "prefix-tree": "PrefixTree",
-    "tree-sketch": "TreeSketch",
-    "composed-response": "ComposedResponse",
-    "sampled-attribute": "SampledAttribute",
-    "bounded-number": "BoundedNumber",
-    "hierarchy": "Hierarchy",
-    "genprot": "GenProt",
-}
-_HOMES = {name: mechanism.replace("-", "_") for mechanism, name in _CLASSES.items()}
+Found = TypeVar("Found")
 
 
-class _Registry(Mapping[str, type[Randomizer]]):
-    """Randomizers by the names of their mechanisms."""
+def class_name(mechanism: str) -> str:
+    """Return the name of a mechanism's class: "linear-hash" is LinearHash."""
+    return "".join(word.capitalize() for word in mechanism.split("-"))
 
-    def __getitem__(self, mechanism: str) -> type[Randomizer]:
-        found: type[Randomizer] = __getattr__(_CLASSES[mechanism])
-        return found
+
+class Registry(Mapping[str, Found]):
+    """What one package holds for every mechanism, found by the mechanism's name."""
+
+    def __init__(self, package: str, attribute: Callable[[str], str]) -> None:
+        self._package = package
+        self._attribute = attribute
+        self._found: dict[str, Found] = {}
+
+    def register(self, mechanism: str, found: Found) -> None:
+        """Add what is not part of the package: a reproduction, or a mechanism of a test."""
+        self._found[mechanism] = found
+
+    def __getitem__(self, mechanism: str) -> Found:
+        if mechanism not in self._found:
+            if mechanism not in _shipped():  # never import a module that a stranger named
+                raise KeyError(mechanism)
+            module = importlib.import_module(f"{self._package}.{mechanism.replace('-', '_')}")
+            self._found[mechanism] = cast(Found, getattr(module, self._attribute(mechanism)))
+        return self._found[mechanism]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_CLASSES)
+        return iter(dict.fromkeys((*_shipped(), *self._found)))
 
     def __len__(self) -> int:
-        return len(_CLASSES)
+        return len({*_shipped(), *self._found})
 
 
-MECHANISMS: Final = _Registry()
+def _shipped() -> list[str]:
+    """The names of the mechanisms for users, in the order of spec.proto."""
+    from ldp_client.protocol.v1 import spec_pb2  # noqa: PLC0415 - keeps `import ldp_client` light
+
+    kinds = spec_pb2.Mechanism.DESCRIPTOR.oneofs_by_name["kind"].fields
+    return [name for name in (kind.name.replace("_", "-") for kind in kinds) if name not in REPRODUCTIONS]
 
 
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
-    globals()[name] = value
-    return value
+MECHANISMS: Final = Registry[type[Randomizer]](__name__, class_name)

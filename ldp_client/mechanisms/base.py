@@ -1,11 +1,11 @@
 """What every local randomizer is: a frozen object of parameters with one pure function, `randomize`.
 
-A randomizer turns an index (an element of the collection's domain, see protocol/domain.py) and a fixed number of
-random words into a report, an integer in [0, bound). It touches no clock, socket, disk, environment or source of
-coins: the words are handed in, uniform on [0, 2^word_bits). So its whole output law is a matter of counting words,
-and `probability` states that law exactly. tests/client/mechanisms/battery.py holds every randomizer to it.
+A randomizer turns an index (protocol/domain.py) and a fixed number of random words into a report, an integer in
+[0, bound). It touches no clock, socket, disk, environment or source of coins. The words are handed in, uniform on
+[0, 2^word_bits). So the probability of a report is a number of words over 2^word_bits, and `probability` states it
+exactly. tests/client/mechanisms/battery.py checks every randomizer against what it states.
 
-`word_bits` is 64 in every collection. Tests shrink it, so that the real code can be run on *every* word.
+`word_bits` is 64 in every collection. Tests make it smaller, so that they can run the real code on every word.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar, Self
 
 from ldp_client.protocol.domain import Domain
 from ldp_client.protocol.epsilon import Epsilon
 
-__all__ = ["WORD_BITS", "Randomizer", "scaled"]
+__all__ = ["WORD_BITS", "Example", "Randomizer", "scaled"]
 
 WORD_BITS = 64
 
@@ -29,6 +30,17 @@ def scaled(number: int, count: int, word_bits: int) -> Fraction:
     first = -(-(number << word_bits) // count)
     after = -(-(number + 1 << word_bits) // count)
     return Fraction(after - first, 1 << word_bits)
+
+
+@dataclass(frozen=True)
+class Example:
+    """A small instance of a mechanism: tests, golden vectors and the audit build randomizers and collections of it."""
+
+    epsilon: str
+    domain: Domain
+    parameters: Mapping[str, int] = field(default_factory=dict)
+    word_bits: int = WORD_BITS
+    """Below 64: so few that tests try every line of words."""
 
 
 class Randomizer(ABC):
@@ -47,6 +59,11 @@ class Randomizer(ABC):
     @abstractmethod
     def build(cls, epsilon: Epsilon, domain: Domain, seed: bytes, parameters: Mapping[str, int]) -> Self:
         """Make the randomizer that a spec describes; `InvalidSpec` says what does not fit."""
+
+    @classmethod
+    @abstractmethod
+    def examples(cls) -> Sequence[Example]:
+        """Return instances of every form of the mechanism, some of them with few word bits, some with 64."""
 
     @property
     @abstractmethod

@@ -43,7 +43,7 @@ from functools import lru_cache
 from typing import ClassVar, Self
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms.base import WORD_BITS, Randomizer
+from ldp_client.mechanisms.base import WORD_BITS, Example, Randomizer
 from ldp_client.mechanisms.randomized_response import Response
 from ldp_client.protocol.domain import Domain, Integers
 from ldp_client.protocol.epsilon import Epsilon
@@ -181,6 +181,20 @@ class BoundedNumber(Randomizer):
         if not isinstance(domain, Integers):
             raise InvalidSpec("bounded-number takes an integers domain")
         return cls(epsilon, domain.size, parameters["answers"], parameters["window"], parameters["presence"])
+
+    @classmethod
+    def examples(cls) -> Sequence[Example]:
+        return (
+            Example("1", Integers(0, 3), {"answers": 2, "window": 1, "presence": 0}, 5),
+            Example("1", Integers(0, 5), {"answers": 2, "window": 1, "presence": 64}, 5),
+            Example("2", Integers(0, 5), {"answers": 3, "window": 1, "presence": 0}, 5),
+            Example("2", Integers(0, 4), {"answers": 4, "window": 2, "presence": 128}, 5),
+            Example("1", Integers(0, 8), {"answers": 5, "window": 2, "presence": 0}, 5),
+            Example("1", Integers(0, 10), design("1", presence=32)),
+            Example("3", Integers(0, 10), design("3")),
+            Example("1", Integers(0, 500), design("1")),
+            Example("2", Integers(0, 500), design("2", presence=64)),
+        )
 
     @property
     def words(self) -> int:

@@ -41,7 +41,7 @@ from itertools import accumulate
 from typing import ClassVar, Self
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms.base import WORD_BITS, Randomizer
+from ldp_client.mechanisms.base import WORD_BITS, Example, Randomizer
 from ldp_client.protocol.domain import MAX_ATTRIBUTES, Attributes, Domain
 from ldp_client.protocol.epsilon import Epsilon
 
@@ -105,6 +105,20 @@ class ComposedResponse(Randomizer):
         if not isinstance(domain, Attributes):
             raise InvalidSpec("composed-response takes an attributes domain")
         return cls(epsilon, domain.size, parameters["low"], parameters["high"], parameters["flip"])
+
+    @classmethod
+    def examples(cls) -> Sequence[Example]:
+        return (
+            Example("2", Attributes(tuple("xyz")), {"low": 0, "high": 1, "flip": 118_219_490_218_475}, 12),
+            Example("2", Attributes(tuple("xyz")), {"low": 1, "high": 2, "flip": 126_663_739_519_795}, 10),
+            Example("4", Attributes(tuple("wxyz")), {"low": 0, "high": 2, "flip": 98_516_241_848_729}, 14),
+            Example("4", Attributes(tuple("xy")), {"low": 0, "high": 2, "flip": 56_294_995_342_131}, 12),
+            Example("1", Attributes(("x",)), {"low": 0, "high": 0, "flip": 84_442_493_013_196}, 9),
+            Example("1", Attributes(tuple("xyz")), {"low": 2, "high": 3, "flip": 1 << FLIP_BITS - 1}, 9),
+            Example("2", Attributes(tuple("xyz")), design("2", 3)),
+            Example("1", Attributes(tuple("vwxyz")), design("1", 5)),
+            Example("4", Attributes(tuple("vwxyz")), design("4", 5)),
+        )
 
     @property
     def words(self) -> int:

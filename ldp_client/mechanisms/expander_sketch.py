@@ -25,45 +25,33 @@ from functools import lru_cache
 from typing import ClassVar, Self
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms.base import WORD_BITS
+from ldp_client.mechanisms.base import WORD_BITS, Example
 from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_client.mechanisms.linear_hash import MAX_CELLS, LinearHash
 from ldp_client.mechanisms.team_sketch import TeamSketch, check_teams
-from ldp_client.protocol.domain import Domain
+from ldp_client.protocol.domain import Domain, Integers, Strings
 from ldp_client.protocol.epsilon import Epsilon
-from ldp_client.protocol.expander_code import ExpanderCode
+from ldp_client.protocol.expander_code import ExpanderCode, ExpanderShape
 
 __all__ = ["ExpanderSketch", "halved"]
 
 
+def _numbers(teams: int, chunk_bits: int, hash_bits: int, degree: int, **others: int) -> dict[str, int]:
+    """Return all parameters of a spec, 0 where they are not given."""
+    first = {"teams": teams, "chunk_bits": chunk_bits, "hash_bits": hash_bits, "degree": degree}
+    return dict.fromkeys(_PARAMETERS, 0) | first | others
+
+
 def halved(epsilon: Epsilon) -> Epsilon:
-    """Exactly half of an epsilon."""
+    """Return exactly half of an epsilon."""
     return Epsilon.parse(format(Decimal(epsilon.text) / 2, "f"))
 
 
-@lru_cache(maxsize=16)
-def _code(
-    seed: bytes,
-    bits: int,
-    teams: int,
-    chunk_bits: int,
-    hash_bits: int,
-    degree: int,
-    attempt: int,
-    bucket_bits: int,
-    symbol_pointers: int,
-) -> ExpanderCode:
-    return ExpanderCode(
-        seed,
-        bits,
-        teams=teams,
-        chunk_bits=chunk_bits,
-        hash_bits=hash_bits,
-        degree=degree,
-        attempt=attempt,
-        bucket_bits=bucket_bits,
-        symbol_pointers=bool(symbol_pointers),
-    )
+_PARAMETERS = (
+    *("teams", "chunk_bits", "hash_bits", "degree", "attempt", "q", "t", "bucket_bits"),
+    *("oracle_rows", "oracle_q", "oracle_t", "symbol_pointers"),
+)
+_code = lru_cache(maxsize=16)(ExpanderCode)
 
 
 @dataclass(frozen=True)
@@ -97,63 +85,83 @@ class ExpanderSketch(TeamSketch):
     def __post_init__(self) -> None:
         if self.symbol_pointers not in (0, 1):
             raise InvalidSpec("symbol_pointers is 0 or 1")
-        code = _code(
-            self.seed,
-            (self.size - 1).bit_length(),
+        code = _code(self.seed, (self.size - 1).bit_length(), self._shape())
+        if not 2 <= self.q <= MAX_CELLS or not 1 <= self.t <= 24 or self.q**self.t < code.cells:
+            raise InvalidSpec(f"{code.cells} cells do not fit into {self.q}^{self.t} (at most {MAX_CELLS})")
+        half = halved(self.epsilon) if self.oracle_rows else self.epsilon
+        inner = LinearHash(half, self.q**self.t, self.q, self.t, self.word_bits)
+        check_teams(self.teams, inner)
+        sketch, oracle = self._two_reports(half)
+        for name, value in (("code", code), ("inner", inner), ("sketch", sketch), ("oracle", oracle)):
+            object.__setattr__(self, name, value)
+
+    def _shape(self) -> ExpanderShape:
+        return ExpanderShape(
             self.teams,
             self.chunk_bits,
             self.hash_bits,
             self.degree,
             self.attempt,
             self.bucket_bits,
-            self.symbol_pointers,
+            bool(self.symbol_pointers),
         )
-        if not 2 <= self.q <= MAX_CELLS or not 1 <= self.t <= 24 or self.q**self.t < code.cells:
-            raise InvalidSpec(f"{code.cells} cells do not fit into {self.q}^{self.t} (at most {MAX_CELLS})")
-        if not self.oracle_rows and (self.oracle_q or self.oracle_t):
-            raise InvalidSpec("oracle_q and oracle_t belong to a second report, and there are no oracle_rows")
-        half = halved(self.epsilon) if self.oracle_rows else self.epsilon
-        inner = LinearHash(half, self.q**self.t, self.q, self.t, self.word_bits)
-        check_teams(self.teams, inner)
-        sketch = oracle = None
-        if self.oracle_rows:
-            sketch = replace(self, epsilon=half, oracle_rows=0, oracle_q=0, oracle_t=0)
-            oracle = Hashtogram(
-                half, self.size, self.seed, self.oracle_rows, self.oracle_q, self.oracle_t, self.word_bits
-            )
-            if sketch.bound * oracle.bound > 1 << 64:
-                raise InvalidSpec("the two reports together have more than 64 bits")
-        for name, value in (("code", code), ("inner", inner), ("sketch", sketch), ("oracle", oracle)):
-            object.__setattr__(self, name, value)
+
+    def _two_reports(self, half: Epsilon) -> tuple[ExpanderSketch | None, Hashtogram | None]:
+        """Return the two reports of the paper's form; nothing in the practical form."""
+        if not self.oracle_rows:
+            if self.oracle_q or self.oracle_t:
+                raise InvalidSpec("oracle_q and oracle_t belong to a second report: set oracle_rows, or leave them 0")
+            return None, None
+        sketch = replace(self, epsilon=half, oracle_rows=0, oracle_q=0, oracle_t=0)
+        parameters = (self.oracle_rows, self.oracle_q, self.oracle_t)
+        oracle = Hashtogram(half, self.size, self.seed, *parameters, self.word_bits)
+        if sketch.bound * oracle.bound > 1 << 64:
+            raise InvalidSpec("the two reports together have more than 64 bits")
+        return sketch, oracle
 
     @classmethod
     def build(cls, epsilon: Epsilon, domain: Domain, seed: bytes, parameters: Mapping[str, int]) -> Self:
-        """Make the randomizer that a spec describes."""
         return cls(epsilon, domain.size, seed, **parameters)
 
+    @classmethod
+    def examples(cls) -> Sequence[Example]:
+        small = _numbers(3, 2, 1, 2, q=2, t=5)
+        digits = _numbers(3, 2, 1, 2, q=3, t=3, symbol_pointers=1)
+        usual = _numbers(5, 8, 2, 2, q=3, t=9)
+        two = {"oracle_rows": 1, "oracle_q": 2, "oracle_t": 1}
+        return (
+            Example("1", Integers(0, 15), small, 4),
+            Example("2", Integers(0, 12), digits, 4),
+            Example("2", Integers(0, 2), small | two, 3),
+            Example("1", Integers(0, 10), digits),
+            Example("2", Integers(0, 10), digits | two | {"symbol_pointers": 0, "t": 4, "oracle_q": 3}),
+            Example("1", Integers(0, (1 << 30) - 1), usual),
+            Example("2", Strings(11), _numbers(12, 8, 2, 2, q=7, t=5, symbol_pointers=1)),
+            Example("2", Integers(0, (1 << 30) - 1), usual | {"oracle_rows": 4, "oracle_q": 5, "oracle_t": 4}),
+        )
+
     def cell(self, index: int, team: int) -> int:
-        """The cell of a domain element in a team."""
         return self.code.cell(index, team)
 
     @property
+    def cells(self) -> int:
+        return self.code.cells
+
+    @property
     def words(self) -> int:
-        """Three a report."""
         return 3 if self.oracle is None else 6
 
     @property
     def bound(self) -> int:
-        """M B, times the bound of the second report where there is one."""
         return super().bound * (1 if self.oracle is None else self.oracle.bound)
 
     def randomize(self, index: int, words: Sequence[int]) -> int:
-        """The report, or the two as one number."""
         report = super().randomize(index, words)
         if self.oracle is None:
             return report
         return report * self.oracle.bound + self.oracle.randomize(index, words[3:])
 
     def probability(self, index: int, report: int) -> Fraction:
-        """The exact probability of a report; the two are independent."""
         if self.oracle is None:
             return super().probability(index, report)
         first, second = divmod(report, self.oracle.bound)
@@ -161,23 +169,7 @@ class ExpanderSketch(TeamSketch):
 
     @property
     def ratio(self) -> Fraction:
-        """The inner response's; with two reports, the product of theirs."""
         return self.inner.ratio * (1 if self.oracle is None else self.oracle.ratio)
 
     def parameters(self) -> Mapping[str, int]:
-        """The numbers of the spec."""
-        names = (
-            "teams",
-            "chunk_bits",
-            "hash_bits",
-            "degree",
-            "attempt",
-            "q",
-            "t",
-            "bucket_bits",
-            "oracle_rows",
-            "oracle_q",
-            "oracle_t",
-            "symbol_pointers",
-        )
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in _PARAMETERS}

@@ -24,7 +24,7 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms.base import WORD_BITS, Randomizer, scaled
+from ldp_client.mechanisms.base import WORD_BITS, Example, Randomizer, scaled
 from ldp_client.mechanisms.linear_hash import MAX_CELLS, LinearHash, is_prime
 from ldp_client.protocol.domain import Domain, Integers
 from ldp_client.protocol.epsilon import Epsilon
@@ -90,6 +90,18 @@ class Hierarchy(Randomizer):
         if not isinstance(domain, Integers):
             raise InvalidSpec("hierarchy takes an integers domain")
         return cls(epsilon, domain.size, parameters["branching"], parameters["q"])
+
+    @classmethod
+    def examples(cls) -> Sequence[Example]:
+        return (
+            Example("1", Integers(0, 5), {"branching": 2, "q": 3}, 4),
+            Example("1", Integers(0, 3), {"branching": 3, "q": 2}, 4),
+            Example("2", Integers(0, 9), {"branching": 3, "q": 5}, 5),
+            Example("1", Integers(0, 10), {"branching": 4, "q": 3}),
+            Example("1", Integers(0, 7), {"branching": 7, "q": 2}),
+            Example("1", Integers(0, 500), design("1", 500)),
+            Example("3", Integers(0, 500), design("3", 500)),
+        )
 
     @property
     def words(self) -> int:

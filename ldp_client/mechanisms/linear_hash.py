@@ -41,9 +41,9 @@ from functools import lru_cache
 from typing import ClassVar, Self
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms.base import WORD_BITS, Randomizer, scaled
+from ldp_client.mechanisms.base import WORD_BITS, Example, Randomizer, scaled
 from ldp_client.mechanisms.randomized_response import MAX_ANSWERS, Response
-from ldp_client.protocol.domain import Domain
+from ldp_client.protocol.domain import Categories, Domain, Integers
 from ldp_client.protocol.epsilon import Epsilon
 
 __all__ = ["MAX_CELLS", "LinearHash", "is_prime"]
@@ -120,6 +120,22 @@ class LinearHash(Randomizer):
         """Make the randomizer that a spec describes; it uses no public randomness."""
         del seed
         return cls(epsilon, domain.size, parameters["q"], parameters["t"])
+
+    @classmethod
+    def examples(cls) -> Sequence[Example]:
+        return (
+            Example("1", Integers(1, 3), {"q": 2, "t": 2}, 6),
+            Example("1", Integers(1, 6), {"q": 2, "t": 3}, 6),
+            Example("2", Integers(1, 8), {"q": 3, "t": 2}, 7),
+            Example("1", Integers(1, 4), {"q": 5, "t": 2}, 7),
+            Example("0.1", Integers(1, 2), {"q": 3, "t": 1}, 8),
+            Example("1", Categories(tuple("abcd")), {"q": 3, "t": 2}),
+            Example("2", Categories(tuple("abcd")), {"q": 2, "t": 3}),
+            Example("1", Integers(1, 499), {"q": 2, "t": 9}),
+            Example("1", Integers(1, 499), {"q": 3, "t": 6}),
+            Example("2", Integers(1, 499), {"q": 7, "t": 4}),
+            Example("4", Integers(1, 499), {"q": 53, "t": 2}),
+        )
 
     @property
     def words(self) -> int:

@@ -37,8 +37,8 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms.base import WORD_BITS, Randomizer
-from ldp_client.protocol.domain import Domain
+from ldp_client.mechanisms.base import WORD_BITS, Example, Randomizer
+from ldp_client.protocol.domain import Categories, Domain, Integers
 from ldp_client.protocol.epsilon import Epsilon
 
 __all__ = ["MAX_ANSWERS", "RandomizedResponse", "Response"]
@@ -151,6 +151,19 @@ class RandomizedResponse(Randomizer):
         """Make the randomizer that a spec describes; it has no parameters and uses no public randomness."""
         del seed, parameters
         return cls(epsilon, domain.size)
+
+    @classmethod
+    def examples(cls) -> Sequence[Example]:
+        return (
+            Example("1", Integers(1, 1), word_bits=6),
+            Example("1", Integers(1, 2), word_bits=10),
+            Example("0.1", Integers(1, 4), word_bits=7),
+            Example("2", Integers(1, 10), word_bits=6),
+            Example("2", Integers(1, 6), word_bits=12),
+            Example("1", Integers(1, 1)),
+            Example("0.5", Categories(tuple("abcdefghijk"))),
+            Example("3", Categories(tuple("abcd"))),
+        )
 
     @property
     def words(self) -> int:

@@ -21,7 +21,7 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms.base import WORD_BITS, Randomizer, scaled
+from ldp_client.mechanisms.base import WORD_BITS, Example, Randomizer, scaled
 from ldp_client.mechanisms.randomized_response import Response
 from ldp_client.protocol.domain import MAX_ATTRIBUTES, Attributes, Domain
 from ldp_client.protocol.epsilon import Epsilon
@@ -54,6 +54,17 @@ class SampledAttribute(Randomizer):
         if not isinstance(domain, Attributes):
             raise InvalidSpec("sampled-attribute takes an attributes domain")
         return cls(epsilon, domain.size)
+
+    @classmethod
+    def examples(cls) -> Sequence[Example]:
+        return (
+            Example("1", Attributes(("x", "y", "z")), word_bits=6),
+            Example("2", Attributes(("x",)), word_bits=5),
+            Example("2", Attributes(tuple("vwxyz")), word_bits=6),
+            Example("1", Attributes(("x", "y", "z"))),
+            Example("1", Attributes(tuple("vwxyz"))),
+            Example("3", Attributes(tuple("vwxyz"))),
+        )
 
     @property
     def words(self) -> int:

@@ -1,12 +1,14 @@
 """What the sketches of large domains share: users fall into teams, and a user reports one cell of the team's.
 
-Public: for every team a function from the domain to the cells [0, q^t), from the seed. A report is made of three
-words: the first draws a team m = word * M >> 64, the other two make the linear-hash response (linear_hash.py) of
-cell_m(x). Report = m B + (its report), with B the bound of the inner mechanism.
+Public: for each of the M teams a function cell_m from the domain to [0, q^t), expanded from the seed. A report is made
+of three words. The first draws a team m = word * M >> 64. The other two make the linear-hash response (linear_hash.py)
+of cell_m(x). Report = m B + (that response), with B the bound of the inner mechanism.
 
-Privacy. The team is drawn without regard to the item; given the team, the report is the linear-hash response of a
-function of the item. For any two items the ratio of a report's probabilities is that of two weights of the q-ary
-response, or 1 where the cells meet: epsilon-LDP for every seed and every code, hostile ones included.
+Privacy. The team does not depend on the item. Given the team, the report is the linear-hash response of a function of
+the item. So for any two items the ratio of a report's probabilities is that of two weights of the q-ary response, or 1
+where the two items have the same cell. This is epsilon-LDP for every seed and every function, hostile ones included.
+
+The expander sketch, the tree sketch, the prefix tree and Hashtogram differ in cell_m alone.
 """
 
 from __future__ import annotations
@@ -39,25 +41,26 @@ class TeamSketch(Randomizer):
 
     @abstractmethod
     def cell(self, index: int, team: int) -> int:
-        """The cell of a domain element in a team: public arithmetic."""
+        """Return the cell of a domain element in a team."""
+
+    @property
+    @abstractmethod
+    def cells(self) -> int:
+        """How many of the q^t cells a team uses."""
 
     @property
     def words(self) -> int:
-        """One for the team, two for the response."""
         return 3
 
     @property
     def bound(self) -> int:
-        """M B."""
         return self.teams * self.inner.bound
 
     def randomize(self, index: int, words: Sequence[int]) -> int:
-        """The report for `index`."""
         team = words[0] * self.teams >> self.word_bits
         return team * self.inner.bound + self.inner.respond(self.cell(index, team), words[1], words[2])
 
     def probability(self, index: int, report: int) -> Fraction:
-        """The exact probability of a report: that of its team times that of the response."""
         team, inner = divmod(report, self.inner.bound)
         return scaled(team, self.teams, self.word_bits) * self.inner.probability(self.cell(index, team), inner)
 

@@ -17,16 +17,16 @@ and why it is private.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import ClassVar, Self
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms.base import WORD_BITS
+from ldp_client.mechanisms.base import WORD_BITS, Example
 from ldp_client.mechanisms.linear_hash import MAX_CELLS, LinearHash
 from ldp_client.mechanisms.team_sketch import TeamSketch, check_teams
-from ldp_client.protocol.domain import Domain
+from ldp_client.protocol.domain import Domain, Integers
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.tree_code import TreeCode
 
@@ -79,14 +79,25 @@ class TreeSketch(TeamSketch):
 
     @classmethod
     def build(cls, epsilon: Epsilon, domain: Domain, seed: bytes, parameters: Mapping[str, int]) -> Self:
-        """Make the randomizer that a spec describes."""
         return cls(epsilon, domain.size, seed, **parameters)
 
+    @classmethod
+    def examples(cls) -> Sequence[Example]:
+        small = {"first_bits": 2, "step_bits": 1, "cell_bits": 3, "q": 3, "t": 2}
+        usual = {"first_bits": 10, "step_bits": 8, "cell_bits": 12, "q": 3, "t": 8, "check_levels": 1}
+        return (
+            Example("1", Integers(0, 15), small | {"check_levels": 1}, 4),
+            Example("1", Integers(0, 10), small | {"check_levels": 1}),
+            Example("1", Integers(0, (1 << 30) - 1), usual),
+        )
+
     def cell(self, index: int, team: int) -> int:
-        """The cell of an element of the domain at a level."""
         return self.code.cell(index, team)
 
+    @property
+    def cells(self) -> int:
+        return 1 << self.cell_bits
+
     def parameters(self) -> Mapping[str, int]:
-        """The numbers of the spec."""
         names = ("first_bits", "step_bits", "cell_bits", "q", "t", "check_levels")
         return {name: getattr(self, name) for name in names}

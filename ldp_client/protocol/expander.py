@@ -13,6 +13,7 @@ its partner. If n is m's neighbour in slot s, m is n's neighbour in slot `revers
 from __future__ import annotations
 
 from ldp_client.errors import InvalidSpec
+from ldp_client.protocol import tags
 from ldp_client.protocol.stream import expand_words
 
 __all__ = ["Expander"]
@@ -39,7 +40,7 @@ class Expander:
             raise InvalidSpec("an expander's attempt number is 0 to 65535")
         self.teams, self.degree, self.attempt = teams, degree, attempt
         rounds = (degree + 1) // 2
-        stream = expand_words(seed, f"{label}/attempt={attempt}", rounds * (teams - 1))
+        stream = expand_words(seed, tags.graph_attempt(label, attempt), rounds * (teams - 1))
         table: list[list[int]] = [[0] * degree for _ in range(teams)]
         for i in range(rounds):
             order = _shuffled(stream[i * (teams - 1) : (i + 1) * (teams - 1)], teams)

@@ -33,72 +33,86 @@ of every data team while it searches (measured against one short symbol: 0.1 in 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ldp_client.errors import InvalidSpec
+from ldp_client.protocol import tags
 from ldp_client.protocol.expander import Expander
 from ldp_client.protocol.hashing import KWiseHash, PairwiseHash
 from ldp_client.protocol.permutation import BlockPermutation
 from ldp_client.protocol.reed_solomon import ReedSolomon
 
-__all__ = ["ExpanderCode"]
+__all__ = ["ExpanderCode", "ExpanderShape"]
 
-_LABEL = "expander-sketch"
-_MAX_CELL_BITS = 62  # what a decoder holds in a word; a sketch is held to fewer by its cells
+_MAX_CELL_BITS = 62
+"""A decoder holds a cell in one word. A sketch allows fewer: its cells must fit into q^t."""
 _MIN_BITS = 2
+
+
+@dataclass(frozen=True)
+class ExpanderShape:
+    """The numbers of a code that the spec gives."""
+
+    teams: int
+    chunk_bits: int
+    hash_bits: int
+    degree: int
+    attempt: int = 0
+    bucket_bits: int = 0
+    symbol_pointers: bool = False
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.chunk_bits <= 16:
+            raise InvalidSpec(f"chunk_bits is 1 to 16, not {self.chunk_bits}")
+        if not 1 <= self.hash_bits <= 16 or not 0 <= self.bucket_bits <= 16:
+            raise InvalidSpec("hash_bits is 1 to 16 and bucket_bits 0 to 16")
+        if self.symbol_pointers and self.bucket_bits:
+            raise InvalidSpec("bucket_bits must be 0 with symbol_pointers: buckets belong to the paper's form")
+        if self.cell_bits > _MAX_CELL_BITS:
+            raise InvalidSpec(f"a cell has at most {_MAX_CELL_BITS} bits, not {self.cell_bits}")
+
+    @property
+    def pointer_shift(self) -> int:
+        """Where the first neighbour's hash stands in a cell."""
+        return self.chunk_bits + (0 if self.symbol_pointers else self.hash_bits)
+
+    @property
+    def cell_bits(self) -> int:
+        return self.pointer_shift + self.degree * self.hash_bits + self.bucket_bits
+
+    def data(self, bits: int) -> int:
+        """Return how many symbols carry a block of `bits` bits; `InvalidSpec` if the teams are too few or too many."""
+        if bits < _MIN_BITS:
+            raise InvalidSpec("an expander sketch wants a domain of at least 3 elements; use randomized response")
+        data, most = -(-bits // self.chunk_bits), min(64, 1 << self.chunk_bits)
+        if not data <= self.teams <= most:
+            raise InvalidSpec(
+                f"items of {bits} bits in chunks of {self.chunk_bits} need {data} to {most} teams, not {self.teams}"
+            )
+        return data
 
 
 class ExpanderCode:
     """index -> cell, for each team; everything in it is public."""
 
-    def __init__(
-        self,
-        seed: bytes,
-        bits: int,
-        *,
-        teams: int,
-        chunk_bits: int,
-        hash_bits: int,
-        degree: int,
-        attempt: int = 0,
-        bucket_bits: int = 0,
-        symbol_pointers: bool = False,
-    ) -> None:
-        if bits < _MIN_BITS:
-            raise InvalidSpec("an expander sketch wants a domain of at least 3 elements; randomized response fits less")
-        if not 1 <= chunk_bits <= 16:
-            raise InvalidSpec(f"chunk_bits is 1 to 16, not {chunk_bits}")
-        data = -(-bits // chunk_bits)
-        if not data <= teams <= min(64, 1 << chunk_bits):
-            raise InvalidSpec(
-                f"items of {bits} bits in chunks of {chunk_bits} need {data} to {min(64, 1 << chunk_bits)} teams, "
-                f"not {teams}"
-            )
-        if not 1 <= hash_bits <= 16 or not 0 <= bucket_bits <= 16:
-            raise InvalidSpec("hash_bits is 1 to 16 and bucket_bits 0 to 16")
-        if symbol_pointers and bucket_bits:
-            raise InvalidSpec("buckets belong to the paper's form, with item pointers")
-        self.symbol_pointers = symbol_pointers
-        self.pointer_shift = chunk_bits + (0 if symbol_pointers else hash_bits)
-        """Where the first neighbour's hash stands in a cell."""
-        self.cell_bits = self.pointer_shift + degree * hash_bits + bucket_bits
-        if self.cell_bits > _MAX_CELL_BITS:
-            raise InvalidSpec(f"a cell has at most {_MAX_CELL_BITS} bits, not {self.cell_bits}")
-        self.bits, self.teams, self.chunk_bits, self.hash_bits = bits, teams, chunk_bits, hash_bits
-        self.degree, self.bucket_bits, self.data = degree, bucket_bits, data
-        self.widths = tuple((bits + data - 1 - j) // data for j in range(data))
+    def __init__(self, seed: bytes, bits: int, shape: ExpanderShape) -> None:
+        self.shape, self.bits, self.data = shape, bits, shape.data(bits)
+        self.teams, self.chunk_bits, self.hash_bits = shape.teams, shape.chunk_bits, shape.hash_bits
+        self.degree, self.bucket_bits, self.symbol_pointers = shape.degree, shape.bucket_bits, shape.symbol_pointers
+        self.pointer_shift, self.cell_bits = shape.pointer_shift, shape.cell_bits
+        self.widths = tuple((bits + self.data - 1 - j) // self.data for j in range(self.data))
         """How many bits each data symbol has, at most `chunk_bits`."""
-        self.starts = tuple(sum(self.widths[:j]) for j in range(data))
+        self.starts = tuple(sum(self.widths[:j]) for j in range(self.data))
         self._fields = tuple((start, (1 << width) - 1) for start, width in zip(self.starts, self.widths, strict=True))
-        self.permutation = BlockPermutation(seed, f"{_LABEL}/permutation", bits)
-        self.reed_solomon = ReedSolomon(chunk_bits, data, teams)
-        self.expander = Expander(seed, f"{_LABEL}/expander", teams, degree, attempt)
+        self.permutation = BlockPermutation(seed, tags.EXPANDER_PERMUTATION, bits)
+        self.reed_solomon = ReedSolomon(shape.chunk_bits, self.data, shape.teams)
+        self.expander = Expander(seed, tags.EXPANDER_GRAPH, shape.teams, shape.degree, shape.attempt)
+        hashed = shape.chunk_bits if shape.symbol_pointers else bits
         self.hashes = tuple(
-            PairwiseHash(seed, f"{_LABEL}/hash/{m}", chunk_bits if symbol_pointers else bits, 1 << hash_bits)
-            for m in range(teams)
+            PairwiseHash(seed, tags.expander_hash(m), hashed, 1 << shape.hash_bits) for m in range(shape.teams)
         )
-        self.bucket_hash = (
-            KWiseHash(seed, f"{_LABEL}/bucket", bits, 8 * bits, 1 << bucket_bits) if bucket_bits else None
-        )
+        buckets = 1 << shape.bucket_bits
+        self.bucket_hash = KWiseHash(seed, tags.EXPANDER_BUCKET, bits, 8 * bits, buckets) if buckets > 1 else None
 
     @property
     def cells(self) -> int:

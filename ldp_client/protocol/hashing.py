@@ -11,6 +11,7 @@ import struct
 from functools import cached_property
 from operator import mul
 
+from ldp_client.protocol import tags
 from ldp_client.protocol.stream import expand, expand_words
 
 __all__ = ["MERSENNE", "KWiseHash", "PairwiseHash", "limb_count"]
@@ -94,12 +95,12 @@ class KWiseHash:
     @cached_property
     def polynomial(self) -> tuple[int, ...]:
         """c_0, ..., c_(k-1)."""
-        return self._residues(f"{self._label}/polynomial", self.k)
+        return self._residues(tags.kwise_polynomial(self._label), self.k)
 
     @cached_property
     def compression(self) -> tuple[int, ...]:
         """d_1, ..., d_s."""
-        return self._residues(f"{self._label}/compression", self.limbs)
+        return self._residues(tags.kwise_compression(self._label), self.limbs)
 
     def _residues(self, label: str, count: int) -> tuple[int, ...]:
         data = expand(self._seed, label, _COEFFICIENT_BYTES * count)

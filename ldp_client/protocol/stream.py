@@ -1,9 +1,10 @@
-"""Public randomness: the named, versioned stream that hash functions, graphs and permutations are expanded from.
+"""Public randomness: the stream from which hash functions, graphs and permutations are expanded.
 
-    expand(seed, label, n) = the first n bytes of SHAKE-128("hearsay/stream/v1" || seed || len(label) || label)
+    expand(seed, label, n) = the first n bytes of SHAKE-128(tags.STREAM || seed || len(label) || label)
 
-with a seed of 32 bytes and the label's length as one byte, so that different (seed, label) never meet. The seed is
-a hash of the question (collection.py), known to everybody; nothing here is secret, and no seed touches epsilon.
+The seed has 32 bytes and the label's length is one byte, so two different pairs (seed, label) never give the same
+input. The seed is a hash of the question (collection.py) and known to everybody. Nothing here is secret, and no seed
+changes epsilon.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from __future__ import annotations
 import hashlib
 import struct
 
+from ldp_client.protocol import tags
+
 __all__ = ["SEED_BYTES", "expand", "expand_words"]
 
 SEED_BYTES = 32
-_NAME = b"hearsay/stream/v1"
 
 
 def expand(seed: bytes, label: str, length: int) -> bytes:
@@ -22,7 +24,7 @@ def expand(seed: bytes, label: str, length: int) -> bytes:
     name = label.encode("ascii")
     if len(seed) != SEED_BYTES or not 1 <= len(name) <= 255:
         raise ValueError("a stream has a seed of 32 bytes and a label of 1 to 255 characters")
-    return hashlib.shake_128(_NAME + seed + bytes([len(name)]) + name).digest(length)
+    return hashlib.shake_128(tags.STREAM + seed + bytes([len(name)]) + name).digest(length)
 
 
 def expand_words(seed: bytes, label: str, count: int) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ldp_client.errors import InvalidSpec
+from ldp_client.protocol import tags
 from ldp_client.protocol.hashing import PairwiseHash
 from ldp_client.protocol.permutation import BlockPermutation
 
@@ -34,9 +35,9 @@ class TreeCode:
         """How many bits stand before each level's payload."""
         self.widths: tuple[int, ...] = tuple(end - start for start, end in zip(starts, ends, strict=True))
         """How many bits each level's payload has."""
-        self.permutation = BlockPermutation(seed, f"{label}/permutation", bits)
+        self.permutation = BlockPermutation(seed, tags.tree_permutation(label), bits)
         self.hashes: tuple[PairwiseHash | None, ...] = tuple(
-            PairwiseHash(seed, f"{label}/level/{g}", start, 1 << cell_bits - width) if start else None
+            PairwiseHash(seed, tags.tree_level(label, g), start, 1 << cell_bits - width) if start else None
             for g, (start, width) in enumerate(zip(starts, self.widths, strict=True))
         )
 

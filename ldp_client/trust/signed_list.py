@@ -20,15 +20,16 @@ from functools import cached_property
 from hashlib import sha256
 
 from ldp_client.errors import PolicyRefused
+from ldp_client.protocol import tags
 
 __all__ = ["SIGNED_LIST", "SignedList", "collection_id", "verify_list"]
 
-SIGNED_LIST = b"hearsay/collection-list/v1"
+SIGNED_LIST = tags.COLLECTION_LIST
 
 
 def collection_id(spec_bytes: bytes) -> bytes:
     """Return the id of a collection, from its bytes alone."""
-    return sha256(b"hearsay/collection/v1" + spec_bytes).digest()
+    return sha256(tags.COLLECTION + spec_bytes).digest()
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from google.protobuf.message import Message
 
-from ldp_client.errors import Cancelled, InvalidSpec, Unavailable
+from ldp_client.errors import Cancelled, InvalidSpec
 from ldp_client.protocol.v1 import analyst_pb2_grpc
 from ldp_client.sending.transport import Tls, is_loopback
 from ldp_server.analyst.failures import Reached, error_of, is_connection_failure

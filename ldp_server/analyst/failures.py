@@ -25,7 +25,7 @@ _PATIENCE = 3.0
 _SPEAK_TLS = "pass the certificate of its authority (--ca FILE; in Python tls=Tls(ca=...))"
 _SHOW_CERTIFICATE = "pass one (--cert FILE --key FILE; in Python tls=Tls(certificate=..., key=...))"
 _NO_TLS = "leave out --ca, --cert and --key (in Python: tls)"
-_GIVE_TOKEN = (
+_AUTHENTICATE = (
     "give an analyst token (--token-file FILE; in Python token=Path(...)). "
     "On the server's machine, `ldp-server token create NAME --out FILE` makes one"
 )
@@ -51,7 +51,7 @@ def is_connection_failure(error: grpc.RpcError) -> bool:
 
 
 def error_of(error: grpc.RpcError, reached: Reached, timeout: float | None) -> LdpError:
-    """The project's error for a failed call."""
+    """Return the project's error for a failed call."""
     code, text = _code(error), _details(error)
     if code is grpc.StatusCode.CANCELLED:
         return Cancelled("the call was cancelled")
@@ -59,25 +59,32 @@ def error_of(error: grpc.RpcError, reached: Reached, timeout: float | None) -> L
         limit = "" if timeout is None else f" within {timeout:g} seconds"
         return Unavailable(f"the server at {reached.target} did not answer{limit}: try again, or allow more time")
     if is_connection_failure(error):
-        return Unavailable(_why_unreachable(reached) or text or f"the server at {reached.target} did not answer")
-    if code is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in text:
-        return ServerRefused(code.name, "the answer is too large for one message: ask for fewer items")
-    if code in _LATER:
+        return Unavailable(_why_unreachable(reached) or _broken(reached, text))
+    if code in _LATER and "larger than max" not in text:
         return Unavailable(text or "the server is busy: try again", _retry_after(error))
+    return ServerRefused(code.name, _refusal(code, text, reached))
+
+
+def _refusal(code: grpc.StatusCode, text: str, reached: Reached) -> str:
+    """What the server said, or what to do where gRPC speaks for it."""
+    if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
+        return "the answer is too large for one message: ask for fewer items"
+    if code is grpc.StatusCode.UNAUTHENTICATED and reached.has_token:
+        return f"the server does not accept this token (revoked, expired, or of another server): {_AUTHENTICATE}"
     if code is grpc.StatusCode.UNAUTHENTICATED:
-        known = (
-            "the server does not accept this token (revoked, expired, or made for another server): "
-            if (reached.has_token)
-            else "the server does not know who calls: "
-        )
-        return ServerRefused(code.name, known + _GIVE_TOKEN)
+        return f"the server does not know who calls: {_AUTHENTICATE}"
     if code is grpc.StatusCode.UNIMPLEMENTED and text.lower().startswith("method not found"):
-        return ServerRefused(
-            code.name,
+        return (
             f"{reached.target} takes no operators' calls: use the address of analyst.listen in the server's "
-            "configuration",
+            "configuration"
         )
-    return ServerRefused(code.name, text)
+    return text
+
+
+def _broken(reached: Reached, text: str) -> str:
+    if text.startswith("failed to connect"):
+        return f"{reached.target} does not answer as an aggregation server does: check the address"
+    return f"the call to {reached.target} broke off ({text}): try again"
 
 
 def _code(error: Any) -> grpc.StatusCode:

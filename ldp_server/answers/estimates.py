@@ -28,6 +28,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import NONE, Item
 from ldp_server.answers.columns import Column, Columns, WholeDomain
 from ldp_server.arrays.items import from_ints
+from ldp_server.oracles import as_frequency
 from ldp_server.oracles.base import Floats, Oracle
 
 __all__ = [
@@ -139,9 +140,9 @@ class _Question:
         consistent: Floats | None = None,
     ) -> Estimates:
         """Return the raw estimates of these items with everything that follows from them."""
-        errors = np.sqrt(oracle.variance(raw))
+        errors = np.sqrt(as_frequency(oracle).variance(raw))
         z = _quantile(1 - self.confidence, _count(self.coverage, collection.domain.size, len(items)))
-        low, high = interval(raw, errors, oracle.skewness, z)
+        low, high = interval(raw, errors, as_frequency(oracle).skewness, z)
         columns: dict[str, Column] = {
             "item": items,
             "estimate": raw,
@@ -159,7 +160,7 @@ class _Question:
     def _rest(self, oracle: Oracle, items: Sequence[Item], raw: Floats) -> Rest:
         held = raw[list({item: place for place, item in enumerate(items)}.values())]  # an item asked for twice: once
         estimate = oracle.reports - float(held.sum())
-        error = float(np.sqrt(oracle.sum_variance(held))) if len(held) else 0.0
+        error = float(np.sqrt(as_frequency(oracle).sum_variance(held))) if len(held) else 0.0
         z = _quantile(1 - self.confidence, 1)
         return Rest(estimate, error, estimate - z * error, estimate + z * error)
 
@@ -178,7 +179,7 @@ def given_items(
     indexes = [collection.domain.index(item) for item in wanted]
     if any(index == NONE and item is not None for index, item in zip(indexes, wanted, strict=True)):
         raise InvalidSpec("an item asked for lies outside the collection's domain")
-    raw = oracle.estimate(from_ints(indexes, collection.domain.bits))
+    raw = as_frequency(oracle).estimate(from_ints(indexes, collection.domain.bits))
     listed = [collection.domain.item(index) for index in indexes]
     return _Question(confidence, coverage, threshold).answer(collection, oracle, listed, raw)
 
@@ -192,7 +193,7 @@ def every_item(
     threshold: float | None = None,
 ) -> Estimates:
     """Estimates of the whole of a domain that can be listed, in its order, `none` first, with consistent values."""
-    raw = oracle.estimate_all()
+    raw = as_frequency(oracle).estimate_all()
     consistent = norm_sub(raw, oracle.reports)
     question = _Question(confidence, coverage, threshold)
     return question.answer(collection, oracle, WholeDomain(collection.domain), raw, consistent)
@@ -209,7 +210,7 @@ def top(
     """Estimates of the items of a listable domain with the largest ones; the intervals allow for the choice."""
     if count < 1:
         raise InvalidSpec("ask for at least one item")
-    raw = oracle.estimate_all()
+    raw = as_frequency(oracle).estimate_all()
     consistent = norm_sub(raw, oracle.reports)
     items = np.arange(1, len(raw))
     count = min(count, len(items))

@@ -15,17 +15,28 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_client.mechanisms.expander_sketch import ExpanderSketch
+from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_client.mechanisms.tree_sketch import TreeSketch
 from ldp_client.protocol.expander_code import ExpanderCode
 from ldp_client.protocol.hashing import limb_count
 from ldp_client.protocol.permutation import BlockPermutation
 from ldp_client.protocol.tree_code import TreeCode
-from ldp_server.arrays.hashing import Indexes, kwise, limb, pairwise
+from ldp_server.arrays.hashing import Indexes, kwise, limb, pairwise, pairwise_rows
 from ldp_server.arrays.permutation import forward, inverse
 from ldp_server.arrays.reed_solomon import BulkReedSolomon
 
-__all__ = ["BulkCode", "BulkExpanderCode", "BulkTreeCode", "Messages", "bulk_code", "cells_of_teams"]
+__all__ = [
+    "BulkCells",
+    "BulkCode",
+    "BulkExpanderCode",
+    "BulkHashes",
+    "BulkTreeCode",
+    "Messages",
+    "bulk_cells",
+    "bulk_code",
+    "cells_of_teams",
+]
 
 Messages = npt.NDArray[np.int64]
 Cells = npt.NDArray[np.int64]
@@ -70,19 +81,54 @@ def _low_bits(blocks: Indexes, bits: int) -> Indexes:
     return limb(cut, 0) | limb(cut, 1) << np.uint64(32) if count == 2 else limb(cut, 0)
 
 
-class BulkCode(ABC):
-    """A sketch's code on arrays."""
+class BulkCells(ABC):
+    """The cells of many items in every team of a sketch."""
 
     teams: int
+
+    @abstractmethod
+    def permuted(self, indexes: Indexes) -> Indexes:
+        """Return what `block_cells` reads: indexes, as permuted blocks where the sketch has a permutation."""
+
+    @abstractmethod
+    def block_cells(self, blocks: Indexes, team: int) -> Cells:
+        """Return the cells of permuted blocks in one team."""
+
+    def own_cells(self, indexes: Indexes, teams: npt.NDArray[np.int64]) -> Cells:
+        """Return each index's cell in its own team."""
+        blocks = self.permuted(indexes)
+        out = np.empty(len(indexes), np.int64)
+        for team in range(self.teams):
+            own = np.flatnonzero(teams == team)
+            out[own] = self.block_cells(blocks[own], team)
+        return out
+
+
+class BulkHashes(BulkCells):
+    """Hashtogram's cells: a hash of the index for each team."""
+
+    def __init__(self, randomizer: Hashtogram) -> None:
+        self.teams = randomizer.teams
+        self._hashes = tuple(randomizer.hash(team) for team in range(randomizer.teams))
+
+    def permuted(self, indexes: Indexes) -> Indexes:
+        return indexes
+
+    def block_cells(self, blocks: Indexes, team: int) -> Cells:
+        return pairwise(self._hashes[team], blocks).astype(np.int64)
+
+    def own_cells(self, indexes: Indexes, teams: npt.NDArray[np.int64]) -> Cells:
+        return pairwise_rows(self._hashes, teams.astype(np.intp), indexes).astype(np.int64)
+
+
+class BulkCode(BulkCells):
+    """A sketch's code on arrays, which can be undone: messages are pieced together from cells."""
+
     bits: int
     permutation: BlockPermutation
     starts: tuple[int, ...]
     """Where each field of a message stands in the block."""
     widths: tuple[int, ...]
-
-    @abstractmethod
-    def block_cells(self, blocks: Indexes, team: int) -> Cells:
-        """The cells of permuted blocks in one team."""
 
     def near_copies(self) -> list[tuple[list[int], float]]:
         """Ways in which another element can share cells with a given one: the teams left to tell them apart, and the
@@ -245,12 +291,16 @@ def bulk_code(randomizer: TeamSketch) -> BulkExpanderCode | BulkTreeCode:
     return _bulk(randomizer.code)
 
 
+@lru_cache(maxsize=8)
+def _bulk_hashes(randomizer: Hashtogram) -> BulkHashes:
+    return BulkHashes(randomizer)
+
+
+def bulk_cells(randomizer: TeamSketch) -> BulkCells:
+    """Return the cells of a sketch on arrays."""
+    return _bulk_hashes(randomizer) if isinstance(randomizer, Hashtogram) else bulk_code(randomizer)
+
+
 def cells_of_teams(randomizer: TeamSketch, indexes: Indexes, teams: npt.NDArray[np.int64]) -> Cells:
-    """Each index's cell in its own team."""
-    code = bulk_code(randomizer)
-    blocks = code.permuted(indexes)
-    out = np.empty(len(indexes), np.int64)
-    for team in range(code.teams):
-        own = np.flatnonzero(teams == team)
-        out[own] = code.block_cells(blocks[own], team)
-    return out
+    """Return each index's cell in its own team."""
+    return bulk_cells(randomizer).own_cells(indexes, teams)

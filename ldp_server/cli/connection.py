@@ -72,7 +72,7 @@ def _tls(ca: Path | None, cert: Path | None, key: Path | None) -> Tls | None:
     return Tls(*texts) if any(texts) else None
 
 
-class _Collection(click.ParamType):
+class _Collection(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click only
     """A collection's id, the first digits of it, or its file."""
 
     name = "collection"

@@ -46,7 +46,20 @@ _EPILOG = "\n\n".join(
 )
 
 
-@click.group(epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+class _Group(click.Group):
+    """A group whose list of commands shows first sentences whole: click would cut them at the terminal's edge."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+            formatter.write_dl([(name, command.get_short_help_str(200)) for name, command in commands if command])
+
+    group_class = type
+
+
+@click.group(
+    cls=_Group, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
 @click.version_option(__version__, prog_name="ldp-server")
 def cli() -> None:
     """Hearsay's aggregation server: it takes randomized reports, keeps them durably, and answers with estimates."""
@@ -73,7 +86,7 @@ def exit_code(error: LdpError) -> int:
 def run() -> None:
     """Run a command; one line on standard error for whatever goes wrong."""
     try:
-        cli.main(standalone_mode=False)
+        cli.main(prog_name="ldp-server", standalone_mode=False)
         sys.stdout.flush()
     except click.ClickException as error:
         error.show()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -33,32 +36,69 @@ def _items(source: str) -> list[str]:
     return found
 
 
+@dataclass(frozen=True)
+class EstimateOptions:
+    """What `ldp-server estimate` is asked for."""
+
+    top: int | None
+    every_item: bool
+    items: str | None
+    """A file, or - for standard input."""
+    confidence: float
+    threshold: float
+    together: bool
+
+
+_ESTIMATE_OPTIONS = (
+    click.option("--top", type=click.IntRange(1), help="The N most frequent items (of a domain that can be listed)."),
+    click.option("--all", "every_item", is_flag=True, help="Every item of the domain."),
+    click.option("--items", metavar="FILE", help="The items in a file, one a line; - is standard input."),
+    click.option(
+        "--confidence",
+        type=click.FloatRange(0, 1, min_open=True, max_open=True),
+        default=0.95,
+        show_default=True,
+        help="The probability that an interval holds the truth.",
+    ),
+    click.option("--threshold", type=click.FloatRange(0), default=0.0, help="Also say if at least N users hold it."),
+    click.option("--together", is_flag=True, help="With --items: intervals that are right for all of them at once."),
+)
+
+
+def _estimate_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of EstimateOptions, gathered in its parameter `options`."""
+
+    @functools.wraps(command)
+    def gathering(**given: Any) -> Any:
+        options = EstimateOptions(**{field.name: given.pop(field.name) for field in fields(EstimateOptions)})
+        return command(options=options, **given)
+
+    for option in reversed(_ESTIMATE_OPTIONS):
+        gathering = option(gathering)
+    return gathering
+
+
 @cli.command()
 @which_argument
-@click.option("--top", type=click.IntRange(1), help="The N most frequent items (of a domain that can be listed).")
-@click.option("--all", "everything", is_flag=True, help="Every item of the domain.")
-@click.option("--items", "source", metavar="FILE", help="The items in a file, one a line; - is standard input.")
-@click.option(
-    "--confidence",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    help="The probability that an interval holds the truth.",
-)
-@click.option("--threshold", type=click.FloatRange(0), default=0.0, help="Also say whether at least N users hold it.")
-@click.option("--together", is_flag=True, help="With --items: intervals that are right for all of them at once.")
+@_estimate_options
 @json_option
 @connected
-def estimate(
-    analyst: Analyst, which: Which, source: str | None, everything: bool, as_json: bool, **wanted: Any
-) -> None:
+def estimate(analyst: Analyst, which: Which, options: EstimateOptions, as_json: bool) -> None:
     """Estimate how many users hold an item. Without other options: the ten most frequent.
 
     COLLECTION is an id, its first digits (at least four), or the collection's file.
     """
-    items = None if source is None else _items(source)
+    items = None if options.items is None else _items(options.items)
     with busy("estimating", quiet=as_json):
-        found = analyst.estimate(which, items=items, every_item=everything, **wanted)
+        found = analyst.estimate(
+            which,
+            items=items,
+            top=options.top,
+            every_item=options.every_item,
+            confidence=options.confidence,
+            threshold=options.threshold,
+            together=options.together,
+        )
     if as_json:
         print_json(to_json(found))
     else:

@@ -152,7 +152,7 @@ def print_config() -> None:
     sys.stdout.write(SAMPLE)
 
 
-@cli.command(context_settings={"ignore_unknown_options": True})
+@cli.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
 @click.argument("options", nargs=-1, type=click.UNPROCESSED)
 def demo(options: tuple[str, ...]) -> None:
     """Run a server and simulated devices over real gRPC, and print what was learned beside the truth."""

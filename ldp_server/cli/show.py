@@ -93,5 +93,5 @@ def moment(seconds: int | None) -> str:
         return "-"
     try:
         return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, OSError):
         return f"{seconds} s"

@@ -38,7 +38,8 @@ from ldp_server.heavy_hitters.search.acceptance import Noise, Settings
 from ldp_server.heavy_hitters.search.model import decode_scores
 from ldp_server.heavy_hitters.search.tails import threshold
 from ldp_server.oracles.base import Oracle
-from ldp_server.oracles.team_sketch import ExpanderSketchOracle, TeamSketchOracle
+from ldp_server.oracles.expander_sketch import ExpanderSketchOracle
+from ldp_server.oracles.team_sketch import TeamSketchOracle
 from ldp_server.oracles.transform import support
 
 __all__ = ["DECODERS", "Limits", "Scored", "decode", "team_scores"]

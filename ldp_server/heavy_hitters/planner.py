@@ -14,10 +14,12 @@ from dataclasses import asdict, dataclass, replace
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms import ExpanderSketch, PrefixTree, TreeSketch
+from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.mechanisms.linear_hash import MAX_CELLS, is_prime
+from ldp_client.mechanisms.prefix_tree import PrefixTree
 from ldp_client.mechanisms.randomized_response import Response
 from ldp_client.mechanisms.team_sketch import TeamSketch
+from ldp_client.mechanisms.tree_sketch import TreeSketch
 from ldp_client.privacy.yardsticks import v_opt
 from ldp_client.protocol.domain import Domain
 from ldp_client.protocol.epsilon import Epsilon

@@ -1,6 +1,6 @@
 """The oracles, one a mechanism and of the same name: reports -> counts -> estimates.
 
-`ORACLES` mirrors ldp_client.mechanisms.MECHANISMS; tests/test_registry.py holds the two together.
+`ORACLES` finds them by the names of mechanisms, as ldp_client/mechanisms/__init__.py says.
 """
 
 from __future__ import annotations
@@ -8,61 +8,49 @@ from __future__ import annotations
 from typing import Final
 
 from ldp_client.collection import Collection
+from ldp_client.errors import InvalidSpec
+from ldp_client.mechanisms import Registry, class_name
 from ldp_client.mechanisms.base import Randomizer
-from ldp_server.oracles.base import Oracle
-from ldp_server.oracles.bounded_number import BoundedNumberOracle
-from ldp_server.oracles.composed_response import ComposedResponseOracle
-from ldp_server.oracles.genprot import GenProtOracle
-from ldp_server.oracles.hashtogram import HashtogramOracle
-from ldp_server.oracles.hierarchy import HierarchyOracle
-from ldp_server.oracles.linear_hash import LinearHashOracle
-from ldp_server.oracles.randomized_response import RandomizedResponseOracle
-from ldp_server.oracles.sampled_attribute import SampledAttributeOracle
-from ldp_server.oracles.team_sketch import ExpanderSketchOracle, PrefixTreeOracle, TreeSketchOracle
+from ldp_server.oracles.base import AttributesOracle, FrequencyOracle, NumbersOracle, Oracle
 
 __all__ = [
     "ORACLES",
-    "BoundedNumberOracle",
-    "ComposedResponseOracle",
-    "ExpanderSketchOracle",
-    "GenProtOracle",
-    "HashtogramOracle",
-    "HierarchyOracle",
-    "LinearHashOracle",
+    "AttributesOracle",
+    "FrequencyOracle",
+    "NumbersOracle",
     "Oracle",
-    "PrefixTreeOracle",
-    "RandomizedResponseOracle",
-    "SampledAttributeOracle",
-    "TreeSketchOracle",
+    "as_frequency",
+    "frequency_oracle",
     "oracle_for",
     "restore",
 ]
 
-ORACLES: Final[dict[str, type[Oracle]]] = {
-    oracle.kind.name: oracle
-    for oracle in (
-        RandomizedResponseOracle,
-        LinearHashOracle,
-        HashtogramOracle,
-        ExpanderSketchOracle,
-        PrefixTreeOracle,
-        TreeSketchOracle,
-        ComposedResponseOracle,
-        SampledAttributeOracle,
-        BoundedNumberOracle,
-        HierarchyOracle,
-        GenProtOracle,
-    )
-}
+ORACLES: Final = Registry[type[Oracle]](__name__, lambda mechanism: f"{class_name(mechanism)}Oracle")
+
+
+def _randomizer(source: Collection | Randomizer) -> Randomizer:
+    return source.randomizer if isinstance(source, Collection) else source
 
 
 def oracle_for(source: Collection | Randomizer) -> Oracle:
     """Return a new oracle for a collection's (or a randomizer's) reports."""
-    randomizer = source.randomizer if isinstance(source, Collection) else source
+    randomizer = _randomizer(source)
     return ORACLES[randomizer.name](randomizer)
 
 
 def restore(source: Collection | Randomizer, data: bytes) -> Oracle:
     """Return the oracle that a checkpoint holds."""
-    randomizer = source.randomizer if isinstance(source, Collection) else source
+    randomizer = _randomizer(source)
     return ORACLES[randomizer.name].from_bytes(randomizer, data)
+
+
+def as_frequency(oracle: Oracle) -> FrequencyOracle:
+    """Return the oracle if it estimates frequencies of items; `InvalidSpec` says what else to ask."""
+    if not isinstance(oracle, FrequencyOracle):
+        raise InvalidSpec(f"{oracle.randomizer.name} does not estimate frequencies of items: {oracle.instead}")
+    return oracle
+
+
+def frequency_oracle(source: Collection | Randomizer) -> FrequencyOracle:
+    """Return a new oracle that estimates frequencies of items."""
+    return as_frequency(oracle_for(source))

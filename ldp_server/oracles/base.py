@@ -1,15 +1,22 @@
-"""What every oracle is: additive counts of reports, and unbiased estimates with their variance.
+"""What every oracle is: additive counts of reports. What each kind of oracle estimates from them.
 
-An oracle is the server half of a mechanism. Its state is additive, so that `merge` is associative and commutative and
-any partition of the reports gives the same counts; its size depends on the mechanism's cells, never on the number of
-reports. It speaks of indexes; ldp_server/answers/estimates.py turns them into items, intervals and verdicts.
+An oracle is the server half of a mechanism. Its state is additive: `merge` is associative and commutative, and any
+partition of the reports gives the same counts. The size of the state depends on the mechanism's cells, never on the
+number of reports. An oracle speaks of indexes; ldp_server/answers turns them into items, intervals and verdicts.
 
-A subclass says how counts become estimates; the counting is the same for all.
+    Oracle                counts reports, saves and restores its state
+    |-- FrequencyOracle   how many users hold each item
+    |-- AttributesOracle  how many users hold each attribute of a set
+    `-- NumbersOracle     what the users' numbers are like: an average, quantiles
+
+An oracle may be of two kinds: a tree over the integers gives quantiles and the frequency of one integer.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from statistics import NormalDist
 from typing import ClassVar, Self
 
 import numpy as np
@@ -20,25 +27,43 @@ from ldp_client.mechanisms.base import Randomizer
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.oracles.counts import Counts
 
-__all__ = ["LISTABLE", "Floats", "Oracle", "binomial_variance"]
+__all__ = [
+    "LISTABLE",
+    "AttributesOracle",
+    "Floats",
+    "FrequencyOracle",
+    "NumbersOracle",
+    "Oracle",
+    "Share",
+    "binomial_skewness",
+    "binomial_variance",
+]
 
 Floats = npt.NDArray[np.float64]
 
 LISTABLE = 1 << 24
-"""The largest domain whose every estimate is worked out."""
+"""The largest domain of which all estimates are worked out at once."""
 
 
 def binomial_variance(holders: npt.ArrayLike, reports: float, p: float, s: float) -> Floats:
-    """The variance of (S - n s)/(p - s), S counting supports that holders give with p, all others with s."""
+    """The variance of (S - n s)/(p - s), where S counts supports: a holder gives one with p, all others with s."""
     f = np.clip(np.asarray(holders, np.float64), 0, reports)
     return (f * p * (1 - p) + (reports - f) * s * (1 - s)) / (p - s) ** 2
 
 
+def binomial_skewness(reports: float, s: float) -> float:
+    """The skewness of a count of `reports` events of probability s."""
+    spread = reports * s * (1 - s)
+    return float((1 - 2 * s) / np.sqrt(spread)) if spread > 0 else 0.0
+
+
 class Oracle(ABC):
-    """Counts of one mechanism's reports, and what they say."""
+    """Counts of one mechanism's reports."""
 
     kind: ClassVar[type[Randomizer]]
     """The mechanism whose reports this oracle reads."""
+    instead: ClassVar[str] = "ask for what it estimates"
+    """What to ask an oracle that does not estimate frequencies of items."""
 
     def __init__(self, randomizer: Randomizer) -> None:
         if not isinstance(randomizer, self.kind):
@@ -51,7 +76,6 @@ class Oracle(ABC):
 
     @property
     def randomizer(self) -> Randomizer:
-        """The mechanism with its parameters."""
         return self.counts.randomizer
 
     @property
@@ -73,12 +97,12 @@ class Oracle(ABC):
         self.counts.merge(other.counts)
 
     def to_bytes(self) -> bytes:
-        """The state, versioned, for a checkpoint."""
+        """Return the state, versioned, for a checkpoint."""
         return self.counts.to_bytes()
 
     @classmethod
     def from_bytes(cls, randomizer: Randomizer, data: bytes) -> Self:
-        """The oracle whose `to_bytes` this is; `ServerRefused(BAD_STATE)` if it was of another mechanism or damaged."""
+        """Return the oracle whose `to_bytes` this is; `ServerRefused` (BAD_STATE) for any other bytes."""
         oracle = cls(randomizer)
         oracle.set_counts(Counts.from_bytes(randomizer, data))
         return oracle
@@ -86,13 +110,17 @@ class Oracle(ABC):
     def _forget(self) -> None:  # noqa: B027 - most oracles keep nothing
         """Drop what was worked out from the counts: they are about to change."""
 
+
+class FrequencyOracle(Oracle):
+    """Unbiased estimates of how many users hold each item."""
+
     @abstractmethod
     def estimate(self, indexes: Indexes) -> Floats:
-        """Raw, unbiased estimates of how many users hold each index."""
+        """Return raw, unbiased estimates of how many users hold each index."""
 
     @abstractmethod
     def variance(self, frequencies: npt.ArrayLike) -> Floats:
-        """The variance of the estimate of an index that so many users hold, collisions included."""
+        """Return the variance of the estimate of an index that so many users hold, collisions included."""
 
     @property
     @abstractmethod
@@ -101,15 +129,57 @@ class Oracle(ABC):
 
     @property
     def can_list(self) -> bool:
-        """Whether every estimate of the domain can be worked out."""
+        """Whether all estimates of the domain can be worked out at once."""
         return self.randomizer.size <= LISTABLE
 
     def estimate_all(self) -> Floats:
-        """Raw estimates of every index of the domain, in order."""
+        """Return the raw estimates of every index of the domain, in order."""
         if not self.can_list:
             raise InvalidSpec(f"a domain of {self.randomizer.size} elements cannot be listed; ask for given items")
         return self.estimate(np.arange(self.randomizer.size, dtype=np.uint64))
 
     def sum_variance(self, frequencies: npt.ArrayLike) -> float:
-        """The variance of a sum of estimates of different indexes: their covariances are negligible unless said."""
+        """Return the variance of a sum of estimates of different indexes; a subclass adds covariances that matter."""
         return float(np.sum(self.variance(frequencies)))
+
+
+@dataclass(frozen=True)
+class Share:
+    """How many users hold an attribute, or all of several."""
+
+    attributes: tuple[int, ...]
+    estimate: float
+    standard_error: float
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Return the interval that covers the truth with this confidence, taken alone."""
+        if not 0 < confidence < 1:
+            raise InvalidSpec("confidence lies strictly between 0 and 1, such as 0.95")
+        reach = NormalDist().inv_cdf((1 + confidence) / 2) * self.standard_error
+        return self.estimate - reach, self.estimate + reach
+
+
+class AttributesOracle(Oracle):
+    """Unbiased estimates of how many users hold each attribute."""
+
+    instead: ClassVar[str] = "ask for single attributes with attributes()"
+
+    @abstractmethod
+    def attribute_counts(self) -> tuple[Floats, Floats]:
+        """Return unbiased estimates for every attribute, in the domain's order, and their variances."""
+
+    def attributes(self) -> list[Share]:
+        """Return every attribute with its standard error."""
+        estimates, variances = self.attribute_counts()
+        errors = np.sqrt(np.maximum(variances, 0.0))
+        return [Share((i,), float(e), float(s)) for i, (e, s) in enumerate(zip(estimates, errors, strict=True))]
+
+
+class NumbersOracle(Oracle):
+    """Estimates about the numbers of those who have one."""
+
+    instead: ClassVar[str] = "ask for average()"
+
+    @abstractmethod
+    def holders(self) -> float:
+        """Return an estimate of how many users have a number at all."""

@@ -15,12 +15,10 @@ from statistics import NormalDist
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.bounded_number import BoundedNumber
-from ldp_server.arrays.hashing import Indexes
-from ldp_server.oracles.base import Floats, Oracle
+from ldp_server.oracles.base import NumbersOracle
 
 __all__ = ["Average", "BoundedNumberOracle"]
 
@@ -37,10 +35,11 @@ class Average:
     """How many users have a number at all."""
 
 
-class BoundedNumberOracle(Oracle):
+class BoundedNumberOracle(NumbersOracle):
     """Counts of answers."""
 
     kind: ClassVar[type[BoundedNumber]] = BoundedNumber
+    instead: ClassVar[str] = "ask for average(); frequencies and quantiles need hierarchy"
 
     def __init__(self, randomizer: BoundedNumber) -> None:
         super().__init__(randomizer)
@@ -64,6 +63,9 @@ class BoundedNumberOracle(Oracle):
         gap = self._p - self._q
         return (answered - self._q) / gap, answered * (1 - answered) / (asked - 1) / gap**2
 
+    def holders(self) -> float:
+        return max(0.0, min(1.0, self._share()[0])) * self.reports
+
     def average(self, confidence: float = 0.95) -> Average:
         """Return the average with its interval; the whole range where the reports cannot tell."""
         if not 0 < confidence < 1:
@@ -81,30 +83,3 @@ class BoundedNumberOracle(Oracle):
         reach = NormalDist().inv_cdf((1 + confidence) / 2)
         middle, spread = (0.5 + centre) * self._range, error * self._range
         return Average(middle, spread, middle - reach * spread, middle + reach * spread, share * self.reports)
-
-    @property
-    def can_list(self) -> bool:
-        """Single integers are not asked."""
-        return False
-
-    def estimate(self, indexes: Indexes) -> Floats:
-        """Single integers are not asked by this mechanism."""
-        del indexes
-        raise InvalidSpec("bounded-number asks for an average: use average(); ask for quantiles with hierarchy")
-
-    def variance(self, frequencies: npt.ArrayLike) -> Floats:
-        """As for `estimate`."""
-        del frequencies
-        raise InvalidSpec("bounded-number asks for an average: use average(); ask for quantiles with hierarchy")
-
-    @property
-    def skewness(self) -> float:
-        """Of the average's error: that of one report over sqrt(n)."""
-        counts = self.counts.values[: self._split].astype(np.float64)
-        users = float(counts.sum())
-        if users < 2:
-            return 0.0
-        centred = self._scores - float(counts @ self._scores) / users
-        spread = float(counts @ centred**2) / users
-        third = float(counts @ centred**3) / users
-        return third / math.sqrt(spread) ** 3 / math.sqrt(users)

@@ -24,8 +24,7 @@ import numpy.typing as npt
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.composed_response import ComposedResponse, krawtchouk
 from ldp_server.arrays.hashing import Indexes
-from ldp_server.oracles.attributes import AttributesOracle, Share
-from ldp_server.oracles.base import Floats
+from ldp_server.oracles.base import AttributesOracle, Floats, FrequencyOracle, Share
 
 __all__ = ["ComposedResponseOracle"]
 
@@ -41,7 +40,7 @@ def _walsh_hadamard(values: Floats) -> Floats:
     return out
 
 
-class ComposedResponseOracle(AttributesOracle):
+class ComposedResponseOracle(AttributesOracle, FrequencyOracle):
     """Counts of whole answers."""
 
     kind: ClassVar[type[ComposedResponse]] = ComposedResponse

@@ -31,8 +31,7 @@ import numpy.typing as npt
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.hierarchy import Hierarchy
 from ldp_server.arrays.hashing import Indexes
-from ldp_server.oracles.base import Floats, Oracle, binomial_variance
-from ldp_server.oracles.linear_hash import binomial_skewness
+from ldp_server.oracles.base import Floats, FrequencyOracle, NumbersOracle, binomial_skewness, binomial_variance
 from ldp_server.oracles.transform import support
 
 __all__ = ["HierarchyOracle", "Quantile"]
@@ -59,7 +58,7 @@ class _Tree:
     """The variances of every level's cells on the way up; 0 beyond the range."""
 
 
-class HierarchyOracle(Oracle):
+class HierarchyOracle(NumbersOracle, FrequencyOracle):
     """Counts of (level, point, answer)."""
 
     kind: ClassVar[type[Hierarchy]] = Hierarchy
@@ -155,8 +154,11 @@ class HierarchyOracle(Oracle):
     def _pad(level: Floats, b: int) -> Floats:
         return np.concatenate((level, np.zeros(-len(level) % b)))
 
+    def holders(self) -> float:
+        return self.tree().holders
+
     def estimate(self, indexes: Indexes) -> Floats:
-        """Estimates of single integers, and of `none`."""
+        """Return estimates of single integers, and of `none`."""
         tree = self.tree()
         table = np.concatenate(([self.reports - tree.holders], tree.leaves))
         return np.asarray(table[indexes.astype(np.intp)])

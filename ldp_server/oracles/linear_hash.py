@@ -9,19 +9,13 @@ import numpy.typing as npt
 
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_server.arrays.hashing import Indexes
-from ldp_server.oracles.base import Floats, Oracle, binomial_variance
+from ldp_server.oracles.base import Floats, FrequencyOracle, binomial_skewness, binomial_variance
 from ldp_server.oracles.transform import support
 
-__all__ = ["LinearHashOracle", "binomial_skewness"]
+__all__ = ["LinearHashOracle"]
 
 
-def binomial_skewness(reports: int, s: float) -> float:
-    """The skewness of a count of `reports` events of probability s."""
-    spread = reports * s * (1 - s)
-    return float((1 - 2 * s) / np.sqrt(spread)) if spread > 0 else 0.0
-
-
-class LinearHashOracle(Oracle):
+class LinearHashOracle(FrequencyOracle):
     """Counts of (point, answer)."""
 
     kind: ClassVar[type[LinearHash]] = LinearHash
@@ -36,25 +30,22 @@ class LinearHashOracle(Oracle):
         self._cells = None
 
     def cells(self) -> Floats:
-        """Estimates of every element of F_q^t, kept until the counts change."""
+        """Return estimates of every element of F_q^t, kept until the counts change."""
         if self._cells is None:
             supports = support(self.counts.values, self._q, self._t).astype(np.float64, copy=False)
             self._cells = (supports - self.reports * self._s) / (self._p - self._s)
         return self._cells
 
     def estimate(self, indexes: Indexes) -> Floats:
-        """Raw estimates."""
         return self.cells()[indexes.astype(np.intp)]
 
     def estimate_all(self) -> Floats:
-        """Raw estimates of the whole domain."""
         return self.cells()[: self.randomizer.size].copy()
 
     def variance(self, frequencies: npt.ArrayLike) -> Floats:
-        """Binomial: (f p(1-p) + (n-f) s(1-s))/(p-s)^2. Supports of different items are nearly uncorrelated."""
+        """Return (f p(1-p) + (n-f) s(1-s))/(p-s)^2; supports of different items are nearly uncorrelated."""
         return binomial_variance(frequencies, self.reports, self._p, self._s)
 
     @property
     def skewness(self) -> float:
-        """Of a binomial count with n and s."""
         return binomial_skewness(self.reports, self._s)

@@ -9,12 +9,12 @@ import numpy.typing as npt
 
 from ldp_client.mechanisms.randomized_response import RandomizedResponse
 from ldp_server.arrays.hashing import Indexes
-from ldp_server.oracles.base import Floats, Oracle, binomial_variance
+from ldp_server.oracles.base import Floats, FrequencyOracle, binomial_skewness, binomial_variance
 
 __all__ = ["RandomizedResponseOracle"]
 
 
-class RandomizedResponseOracle(Oracle):
+class RandomizedResponseOracle(FrequencyOracle):
     """Counts of answers."""
 
     kind: ClassVar[type[RandomizedResponse]] = RandomizedResponse
@@ -39,9 +39,7 @@ class RandomizedResponseOracle(Oracle):
 
     @property
     def skewness(self) -> float:
-        """Of a binomial count with n and q."""
-        spread = self.reports * self._q * (1 - self._q)
-        return float((1 - 2 * self._q) / np.sqrt(spread)) if spread else 0.0
+        return binomial_skewness(self.reports, self._q)
 
     def sum_variance(self, frequencies: npt.ArrayLike) -> float:
         """Answers exclude each other, so the m counted ones together are one binomial count.

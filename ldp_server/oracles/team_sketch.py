@@ -1,41 +1,87 @@
-"""The oracles of the sketches of teams (expander sketch, trees): counts by team, and estimates of given items.
+"""What the oracles of all sketches of teams share (Hashtogram, expander sketch, trees): counts and estimates by team.
+
+A report is m B + (the inner linear hash's report), so the counts are a table with a line for each team. Each line is
+decoded like a linear hash of the users of that team.
 
 In team m, with n_m reports, fhat_m(cell_m(x)) estimates the team's holders of all items that share x's cell. Removing
-the expected collisions, f(x) = sum over m of K/(K-1) (fhat_m(cell_m(x)) - n_m/K), K the cells a team uses, is unbiased
-over the choice of the hashes for any team sizes, with variance n v plus collisions (hashtogram.py has the same terms;
-at the usual K = 2^22 they are far below the noise). A tree's item is told by its last payload and by the levels that
-check it: only their users count, scaled up.
+the expected collisions, f(x) = sum over m of K/(K-1) (fhat_m(cell_m(x)) - n_m/K), with K the cells a team uses, is
+unbiased over the choice of the hashes for any team sizes. Where only some teams tell an item (a tree), their sum is
+scaled to all users.
+
+Variance. Noise: (K/(K-1))^2 times the linear hash's, summed over the teams. Collisions: over the choice of the hash, a
+team's estimate moves by the items that share the cell, with variance F2_m/(K-1), where F2_m is the sum of the squared
+numbers of the team's users that hold each *other* item. F2_m is estimated without bias: the squared cell estimates of a
+team add up to (their noise variance) + F2_m + (n_m^2 - F2_m)/K on average. The teams that tell the item are drawn too:
+f (1 - 1/scale) for the users that they miss.
 
 ldp_server/heavy_hitters finds the items; here they are given.
 """
 
 from __future__ import annotations
 
-import struct
-from typing import ClassVar, Self
-
 import numpy as np
 import numpy.typing as npt
 
-from ldp_client.errors import InvalidSpec, ServerRefused
-from ldp_client.mechanisms.base import Randomizer
-from ldp_client.mechanisms.expander_sketch import ExpanderSketch
-from ldp_client.mechanisms.prefix_tree import PrefixTree
+from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.team_sketch import TeamSketch
-from ldp_client.mechanisms.tree_sketch import TreeSketch
 from ldp_server.arrays.hashing import Indexes
-from ldp_server.arrays.packing import pack, unpack
-from ldp_server.arrays.team_cells import bulk_code
-from ldp_server.oracles.base import Floats, Oracle, binomial_variance
+from ldp_server.arrays.team_cells import bulk_cells
+from ldp_server.oracles.base import Floats, FrequencyOracle, binomial_skewness, binomial_variance
 from ldp_server.oracles.counts import Counts
-from ldp_server.oracles.hashtogram import HashtogramOracle
-from ldp_server.oracles.linear_hash import binomial_skewness
-from ldp_server.oracles.rows import RowCounts
+from ldp_server.oracles.transform import support
 
-__all__ = ["ExpanderSketchOracle", "PrefixTreeOracle", "TeamSketchOracle", "TreeSketchOracle"]
+__all__ = ["TeamCounts", "TeamSketchOracle"]
+
+KEPT_CELLS = 1 << 23
+"""Estimates of at most this many cells are kept between queries (single precision); else a team is decoded anew."""
+_CHUNK = 1 << 16
 
 
-class TeamSketchOracle(Oracle):
+class TeamCounts:
+    """A view of `counts` by teams, with the estimates of each team's cells."""
+
+    def __init__(self, counts: Counts, inner: LinearHash, teams: int) -> None:
+        self.counts = counts
+        self.inner = inner
+        self.teams = teams
+        self.p, self.s = (float(x) for x in inner.support)
+        self._kept: dict[int, npt.NDArray[np.float32]] = {}
+        self._totals: npt.NDArray[np.int64] | None = None
+
+    def forget(self) -> None:
+        """Drop what was worked out: the counts are about to change."""
+        self._kept.clear()
+        self._totals = None
+
+    @property
+    def totals(self) -> npt.NDArray[np.int64]:
+        """How many users each team has."""
+        if self._totals is None:
+            self._totals = self.counts.values.reshape(self.teams, -1).sum(axis=1, dtype=np.int64)
+        return self._totals
+
+    def cell_estimates(self, team: int) -> npt.NDArray[np.float32]:
+        """Return unbiased estimates of how many of the team's users hold each of the q^t cells.
+
+        Single precision: its rounding, 6e-8 of the largest value, is far below the noise of any estimate.
+        """
+        cells = self._kept.get(team)
+        if cells is None:
+            line = self.counts.values.reshape(self.teams, -1)[team]
+            supports = support(line, self.inner.q, self.inner.t)
+            supports -= self.totals[team] * self.s
+            supports /= self.p - self.s
+            cells = supports.astype(np.float32, copy=False)
+            if self.teams * len(cells) <= KEPT_CELLS:
+                self._kept[team] = cells
+        return cells
+
+    def cell_variance(self, team: int, holders: npt.ArrayLike) -> Floats:
+        """Return the variance of the estimate of a cell that so many of the team's users hold."""
+        return binomial_variance(holders, float(self.totals[team]), self.p, self.s)
+
+
+class TeamSketchOracle(FrequencyOracle):
     """Counts of (team, point, answer)."""
 
     def __init__(self, randomizer: TeamSketch) -> None:
@@ -49,15 +95,14 @@ class TeamSketchOracle(Oracle):
         return self._sketch
 
     @property
-    def rows(self) -> RowCounts:
+    def by_team(self) -> TeamCounts:
         """The counts, team by team."""
-        return self._rows
+        return self._by_team
 
     @property
     def cells(self) -> int:
         """How many of the q^t cells a team uses."""
-        code = bulk_code(self._sketch).code
-        return 1 << code.cell_bits
+        return self._sketch.cells
 
     @property
     def telling(self) -> range:
@@ -65,156 +110,67 @@ class TeamSketchOracle(Oracle):
         return range(self._sketch.teams)
 
     def set_counts(self, counts: Counts) -> None:
-        """Take the state, seen team by team."""
         super().set_counts(counts)
-        self._rows = RowCounts(counts, self._sketch.inner, self._sketch.teams)
+        self._by_team = TeamCounts(counts, self._sketch.inner, self._sketch.teams)
 
     def _forget(self) -> None:
-        self._rows.forget()
+        self._by_team.forget()
         self._second_moments.clear()
 
     def _scale(self) -> float:
         """All users over those of the telling teams."""
-        told = int(self._rows.row_totals[list(self.telling)].sum())
+        told = int(self._by_team.totals[list(self.telling)].sum())
         return self.counts.total / told if told else 0.0
 
     def estimate(self, indexes: Indexes) -> Floats:
-        """Raw estimates."""
-        code, size = bulk_code(self._sketch), self.cells
-        blocks = code.permuted(indexes)
+        cells = bulk_cells(self._sketch)
+        blocks = cells.permuted(indexes)
         out = np.zeros(len(indexes))
         for team in self.telling:
-            line = self._rows.cell_estimates(team)
-            out += line[code.block_cells(blocks, team)] - self._rows.row_totals[team] / size
-            if team not in self._second_moments:
-                self._second_moments[team] = self._second_moment(team, line[:size])
-        return np.asarray(out * (size / (size - 1)) * self._scale())
+            out += self.team_estimate(team, cells.block_cells(blocks, team))
+        return np.asarray(out * self._scale())
 
-    def _second_moment(self, team: int, line: npt.NDArray[np.float32]) -> float:
-        """An unbiased estimate of the sum of the squared numbers of the team's holders of each item, at least 0."""
-        users, size = float(self._rows.row_totals[team]), self.cells
-        squares = float(np.vdot(line, line))
-        noise = float(self._rows.cell_variance(team, users)) + (size - 1) * float(self._rows.cell_variance(team, 0.0))
-        return max(0.0, (squares - noise - users**2 / size) / (1 - 1 / size))
+    def team_estimate(self, team: int, cells: npt.NDArray[np.int64]) -> Floats:
+        """Return g_m for these cells: the team's estimates without the expected collisions."""
+        line, size = self._by_team.cell_estimates(team), self.cells
+        self._note_second_moment(team, line)
+        expected = self._by_team.totals[team] / size
+        return np.asarray((line[cells] - expected) * (size / (size - 1)))
+
+    def _note_second_moment(self, team: int, line: npt.NDArray[np.float32]) -> None:
+        """Keep an unbiased estimate of F2_m, at least 0, while the team's cells are at hand."""
+        if team in self._second_moments:
+            return
+        size, users = self.cells, float(self._by_team.totals[team])
+        parts = (line[i : min(i + _CHUNK, size)] for i in range(0, size, _CHUNK))
+        squares = float(sum(float(np.square(part, dtype=np.float64).sum()) for part in parts))
+        noise = float(self._by_team.cell_variance(team, users))
+        noise += (size - 1) * float(self._by_team.cell_variance(team, 0.0))
+        self._second_moments[team] = max(0.0, (squares - noise - users**2 / size) / (1 - 1 / size))
+
+    def second_moment(self) -> float:
+        """Return an estimate of the sum of F2_m over the telling teams, the item itself included."""
+        for team in self.telling:
+            if team not in self._second_moments:
+                self._note_second_moment(team, self._by_team.cell_estimates(team))
+        return sum(self._second_moments[team] for team in self.telling)
 
     def variance(self, frequencies: npt.ArrayLike) -> Floats:
-        """Noise and collisions, and the draw of the telling teams where they are not all."""
         f, size, scale = np.asarray(frequencies, float), self.cells, self._scale()
         if not scale:
             return np.zeros(f.shape)
-        if any(team not in self._second_moments for team in self.telling):
-            for team in self.telling:
-                self._second_moments[team] = self._second_moment(team, self._rows.cell_estimates(team)[:size])
-        noise = binomial_variance(f / scale, self.counts.total / scale, self._rows.p, self._rows.s)
-        draw = np.clip(f, 0, None) / scale * (1 - 1 / scale)
-        others = max(0.0, sum(self._second_moments[team] for team in self.telling))
-        return np.asarray((noise * (size / (size - 1)) ** 2 + draw + others / (size - 1)) * scale**2)
+        held, users = np.clip(f, 0, self.counts.total) / scale, self.counts.total / scale
+        noise = binomial_variance(held, users, self._by_team.p, self._by_team.s) * (size / (size - 1)) ** 2
+        others = np.maximum(0.0, self.second_moment() - held**2 / len(self.telling))
+        return np.asarray((noise + held * (1 - 1 / scale) + others / (size - 1)) * scale**2)
 
     @property
     def skewness(self) -> float:
-        """Of the noise."""
+        """The skewness of the noise; collisions add a little more."""
         scale = self._scale()
-        return binomial_skewness(round(self.counts.total / scale), self._rows.s) if scale else 0.0
+        return binomial_skewness(round(self.counts.total / scale), self._by_team.s) if scale else 0.0
 
     @property
     def can_list(self) -> bool:
-        """A sketch is for domains that nobody lists."""
+        """False: nobody lists the domain of a sketch."""
         return False
-
-
-class TreeSketchOracle(TeamSketchOracle):
-    """The tree sketch's."""
-
-    kind: ClassVar[type[Randomizer]] = TreeSketch
-
-    def __init__(self, randomizer: TreeSketch) -> None:
-        if not isinstance(randomizer, self.kind):
-            raise InvalidSpec(f"this oracle reads reports of {self.kind.name}, not of {randomizer.name}")
-        self._telling = range(randomizer.teams - 1 - randomizer.check_levels, randomizer.teams)
-        super().__init__(randomizer)
-
-    @property
-    def telling(self) -> range:
-        """The last payload's level and those that check."""
-        return self._telling
-
-
-class PrefixTreeOracle(TreeSketchOracle):
-    """The prefix tree's."""
-
-    kind: ClassVar[type[Randomizer]] = PrefixTree
-
-
-_STATE = struct.Struct("<8sQ")
-_MAGIC = b"LDPTWO01"
-
-
-class ExpanderSketchOracle(TeamSketchOracle):
-    """The expander sketch's, in both forms; with two reports, `second` counts the ones about the item itself."""
-
-    kind: ClassVar[type[Randomizer]] = ExpanderSketch
-
-    def __init__(self, randomizer: ExpanderSketch) -> None:
-        if not isinstance(randomizer, ExpanderSketch):
-            raise InvalidSpec(f"this oracle reads reports of {self.kind.name}, not of {randomizer.name}")
-        self._whole = randomizer
-        self.second = None if randomizer.oracle is None else HashtogramOracle(randomizer.oracle)
-        super().__init__(randomizer if randomizer.sketch is None else randomizer.sketch)
-
-    @property
-    def randomizer(self) -> ExpanderSketch:
-        """The mechanism with its parameters."""
-        return self._whole
-
-    def accumulate(self, payload: bytes) -> int:
-        """Count the reports packed in a payload; all or nothing."""
-        oracle = self._whole.oracle
-        if self.second is None or oracle is None:
-            return super().accumulate(payload)
-        reports = unpack(payload, self._whole.report_bytes, self._whole.bound).astype(np.uint64)
-        first, rest = np.divmod(reports, np.uint64(oracle.bound))
-        self.second.accumulate(pack(rest, oracle.report_bytes))
-        return super().accumulate(pack(first, self._sketch.report_bytes))
-
-    def merge(self, other: Self) -> None:
-        """Add the counts of another oracle of the same mechanism."""
-        super().merge(other)
-        if self.second is not None and other.second is not None:
-            self.second.merge(other.second)
-
-    def to_bytes(self) -> bytes:
-        """The state; with two reports, both, the length of the first before them."""
-        first = super().to_bytes()
-        return first if self.second is None else _STATE.pack(_MAGIC, len(first)) + first + self.second.to_bytes()
-
-    @classmethod
-    def from_bytes(cls, randomizer: Randomizer, data: bytes) -> Self:
-        """The oracle whose `to_bytes` this is."""
-        if not isinstance(randomizer, ExpanderSketch):
-            raise InvalidSpec(f"this oracle reads reports of {cls.kind.name}, not of {randomizer.name}")
-        oracle = cls(randomizer)
-        if oracle.second is None or randomizer.sketch is None or randomizer.oracle is None:
-            oracle.set_counts(Counts.from_bytes(randomizer, data))
-            return oracle
-        if len(data) < _STATE.size or not data.startswith(_MAGIC):
-            raise ServerRefused("BAD_STATE", "saved counts are of another version or another mechanism")
-        _, length = _STATE.unpack_from(data)
-        body = data[_STATE.size :]
-        oracle.set_counts(Counts.from_bytes(randomizer.sketch, body[:length]))
-        oracle.second = HashtogramOracle.from_bytes(randomizer.oracle, body[length:])
-        if oracle.second.reports != oracle.reports:
-            raise ServerRefused("BAD_STATE", "saved counts do not belong together")
-        return oracle
-
-    def estimate(self, indexes: Indexes) -> Floats:
-        """Raw estimates: of the second report where there is one."""
-        return super().estimate(indexes) if self.second is None else self.second.estimate(indexes)
-
-    def variance(self, frequencies: npt.ArrayLike) -> Floats:
-        """Its variance."""
-        return super().variance(frequencies) if self.second is None else self.second.variance(frequencies)
-
-    @property
-    def skewness(self) -> float:
-        """Its skewness."""
-        return super().skewness if self.second is None else self.second.skewness

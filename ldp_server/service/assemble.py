@@ -3,198 +3,225 @@
 1. lock the data directory, open the log (which checks and migrates it), hold every collection
 2. start the writer thread, bind the ports, say SERVING
 3. on SIGTERM or SIGINT: say NOT_SERVING, refuse what is new, read no more from streams, let the disk finish what
-   was read, answer it, end the child, close the log, give the lock back
+   was read, answer it, end the child, close the log, release the lock
+
+What was started is on one exit stack. `stop` unwinds it in reverse order, after a whole start or a part of one.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import os
 import signal
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
 
-import grpc
-from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2
 from grpc_health.v1._async import HealthServicer
-from grpc_reflection.v1alpha import reflection
 
-from ldp_client.errors import InvalidSpec, StorageError
-from ldp_client.protocol.v1 import analyst_pb2, collector_pb2
-from ldp_server.config import Config, is_loopback, split_address
-from ldp_server.service.admission import RateLimit, TokenVerifier
+from ldp_client.errors import StorageError
+from ldp_server.config import Config
+from ldp_server.service.admission import AdmissionControl, RateLimit, TokenVerifier
 from ldp_server.service.admission.tokens import load_private_key, load_public_key
-from ldp_server.service.auth import Auth
-from ldp_server.service.background import BackgroundWork
-from ldp_server.service.collector import Collector
-from ldp_server.service.ingest import Ingest
-from ldp_server.service.lifecycle import Lifecycle
+from ldp_server.service.background import BackgroundWork, Gauges, Schedule
+from ldp_server.service.collector import Collector, Ingest, StreamLimits, Waiting
+from ldp_server.service.compaction import Compaction
+from ldp_server.service.lifecycle import CreationRules, Lifecycle
 from ldp_server.service.live import LiveCollections
 from ldp_server.service.logs import event
 from ldp_server.service.metrics import Metrics
-from ldp_server.service.operators import Operators
+from ldp_server.service.operators import Auth, Calls, Operators, Queries, ServerFacts, Sources
+from ldp_server.service.ports import ANALYST, COLLECTOR, Ports, Service
 from ldp_server.service.signed_list import ListPublisher
-from ldp_server.service.tls import TlsFiles
-from ldp_server.store import AccessFile, DataDirectory, DirectoryLock, GroupCommit, SqliteLog
+from ldp_server.store import AccessFile, DataDirectory, DirectoryLock, GroupCommit, ReportLog, SqliteLog, SqliteReader
 from ldp_server.worker.client import Worker
 
-__all__ = ["CollectionServer"]
+__all__ = ["CollectionServer", "Parts"]
 
-COLLECTOR = collector_pb2.DESCRIPTOR.services_by_name["Collector"].full_name
-HEALTH = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
-ANALYST = analyst_pb2.DESCRIPTOR.services_by_name["Analyst"].full_name
-
-_BATCH_MESSAGE = 512 * 1024
-_ANALYST_MESSAGE = 4 << 20
+Clock = Callable[[], float]
 
 
-def _options(message: int) -> list[tuple[str, int]]:
-    return [
-        ("grpc.max_receive_message_length", message),
-        ("grpc.max_metadata_size", 16 * 1024),
-        ("grpc.max_concurrent_streams", 2000),
-        ("grpc.keepalive_time_ms", 120_000),  # a phone that vanished is noticed within minutes
-        ("grpc.keepalive_timeout_ms", 20_000),
-        ("grpc.keepalive_permit_without_calls", 1),
-        ("grpc.http2.min_ping_interval_without_data_ms", 30_000),
-        ("grpc.http2.min_recv_ping_interval_without_data_ms", 30_000),
-        ("grpc.so_reuseport", 0),  # a second server on a port is an error, not a lottery
-    ]
+@dataclass(frozen=True)
+class Parts:
+    """The parts of a running server."""
+
+    log: ReportLog
+    commit: GroupCommit
+    worker: Worker
+    waiting: Waiting
+    lifecycle: Lifecycle
+    compaction: Compaction
+    background: BackgroundWork
+    gauges: Gauges
+    queries: Queries
+    collector: Collector
+    operators: Operators
+
+
+class _Assembly:
+    """Builds the parts from the bottom up: each step needs only what the steps before it made."""
+
+    def __init__(self, config: Config, clock: Clock, metrics: Metrics, stack: AsyncExitStack) -> None:
+        self._config = config
+        self._clock = clock
+        self._metrics = metrics
+        self._stack = stack
+        self._directory = DataDirectory(config.data)
+
+    def parts(self) -> Parts:
+        """Open the data directory and connect everything. What must be closed is on the stack."""
+        config, clock, metrics = self._config, self._clock, self._metrics
+        self._stack.enter_context(DirectoryLock(self._directory.create()))
+        access = self._stack.enter_context(contextlib.closing(AccessFile(self._directory.access, clock)))
+        log = self._stack.enter_context(contextlib.closing(SqliteLog(self._directory.log)))
+        verifier = TokenVerifier.load(config.admission.token_keys)
+        publisher = self._publisher()
+        collections = self._collections(log, publisher)
+        waiting = Waiting(collections, metrics, config.limits.waiting_bytes)
+        commit = GroupCommit(log, collections.in_range, waiting.delivered)
+        self._stack.push_async_callback(asyncio.to_thread, commit.stop)
+        worker = self._worker(nice=10)
+        self._stack.push_async_callback(worker.close)
+        lifecycle = self._lifecycle(collections, commit, verifier)
+        compaction = Compaction(lifecycle, commit, worker, clock)
+        queries = self._queries(collections, worker)
+        calls = Calls(Auth(access, config.analyst.certificate_names), metrics)
+        facts = ServerFacts(clock, lambda: waiting.bytes, self._log_bytes)
+        return Parts(
+            log=log,
+            commit=commit,
+            worker=worker,
+            waiting=waiting,
+            lifecycle=lifecycle,
+            compaction=compaction,
+            background=BackgroundWork(collections, compaction, worker, waiting, metrics, self._schedule()),
+            gauges=Gauges(metrics, waiting, self._log_bytes, config.data),
+            queries=queries,
+            collector=self._collector(collections, publisher, waiting, commit, verifier),
+            operators=Operators(calls, queries, lifecycle, compaction, facts),
+        )
+
+    def _publisher(self) -> ListPublisher:
+        publish = self._config.publish
+        return ListPublisher(
+            load_private_key(publish.signing_key) if publish.signing_key else None,
+            load_public_key(publish.next_key) if publish.next_key else None,
+        )
+
+    def _collections(self, log: ReportLog, publisher: ListPublisher) -> LiveCollections:
+        collections = LiveCollections(self._metrics.label, publisher)
+        for record in log.records():
+            collections.put(record)
+        if collections.unreadable:
+            raise StorageError(
+                f"the log holds {len(collections.unreadable)} collections that this version does not understand: "
+                "use the version that made them, or a newer one"
+            )
+        return collections
+
+    def _worker(self, nice: int) -> Worker:
+        return Worker(self._config.data, memory_mb=self._config.limits.worker_memory_mb, nice=nice)
+
+    def _lifecycle(self, collections: LiveCollections, commit: GroupCommit, verifier: TokenVerifier) -> Lifecycle:
+        limits = self._config.limits
+        rules = CreationRules(
+            collections=limits.collections,
+            memory_mb=limits.worker_memory_mb // 2,
+            has_token_keys=bool(verifier),
+            has_client_ca=self._config.collector.client_ca is not None,
+        )
+        return Lifecycle(collections, commit, self._directory.states, rules, self._clock)
+
+    def _queries(self, collections: LiveCollections, worker: Worker) -> Queries:
+        sources = Sources(worker, lambda: self._worker(nice=19), lambda: SqliteReader(self._directory.log))
+        return Queries(collections, sources, self._config.limits, self._metrics, self._clock)
+
+    def _schedule(self) -> Schedule:
+        retention = self._config.retention
+        return Schedule(self._clock, every=retention.checkpoint_seconds, compact_after=retention.compact_seconds)
+
+    def _collector(
+        self,
+        collections: LiveCollections,
+        publisher: ListPublisher,
+        waiting: Waiting,
+        commit: GroupCommit,
+        verifier: TokenVerifier,
+    ) -> Collector:
+        limits, admission = self._config.limits, self._config.admission
+        rate = RateLimit(admission.reports_per_second, admission.burst, time.monotonic)
+        ingest = Ingest(collections, AdmissionControl(rate, verifier), waiting, commit, self._clock)
+        of_stream = StreamLimits(limits.stream_batches, limits.stream_bytes)
+        return Collector(ingest, collections, publisher, self._metrics, of_stream)
+
+    def _log_bytes(self) -> int:
+        """Size of the database on disk, write-ahead log included."""
+        total = 0
+        for name in ("log.db", "log.db-wal"):
+            with contextlib.suppress(OSError):
+                total += os.stat(self._directory.root / name).st_size  # noqa: PTH116 - two names, one line
+        return total
 
 
 class CollectionServer:
     """One server on one data directory. Use `start`, then `wait`, then `stop`."""
 
-    def __init__(self, config: Config, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, config: Config, *, clock: Clock = time.time) -> None:
         self.config = config
-        self._clock = clock
-        self._directory = DataDirectory(config.data)
-        self._lock = DirectoryLock(self._directory)
-        self._servers: list[grpc.aio.Server] = []
-        self._health = HealthServicer()
-        self._tasks: list[asyncio.Task[None]] = []
-        self._stopping = asyncio.Event()
-        self.failure: StorageError | None = None
-        self.port = 0
-        self.analyst_port = 0
         self.metrics = Metrics(config.watch.collections)
+        self.failure: StorageError | None = None
+        """Why the server stopped by itself."""
+        self._clock = clock
+        self._health = HealthServicer()
+        self._stack = AsyncExitStack()
+        self._stopping = asyncio.Event()
+        self._grace = 0.0
+        self._parts: Parts | None = None
+        self._ports: Ports | None = None
+
+    @property
+    def parts(self) -> Parts:
+        """The parts, once `start` is done."""
+        if self._parts is None:
+            raise RuntimeError("the server is not started")
+        return self._parts
+
+    @property
+    def port(self) -> int:
+        """The port for apps, once `start` is done; 0 before."""
+        return 0 if self._ports is None else self._ports.collector
+
+    @property
+    def analyst_port(self) -> int:
+        """The port for operators, once `start` is done; 0 before."""
+        return 0 if self._ports is None else self._ports.analyst
 
     async def start(self) -> None:
         """Get ready and begin to listen; raises `StorageError` or `InvalidSpec` if it cannot be."""
-        self._directory.create()
-        self._lock.acquire()
-        try:
-            self._assemble()
-            await self._listen()
-        except BaseException:
-            await self.stop(grace=0)
-            raise
-        self._lifecycle.commit.start()
-        self._tasks = [asyncio.create_task(self._background.run()), asyncio.create_task(self._watch())]
-        for service in ("", COLLECTOR, ANALYST):
-            await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
+        async with AsyncExitStack() as stack:
+            parts = _Assembly(self.config, self._clock, self.metrics, stack).parts()
+            collector = Service(COLLECTOR, parts.collector.handlers())
+            analyst = Service(ANALYST, parts.operators.handlers())
+            ports = Ports(self.config, self._health, collector, analyst)
+            parts.commit.start()
+            for work in (parts.background.run(), self._watch(parts)):
+                stack.push_async_callback(_cancel, asyncio.create_task(work))
+            stack.push_async_callback(self._close, ports)
+            await ports.open()
+            stack.push_async_callback(self._drain, parts)
+            for service in ("", COLLECTOR, ANALYST):
+                await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
+            self._parts, self._ports = parts, ports
+            self._stack = stack.pop_all()
 
-    def _assemble(self) -> None:
-        config = self.config
-        verifier = TokenVerifier.load(config.admission.token_keys)
-        publish = config.publish
-        publisher = ListPublisher(
-            load_private_key(publish.signing_key) if publish.signing_key else None,
-            load_public_key(publish.next_key) if publish.next_key else None,
-        )
-        self._access = AccessFile(self._directory.access, self._clock)
-        log = SqliteLog(self._directory.log)
-        collections = LiveCollections()
-        for record in log.catalog.records():
-            collections.put(record, self.metrics.label(record.id))
-            publisher.put(record)
-        if collections.unreadable:
-            log.close()
-            raise StorageError(
-                f"the log holds {len(collections.unreadable)} collections that this version does not understand: "
-                "use the version that made them, or a newer one"
-            )
-        rate = RateLimit(config.admission.reports_per_second, config.admission.burst, time.monotonic)
-        self._ingest = Ingest(
-            collections, self.metrics, rate, verifier, waiting_bytes=config.limits.waiting_bytes, clock=self._clock
-        )
-        commit = GroupCommit(log, collections.in_range, self._ingest.delivered)
-        self._ingest.commit = commit
-        self._lifecycle = Lifecycle(
-            config,
-            self._directory,
-            collections,
-            publisher,
-            self.metrics,
-            commit,
-            Worker(config.data, memory_mb=config.limits.worker_memory_mb, nice=10),
-            self._clock,
-            has_client_ca=config.collector.client_ca is not None,
-            has_token_keys=bool(verifier),
-        )
-        self._background = BackgroundWork(self._lifecycle, self._ingest)
-        self._collector = Collector(
-            self._ingest,
-            collections,
-            publisher,
-            self.metrics,
-            stream_batches=config.limits.stream_batches,
-            stream_bytes=config.limits.stream_bytes,
-        )
-        self._operators = Operators(self._lifecycle, Auth(self._access, config.analyst.certificate_names), self._ingest)
-
-    async def _listen(self) -> None:
-        config, split = self.config, bool(self.config.analyst.listen)
-        first = self._server(_BATCH_MESSAGE if split else _ANALYST_MESSAGE, collector=True, analyst=not split)
-        self.port = self._bind(first, config.collector.listen, "collector.listen", config.collector.client_ca)
-        self.analyst_port = self.port
-        if split:
-            second = self._server(_ANALYST_MESSAGE, collector=False, analyst=True)
-            self.analyst_port = self._bind(second, config.analyst.listen, "analyst.listen", config.analyst.client_ca)
-        for server in self._servers:
-            await server.start()
-
-    def _server(self, message: int, *, collector: bool, analyst: bool) -> grpc.aio.Server:
-        server = grpc.aio.server(options=_options(message), maximum_concurrent_rpcs=self.config.limits.calls)
-        names = [reflection.SERVICE_NAME, HEALTH]
-        if collector:
-            server.add_generic_rpc_handlers((_collector_handlers(self._collector),))
-            names.append(COLLECTOR)
-        if analyst:
-            unary, streams = self._operators.unary(), self._operators.streams()
-            server.add_generic_rpc_handlers((_handlers(ANALYST, unary, streams),))
-            names.append(ANALYST)
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        reflection.enable_server_reflection(names, server)
-        self._servers.append(server)
-        return server
-
-    def _bind(self, server: grpc.aio.Server, listen: str, setting: str, client_ca: Any) -> int:
-        host, _ = split_address(listen, setting)
-        try:
-            if self.config.tls.certificate is not None:
-                return server.add_secure_port(listen, TlsFiles(self.config.tls, client_ca).credentials())
-            if not is_loopback(host):
-                if not self.config.collector.plaintext:
-                    raise InvalidSpec(
-                        f"{setting} is {listen} without TLS: set tls.certificate and tls.key, or collector.plaintext "
-                        "= true if something in front of this server encrypts"
-                    )
-                event(logging.WARNING, "unencrypted connections are taken from other machines", listen=listen)
-            return server.add_insecure_port(listen)
-        except RuntimeError as error:
-            raise InvalidSpec(f"cannot listen on {listen} ({setting}): is the port taken?") from error
-
-    async def _watch(self) -> None:
-        """Notice when the writer thread gave up, and keep the gauges fresh."""
-        while not self._stopping.is_set():
-            self._background.look()
-            if self._lifecycle.commit.failure is not None:
-                self.failure = self._lifecycle.commit.failure
-                event(logging.ERROR, "the log cannot be written; stopping", reason=str(self.failure))
-                self._stopping.set()
-            await asyncio.sleep(1.0)
+    async def stop(self, grace: float | None = None) -> None:
+        """Drain for at most `grace` seconds (limits.drain_seconds) and close. Once is enough; more does no harm."""
+        self._grace = self.config.limits.drain_seconds if grace is None else grace
+        await self._stack.aclose()
 
     def request_stop(self) -> None:
         """Ask `wait` to return."""
@@ -208,37 +235,25 @@ class CollectionServer:
                 loop.add_signal_handler(number, self.request_stop)
         await self._stopping.wait()
 
-    async def stop(self, grace: float | None = None) -> None:
-        """Drain and close; safe to call at any point of a start."""
-        grace = self.config.limits.drain_seconds if grace is None else grace
+    async def _watch(self, parts: Parts) -> None:
+        """Notice when the writer thread ended, and keep the gauges fresh."""
+        while not self._stopping.is_set():
+            parts.gauges.update()
+            if parts.commit.failure is not None:
+                self.failure = parts.commit.failure
+                event(logging.ERROR, "the log cannot be written; stopping", reason=str(self.failure))
+                self._stopping.set()
+            await asyncio.sleep(1.0)
+
+    async def _drain(self, parts: Parts) -> None:
         await self._health.enter_graceful_shutdown()
-        if hasattr(self, "_collector"):
-            self._operators.draining = True
-            self._collector.drain()
-        await asyncio.gather(*(server.stop(grace) for server in self._servers))
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        if hasattr(self, "_lifecycle"):
-            await self._lifecycle.worker.close()
-            await asyncio.to_thread(self._lifecycle.commit.stop)
-        if hasattr(self, "_access"):
-            self._access.close()
-        self._lock.release()
+        parts.operators.draining = True
+        parts.collector.drain()
+
+    async def _close(self, ports: Ports) -> None:
+        await ports.close(self._grace)
 
 
-def _collector_handlers(collector: Collector) -> Any:
-    unary = {
-        "GetCollection": collector.get_collection,
-        "ListCollections": collector.list_collections,
-        "Submit": collector.submit,
-    }
-    handlers = {name: grpc.unary_unary_rpc_method_handler(method) for name, method in unary.items()}
-    handlers["SubmitStream"] = grpc.stream_stream_rpc_method_handler(collector.submit_stream)
-    return grpc.method_handlers_generic_handler(COLLECTOR, handlers)
-
-
-def _handlers(service: str, unary: Mapping[str, Any], streams: Mapping[str, Any]) -> Any:
-    handlers = {name: grpc.unary_unary_rpc_method_handler(method) for name, method in unary.items()}
-    handlers |= {name: grpc.unary_stream_rpc_method_handler(method) for name, method in streams.items()}
-    return grpc.method_handlers_generic_handler(service, handlers)
+async def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

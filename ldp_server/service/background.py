@@ -1,8 +1,8 @@
-"""Background work: checkpoints, compaction after the window, sweeping, and watching the disk.
+"""Background work: checkpoints of counts, compaction after the window, sweeping, and the gauges.
 
-It runs in slices and gives way to everything else. Compaction by the clock is careful with clocks: a collection must
-have been seen past its window for a while of *monotonic* time too, so that one wrong look at the wall clock does not
-end a collection for good.
+It runs in slices, so that queries and batches do not wait for it. Compaction by the clock is careful with clocks: a
+collection must have been seen past its window for a while of monotonic time too. So one wrong reading of the wall clock
+does not end a collection.
 """
 
 from __future__ import annotations
@@ -11,85 +11,118 @@ import asyncio
 import logging
 import shutil
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 
 from ldp_client.errors import LdpError
-from ldp_server.service.ingest import Ingest
-from ldp_server.service.lifecycle import Lifecycle
-from ldp_server.service.live import LiveCollection
+from ldp_server.service.collector import Waiting
+from ldp_server.service.compaction import Compaction
+from ldp_server.service.live import LiveCollection, LiveCollections
 from ldp_server.service.logs import LOGGER, event
+from ldp_server.service.metrics import Metrics
+from ldp_server.worker.client import Worker
 
-__all__ = ["BackgroundWork"]
+__all__ = ["BackgroundWork", "Gauges", "Schedule"]
 
 SLICE_SECONDS = 0.25
-PATIENCE = 600.0
+
+
+@dataclass
+class Schedule:
+    """When background work is due."""
+
+    clock: Callable[[], float]
+    every: float
+    """Seconds between rounds."""
+    compact_after: float | None
+    """Seconds from a collection's end to its compaction; None: never by itself."""
+    patience: float = 600.0
+    """Seconds of monotonic time for which a collection must be due before it is compacted."""
+
+
+class Gauges:
+    """The metrics that are read off and not counted."""
+
+    def __init__(self, metrics: Metrics, waiting: Waiting, log_bytes: Callable[[], int], folder: Path) -> None:
+        self._metrics = metrics
+        self._waiting = waiting
+        self._log_bytes = log_bytes
+        self._folder = folder
+
+    def update(self) -> None:
+        metrics = self._metrics
+        metrics.waiting.set(self._waiting.bytes)
+        metrics.waiting_batches.set(self._waiting.batches)
+        metrics.log_bytes.set(self._log_bytes())
+        metrics.free_bytes.set(shutil.disk_usage(self._folder).free)
 
 
 class BackgroundWork:
     """The background task of one server."""
 
-    def __init__(self, lifecycle: Lifecycle, ingest: Ingest, *, patience: float = PATIENCE) -> None:
-        self._lifecycle = lifecycle
-        self._ingest = ingest
-        self._patience = patience
+    def __init__(
+        self,
+        collections: LiveCollections,
+        compaction: Compaction,
+        worker: Worker,
+        waiting: Waiting,
+        metrics: Metrics,
+        schedule: Schedule,
+    ) -> None:
+        self._collections = collections
+        self._compaction = compaction
+        self._worker = worker
+        self._waiting = waiting
+        self._metrics = metrics
+        self.schedule = schedule
         self._over_since: dict[int, float] = {}
         self._counted: dict[int, float] = {}
         self._lag: dict[int, int] = {}
 
     async def run(self) -> None:
-        """Go on until cancelled; trouble is logged and tried again."""
-        every = self._lifecycle.config.retention.checkpoint_seconds
+        """Work in rounds until cancelled. What fails is logged and tried again."""
         while True:
-            await asyncio.sleep(every)
+            await asyncio.sleep(self.schedule.every)
             try:
                 await self.once()
             except LdpError as error:
                 event(logging.WARNING, "background work failed, to be tried again", reason=str(error))
             except Exception as error:
-                self._lifecycle.metrics.failures.inc()
+                self._metrics.failures.inc()
                 LOGGER.error("defect in background work", exc_info=error)
 
     async def once(self) -> None:
         """One round over all collections."""
-        self.look()
-        for live in list(self._lifecycle.collections.by_id.values()):
+        for live in self._collections:
             if live.record.deleted is None and live.record.generation is None:
                 await self._checkpoint(live)
                 if self._due(live):
-                    await self._lifecycle.compact(live)
+                    await self._compaction.compact(live)
                     event(logging.INFO, "compacted", collection=live.label)
-        self._lifecycle.metrics.lag.set(sum(self._lag.values()))
-        await self._lifecycle.sweep()
-
-    def look(self) -> None:
-        """Bring the gauges up to date."""
-        metrics, lifecycle = self._lifecycle.metrics, self._lifecycle
-        metrics.waiting.set(self._ingest.held)
-        metrics.waiting_batches.set(self._ingest.waiting)
-        metrics.log_bytes.set(lifecycle.log_bytes())
-        metrics.free_bytes.set(shutil.disk_usage(lifecycle.directory.root).free)
+        self._metrics.lag.set(sum(self._lag.values()))
+        await self._compaction.sweep()
 
     async def _checkpoint(self, live: LiveCollection) -> None:
-        """Catch up in slices, so that a query never waits long for the child."""
+        """Count in slices, so that a query never waits long for the child."""
         number = live.record.number
-        arrived = self._ingest.stored.get(number, 0)
+        arrived = self._waiting.stored.get(number, 0)
         if self._counted.get(number) == arrived:
             return  # nothing came since the last round
-        question = {"op": "advance", "number": number, "seconds": SLICE_SECONDS}
-        while True:
-            found, _ = await self._lifecycle.worker.ask(question)
-            self._lag[number] = found["behind"]
-            if not found["behind"]:
-                break
+        behind = 1
+        while behind:
+            behind = (await self._worker.advance(number, SLICE_SECONDS)).behind
+            self._lag[number] = behind
             await asyncio.sleep(0)
         self._counted[number] = arrived
 
     def _due(self, live: LiveCollection) -> bool:
-        after = self._lifecycle.config.retention.compact_seconds
-        number, now = live.record.number, self._lifecycle.clock()
-        over = now >= live.closes if live.record.closed is None else True
-        ended = live.closes if live.record.closed is None else min(live.closes, live.record.closed)
+        after, patience = self.schedule.compact_after, self.schedule.patience
+        number, now, closed = live.record.number, self.schedule.clock(), live.record.closed
+        ended = live.closes if closed is None else min(live.closes, closed)
+        over = closed is not None or now >= live.closes
         if after is None or not over or now < ended + after:
             self._over_since.pop(number, None)
             return False
         since = self._over_since.setdefault(number, time.monotonic())
-        return time.monotonic() - since >= min(self._patience, after)
+        return time.monotonic() - since >= min(patience, after)

@@ -1,4 +1,4 @@
-"""The collections as the running server holds them, and what a batch must pass before it may wait for the disk.
+"""The collections as the running server holds them, and when they take batches.
 
 A live collection is all that ingest needs to know of one collection, worked out once. It is replaced only when an
 operator creates, closes, deletes or compacts the collection.
@@ -7,21 +7,19 @@ operator creates, closes, deletes or compacts the collection.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
 
 import grpc
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_server.arrays.packing import unpack
+from ldp_server.service.signed_list import ListPublisher
 from ldp_server.service.wire import CallStatus
-
-if TYPE_CHECKING:
-    from ldp_server.store import CollectionRecord
+from ldp_server.store import CollectionRecord
 
 __all__ = ["PREFIX", "LiveCollection", "LiveCollections", "Naming"]
-
 
 PREFIX = re.compile("[0-9a-f]{4,64}")
 
@@ -36,7 +34,7 @@ class Naming(Protocol):
 class LiveCollection:
     """One collection, as ingest sees it."""
 
-    __slots__ = ("bound", "closes", "collection", "kind", "label", "opens", "per_token", "reason", "record", "width")
+    __slots__ = ("bound", "closes", "collection", "label", "opens", "record", "sealed_reason", "width")
 
     def __init__(self, record: CollectionRecord, collection: Collection, label: str) -> None:
         self.record = record
@@ -46,14 +44,12 @@ class LiveCollection:
         self.bound = collection.randomizer.bound
         self.opens = collection.opens
         self.closes = collection.closes
-        self.kind = record.admission.kind
-        self.per_token = record.admission.reports_per_token
-        self.reason = _sealed_reason(record)
+        self.sealed_reason = _sealed_reason(record)
 
-    def window(self, now: float) -> str | None:
+    def refusal_reason(self, now: float) -> str | None:
         """Why no batch is taken at this time, or None."""
-        if self.reason is not None:
-            return self.reason
+        if self.sealed_reason is not None:
+            return self.sealed_reason
         if now < self.opens:
             return "NOT_YET_OPEN"
         return "WINDOW_CLOSED" if now >= self.closes else None
@@ -68,51 +64,76 @@ def _sealed_reason(record: CollectionRecord) -> str | None:
 
 
 class LiveCollections:
-    """All collections of one server, by id and by number."""
+    """All collections of one server, deleted ones included. Every change goes on to the public list."""
 
-    def __init__(self) -> None:
-        self.by_id: dict[bytes, LiveCollection] = {}
+    def __init__(self, label: Callable[[bytes], str], publisher: ListPublisher) -> None:
+        self._label = label
+        self._publisher = publisher
+        self._by_id: dict[bytes, LiveCollection] = {}
         self._by_number: dict[int, LiveCollection] = {}
         self.unreadable: list[bytes] = []
         """Ids of collections that this version does not understand (written by a newer one)."""
 
-    def put(self, record: CollectionRecord, label: str) -> LiveCollection | None:
+    def put(self, record: CollectionRecord) -> None:
         """Hold a collection as its row says it is now."""
-        known = self.by_id.get(record.id)
+        known = self._by_id.get(record.id)
         try:
             collection = known.collection if known else Collection.from_bytes(record.spec)
         except InvalidSpec:
             self.unreadable.append(record.id)
-            return None
-        live = LiveCollection(record, collection, label)
-        self.by_id[record.id] = live
+            return
+        live = LiveCollection(record, collection, self._label(record.id))
+        self._by_id[record.id] = live
         self._by_number[record.number] = live
-        return live
+        self._publisher.put(record)
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __iter__(self) -> Iterator[LiveCollection]:
+        """In the order of creation."""
+        return iter(sorted(self._by_number.values(), key=lambda live: live.record.number))
+
+    def get(self, collection_id: bytes) -> LiveCollection | None:
+        return self._by_id.get(collection_id)
+
+    def numbered(self, number: int) -> LiveCollection:
+        return self._by_number[number]
 
     def find(self, request: Naming) -> LiveCollection:
         """The collection that a request names by its id or by the first digits of it, deleted ones included."""
+        if request.id_prefix:
+            return self._find_prefix(request)
+        live = self._by_id.get(request.collection_id)
+        if live is None:
+            raise CallStatus(grpc.StatusCode.NOT_FOUND, "no such collection here")
+        return live
+
+    def find_kept(self, request: Naming) -> LiveCollection:
+        """The collection that a request names, unless it was deleted."""
+        live = self.find(request)
+        if live.record.deleted is not None:
+            raise CallStatus(grpc.StatusCode.NOT_FOUND, "this collection was deleted")
+        return live
+
+    def _find_prefix(self, request: Naming) -> LiveCollection:
         prefix = request.id_prefix
-        if not prefix:
-            live = self.by_id.get(request.collection_id)
-            if live is None:
-                raise CallStatus(grpc.StatusCode.NOT_FOUND, "no such collection here")
-            return live
         if request.collection_id:
             raise InvalidSpec("name a collection by collection_id or by id_prefix, not by both")
         if not PREFIX.fullmatch(prefix):
             raise InvalidSpec("id_prefix is 4 to 64 digits of an id, in lower-case hexadecimal")
-        found = [live for live in self.by_id.values() if live.record.id.hex().startswith(prefix)]
+        found = [live for live in self._by_id.values() if live.record.id.hex().startswith(prefix)]
         if not found:
             raise CallStatus(grpc.StatusCode.NOT_FOUND, f"no collection has an id that begins with {prefix}")
         if len(found) > 1:
             raise InvalidSpec(f"{len(found)} collections have an id that begins with {prefix}: give more digits")
         return found[0]
 
-    def __len__(self) -> int:
-        return len(self.by_id)
-
     def in_range(self, number: int, payloads: Sequence[bytes]) -> Sequence[bool]:
-        """Which payloads hold only reports below the bound: one look at all of them, then at each if need be."""
+        """Which payloads hold only reports below the bound: all of them are checked at once, then one by one if needed.
+
+        Called on the writer thread.
+        """
         live = self._by_number[number]
         if _sound(b"".join(payloads), live):
             return [True] * len(payloads)

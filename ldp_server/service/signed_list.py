@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from ldp_client.protocol import tags
 from ldp_client.protocol.v1 import collector_pb2 as pb
 from ldp_server.store import CollectionRecord
 
 __all__ = ["LIST_CONTEXT", "ListPublisher"]
 
-LIST_CONTEXT = b"hearsay/collection-list/v1"
+LIST_CONTEXT = tags.COLLECTION_LIST
 
 
 class ListPublisher:

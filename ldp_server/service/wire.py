@@ -1,8 +1,7 @@
 """Bytes to messages and errors to statuses, the same for every method.
 
-Handlers get the raw bytes and parse them here: what is no message at all is then an INVALID_ARGUMENT and a counter,
-and not an exception in somebody's log. "Not now" is RESOURCE_EXHAUSTED or UNAVAILABLE with a RetryInfo, as
-google.rpc defines it.
+Handlers get the raw bytes and parse them here. So bytes that are no message are an INVALID_ARGUMENT and a counter, and
+not an exception in gRPC's own log. "Not now" is RESOURCE_EXHAUSTED or UNAVAILABLE with a google.rpc.RetryInfo.
 """
 
 from __future__ import annotations
@@ -14,15 +13,27 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError, Message
 from google.rpc import error_details_pb2, status_pb2
 
-from ldp_client.errors import InvalidSpec, LdpError, ServerRefused, Unavailable
-from ldp_server.store.errors import DiskFull, StorageError
+from ldp_client.errors import InvalidSpec, LdpError, ServerRefused, StorageError, Unavailable
+from ldp_server.store.errors import DiskFull
+from ldp_server.worker.messages import Unsupported
 
-__all__ = ["EOF", "CallStatus", "abort", "parse", "status_of"]
+__all__ = ["EOF", "Busy", "CallStatus", "Context", "abort", "parse", "status_of"]
+
+Context = Any  # grpc.aio.ServicerContext of raw bytes: the stubs have no type for it
 
 EOF: Any = grpc.aio.EOF  # type: ignore[attr-defined]  # the stubs lack it
 """What reading from a stream gives when the client is done."""
 
 M = TypeVar("M", bound=Message)
+
+
+class Busy(LdpError):
+    """Not now: the same bytes may come again after `seconds`."""
+
+    def __init__(self, why: str, seconds: float) -> None:
+        super().__init__(why)
+        self.why = why
+        self.seconds = seconds
 
 
 class CallStatus(LdpError):
@@ -35,6 +46,14 @@ class CallStatus(LdpError):
         self.retry_after = retry_after
 
 
+_CODES: dict[type[LdpError], grpc.StatusCode] = {
+    InvalidSpec: grpc.StatusCode.INVALID_ARGUMENT,
+    ServerRefused: grpc.StatusCode.INVALID_ARGUMENT,
+    Unsupported: grpc.StatusCode.UNIMPLEMENTED,
+    Unavailable: grpc.StatusCode.UNAVAILABLE,
+}
+
+
 def parse(kind: type[M], data: bytes) -> M:
     """The message in `data`."""
     try:
@@ -45,18 +64,16 @@ def parse(kind: type[M], data: bytes) -> M:
 
 def status_of(error: LdpError) -> CallStatus:
     """The status that tells a caller about an error."""
-    code = grpc.StatusCode
     if isinstance(error, CallStatus):
         return error
-    if isinstance(error, InvalidSpec | ServerRefused):
-        return CallStatus(code.INVALID_ARGUMENT, str(error))
-    if isinstance(error, Unavailable):
-        return CallStatus(code.UNAVAILABLE, str(error), error.retry_after)
-    if isinstance(error, DiskFull):
-        return CallStatus(code.UNAVAILABLE, "the server has no space left on its disk", 30.0)
     if isinstance(error, StorageError):
-        return CallStatus(code.UNAVAILABLE, "the server cannot use its storage", 30.0)
-    return CallStatus(code.INTERNAL, "the server met an error it did not expect")
+        full = isinstance(error, DiskFull)
+        text = "the server has no space left on its disk" if full else "the server cannot use its storage"
+        return CallStatus(grpc.StatusCode.UNAVAILABLE, text, 30.0)
+    for kind, code in _CODES.items():
+        if isinstance(error, kind):
+            return CallStatus(code, str(error), getattr(error, "retry_after", None))
+    return CallStatus(grpc.StatusCode.INTERNAL, "the server met an unexpected error")
 
 
 def _details(status: CallStatus) -> tuple[tuple[str, bytes], ...]:
@@ -69,7 +86,7 @@ def _details(status: CallStatus) -> tuple[tuple[str, bytes], ...]:
     return (("grpc-status-details-bin", message.SerializeToString()),)
 
 
-async def abort(context: grpc.aio.ServicerContext[Any, Any], error: LdpError) -> NoReturn:
+async def abort(context: Context, error: LdpError) -> NoReturn:
     """End a call with the error's status."""
     status = status_of(error)
     await context.abort(status.code, status.text, _details(status))

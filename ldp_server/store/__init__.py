@@ -1,19 +1,36 @@
-"""The store: a report log that keeps every batch exactly once, and what grows around it.
+"""The store: a report log that keeps every batch exactly once, and the files beside it.
 
-directory     the data directory and the lock on it
-log           what a report log must do (`ReportLog`), in types
-schema, insert, sqlite_log, catalog      the log on SQLite
-commit, checkpointer                     the writer thread and its helper
-states, upkeep                           checkpoints of counts, folding, dropping, backup
-access                                   analyst tokens
-errors                                   what can be wrong, for an operator
+log            what a report log must do (`LogReader`, `ReportLog`), and the types that go in and out
+sqlite         the log on SQLite, made of:
+  schema         the tables and their versions
+  catalog        the rows of collections
+  insert         inserting a group of submissions
+  retention      folding reports into counts, dropping what is not needed
+  wal            moving the write-ahead log
+commit         the writer thread: one transaction for everything that waits
+checkpoints    files with the counts up to a position of the log
+access         analyst tokens
+directory      the data directory and the lock on it
+backup, files  copying a log; files that only the operator may read
+errors         what can be wrong, for an operator
 """
 
 from ldp_server.store.access import AccessFile, AnalystToken
 from ldp_server.store.commit import GroupCommit, Ticket
 from ldp_server.store.directory import DataDirectory, DirectoryLock
-from ldp_server.store.log import Admission, AppendOutcome, CollectionRecord, ReportLog, StoredBatch, Submission
-from ldp_server.store.sqlite import SqliteLog
+from ldp_server.store.log import (
+    Admission,
+    AppendOutcome,
+    CollectionRecord,
+    Fold,
+    LogReader,
+    NewCollection,
+    ReportLog,
+    StoredBatch,
+    Submission,
+    fold_parts,
+)
+from ldp_server.store.sqlite import SqliteLog, SqliteReader
 
 __all__ = [
     "AccessFile",
@@ -23,10 +40,15 @@ __all__ = [
     "CollectionRecord",
     "DataDirectory",
     "DirectoryLock",
+    "Fold",
     "GroupCommit",
+    "LogReader",
+    "NewCollection",
     "ReportLog",
     "SqliteLog",
+    "SqliteReader",
     "StoredBatch",
     "Submission",
     "Ticket",
+    "fold_parts",
 ]

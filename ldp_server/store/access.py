@@ -2,10 +2,12 @@
 
     hearsay_<8 bytes of id, hex>_<32 random bytes, base64url>
 
-The secret has 256 bits of entropy, so a plain SHA-256 of it is as good as a slow hash; it is compared in constant
-time, shown once when it is made, and never logged. The hash covers the id and this file's own name, so that a row
-copied from another server's file opens nothing. The commands write the file while the server runs: the server
-looks the id up at every call, so a revoked token stops working at once.
+The secret has 256 bits of entropy, so a plain SHA-256 of it is as good as a slow hash. It is compared in constant
+time, shown once when it is made, and never logged. The hash covers the id and a salt of this file, so that a row copied
+from another server's file is worthless. The commands write the file while the server runs. The server looks the id up
+at every call, so a revoked token stops working at once.
+
+Among the tokens that are not revoked a name is unique. A revoked name may be given again: that is a new token.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ldp_client.errors import InvalidSpec, StorageError
+from ldp_client.protocol import tags
 from ldp_server.store.errors import Corrupt, WrongVersion, translated
 from ldp_server.store.schema import connect
 
@@ -31,8 +34,9 @@ _FORM = re.compile(r"hearsay_([0-9a-f]{16})_([A-Za-z0-9_-]{43})")
 _APPLICATION_ID = 0x48534143  # "HSAC"
 _VERSION = 1
 _TABLES = (
-    "CREATE TABLE tokens (id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, hash BLOB NOT NULL, "
+    "CREATE TABLE tokens (id TEXT PRIMARY KEY, name TEXT NOT NULL, hash BLOB NOT NULL, "
     "created INTEGER NOT NULL, expires INTEGER, revoked INTEGER) STRICT",
+    "CREATE UNIQUE INDEX names_in_use ON tokens (name) WHERE revoked IS NULL",
     "CREATE TABLE salt (salt BLOB NOT NULL) STRICT",
     "INSERT INTO salt VALUES (randomblob(16))",
     f"PRAGMA application_id = {_APPLICATION_ID}",
@@ -86,7 +90,6 @@ class AccessFile:
                     self._db.execute("COMMIT")
 
     def close(self) -> None:
-        """Close the file."""
         self._db.close()
 
     def create(self, name: str, lifetime: int | None = None) -> str:
@@ -100,16 +103,17 @@ class AccessFile:
             try:
                 self._db.execute("INSERT INTO tokens (id, name, hash, created, expires) VALUES (?, ?, ?, ?, ?)", row)
             except sqlite3.IntegrityError:
-                raise InvalidSpec(f"there is a token named {name} already, in use or revoked") from None
+                raise InvalidSpec(f"a token named {name} is in use: revoke it first, or take another name") from None
         return f"hearsay_{id_}_{base64.urlsafe_b64encode(secret).decode().rstrip('=')}"
 
     def revoke(self, name: str) -> None:
-        """Make a token worthless from now on."""
+        """Make a token worthless from now on. Revoking it again changes nothing."""
         with translated(self._path):
-            changed = self._db.execute(
-                "UPDATE tokens SET revoked = coalesce(revoked, ?) WHERE name = ?", (int(self._clock()), name)
-            ).rowcount
-        if not changed:
+            self._db.execute(
+                "UPDATE tokens SET revoked = ? WHERE name = ? AND revoked IS NULL", (int(self._clock()), name)
+            )
+            known = self._db.execute("SELECT 1 FROM tokens WHERE name = ?", (name,)).fetchone()
+        if known is None:
             raise InvalidSpec(f"there is no token named {name}")
 
     def tokens(self) -> list[AnalystToken]:
@@ -119,7 +123,7 @@ class AccessFile:
             return [AnalystToken(*row) for row in rows]
 
     def verify(self, token: str) -> AnalystToken | None:
-        """Whose token this is; None if it opens nothing here."""
+        """Whose token this is; None if it is not a valid one of this server."""
         form = _FORM.fullmatch(token)
         id_, text = form.groups() if form else ("", "A" * 43)
         secret = base64.urlsafe_b64decode(text + "=")
@@ -138,4 +142,4 @@ class AccessFile:
         return None if expired or found.revoked is not None else found
 
     def _hash(self, id_: str, secret: bytes) -> bytes:
-        return hashlib.sha256(b"hearsay/analyst-token/v1" + self._salt + id_.encode() + secret).digest()
+        return hashlib.sha256(tags.ANALYST_TOKEN + self._salt + id_.encode() + secret).digest()

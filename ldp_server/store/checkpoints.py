@@ -3,8 +3,8 @@
     "HSCP" | version 1 | collection id (32) | sequence (8) | reports (8) | batches (8) | batch id at sequence (16)
     | length (8) | state | SHA-256 of everything before
 
-A checkpoint is derived: whatever is wrong with it (damaged, from a log that was since replaced by an older backup),
-it is not used, and the counts are built from the log again. The batch id at the sequence ties it to this very log.
+A checkpoint can always be computed again. If it is damaged, or belongs to a log that was since replaced by an older
+backup, it is not used and the counts are built from the log. The batch id at the sequence ties it to this very log.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
 
 
 def read_checkpoint(folder: Path, collection_id: bytes) -> Checkpoint | None:
-    """The collection's checkpoint, or None if there is none that can be trusted."""
+    """The collection's checkpoint, or None if there is no sound one."""
     try:
         data = _path(folder, collection_id).read_bytes()
     except OSError:
@@ -83,6 +83,6 @@ def read_checkpoint(folder: Path, collection_id: bytes) -> Checkpoint | None:
 
 
 def drop_checkpoint(folder: Path, collection_id: bytes) -> None:
-    """Forget the collection's checkpoint."""
+    """Delete the collection's checkpoint."""
     with contextlib.suppress(OSError):
         _path(folder, collection_id).unlink()

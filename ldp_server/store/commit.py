@@ -1,13 +1,13 @@
 """Group commit: one writer thread, one fsync for everything that is waiting.
 
 The event loop hands tickets over with `submit` and goes on. The thread takes all that has gathered, checks the
-reports' range (vectorised, over the group's joined payloads), appends what is sound in one transaction and, once
-that is on the disk, gives the tickets back in one go. While the disk works, the next group gathers: the busier the
-server, the larger the groups. Other work on the log (creating, closing, folding) runs between groups, on the same
-thread, through `run`: there is one writer, and never a lock to wait for.
+reports' range (vectorised, over the group's joined payloads), appends what is sound in one transaction and, when that
+is on the disk, delivers the tickets together. While the disk works, the next group gathers: the busier the server, the
+larger the groups. Other work on the log (creating, closing, folding) runs between groups, on the same thread, through
+`run`. So there is one writer, and no lock to wait for.
 
-Trouble with the disk reaches the tickets as an error, never as an acknowledgement. If there is no room, the next
-group tries again. Anything else is fatal: after a failed fsync nobody knows what the disk holds, so the thread
+Trouble with the disk reaches the tickets as an error, never as an acknowledgement. If the disk is full, the next group
+tries again. Every other storage error is fatal: after a failed fsync nobody knows what the disk holds, so the thread
 stops and says why.
 """
 
@@ -20,36 +20,37 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import NamedTuple, TypeVar
 
 from ldp_client.errors import StorageError
 from ldp_server.store.errors import DiskFull
-from ldp_server.store.log import AppendOutcome, Submission
-from ldp_server.store.sqlite import SqliteLog
-from ldp_server.store.wal import Checkpointer
+from ldp_server.store.log import AppendOutcome, ReportLog, Submission
 
-__all__ = ["GroupCommit", "RangeCheck", "Ticket"]
+__all__ = ["Deliver", "GroupCommit", "RangeCheck", "Ticket"]
 
 T = TypeVar("T")
 LOGGER = logging.getLogger("hearsay.server")
 
 LINGER = 0.002
-"""While the server is busy (the last group had company) a small group waits this long for more: measured, that takes
-a third of the CPU off a batch. A lone batch never waits."""
+"""While the server is busy (the last group was not a lone submission) a small group waits this long for more. Measured,
+that takes a third of the CPU off a submission. A lone submission never waits."""
 FULL = 64
 """A group of so many does not wait."""
+GROUP = 2048
+GROUP_BYTES = 8_000_000
+"""The most in one transaction."""
 
 
 class Ticket:
-    """A batch that waits for its group. Afterwards it has an outcome, or else an error."""
+    """A submission that waits for its group. Afterwards it has an outcome, or else an error."""
 
-    __slots__ = ("batch", "born", "error", "live", "outcome", "owner", "reports")
+    __slots__ = ("born", "done", "error", "outcome", "reports", "submission")
 
-    def __init__(self, batch: Submission, reports: int, owner: Callable[[Ticket], None], live: Any) -> None:
-        self.batch = batch
+    def __init__(self, submission: Submission, reports: int, done: Callable[[Ticket], None]) -> None:
+        self.submission = submission
         self.reports = reports
-        self.owner = owner
-        self.live = live
+        self.done = done
+        """Called by whoever takes delivery, not on the writer thread."""
         self.born = time.perf_counter()
         self.outcome: AppendOutcome | None = None
         self.error: StorageError | None = None
@@ -57,39 +58,37 @@ class Ticket:
 
 RangeCheck = Callable[[int, Sequence[bytes]], Sequence[bool]]
 """Says which payloads of a collection (by number) hold only reports below the bound."""
+Deliver = Callable[[list[Ticket], float], None]
+"""Takes tickets that have an outcome or an error, and the seconds their group took. Called on the writer thread."""
+
+
+class _Work(NamedTuple):
+    """Other work on the log, and where its result goes."""
+
+    work: Callable[[ReportLog], object]
+    future: Future[object]
 
 
 class GroupCommit:
-    """The writer thread. `deliver` is called on it, with tickets whose fate is known."""
+    """The writer thread. It is the only user of `log` from `start` to `stop`."""
 
-    def __init__(
-        self,
-        log: SqliteLog,
-        check: RangeCheck,
-        deliver: Callable[[list[Ticket], float], None],
-        *,
-        max_group_bytes: int = 8_000_000,
-        max_group: int = 2048,
-    ) -> None:
+    def __init__(self, log: ReportLog, check: RangeCheck, deliver: Deliver) -> None:
         self._log = log
         self._check = check
         self._deliver = deliver
-        self._max_bytes = max_group_bytes
-        self._max_group = max_group
         self._waiting: deque[Ticket] = deque()
-        self._work: deque[tuple[Callable[[SqliteLog], object], Future[object]]] = deque()
+        self._work: deque[_Work] = deque()
         self._wake = threading.Event()
         self._idle = False
         self._busy = False
         self._stopping = False
         self._ended = False
-        self._checkpointer = Checkpointer(log)
+        self._disk_full = False
         self._thread = threading.Thread(target=self._main, name="hearsay-writer", daemon=True)
         self.failure: StorageError | None = None
-        """Why the thread stopped, if the disk made it stop."""
+        """Why the thread stopped, if an error made it stop."""
 
     def start(self) -> None:
-        """Start the thread."""
         self._thread.start()
 
     def submit(self, ticket: Ticket) -> None:
@@ -101,10 +100,10 @@ class GroupCommit:
             self._idle = False
             self._wake.set()
 
-    def run(self, work: Callable[[SqliteLog], T]) -> Future[T]:
+    def run(self, work: Callable[[ReportLog], T]) -> Future[T]:
         """Run `work` on the writer thread, between groups."""
         future: Future[T] = Future()
-        self._work.append((work, future))  # type: ignore[arg-type]  # a Future[T] is filled by a function giving T
+        self._work.append(_Work(work, future))  # type: ignore[arg-type]  # a Future[T] is filled by a function giving T
         if self._ended:
             self._abandon()
         self._idle = False
@@ -112,13 +111,11 @@ class GroupCommit:
         return future
 
     def stop(self) -> None:
-        """Finish what is waiting, then end the thread and close the log. Blocks."""
+        """Finish what is waiting, then end the thread. Blocks."""
         self._stopping = True
         self._wake.set()
         if self._thread.ident is not None:
             self._thread.join()
-        self._checkpointer.close()
-        self._log.close()
 
     def _main(self) -> None:
         while self.failure is None:
@@ -138,14 +135,14 @@ class GroupCommit:
         self._abandon()
 
     def _turn(self) -> None:
-        """One group, one piece of other work, and a look at the write-ahead log."""
+        """One group, one piece of other work, and the log's housekeeping."""
         if self._waiting:
             if self._busy and len(self._waiting) < FULL:
                 time.sleep(LINGER)
             self._commit(self._take())
         if self._work:
             self._step(*self._work.popleft())
-        self._checkpointer.after_commit()
+        self._log.tend()
 
     def _sleep(self) -> None:
         self._idle = True
@@ -157,9 +154,9 @@ class GroupCommit:
     def _take(self) -> list[Ticket]:
         group: list[Ticket] = []
         size = 0
-        while self._waiting and len(group) < self._max_group and size < self._max_bytes:
+        while self._waiting and len(group) < GROUP and size < GROUP_BYTES:
             ticket = self._waiting.popleft()
-            size += len(ticket.batch.payload)
+            size += len(ticket.submission.payload)
             group.append(ticket)
         return group
 
@@ -168,9 +165,11 @@ class GroupCommit:
         started = time.perf_counter()
         try:
             sound = self._sound(group)
-            outcomes = self._log.append([ticket.batch for ticket in sound]) if sound else []
-            for ticket, outcome in zip(sound, outcomes, strict=True):
-                ticket.outcome = outcome
+            if sound:
+                outcomes = self._log.append([ticket.submission for ticket in sound])
+                for ticket, outcome in zip(sound, outcomes, strict=True):
+                    ticket.outcome = outcome
+                self._written()
         except BaseException as error:
             for ticket in group:
                 if ticket.outcome is None:
@@ -185,17 +184,17 @@ class GroupCommit:
         """Those whose reports are all in range; the others get their outcome here."""
         by_collection: dict[int, list[Ticket]] = {}
         for ticket in group:
-            by_collection.setdefault(ticket.batch.collection, []).append(ticket)
+            by_collection.setdefault(ticket.submission.collection, []).append(ticket)
         all_sound = True
         for collection, tickets in by_collection.items():
-            verdicts = self._check(collection, [ticket.batch.payload for ticket in tickets])
+            verdicts = self._check(collection, [ticket.submission.payload for ticket in tickets])
             for ticket, verdict in zip(tickets, verdicts, strict=True):
                 if not verdict:
                     ticket.outcome = AppendOutcome.OUT_OF_RANGE
                     all_sound = False
         return group if all_sound else [ticket for ticket in group if ticket.outcome is None]
 
-    def _step(self, work: Callable[[SqliteLog], object], future: Future[object]) -> None:
+    def _step(self, work: Callable[[ReportLog], object], future: Future[object]) -> None:
         if not future.set_running_or_notify_cancel():
             return
         try:
@@ -209,8 +208,17 @@ class GroupCommit:
             future.set_result(result)
 
     def _judge(self, error: StorageError) -> None:
+        """A full disk is said once and tried again; everything else ends the thread."""
         if not isinstance(error, DiskFull):
             self.failure = error
+        elif not self._disk_full:
+            self._disk_full = True
+            LOGGER.error("the disk is full: batches are refused until there is room", extra=_reason(error))
+
+    def _written(self) -> None:
+        if self._disk_full:
+            self._disk_full = False
+            LOGGER.warning("the disk has room again: batches are taken")
 
     def _abandon(self) -> None:
         """Nothing is written any more: say so to whoever waits. Whoever comes later calls this for himself."""
@@ -225,3 +233,7 @@ class GroupCommit:
                 _, future = self._work.popleft()
                 if future.set_running_or_notify_cancel():
                     future.set_exception(error)
+
+
+def _reason(error: StorageError) -> dict[str, dict[str, str]]:
+    return {"fields": {"reason": str(error)}}

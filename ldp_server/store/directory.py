@@ -1,11 +1,11 @@
 """The data directory: what lies in it, and the lock that keeps a second server out.
 
-DIR/lock                 held (flock) by the one serving process; the text in it is that process's number
-DIR/log.db               the truth: collections, batches, folded counts, used admission tokens
-DIR/access.db            who may ask: analyst tokens, hashed
-DIR/states/ID.state      checkpoints of counts: derived, may be deleted at any time
-DIR/address              where the running server takes operators' calls
-DIR/local.token          an analyst token for the commands of this machine's operator (mode 0600)
+DIR/lock               held (flock) by the one serving process; its text is that process's number
+DIR/log.db             collections, batches, folded counts, used admission tokens: all that cannot be computed again
+DIR/access.db          analyst tokens, hashed
+DIR/states/ID.state    checkpoints of counts; they may be deleted at any time
+DIR/address            where the running server takes operators' calls
+DIR/local.token        an analyst token for commands on this machine (mode 0600)
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class DataDirectory:
         return self
 
     def require(self) -> Self:
-        """Refuse a directory that holds no log."""
+        """Raise `StorageError` if the directory holds no log."""
         if not self.log.is_file():
             raise StorageError(f"{self.root} holds no Hearsay log: start it with `ldp-server serve` first")
         return self
 
 
 class DirectoryLock:
-    """The exclusive right to serve a data directory; the kernel drops it when the process ends, however it ends."""
+    """The exclusive right to serve a data directory. The kernel takes it back when the process ends, in any way."""
 
     def __init__(self, directory: DataDirectory) -> None:
         self._path = directory.lock
@@ -66,14 +66,13 @@ class DirectoryLock:
             os.close(handle)
             who = f"process {holder.decode()}" if holder.isdigit() else "another process"
             raise InUse(f"{self._path.parent} is being served by {who}") from error
-        with contextlib.suppress(OSError):  # the number is for people; on a full disk the lock holds all the same
+        with contextlib.suppress(OSError):  # the number is for people; the lock holds without it, on a full disk too
             os.ftruncate(handle, 0)
             os.write(handle, b"%d\n" % os.getpid())
         self._handle = handle
         return self
 
     def release(self) -> None:
-        """Give the lock back."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None

@@ -1,13 +1,13 @@
-"""What can be wrong with a data directory, as errors an operator can act on.
+"""What can be wrong with a data directory, as errors that tell an operator what to do.
 
     StorageError (ldp_client.errors)
-    |-- DiskFull         no space left: what was acknowledged is safe, nothing new is taken until there is room
+    |-- DiskFull         no space left: what was acknowledged is kept, nothing new is taken until there is room
     |-- ReadOnly         the disk or the file may not be written
-    |-- Corrupt          the file is damaged, or is not one of ours
+    |-- Corrupt          the file is damaged, or is not a Hearsay database
     |-- WrongVersion     written by another version of the schema
     `-- InUse            another server holds the data directory
 
-`translate` turns whatever SQLite raised into one of them; nothing above the store ever sees a `sqlite3.Error`.
+`translated` turns what SQLite raised into one of them. Nothing above the store sees a `sqlite3.Error`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Corrupt", "DiskFull", "InUse", "ReadOnly", "StorageError", "WrongVer
 
 
 class DiskFull(StorageError):
-    """No space left. Passing: the store works again once there is room."""
+    """No space left. The store works again once there is room."""
 
 
 class ReadOnly(StorageError):

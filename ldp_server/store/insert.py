@@ -1,12 +1,12 @@
-"""Group commit's inner step: many batches into the tables with a handful of statements.
+"""Inserts a group of submissions with a few statements.
 
-Every call into SQLite gives up the interpreter lock and has to win it back from the event loop, which is busy
-exactly when there is much to insert: one call a batch would wait a thousand times for the lock. So batches of one
-collection and one length go in with *one* statement: their ids, digests and payloads are three long byte strings,
-and the statement cuts the i-th piece out of each with `substr`, i running over the table `counter`.
+Every call into SQLite releases the interpreter lock and must take it back from the event loop, which is busy exactly
+when there is much to insert. One call for each submission would wait for the lock a thousand times. So submissions of
+one collection and one length (a run) are inserted by one statement: their ids, digests and payloads are three long byte
+strings, and the statement cuts piece i out of each with `substr`, with i from the table `counter`.
 
-`INSERT OR IGNORE` leaves out ids that are there already. If as many rows went in as were sent, all were new: the
-common case is over. If not, the run is rolled back and goes in again one by one, and each batch is told its fate.
+`INSERT OR IGNORE` skips ids that are there already. If as many rows were inserted as were sent, all were new, which is
+the common case. If not, the run is rolled back and inserted again one by one, which gives each its own outcome.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ SELECT ?1, substr(?2, 1 + 16 * i, 16), substr(?3, 1 + 16 * i, 16) FROM counter W
 """
 
 
-def runs(batches: Sequence[Submission]) -> list[list[int]]:
-    """The batches' places, split into runs of one collection and length, all with tokens or all without."""
+def runs(submissions: Sequence[Submission]) -> list[list[int]]:
+    """The submissions' places, split into runs of one collection and length, all with tokens or all without."""
     found: dict[tuple[int, int, bool], list[int]] = {}
-    for place, batch in enumerate(batches):
-        key = (batch.collection, len(batch.payload), batch.token_id is not None)
+    for place, one in enumerate(submissions):
+        key = (one.collection, len(one.payload), one.token_id is not None)
         found.setdefault(key, []).append(place)
     return [run[i : i + COUNTER] for run in found.values() for i in range(0, len(run), COUNTER)]
 
 
 def insert_run(db: sqlite3.Connection, run: Sequence[Submission], sequence: int) -> tuple[list[AppendOutcome], int]:
-    """Insert one run after `sequence`; return each batch's outcome and the last sequence taken."""
+    """Insert one run after `sequence`; return the outcomes and the last sequence taken."""
     if len(run) > 1:
         db.execute("SAVEPOINT run")
         if _insert_all(db, run, sequence):
@@ -50,8 +50,8 @@ def insert_run(db: sqlite3.Connection, run: Sequence[Submission], sequence: int)
         db.execute("ROLLBACK TO run")
         db.execute("RELEASE run")
     outcomes = []
-    for batch in run:
-        outcome = _insert_one(db, batch, sequence + 1)
+    for one in run:
+        outcome = _insert_one(db, one, sequence + 1)
         sequence += outcome is AppendOutcome.STORED
         outcomes.append(outcome)
     return outcomes, sequence
@@ -59,36 +59,36 @@ def insert_run(db: sqlite3.Connection, run: Sequence[Submission], sequence: int)
 
 def _insert_all(db: sqlite3.Connection, run: Sequence[Submission], sequence: int) -> bool:
     collection, count, length = run[0].collection, len(run), len(run[0].payload)
-    ids = b"".join([batch.batch_id for batch in run])
+    ids = b"".join([one.batch_id for one in run])
     if run[0].token_id is not None:
-        tokens = b"".join([batch.token_id or b"" for batch in run])
+        tokens = b"".join([one.token_id or b"" for one in run])
         if db.execute(_TOKENS, (collection, tokens, ids, count)).rowcount != count:
             return False
-    digests = b"".join([batch.digest for batch in run])
-    payloads = b"".join([batch.payload for batch in run])
+    digests = b"".join([one.digest for one in run])
+    payloads = b"".join([one.payload for one in run])
     base = (collection << SEQUENCE_BITS) + sequence + 1
     values = (base, collection, ids, digests, payloads, length, count)
     return db.execute(_BATCHES, values).rowcount == count
 
 
-def _insert_one(db: sqlite3.Connection, batch: Submission, sequence: int) -> AppendOutcome:
+def _insert_one(db: sqlite3.Connection, one: Submission, sequence: int) -> AppendOutcome:
     held = db.execute(
-        "SELECT digest FROM batches WHERE collection = ? AND batch_id = ?", (batch.collection, batch.batch_id)
+        "SELECT digest FROM batches WHERE collection = ? AND batch_id = ?", (one.collection, one.batch_id)
     ).fetchone()
     if held is not None:
-        return AppendOutcome.DUPLICATE if hmac.compare_digest(held[0], batch.digest) else AppendOutcome.CONFLICT
-    if batch.token_id is not None:
-        values = (batch.collection, batch.token_id, batch.batch_id)
+        return AppendOutcome.DUPLICATE if hmac.compare_digest(held[0], one.digest) else AppendOutcome.CONFLICT
+    if one.token_id is not None:
+        values = (one.collection, one.token_id, one.batch_id)
         if db.execute("INSERT OR IGNORE INTO used_tokens VALUES (?, ?, ?)", values).rowcount != 1:
             return AppendOutcome.TOKEN_USED
     db.execute(
         "INSERT INTO batches (position, collection, batch_id, digest, payload) VALUES (?, ?, ?, ?, ?)",
         (
-            (batch.collection << SEQUENCE_BITS) + sequence,
-            batch.collection,
-            batch.batch_id,
-            batch.digest,
-            batch.payload,
+            (one.collection << SEQUENCE_BITS) + sequence,
+            one.collection,
+            one.batch_id,
+            one.digest,
+            one.payload,
         ),
     )
     return AppendOutcome.STORED

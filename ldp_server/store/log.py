@@ -1,9 +1,14 @@
 """The report log: what a store must do, whatever it is made of.
 
-A log keeps batches exactly once. `append` returns when they are durable and says what became of each; a batch id
-that returns with the same payload is a `DUPLICATE` and is not kept again, with another payload a `CONFLICT`.
+A log keeps submissions exactly once. `append` returns when they are durable and says what became of each. A batch id
+that returns with the same payload is a `DUPLICATE` and is not kept again; with another payload it is a `CONFLICT`.
 `read` gives the batches of one collection in the order of their sequence numbers, which only grow. Everything else
 that the server knows (counts, estimates) is additive state that can be rebuilt from `read`.
+
+    LogReader   reading: any number of readers, in any thread or process
+    ReportLog   writing as well: one object, used by one thread (commit.py)
+
+The service and the worker use these two types only. SQLite is the present implementation (sqlite.py).
 """
 
 from __future__ import annotations
@@ -14,27 +19,43 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
-__all__ = ["Admission", "AppendOutcome", "CollectionRecord", "ReportLog", "StoredBatch", "Submission"]
+__all__ = [
+    "Admission",
+    "AppendOutcome",
+    "CollectionRecord",
+    "Fold",
+    "FoldPart",
+    "LogReader",
+    "NewCollection",
+    "ReportLog",
+    "StoredBatch",
+    "Submission",
+    "fold_parts",
+]
+
+PART = 4_000_000
+"""Bytes of folded counts in one transaction."""
 
 
 class AppendOutcome(IntEnum):
-    """What became of an appended batch."""
+    """What became of a submission."""
 
     STORED = 0
     DUPLICATE = 1
     CONFLICT = 2
     TOKEN_USED = 3
     SEALED = 4
-    """The collection was closed, deleted or compacted while the batch waited."""
+    """The collection was closed, deleted or compacted while the submission waited."""
     OUT_OF_RANGE = 5
 
 
 class Submission(NamedTuple):
-    """A checked batch on its way into the log."""
+    """A batch that passed the service's checks, on its way into the log."""
 
     collection: int
     batch_id: bytes
     digest: bytes
+    """The first 16 bytes of SHA-256(payload)."""
     payload: bytes
     token_id: bytes | None = None
 
@@ -60,9 +81,19 @@ class Admission(NamedTuple):
     reports_per_token: int = 1
 
 
+class NewCollection(NamedTuple):
+    """A collection that is to be entered."""
+
+    id: bytes
+    spec: bytes
+    public: bool
+    admission: Admission
+    created: int
+
+
 @dataclass(frozen=True, slots=True)
 class CollectionRecord:
-    """What the store knows of a collection. Times are unix seconds."""
+    """What the store knows of a collection. Times are seconds since 1970."""
 
     number: int
     id: bytes
@@ -73,25 +104,59 @@ class CollectionRecord:
     closed: int | None
     deleted: int | None
     folded: int
+    """The last sequence whose reports are in the folded counts."""
     folded_batches: int
     folded_reports: int
     generation: int | None
+    """Which folded counts are in force; None before compaction."""
 
     @property
     def sealed(self) -> bool:
-        """Whether the log takes no more batches of it, whatever the clock says."""
+        """Whether the log takes no more batches of it, at any time."""
         return self.closed is not None or self.deleted is not None or self.generation is not None
 
 
-class ReportLog(ABC):
-    """Durable batches, exactly once."""
+class FoldPart(NamedTuple):
+    """A piece of a collection's folded counts."""
+
+    collection: int
+    generation: int
+    part: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Counts that take the place of a collection's reports: written in parts before, `size` bytes in all."""
+
+    collection: int
+    generation: int
+    size: int
+    sequence: int
+    batches: int
+    reports: int
+
+
+def fold_parts(collection: int, generation: int, state: bytes, size: int = PART) -> Iterator[FoldPart]:
+    """Cut folded counts into parts, so that ingest never waits for a long transaction."""
+    for part, start in enumerate(range(0, max(1, len(state)), size)):
+        yield FoldPart(collection, generation, part, state[start : start + size])
+
+
+class LogReader(ABC):
+    """Reading a log. Every method raises `StorageError` if the log cannot be read."""
 
     @abstractmethod
-    def append(self, batches: Sequence[Submission]) -> list[AppendOutcome]:
-        """Make the batches durable, all in one transaction, and say what became of each.
+    def records(self) -> list[CollectionRecord]:
+        """Every collection ever entered, deleted ones included, in the order of their numbers."""
 
-        Raises `StorageError`, and then keeps none of them.
-        """
+    @abstractmethod
+    def record(self, number: int) -> CollectionRecord | None:
+        """The collection with this number."""
+
+    @abstractmethod
+    def record_of(self, collection_id: bytes) -> CollectionRecord | None:
+        """The collection with this id."""
 
     @abstractmethod
     def read(self, collection: int, after: int, *, max_bytes: int = ...) -> Iterator[list[StoredBatch]]:
@@ -100,3 +165,67 @@ class ReportLog(ABC):
     @abstractmethod
     def last(self, collection: int) -> int:
         """The newest sequence of a collection, 0 before the first."""
+
+    @abstractmethod
+    def holds(self, collection: int, sequence: int, batch_id: bytes) -> bool:
+        """Whether the batch with this sequence has this id. It ties a checkpoint of counts to this very log."""
+
+    @abstractmethod
+    def folded_state(self, record: CollectionRecord) -> bytes | None:
+        """The folded counts of a collection, if it was compacted."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raise `Corrupt` if the structure of the log is damaged."""
+
+    @abstractmethod
+    def digests(self, record: CollectionRecord) -> Iterator[tuple[StoredBatch, bytes]]:
+        """Every batch that is not folded, with the digest that was stored beside it."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give back files and connections."""
+
+
+class ReportLog(LogReader):
+    """Writing a log. A method that raises `StorageError` has changed nothing."""
+
+    @abstractmethod
+    def append(self, submissions: Sequence[Submission]) -> list[AppendOutcome]:
+        """Make the submissions durable, all in one transaction, and say what became of each."""
+
+    @abstractmethod
+    def add(self, new: NewCollection) -> CollectionRecord:
+        """Enter a collection whose id is not known yet."""
+
+    @abstractmethod
+    def close_collection(self, number: int, when: int) -> CollectionRecord:
+        """Note that the operator closed a collection; its batches are refused from now on."""
+
+    @abstractmethod
+    def delete_collection(self, number: int, when: int) -> CollectionRecord:
+        """Note that a collection was deleted; `sweep` drops what it held."""
+
+    @abstractmethod
+    def seal(self, number: int) -> None:
+        """Refuse the collection's batches from now on, until `unseal` or the end of the process."""
+
+    @abstractmethod
+    def unseal(self, number: int) -> None:
+        """Take `seal` back, unless the collection was closed, deleted or compacted."""
+
+    @abstractmethod
+    def write_part(self, part: FoldPart) -> None:
+        """Write a piece of folded counts. Nothing refers to it before `fold`."""
+
+    @abstractmethod
+    def fold(self, fold: Fold) -> CollectionRecord:
+        """Put folded counts in force. Refused if a batch came after `fold.sequence`, or if parts are missing."""
+
+    @abstractmethod
+    def sweep(self) -> bool:
+        """Drop one slice of what nothing refers to any more; False when nothing is left."""
+
+    @abstractmethod
+    def tend(self) -> None:
+        """Do the housekeeping that is due after a commit."""

@@ -1,7 +1,7 @@
-"""The tables, their version, and the way from an older version to this one.
+"""The tables of log.db, their version, and migration from older versions.
 
-A batch's rowid is `collection number << 40 | sequence`: the batches of one collection lie together, in the order in
-which they were committed, and "everything after position p" is one range scan that needs no second index.
+A batch's rowid is `collection number << 40 | sequence`. So the batches of one collection lie together, in the order of
+their commits, and "everything after position p" is one range scan that needs no second index.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CREATE TABLE collections (
     reports_per_token INTEGER NOT NULL,
     created           INTEGER NOT NULL,
     closed            INTEGER,                 -- closed by the operator
-    deleted           INTEGER,                 -- a tombstone: the id is never taken again
+    deleted           INTEGER,                 -- deleted by the operator: the id cannot be used again
     folded            INTEGER NOT NULL DEFAULT 0,  -- the last sequence whose reports are in the folded counts
     folded_batches    INTEGER NOT NULL DEFAULT 0,
     folded_reports    INTEGER NOT NULL DEFAULT 0,
@@ -102,7 +102,7 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
 
 
 def version_of(db: sqlite3.Connection, path: Path, newest: int = VERSION) -> int:
-    """The file's schema version, 0 if it is empty; refuses what is not ours or is newer than this program."""
+    """The file's schema version, 0 if it is empty; raises if it is not a Hearsay database or a newer one."""
     with translated(path):
         application = db.execute("PRAGMA application_id").fetchone()[0]
         version = int(db.execute("PRAGMA user_version").fetchone()[0])
@@ -135,7 +135,7 @@ def migrate(db: sqlite3.Connection, path: Path, migrations: dict[int, Callable[[
 
 
 def open_log(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
-    """Open log.db in the durable mode that the whole design stands on: WAL, and an fsync for every commit."""
+    """Open log.db in its durable mode: WAL, and an fsync for every commit."""
     db = connect(path, read_only=read_only)
     try:
         version = version_of(db, path)
@@ -149,9 +149,9 @@ def open_log(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
                 db.execute("PRAGMA auto_vacuum = INCREMENTAL")
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = FULL")
-            db.execute("PRAGMA wal_autocheckpoint = 0")  # done beside the commits, not in them (checkpointer.py)
+            db.execute("PRAGMA wal_autocheckpoint = 0")  # done beside the commits, not in them (wal.py)
             db.execute("PRAGMA journal_size_limit = 67108864")
-            db.execute("PRAGMA secure_delete = ON")  # what is dropped is overwritten
+            db.execute("PRAGMA secure_delete = ON")  # dropped rows are overwritten
             db.execute("PRAGMA cache_size = -16384")
         migrate(db, path, MIGRATIONS)
     except BaseException:

@@ -1,7 +1,7 @@
 """The report log on SQLite: the embedded default.
 
-One `SqliteLog` for writing (owned by the writer thread of commit.py), any number of read-only ones in other
-threads and processes: in WAL mode readers never wait for the writer, nor it for them.
+One `SqliteLog` writes, on the writer thread of commit.py. Any number of `SqliteReader`s read, in other threads and
+processes: in WAL mode readers and the writer do not wait for each other.
 """
 
 from __future__ import annotations
@@ -11,105 +11,67 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from ldp_server.store import retention
 from ldp_server.store.catalog import Catalog
-from ldp_server.store.errors import Corrupt, translated
+from ldp_server.store.errors import Corrupt, StorageError, translated
 from ldp_server.store.insert import insert_run, runs
-from ldp_server.store.log import AppendOutcome, ReportLog, StoredBatch, Submission
+from ldp_server.store.log import (
+    AppendOutcome,
+    CollectionRecord,
+    Fold,
+    FoldPart,
+    LogReader,
+    NewCollection,
+    ReportLog,
+    StoredBatch,
+    Submission,
+)
 from ldp_server.store.schema import PAGE, SEQUENCE_BITS, open_log
+from ldp_server.store.wal import WalMover
 
-__all__ = ["SqliteLog"]
+__all__ = ["SqliteLog", "SqliteReader"]
 
 T = TypeVar("T")
 _MASK = (1 << SEQUENCE_BITS) - 1
 _ROWS = 4096
 
 
-class SqliteLog(ReportLog):
-    """Batches in log.db. Opening one checks the file and brings its schema up to date."""
+def _positions(collection: int) -> tuple[int, int]:
+    """The positions between which a collection's batches lie."""
+    return collection << SEQUENCE_BITS, (collection + 1) << SEQUENCE_BITS
 
-    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+
+class SqliteReader(LogReader):
+    """Reads log.db. It sees what was durable when a method was called."""
+
+    def __init__(self, path: Path, *, writable: bool = False) -> None:
         self.path = path
-        self.db: sqlite3.Connection = open_log(path, read_only=read_only)
-        self.catalog = Catalog(self.db, path)
-        self._last: dict[int, int] = {}
-        self._sealed: set[int] = {record.number for record in self.catalog.records() if record.sealed}
-        self.written = 0
-        """About how many bytes the write-ahead log has grown since it was last moved into the file."""
+        self.db: sqlite3.Connection = open_log(path, read_only=not writable)
+        self._catalog = Catalog(self.db, path)
 
     def close(self) -> None:
-        """Close the file."""
         self.db.close()
 
-    def seal(self, collection: int) -> None:
-        """From now on `append` refuses the collection's batches."""
-        self._sealed.add(collection)
+    def records(self) -> list[CollectionRecord]:
+        return self._catalog.records()
 
-    def unseal(self, collection: int) -> None:
-        """Take `seal` back, unless the catalog says that the collection takes nothing more."""
-        record = self.catalog.by_number(collection)
-        if record is not None and not record.sealed:
-            self._sealed.discard(collection)
+    def record(self, number: int) -> CollectionRecord | None:
+        return self._catalog.by_number(number)
 
-    def transaction(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `work` in one durable transaction, or leave everything as it was."""
-        with translated(self.path):
-            self.db.execute("BEGIN IMMEDIATE")
-            try:
-                result = work(self.db)
-                self.db.execute("COMMIT")
-            except BaseException:
-                if self.db.in_transaction:
-                    self.db.execute("ROLLBACK")
-                raise
-        return result
-
-    def append(self, batches: Sequence[Submission]) -> list[AppendOutcome]:
-        """Keep the batches, in one commit."""
-        outcomes = [AppendOutcome.SEALED] * len(batches)
-        last: dict[int, int] = {}
-
-        def work(db: sqlite3.Connection) -> None:
-            for places in runs(batches):
-                collection = batches[places[0]].collection
-                if collection in self._sealed:
-                    continue
-                before = last[collection] if collection in last else self.last(collection)
-                fates, last[collection] = insert_run(db, [batches[place] for place in places], before)
-                for place, fate in zip(places, fates, strict=True):
-                    outcomes[place] = fate
-
-        self.transaction(work)
-        self._last.update(last)  # only now: a rolled-back sequence must not leave a gap that looks like a loss
-        self.written += sum(len(batch.payload) for batch in batches) + PAGE * self._pages(len(batches), last)
-        return outcomes
-
-    @staticmethod
-    def _pages(batches: int, last: dict[int, int]) -> int:
-        """About how many pages a group touches besides its payload: ids are random, and fall anywhere in the index.
-
-        A page of the index holds some 200 ids, so there are no more pages than that to touch; and a few at the ends.
-        """
-        return min(batches, sum(1 + sequence // 200 for sequence in last.values())) + 2 * len(last) + 1
+    def record_of(self, collection_id: bytes) -> CollectionRecord | None:
+        return self._catalog.by_id(collection_id)
 
     def last(self, collection: int) -> int:
-        """The newest sequence of a collection."""
-        if collection not in self._last:
-            low, high = collection << SEQUENCE_BITS, (collection + 1) << SEQUENCE_BITS
-            with translated(self.path):
-                newest = self.db.execute(
-                    "SELECT max(position) FROM batches WHERE position > ? AND position < ?", (low, high)
-                ).fetchone()[0]
-                folded = self.db.execute("SELECT folded FROM collections WHERE number = ?", (collection,)).fetchone()
-            self._last[collection] = max(newest & _MASK if newest else 0, folded[0] if folded else 0)
-        return self._last[collection]
-
-    def forget_last(self, collection: int) -> None:
-        """Look in the file for the newest sequence next time: another process is the writer."""
-        self._last.pop(collection, None)
+        with translated(self.path):
+            newest = self.db.execute(
+                "SELECT max(position) FROM batches WHERE position > ? AND position < ?", _positions(collection)
+            ).fetchone()[0]
+            folded = self.db.execute("SELECT folded FROM collections WHERE number = ?", (collection,)).fetchone()
+        return max(newest & _MASK if newest else 0, folded[0] if folded else 0)
 
     def read(self, collection: int, after: int, *, max_bytes: int = 4_000_000) -> Iterator[list[StoredBatch]]:
-        """Batches after a sequence. Each list is one short read transaction, so the writer is never held up."""
-        low, high = collection << SEQUENCE_BITS, (collection + 1) << SEQUENCE_BITS
+        """Each list is one short read transaction, so that the writer never waits."""
+        low, high = _positions(collection)
         position = low + after
         while True:
             found: list[StoredBatch] = []
@@ -130,16 +92,142 @@ class SqliteLog(ReportLog):
             position = low + found[-1].sequence
 
     def holds(self, collection: int, sequence: int, batch_id: bytes) -> bool:
-        """Whether the batch with this sequence is the one with this id: ties a checkpoint to this very log."""
         with translated(self.path):
             row = self.db.execute(
                 "SELECT batch_id FROM batches WHERE position = ?", ((collection << SEQUENCE_BITS) + sequence,)
             ).fetchone()
         return row is not None and row[0] == batch_id
 
+    def folded_state(self, record: CollectionRecord) -> bytes | None:
+        with translated(self.path):
+            return retention.folded_state(self.db, record)
+
     def check(self) -> None:
-        """Raise `Corrupt` if SQLite finds the file's structure damaged."""
         with translated(self.path):
             verdict = self.db.execute("PRAGMA quick_check(1)").fetchone()[0]
         if verdict != "ok":
             raise Corrupt(f"{self.path} is damaged: restore a backup (docs/operating.md)")
+
+    def digests(self, record: CollectionRecord) -> Iterator[tuple[StoredBatch, bytes]]:
+        low, high = _positions(record.number)
+        with translated(self.path):
+            rows = self.db.execute(
+                "SELECT position, batch_id, digest, payload FROM batches WHERE position > ? AND position < ? "
+                "ORDER BY position",
+                (low + record.folded, high),
+            )
+            for position, batch_id, digest, payload in rows:
+                yield StoredBatch(position & _MASK, batch_id, payload), digest
+
+
+class SqliteLog(SqliteReader, ReportLog):
+    """Writes log.db. Opening it checks the file and brings its schema up to date."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, writable=True)
+        self._wal = WalMover(self.db, path)
+        self._last: dict[int, int] = {}
+        self._sealed: set[int] = {record.number for record in self.records() if record.sealed}
+
+    def close(self) -> None:
+        self._wal.close()
+        super().close()
+
+    def last(self, collection: int) -> int:
+        """Looked up once: nobody else writes."""
+        if collection not in self._last:
+            self._last[collection] = super().last(collection)
+        return self._last[collection]
+
+    def append(self, submissions: Sequence[Submission]) -> list[AppendOutcome]:
+        outcomes = [AppendOutcome.SEALED] * len(submissions)
+        last: dict[int, int] = {}
+
+        def work(db: sqlite3.Connection) -> None:
+            for places in runs(submissions):
+                collection = submissions[places[0]].collection
+                if collection in self._sealed:
+                    continue
+                before = last[collection] if collection in last else self.last(collection)
+                fates, last[collection] = insert_run(db, [submissions[place] for place in places], before)
+                for place, fate in zip(places, fates, strict=True):
+                    outcomes[place] = fate
+
+        self._transaction(work)
+        self._last.update(last)  # only now: a rolled-back sequence must not leave a gap that looks like a loss
+        self._wal.wrote(sum(len(one.payload) for one in submissions) + PAGE * _pages(len(submissions), last))
+        return outcomes
+
+    def add(self, new: NewCollection) -> CollectionRecord:
+        def work(_: sqlite3.Connection) -> CollectionRecord | None:
+            self._catalog.add(new)
+            return self._catalog.by_id(new.id)
+
+        record = self._transaction(work)
+        if record is None:
+            raise AssertionError("the row just inserted is there")
+        return record
+
+    def close_collection(self, number: int, when: int) -> CollectionRecord:
+        self._transaction(lambda _: self._catalog.close(number, when))
+        self.seal(number)
+        return self._catalog.existing(number)
+
+    def delete_collection(self, number: int, when: int) -> CollectionRecord:
+        self._transaction(lambda _: self._catalog.delete(number, when))
+        self.seal(number)
+        return self._catalog.existing(number)
+
+    def seal(self, number: int) -> None:
+        self._sealed.add(number)
+
+    def unseal(self, number: int) -> None:
+        record = self.record(number)
+        if record is not None and not record.sealed:
+            self._sealed.discard(number)
+
+    def write_part(self, part: FoldPart) -> None:
+        self._transaction(lambda db: retention.write_part(db, part))
+
+    def fold(self, fold: Fold) -> CollectionRecord:
+        self.seal(fold.collection)
+        before = self._catalog.existing(fold.collection)
+
+        def work(db: sqlite3.Connection) -> None:
+            if before.generation is not None or self.last(fold.collection) != fold.sequence:
+                raise StorageError("the collection changed while it was being compacted: compact it again")
+            retention.put_in_force(db, fold)
+
+        self._transaction(work)
+        return self._catalog.existing(fold.collection)
+
+    def sweep(self) -> bool:
+        for record in self.records():
+            if self._transaction(lambda db, record=record: retention.sweep_slice(db, record)):  # type: ignore[misc]
+                return True
+        with translated(self.path):
+            return retention.give_back(self.db)
+
+    def tend(self) -> None:
+        self._wal.tend()
+
+    def _transaction(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run `work` in one durable transaction, or leave everything as it was."""
+        with translated(self.path):
+            self.db.execute("BEGIN IMMEDIATE")
+            try:
+                result = work(self.db)
+                self.db.execute("COMMIT")
+            except BaseException:
+                if self.db.in_transaction:
+                    self.db.execute("ROLLBACK")
+                raise
+        return result
+
+
+def _pages(submissions: int, last: dict[int, int]) -> int:
+    """About how many pages a group touches besides its payload: ids are random and fall anywhere in the index.
+
+    A page of the index holds some 200 ids, so there are no more pages than that to touch, and a few at the ends.
+    """
+    return min(submissions, sum(1 + sequence // 200 for sequence in last.values())) + 2 * len(last) + 1

@@ -7,100 +7,122 @@ import resource
 import signal
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ldp_client.errors import LdpError, ServerRefused
+from ldp_client.errors import LdpError
 from ldp_client.protocol.v1 import analyst_pb2 as pb
+from ldp_server.oracles import FrequencyOracle
+from ldp_server.store import DataDirectory, SqliteReader
 from ldp_server.worker import decoding, estimating
 from ldp_server.worker.counts import WarmCounts
 from ldp_server.worker.frames import read_frame, write_frame
+from ldp_server.worker.messages import (
+    Advance,
+    Advanced,
+    Answer,
+    Checkpoint,
+    CheckpointWritten,
+    Decode,
+    Done,
+    Estimate,
+    Failure,
+    Progress,
+    Question,
+    Summarise,
+    WorkerSummary,
+    read_question,
+    to_header,
+)
 
-Answer = tuple[dict[str, Any], bytes]
 
+class Child:
+    """Answers one question after the other. `send` writes an answer and its body."""
 
-class _Child:
-    """Answers one question after the other."""
+    def __init__(self, counts: WarmCounts, send: Callable[[Answer, bytes], None]) -> None:
+        self._counts = counts
+        self._send = send
+        self._table: dict[type[Question], Callable[[Any, bytes], tuple[Answer, bytes]]] = {
+            Estimate: self._estimate,
+            Summarise: self._summarise,
+            Advance: self._advance,
+            Checkpoint: self._checkpoint,
+            Decode: self._decode,
+        }
 
-    def __init__(self, data: Path, memory_bytes: int) -> None:
-        self._counts = WarmCounts(data, keep_bytes=memory_bytes // 4)
-        self._out = os.fdopen(os.dup(1), "wb")
-        os.dup2(2, 1)  # whatever prints goes to the log, not between the frames
-
-    def main(self) -> None:
-        """Answer until the parent closes the pipe."""
-        while (frame := read_frame(sys.stdin.buffer)) is not None:
-            self._send(*self._answer(*frame))
-
-    def _send(self, header: dict[str, Any], body: bytes = b"") -> None:
-        self._out.write(write_frame(header, body))
-        self._out.flush()
-
-    def _answer(self, question: dict[str, Any], body: bytes) -> Answer:
+    def answer(self, question: Question, body: bytes) -> tuple[Answer, bytes]:
+        """The last answer to a question; whatever goes wrong is an answer too."""
         try:
-            handler = getattr(self, f"_on_{question['op']}")
-            answer: Answer = handler(int(question.get("number", 0)), question, body)
-        except ServerRefused as error:
-            return {"error": "ServerRefused", "reason": error.reason, "text": error.detail}, b""
-        except LdpError as error:
-            return {"error": type(error).__name__, "text": str(error)}, b""
-        except MemoryError:
-            return {"error": "Unavailable", "text": "not enough memory: raise limits.worker_memory_mb"}, b""
-        except Exception as error:  # a defect: told to the log here, to the caller without its text
-            traceback.print_exc()
-            return {"error": type(error).__name__}, b""
-        return answer
+            return self._table[type(question)](question, body)
+        except (LdpError, MemoryError) as error:
+            return Failure.of(error), b""
+        except Exception as error:
+            traceback.print_exc()  # a defect: its text goes to the log, not to the caller
+            return Failure.of(error), b""
 
-    def _on_estimate(self, number: int, _: dict[str, Any], body: bytes) -> Answer:
-        warm = self._counts.get(number)
-        return {"reports": warm.oracle.reports}, estimating.estimate(warm, pb.EstimateRequest.FromString(body))
+    def _estimate(self, question: Estimate, body: bytes) -> tuple[Answer, bytes]:
+        warm = self._counts.get(question.number)
+        return Done(), estimating.estimate(warm, pb.EstimateRequest.FromString(body))
 
-    def _on_advance(self, number: int, question: dict[str, Any], _: bytes) -> Answer:
-        """A slice of background work: catch up for a moment, and write a checkpoint once there is news."""
-        warm = self._counts.get(number, seconds=float(question["seconds"]))
+    def _summarise(self, question: Summarise, _: bytes) -> tuple[Answer, bytes]:
+        warm = self._counts.get(question.number)
+        oracle, compacted = warm.oracle, warm.record.generation is not None
+        summary = WorkerSummary(
+            reports=oracle.reports,
+            batches=warm.batches,
+            standard_error=estimating.null_error(oracle),
+            lists_domain=isinstance(oracle, FrequencyOracle) and oracle.can_list,
+            decodes_heavy_hitters=decoding.can_decode(oracle.randomizer.name),
+            stored_bytes=0 if compacted else oracle.reports * oracle.randomizer.report_bytes,
+        )
+        return summary, b""
+
+    def _advance(self, question: Advance, _: bytes) -> tuple[Answer, bytes]:
+        warm = self._counts.get(question.number, seconds=question.seconds)
         behind = self._counts.behind(warm)
         if not behind and warm.sequence > max(warm.saved, 0):
             self._counts.save(warm)
-        return {"behind": behind, "sequence": warm.sequence}, b""
+        return Advanced(warm.sequence, behind), b""
 
-    def _on_summary(self, number: int, _: dict[str, Any], __: bytes) -> Answer:
-        warm = self._counts.get(number)
-        oracle = warm.oracle
-        return {
-            "reports": oracle.reports,
-            "batches": warm.batches,
-            "standard_error": estimating.null_error(oracle),
-            "lists": oracle.can_list,
-            "decodes": decoding.can_decode(oracle.randomizer.name),
-            "stored_bytes": 0
-            if warm.record.generation is not None
-            else oracle.reports * oracle.randomizer.report_bytes,
-        }, b""
+    def _checkpoint(self, question: Checkpoint, _: bytes) -> tuple[Answer, bytes]:
+        warm = self._counts.get(question.number)
+        self._counts.save(warm)
+        return CheckpointWritten(warm.sequence), b""
 
-    def _on_checkpoint(self, number: int, _: dict[str, Any], __: bytes) -> Answer:
-        """Write a checkpoint of everything, and say what is in it: what compaction and exports start from."""
-        warm = self._counts.get(number)
-        path = self._counts.save(warm)
-        meta = {"sequence": warm.sequence, "batches": warm.batches, "reports": warm.oracle.reports}
-        return {**meta, "path": str(path)}, b""
-
-    def _on_decode(self, number: int, question: dict[str, Any], _: bytes) -> Answer:
+    def _decode(self, question: Decode, _: bytes) -> tuple[Answer, bytes]:
         def progress(stage: str, fraction: float) -> None:
-            self._send({"progress": [stage, fraction]})
+            self._send(Progress(stage, fraction), b"")
 
         progress("counting", 0.0)
-        warm = self._counts.get(number)
-        return {"reports": warm.oracle.reports}, decoding.decode(warm, int(question["limit"]), progress)
+        warm = self._counts.get(question.number)
+        return Done(), decoding.decode(warm, question.limit, progress)
+
+
+def serve(child: Child, send: Callable[[Answer, bytes], None]) -> None:
+    """Answer until the parent closes the pipe."""
+    while (frame := read_frame(sys.stdin.buffer)) is not None:
+        header, body = frame
+        send(*child.answer(read_question(header), body))
 
 
 def main() -> None:
-    """Set the process up as the polite neighbour it is, and answer."""
+    """Limit the process, lower its priority, and answer."""
     data, memory_mb, nice = sys.argv[1:]
     os.nice(int(nice))
     limit = int(memory_mb) << 20
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _Child(Path(data), limit).main()
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever prints goes to the log, not between the frames
+
+    def send(answer: Answer, body: bytes) -> None:
+        out.write(write_frame(to_header(answer), body))
+        out.flush()
+
+    directory = DataDirectory(Path(data))
+    counts = WarmCounts(SqliteReader(directory.log), directory.states, keep_bytes=limit // 4)
+    serve(Child(counts, send), send)
 
 
 if __name__ == "__main__":

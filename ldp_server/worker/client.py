@@ -1,7 +1,7 @@
 """The parent's side of the child process: start it, ask it, cancel it, start it again if it dies.
 
-One question at a time; whoever asks while it is busy waits. A question whose caller has gone away is cancelled by
-ending the process: counts are derived, so nothing is lost but warmth.
+One question at a time; who asks while the child is busy waits. A question whose caller has gone away is cancelled by
+ending the process. Counts can always be computed again, so nothing is lost but the counts in memory.
 """
 
 from __future__ import annotations
@@ -12,40 +12,79 @@ import os
 import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
-from ldp_client.errors import Cancelled, InvalidSpec, LdpError, ServerRefused, StorageError, Unavailable
-from ldp_server.store.errors import Corrupt, DiskFull
+from ldp_client.errors import StorageError, Unavailable
+from ldp_server.store import CollectionRecord, DataDirectory, checkpoints
+from ldp_server.worker import messages
 from ldp_server.worker.frames import read_frame_async, write_frame
+from ldp_server.worker.messages import (
+    Advance,
+    Advanced,
+    Answer,
+    CheckpointWritten,
+    Decode,
+    Done,
+    Estimate,
+    Failure,
+    Progress,
+    Question,
+    Summarise,
+    WorkerSummary,
+)
 
-__all__ = ["Unsupported", "Worker"]
+__all__ = ["Worker"]
 
-_ERRORS: dict[str, type[LdpError]] = {
-    kind.__name__: kind for kind in (InvalidSpec, StorageError, Corrupt, DiskFull, Unavailable, Cancelled)
-}
-
-
-class Unsupported(LdpError):
-    """This collection's mechanism cannot answer that question."""
-
-
-_ERRORS["Unsupported"] = Unsupported
+A = TypeVar("A", bound=Answer)
 
 
 def _environment() -> dict[str, str]:
-    """The child finds the same modules, and keeps to one thread."""
+    """The child finds the same modules, and uses one thread."""
     path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
     one = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     return {**os.environ, **one, "PYTHONPATH": path}
 
 
 class Worker:
-    """One child process on a data directory."""
+    """One child process on a data directory, started by the first question."""
 
     def __init__(self, data: Path, *, memory_mb: int, nice: int) -> None:
+        self._directory = DataDirectory(data)
         self._arguments = [str(data), str(memory_mb), str(nice)]
         self._process: asyncio.subprocess.Process | None = None
         self._lock = asyncio.Lock()
+
+    async def estimate(self, number: int, request: bytes) -> bytes:
+        """The serialised EstimateResponse to a serialised EstimateRequest."""
+        _, response = await self._one(Done, Estimate(number), request)
+        return response
+
+    async def summary(self, number: int) -> WorkerSummary:
+        found, _ = await self._one(WorkerSummary, Summarise(number))
+        return found
+
+    async def advance(self, number: int, seconds: float) -> Advanced:
+        """Count for at most `seconds`; a checkpoint is written when nothing is left."""
+        found, _ = await self._one(Advanced, Advance(number, seconds))
+        return found
+
+    async def checkpoint(self, record: CollectionRecord) -> checkpoints.Checkpoint:
+        """A checkpoint of everything that was durable when this was called."""
+        written, _ = await self._one(CheckpointWritten, messages.Checkpoint(record.number))
+        found = await asyncio.to_thread(checkpoints.read_checkpoint, self._directory.states, record.id)
+        if found is None or found.sequence < written.sequence:
+            raise StorageError("the checkpoint that was just written is not there: check the disk")
+        return found
+
+    async def decode(self, number: int, limit: int) -> AsyncGenerator[Progress | bytes, None]:
+        """Progress, and last the serialised HeavyHittersResult. Leaving early cancels."""
+        async with contextlib.aclosing(self._ask(Decode(number, limit))) as answers:
+            async for answer, body in answers:
+                yield answer if isinstance(answer, Progress) else body
+
+    async def close(self) -> None:
+        """End the child."""
+        await self._end()
 
     @property
     def pid(self) -> int | None:
@@ -53,22 +92,16 @@ class Worker:
         alive = self._process is not None and self._process.returncode is None
         return self._process.pid if alive and self._process is not None else None
 
-    @property
-    def busy(self) -> bool:
-        """Whether a question is being answered."""
-        return self._lock.locked()
-
-    async def ask(self, question: dict[str, Any], body: bytes = b"") -> tuple[dict[str, Any], bytes]:
-        """Ask, and wait for the answer."""
-        async with contextlib.aclosing(self.stream(question, body)) as answers:
-            async for header, answer in answers:
-                if "progress" not in header:
-                    return header, answer
+    async def _one(self, kind: type[A], question: Question, body: bytes = b"") -> tuple[A, bytes]:
+        """Ask a question that has one answer."""
+        async with contextlib.aclosing(self._ask(question, body)) as answers:
+            async for answer, response in answers:
+                if not isinstance(answer, kind):
+                    raise AssertionError(f"a {type(answer).__name__} is no answer to {type(question).__name__}")
+                return answer, response
         raise Unavailable("the estimating process gave no answer", 1.0)
 
-    async def stream(
-        self, question: dict[str, Any], body: bytes = b""
-    ) -> AsyncGenerator[tuple[dict[str, Any], bytes], None]:
+    async def _ask(self, question: Question, body: bytes = b"") -> AsyncGenerator[tuple[Answer, bytes], None]:
         """Ask, and give every progress report and then the answer."""
         async with self._lock:
             process = await self._running()
@@ -76,14 +109,15 @@ class Worker:
             try:
                 if process.stdin is None or process.stdout is None:
                     raise AssertionError("started with pipes")
-                process.stdin.write(write_frame(question, body))
+                process.stdin.write(write_frame(messages.to_header(question), body))
                 await process.stdin.drain()
                 while not finished:
-                    header, answer = await read_frame_async(process.stdout)
-                    finished = "progress" not in header
-                    if "error" in header:
-                        raise _error(header)
-                    yield header, answer
+                    header, response = await read_frame_async(process.stdout)
+                    answer = messages.read_answer(header)
+                    finished = not isinstance(answer, Progress)
+                    if isinstance(answer, Failure):
+                        raise answer.error()
+                    yield answer, response
             except (asyncio.IncompleteReadError, ConnectionError):
                 raise Unavailable("the estimating process ended before its answer (out of memory?)", 5.0) from None
             finally:
@@ -113,15 +147,3 @@ class Worker:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
         await process.wait()
-
-    async def close(self) -> None:
-        """End the child."""
-        await self._end()
-
-
-def _error(header: dict[str, Any]) -> LdpError:
-    text = str(header.get("text", ""))
-    if header["error"] == "ServerRefused":
-        return ServerRefused(str(header.get("reason", "")), text)
-    kind = _ERRORS.get(header["error"])
-    return Unavailable("the estimating process met an error it did not expect") if kind is None else kind(text)

@@ -1,9 +1,9 @@
-"""Warm counts: every query is answered from a checkpoint plus the tail of the log, never by reading everything.
+"""Counts in memory: every query is answered from a checkpoint plus the tail of the log, never by reading everything.
 
-counts in memory  <-  the log after their sequence        (each query: only what came since the last one)
-nothing in memory <-  checkpoint file, if it belongs to this log
-                  <-  folded counts, if the collection was compacted
-                  <-  nothing, and the whole log
+counts in memory   are brought up to date from the log after their sequence: each query reads only what is new
+none in memory     begin with the checkpoint file, if it belongs to this log
+or with the folded counts, if the collection was compacted
+or with nothing, and read the whole log
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_server.oracles import oracle_for, restore
 from ldp_server.oracles.base import Oracle
-from ldp_server.store import CollectionRecord, DataDirectory, SqliteLog
+from ldp_server.store import CollectionRecord, LogReader
 from ldp_server.store.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
 from ldp_server.store.errors import Corrupt
-from ldp_server.store.retention import folded_state
 
-__all__ = ["Warm", "WarmCounts", "fold_marker", "state_bytes"]
+__all__ = ["Warm", "WarmCounts", "memory_bytes", "state_bytes"]
 
 CHUNK = 4_000_000
+"""Bytes of payloads read from the log at a time."""
+TIMES = 3
+"""Memory for counting and estimating, in times the counts: the counts themselves, and the estimates beside them."""
 
 
 @dataclass
@@ -41,31 +43,21 @@ class Warm:
     """The sequence of the newest checkpoint file."""
 
 
-def fold_marker(record: CollectionRecord) -> bytes:
-    """What stands for a batch id in a checkpoint that ends with the folded counts."""
-    return b"folded!!" + (record.generation or 0).to_bytes(8, "little")
-
-
 class WarmCounts:
-    """The counts of the collections asked about lately."""
+    """The counts of the collections asked about lately, as many as fit into `keep_bytes`."""
 
-    def __init__(self, data: Path, *, keep_bytes: int) -> None:
-        self._directory = DataDirectory(data)
-        self._log = SqliteLog(self._directory.log, read_only=True)
+    def __init__(self, log: LogReader, states: Path, *, keep_bytes: int) -> None:
+        self._log = log
+        self._states = states
         self._keep = keep_bytes
         self._warm: OrderedDict[int, Warm] = OrderedDict()
-
-    @property
-    def log(self) -> SqliteLog:
-        """The log, for reading."""
-        return self._log
 
     def get(self, number: int, *, seconds: float | None = None) -> Warm:
         """The counts of a collection, with everything that was durable when this was called.
 
         With `seconds` it may stop early (see `behind`), for work in the background.
         """
-        record = self._log.catalog.by_number(number)
+        record = self._log.record(number)
         if record is None or record.deleted is not None:
             self._warm.pop(number, None)
             raise InvalidSpec("no such collection")
@@ -80,14 +72,13 @@ class WarmCounts:
 
     def behind(self, warm: Warm) -> int:
         """How many batches the log holds that the counts do not."""
-        self._log.forget_last(warm.record.number)
         return max(0, self._log.last(warm.record.number) - warm.sequence)
 
     def save(self, warm: Warm) -> Path:
         """Write a checkpoint of the counts."""
         state = warm.oracle.to_bytes()
         checkpoint = Checkpoint(warm.record.id, warm.sequence, warm.oracle.reports, warm.batches, warm.last_id, state)
-        path = write_checkpoint(self._directory.states, checkpoint)
+        path = write_checkpoint(self._states, checkpoint)
         warm.saved = warm.sequence
         return path
 
@@ -108,50 +99,52 @@ class WarmCounts:
 
     def _load(self, record: CollectionRecord) -> Warm:
         collection = Collection.from_bytes(record.spec)
-        checkpoint = read_checkpoint(self._directory.states, record.id)
-        if checkpoint is not None and self._belongs(checkpoint, record):
-            try:
-                oracle = restore(collection, checkpoint.state)
-            except ServerRefused:
-                pass
-            else:
-                return Warm(
-                    record,
-                    collection,
-                    oracle,
-                    checkpoint.sequence,
-                    checkpoint.batches,
-                    checkpoint.batch_id,
-                    checkpoint.sequence,
-                )
-        state = folded_state(self._log.db, self._log.path, record)
+        return self._from_checkpoint(record, collection) or self._from_log(record, collection)
+
+    def _from_checkpoint(self, record: CollectionRecord, collection: Collection) -> Warm | None:
+        found = read_checkpoint(self._states, record.id)
+        if found is None or not self._belongs(found, record):
+            return None
+        try:
+            oracle = restore(collection, found.state)
+        except ServerRefused:
+            return None
+        return Warm(record, collection, oracle, found.sequence, found.batches, found.batch_id, found.sequence)
+
+    def _from_log(self, record: CollectionRecord, collection: Collection) -> Warm:
+        state = self._log.folded_state(record)
         if state is None:
             return Warm(record, collection, oracle_for(collection), 0, 0, bytes(16), -1)
         try:
             oracle = restore(collection, state)
         except ServerRefused:
             raise Corrupt("the folded counts of a collection are damaged: restore a backup") from None
-        return Warm(record, collection, oracle, record.folded, record.folded_batches, fold_marker(record), -1)
+        return Warm(record, collection, oracle, record.folded, record.folded_batches, _fold_id(record), -1)
 
     def _belongs(self, checkpoint: Checkpoint, record: CollectionRecord) -> bool:
         """Whether a checkpoint continues this very log, and not one that was since replaced by a backup."""
         if checkpoint.sequence == record.folded and record.generation is not None:
-            return checkpoint.batch_id == fold_marker(record)
+            return checkpoint.batch_id == _fold_id(record)
         if checkpoint.sequence <= record.folded:
             return False
         return self._log.holds(record.number, checkpoint.sequence, checkpoint.batch_id)
 
     def _evict(self) -> None:
-        while len(self._warm) > 1 and sum(_size(warm) for warm in self._warm.values()) > self._keep:
+        while len(self._warm) > 1 and sum(memory_bytes(warm.oracle) for warm in self._warm.values()) > self._keep:
             self._warm.popitem(last=False)
 
 
-def _size(warm: Warm) -> int:
-    """About what counts and the estimates kept beside them take."""
-    return 3 * state_bytes(warm.oracle)
+def _fold_id(record: CollectionRecord) -> bytes:
+    """What stands for a batch id in a checkpoint that ends with the folded counts."""
+    return b"folded!!" + (record.generation or 0).to_bytes(8, "little")
 
 
 def state_bytes(oracle: Oracle) -> int:
-    """What an oracle's counts take; some keep theirs in a form of their own."""
+    """The size of an oracle's counts. Some oracles keep theirs in a form of their own."""
     counts = getattr(oracle, "counts", None)
     return len(oracle.to_bytes()) if counts is None else int(counts.values.nbytes)
+
+
+def memory_bytes(oracle: Oracle) -> int:
+    """About the memory that an oracle's counts, and the estimates made of them, take."""
+    return TIMES * state_bytes(oracle)

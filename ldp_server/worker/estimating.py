@@ -9,6 +9,7 @@ from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.answers import estimates
 from ldp_server.answers.estimates import Coverage, Estimates
 from ldp_server.answers.wire import item_from_wire, to_wire
+from ldp_server.oracles import as_frequency
 from ldp_server.oracles.base import Oracle
 from ldp_server.worker.counts import Warm
 
@@ -25,7 +26,7 @@ def null_error(oracle: Oracle) -> float:
     if not oracle.reports:
         return 0.0
     try:
-        return float(np.sqrt(oracle.variance(np.zeros(1))[0]))
+        return float(np.sqrt(as_frequency(oracle).variance(np.zeros(1))[0]))
     except InvalidSpec:
         return 0.0
 

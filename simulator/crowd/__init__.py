@@ -1,7 +1,8 @@
 """Vectorised randomizers: many users at once, bit-equal to the client's randomizers on the same words.
 
-`randomize(randomizer, indexes, words)` takes one index and one line of words for each user and returns the
-reports. `draw_words` makes words for a simulation; its coins are fast and seeded, and never a device's.
+`randomize(randomizer, indexes, words)` takes one index and one line of words for each user and returns the reports.
+`draw_words` makes words for a simulation; its generator is fast and seeded, and never a device's. `CROWDS` finds the
+module of a mechanism by its name, as ldp_client/mechanisms/__init__.py says.
 """
 
 from __future__ import annotations
@@ -13,59 +14,25 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_client.errors import InvalidSpec
+from ldp_client.mechanisms import Registry
 from ldp_client.mechanisms.base import Randomizer
-from ldp_client.mechanisms.bounded_number import BoundedNumber
-from ldp_client.mechanisms.composed_response import ComposedResponse
-from ldp_client.mechanisms.expander_sketch import ExpanderSketch
-from ldp_client.mechanisms.genprot import GenProt
-from ldp_client.mechanisms.hashtogram import Hashtogram
-from ldp_client.mechanisms.hierarchy import Hierarchy
-from ldp_client.mechanisms.linear_hash import LinearHash
-from ldp_client.mechanisms.prefix_tree import PrefixTree
-from ldp_client.mechanisms.randomized_response import RandomizedResponse
-from ldp_client.mechanisms.sampled_attribute import SampledAttribute
-from ldp_client.mechanisms.tree_sketch import TreeSketch
 from ldp_server.arrays.hashing import Indexes
-from simulator.crowd import (
-    bounded_number,
-    composed_response,
-    genprot,
-    hashtogram,
-    hierarchy,
-    linear_hash,
-    randomized_response,
-    sampled_attribute,
-    team_sketch,
-)
 
 __all__ = ["BLOCK", "CROWDS", "draw_words", "randomize", "simulate"]
 
 U64 = npt.NDArray[np.uint64]
 
 BLOCK = 1 << 16
-"""Users whose words come from one generator; results do not depend on how blocks are spread over processes.
-"""
+"""Users whose words come from one generator; results do not depend on how blocks are spread over processes."""
 
-CROWDS: Final[dict[type[Randomizer], Callable[[Any, Indexes, U64], U64]]] = {
-    RandomizedResponse: randomized_response.randomize,
-    LinearHash: linear_hash.randomize,
-    Hashtogram: hashtogram.randomize,
-    ExpanderSketch: team_sketch.randomize,
-    PrefixTree: team_sketch.randomize,
-    TreeSketch: team_sketch.randomize,
-    ComposedResponse: composed_response.randomize,
-    SampledAttribute: sampled_attribute.randomize,
-    BoundedNumber: bounded_number.randomize,
-    Hierarchy: hierarchy.randomize,
-    GenProt: genprot.randomize,
-}
+CROWDS: Final = Registry[Callable[[Any, Indexes, U64], U64]](__name__, lambda _mechanism: "randomize")
 
 
 def randomize(randomizer: Randomizer, indexes: Indexes, words: U64) -> U64:
     """Return the reports of many users; `words` has a column for each of the randomizer's words."""
     if words.shape != (len(indexes), randomizer.words):
         raise InvalidSpec(f"{randomizer.name} takes {randomizer.words} words for each user")
-    return CROWDS[type(randomizer)](randomizer, indexes, words)
+    return CROWDS[randomizer.name](randomizer, indexes, words)
 
 
 def draw_words(seed: int, block: int, users: int, count: int) -> U64:

@@ -1,15 +1,13 @@
-"""Many reports of a sketch of teams at once, the twin of the clients' expander sketch and trees."""
+"""Many reports of a sketch of teams at once, the twin of ldp_client/mechanisms/team_sketch.py."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.arrays.team_cells import cells_of_teams
-from simulator.crowd import hashtogram
 from simulator.crowd.linear_hash import respond
 from simulator.crowd.randomized_response import scale
 
@@ -22,8 +20,4 @@ def randomize(randomizer: TeamSketch, indexes: Indexes, words: U64) -> U64:
     """Return every user's report."""
     teams = scale(words[:, 0], randomizer.teams)
     cells = cells_of_teams(randomizer, indexes, teams.astype(np.int64)).astype(np.uint64)
-    reports = teams * np.uint64(randomizer.inner.bound) + respond(randomizer.inner, cells, words[:, 1], words[:, 2])
-    if isinstance(randomizer, ExpanderSketch) and randomizer.oracle is not None:
-        reports = reports * np.uint64(randomizer.oracle.bound)
-        reports += hashtogram.randomize(randomizer.oracle, indexes, words[:, 3:])
-    return reports
+    return teams * np.uint64(randomizer.inner.bound) + respond(randomizer.inner, cells, words[:, 1], words[:, 2])

@@ -1,1 +1,1 @@
-"""What `ldp-simulate` runs: each experiment a function from parameters to data, and its command beside it."""
+"""The experiments of `ldp-simulate`. X.py has functions from options to data, X_command.py the command and its page."""

@@ -1,4 +1,7 @@
-"""`ldp-simulate frequencies`: how well a frequency oracle does, beside the truth."""
+"""`ldp-simulate frequencies`: the estimates of a frequency oracle, beside the truth.
+
+`prepare` and `build` are also where the other experiments get their population and their collection from.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,9 @@ from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.answers.choose import DEFAULT_MEMORY, alternatives
 from ldp_server.answers.estimates import interval
 from ldp_server.answers.to_json import item_json
-from ldp_server.oracles import Oracle
+from ldp_server.oracles import Oracle, as_frequency
 from simulator.engine import Counted, Job, count, run_seed
+from simulator.experiments.options import MAX_RUNS, MAX_USERS, MECHANISMS, SimulationOptions
 from simulator.machine import Stopwatch, peak_rss_mb
 from simulator.metrics import Z95, Errors, floor_of, mean, measure
 from simulator.population.kinds import Population
@@ -25,48 +29,33 @@ from simulator.population.naming import Naming, naming, parse_domain
 from simulator.population.text import read
 from simulator.shapes import FrequenciesRun
 
-__all__ = ["MECHANISMS", "Frequencies", "FrequencySetting", "SimulationOptions", "build", "prepare", "run"]
+__all__ = ["Frequencies", "FrequencySetting", "build", "prepare", "run"]
 
 Floats = npt.NDArray[np.float64]
 
-MECHANISMS = ("auto", "randomized-response", "linear-hash", "hashtogram")
 PROBES = 1000
-SHOWN = 25
-MAX_USERS = 1_000_000_000
-MAX_RUNS = 10_000
-
-
-@dataclass(frozen=True)
-class SimulationOptions:
-    """What to simulate."""
-
-    users: int
-    epsilon: str = "1"
-    domain: str | None = None
-    population: str = "zipf:1.1"
-    mechanism: str = "auto"
-    parameters: tuple[tuple[str, int], ...] = ()
-    runs: int = 1
-    seed: int = 1
-    processes: int = 1
-    memory: int = DEFAULT_MEMORY
+"""Estimated items of a domain too large to list: so many that users hold, and so many that nobody holds."""
+TOP = 25
+"""How many of the most popular items are kept."""
+BARE_ITEMS = 1023
+"""Items of a population such as zipf:1.1 where neither it nor --domain says how many there are."""
 
 
 @dataclass(frozen=True)
 class Frequencies:
-    """What came out: the object that `--json` prints, and what plots and tables need besides."""
+    """The result: the object that `--json` prints, and what tables and plots need besides."""
 
     shape: FrequenciesRun
     errors: tuple[Errors, ...]
     top: tuple[dict[str, Any], ...]
-    """The most popular items with their truth, estimate and 95% interval, in the first run."""
+    """The most popular items of the first run: truth, estimate and 95% interval."""
     standard_error: float
-    """Of an item that nobody holds, in the last run."""
+    """That of an item which nobody holds, in the last run."""
 
 
 @dataclass(frozen=True)
 class FrequencySetting:
-    """A population over a domain, named, and the mechanism that suits it."""
+    """A population with its items, and the mechanism for their domain."""
 
     population: Population
     naming: Naming
@@ -74,46 +63,54 @@ class FrequencySetting:
     parameters: dict[str, int]
 
 
-def prepare(wanted: SimulationOptions) -> FrequencySetting:
-    """Read population and domain, and choose the mechanism."""
-    if not 1 <= wanted.users <= MAX_USERS or not 1 <= wanted.runs <= MAX_RUNS:
+def prepare(options: SimulationOptions) -> FrequencySetting:
+    """Read the population and the domain, and choose the mechanism."""
+    if not 1 <= options.users <= MAX_USERS or not 1 <= options.runs <= MAX_RUNS:
         raise InvalidSpec(f"simulate 1 to {MAX_USERS} users in 1 to {MAX_RUNS} runs")
-    domain = None if wanted.domain is None else parse_domain(wanted.domain)
+    domain = None if options.domain is None else parse_domain(options.domain)
     listed = domain is not None and domain.size <= 1 << 24
     room = domain.size - 1 if domain is not None and listed else None
-    named = read(wanted.population, wanted.users, domain_items=room, seed=wanted.seed)
+    named = read(
+        options.population,
+        options.users,
+        domain_items=room,
+        bare_items=BARE_ITEMS if domain is None else None,
+        seed=options.seed,
+    )
     if domain is None and named.items is None:
         if named.population.has_singles:
             raise InvalidSpec("singletons need a domain too large to list, such as --domain 4294967296")
         domain = parse_domain(str(max(2, named.population.distinct + 1)))
-    names = naming(domain, named.population.distinct, named.items, seed=wanted.seed)
-    mechanism, parameters = _choose(wanted, names.domain, _skew(named.population))
+    names = naming(domain, named.population.distinct, named.items, seed=options.seed)
+    mechanism, parameters = _choose(options, names.domain, _skew(named.population))
     return FrequencySetting(named.population, names, mechanism, parameters)
 
 
 def _skew(population: Population) -> float:
-    """The sum of the squared shares where it is known; else what the chooser assumes."""
+    """The sum of the squared shares of all items, if it is known; else what the chooser assumes."""
     shares = getattr(population, "shares", None)
     return 0.05 if shares is None else min(1.0, float((shares**2).sum()))
 
 
-def _choose(wanted: SimulationOptions, domain: Domain, skew: float) -> tuple[str, dict[str, int]]:
-    if wanted.mechanism not in MECHANISMS:
-        raise InvalidSpec(f"unknown mechanism {wanted.mechanism!r}: one of {', '.join(MECHANISMS)}")
-    if wanted.parameters:
-        if wanted.mechanism == "auto":
+def _choose(options: SimulationOptions, domain: Domain, skew: float) -> tuple[str, dict[str, int]]:
+    if options.mechanism not in MECHANISMS:
+        raise InvalidSpec(f"unknown mechanism {options.mechanism!r}: one of {', '.join(MECHANISMS)}")
+    if options.parameters:
+        if options.mechanism == "auto":
             raise InvalidSpec("parameters belong to a mechanism: name it with --mechanism")
-        return wanted.mechanism, dict(wanted.parameters)
-    table = alternatives(wanted.users, domain.size, wanted.epsilon, memory=wanted.memory, skew=skew)
-    fitting = [a for a in table if wanted.mechanism in ("auto", a.mechanism)]
+        return options.mechanism, dict(options.parameters)
+    table = alternatives(
+        options.users, domain.size, options.epsilon, memory=options.memory or DEFAULT_MEMORY, skew=skew
+    )
+    fitting = [a for a in table if options.mechanism in ("auto", a.mechanism)]
     if not fitting:
         known = ", ".join(dict.fromkeys(a.mechanism for a in table))
-        raise InvalidSpec(f"{wanted.mechanism} does not suit a domain of {domain.size} elements; these do: {known}")
+        raise InvalidSpec(f"{options.mechanism} does not suit a domain of {domain.size} elements; these do: {known}")
     return fitting[0].mechanism, dict(fitting[0].parameters)
 
 
 def build(setting: FrequencySetting, epsilon: str, run: int = 0) -> Collection:
-    """The run's collection: the nonce gives every run hashes of its own."""
+    """Return the collection of a run; its nonce gives each run hashes of its own."""
     return Collection.create(
         "simulation",
         setting.naming.domain,
@@ -126,45 +123,47 @@ def build(setting: FrequencySetting, epsilon: str, run: int = 0) -> Collection:
     )
 
 
-def run(wanted: SimulationOptions, progress: Callable[[int], None] | None = None) -> Frequencies:
+def run(options: SimulationOptions, progress: Callable[[int], None] | None = None) -> Frequencies:
     """Simulate, estimate, compare."""
-    setting = prepare(wanted)
+    setting = prepare(options)
     watch, errors, top, error = Stopwatch(), list[Errors](), tuple[dict[str, Any], ...](), 0.0
-    collection = build(setting, wanted.epsilon)
-    for number in range(wanted.runs):
-        collection = build(setting, wanted.epsilon, number)
-        job = Job(collection, setting.population, setting.naming, wanted.users, run_seed(wanted.seed, number))
-        counted = count(job, processes=wanted.processes, progress=progress)
+    collection = build(setting, options.epsilon)
+    for number in range(options.runs):
+        collection = build(setting, options.epsilon, number)
+        job = Job(collection, setting.population, setting.naming, options.users, run_seed(options.seed, number))
+        counted = count(job, processes=options.processes, progress=progress)
         watch.merge(counted.seconds)
         with watch.stage("estimate"):
             raw, truth = _estimates(counted, setting.naming)
-        errors.append(measure(counted.oracle, raw, truth, float(collection.epsilon), whole=counted.oracle.can_list))
-        error = float(np.sqrt(counted.oracle.variance(0.0)))
+        errors.append(
+            measure(counted.oracle, raw, truth, float(collection.epsilon), whole=as_frequency(counted.oracle).can_list)
+        )
+        error = float(np.sqrt(as_frequency(counted.oracle).variance(0.0)))
         if not number:
             top = _top(counted, setting.naming, raw, truth)
-    return Frequencies(_shape(wanted, setting, collection, errors, watch), tuple(errors), top, error)
+    return Frequencies(_shape(options, setting, collection, errors, watch), tuple(errors), top, error)
 
 
 def _estimates(counted: Counted, named: Naming) -> tuple[Floats, npt.NDArray[np.int64]]:
-    """All estimates of a domain that can be listed; else of the 1,000 first items and of 1,000 that nobody holds."""
+    """Estimates and truth, of all elements or, if the domain cannot be listed, of PROBES + PROBES items."""
     oracle, held = counted.oracle, counted.held
     if named.table is None:
         truth = np.zeros(named.domain.size, np.int64)
         truth[: len(held)] = held
-        return oracle.estimate_all(), truth
+        return as_frequency(oracle).estimate_all(), truth
     ranks = np.arange(min(PROBES + 1, len(held)), dtype=np.uint64)
-    # Nobody holds them: they are the own items of users beyond the last.
+    # The items of users beyond the last one: nobody holds them.
     nobody = np.arange((1 << 63) + (1 << 62), (1 << 63) + (1 << 62) + PROBES, dtype=np.uint64)
-    raw = oracle.estimate(named.indexes(np.concatenate([ranks, nobody])))
+    raw = as_frequency(oracle).estimate(named.indexes(np.concatenate([ranks, nobody])))
     return raw, np.concatenate([held[: len(ranks)], np.zeros(PROBES, np.int64)])
 
 
 def _top(counted: Counted, named: Naming, raw: Floats, truth: npt.NDArray[np.int64]) -> tuple[dict[str, Any], ...]:
     oracle: Oracle = counted.oracle
     known = min(len(truth), len(counted.held))
-    order = np.argsort(-truth[:known], kind="stable")[:SHOWN]
-    errors = np.sqrt(oracle.variance(raw[order]))
-    low, high = interval(raw[order], errors, oracle.skewness, Z95)
+    order = np.argsort(-truth[:known], kind="stable")[:TOP]
+    errors = np.sqrt(as_frequency(oracle).variance(raw[order]))
+    low, high = interval(raw[order], errors, as_frequency(oracle).skewness, Z95)
     return tuple(
         {
             "item": item_json(named.item(int(rank))),
@@ -179,26 +178,30 @@ def _top(counted: Counted, named: Naming, raw: Floats, truth: npt.NDArray[np.int
 
 
 def _shape(
-    wanted: SimulationOptions, setting: FrequencySetting, collection: Collection, errors: list[Errors], watch: Stopwatch
+    options: SimulationOptions,
+    setting: FrequencySetting,
+    collection: Collection,
+    errors: list[Errors],
+    watch: Stopwatch,
 ) -> FrequenciesRun:
     size, epsilon = setting.naming.domain.size, collection.epsilon
     better = [e.norm_sub_mse_over_optimum for e in errors if e.norm_sub_mse_over_optimum is not None]
     return {
         "mechanism": setting.mechanism,
         "parameters": setting.parameters,
-        "users": wanted.users,
+        "users": options.users,
         "epsilon": epsilon.text,
         "domain": size,
         "report_bits": collection.randomizer.report_bits,
         "mse_over_optimum": mean([e.mse_over_optimum for e in errors]),
         "norm_sub_mse_over_optimum": mean(better) if better else None,
         "max_error": mean([e.max_error for e in errors]),
-        "lower_bound": floor_of(wanted.users, float(epsilon), size),
+        "lower_bound": floor_of(options.users, float(epsilon), size),
         "coverage": mean([e.coverage for e in errors]),
         "seconds": {
-            "randomize": watch.seconds["randomize"] / wanted.runs,
-            "aggregate": watch.seconds["aggregate"] / wanted.runs,
-            "estimate": watch.seconds["estimate"] / wanted.runs,
+            "randomize": watch.seconds["randomize"] / options.runs,
+            "aggregate": watch.seconds["aggregate"] / options.runs,
+            "estimate": watch.seconds["estimate"] / options.runs,
         },
         "peak_rss_mb": peak_rss_mb(),
     }

@@ -1,13 +1,13 @@
-"""`ldp-simulate heavy-hitters`: which items of a huge domain are listed, beside the truth.
+"""`ldp-simulate heavy-hitters`: which items of a domain too large to list are found, beside the truth.
 
-Items are planted at multiples of D_opt = sqrt(n v_opt) sqrt(2 ln(2|X|/beta)), beta = 0.05: the error that an optimal
-oracle evaluated on the whole domain would have. No one-round protocol is expected to list items much rarer than that.
+Items are planted at multiples of D_opt = sqrt(n v_opt) sqrt(2 ln(2|X|/beta)), beta = 0.05. D_opt is the error
+of an optimal oracle that estimates the whole domain; a protocol of one round is not expected to find much rarer items.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,8 +24,9 @@ from ldp_server.heavy_hitters import HeavyHitters, decode
 from ldp_server.heavy_hitters.planner import DEFAULT_MEMORY, Plan, create, plan
 from ldp_server.oracles.base import binomial_variance
 from simulator.engine import Counted, Job, count, run_seed
+from simulator.experiments.options import SimulationOptions
 from simulator.machine import Stopwatch, check_memory, peak_rss_mb
-from simulator.population.kinds import Planted
+from simulator.population.kinds import Planted, Population
 from simulator.population.naming import Naming, naming
 from simulator.population.text import NamedPopulation, read
 from simulator.shapes import HeavyHittersRun
@@ -39,145 +40,144 @@ MAX_PLANTED = 1000
 
 @dataclass(frozen=True)
 class Search:
-    """What to simulate."""
+    """What to simulate. Population and mechanism are those of `options`, the domain is given apart."""
 
-    users: int
+    options: SimulationOptions
     domain: Domain
-    epsilon: str = "1"
     plant: tuple[float, ...] = (1.2, 1.4, 1.6)
+    """Multiples of D_opt."""
     each: int = 2
-    """Items at every multiple."""
-    population: str = BACKGROUND
-    mechanism: str = "auto"
+    """Items at each multiple."""
     decoder: str | None = None
+    """None: the mechanism's own."""
     style: str = "random"
-    runs: int = 1
-    seed: int = 1
-    processes: int = 1
-    memory: int = DEFAULT_MEMORY
+    """What string items look like: see simulator/population/naming.py."""
 
     @property
     def unit(self) -> float:
         """D_opt."""
-        return d_opt(self.users, float(Epsilon.parse(self.epsilon)), self.domain.size)
+        return d_opt(self.options.users, float(Epsilon.parse(self.options.epsilon)), self.domain.size)
 
 
 @dataclass(frozen=True)
 class HittersRun:
-    """What came out: the object that `--json` prints, and the first run's answer."""
+    """The result: the object that `--json` prints, and the first run's answer."""
 
     shape: HeavyHittersRun
     answer: HeavyHitters
-    plan: Plan
     inner_error: float
-    """The standard deviation that the inner oracle has for an item nobody holds, if all users count for it."""
+    """Standard deviation of the inner oracle for an item that nobody holds, if all users count for it."""
+
+
+@dataclass(frozen=True)
+class _Planted:
+    """The planted items of one run: ranks 1, 2, ... of its population."""
+
+    collection: Collection
+    multiples: tuple[float, ...]
+    naming: Naming
+
+    def indexes(self) -> Iterator[tuple[float, int]]:
+        """Each item's multiple of D_opt and index."""
+        ranks = np.arange(1, len(self.multiples) + 1, dtype=np.uint64)
+        return zip(self.multiples, to_ints(self.naming.indexes(ranks)), strict=True)
 
 
 @dataclass
 class _Tally:
-    """All runs together."""
+    """Sums over all runs."""
 
     found: dict[float, list[bool]]
     listed: int
     false: int
     squares: list[float]
-    """Of (estimate - truth) over the inner oracle's standard deviation."""
+    """Squares of (estimate - truth) divided by the inner oracle's standard deviation."""
     covered: list[bool]
 
 
-def run(
-    search: Search, progress: Callable[[int], None] | None = None, note: Callable[[str], None] | None = None
-) -> HittersRun:
+def run(search: Search, progress: Callable[[int], None] | None = None) -> HittersRun:
     """Simulate, decode, compare."""
-    background = read(search.population, search.users, seed=search.seed)
+    options = search.options
+    background = read(options.population, options.users, seed=options.seed)
     if background.items is None and background.population.distinct == 0 and not search.plant:
         raise InvalidSpec("nothing to find: plant items with --plant, or choose a population with items in common")
     population, multiples = _planted(search, background)
-    items = None
-    if background.items is not None:
-        items = (*(f"planted {i}" for i in range(len(multiples))), *background.items)
-    named = naming(search.domain, population.distinct, items, seed=search.seed, style=search.style)
-    chosen = plan(search.users, search.domain, search.epsilon, memory=search.memory, mechanism=search.mechanism)
-    check_memory(chosen.memory_bytes, search.processes)
+    named = naming(
+        search.domain, population.distinct, _items(background, multiples), seed=options.seed, style=search.style
+    )
+    memory = options.memory or DEFAULT_MEMORY
+    chosen = plan(options.users, search.domain, options.epsilon, memory=memory, mechanism=options.mechanism)
+    check_memory(chosen.memory_bytes, options.processes)
     watch, tally = Stopwatch(), _Tally({m: [] for m in dict.fromkeys(multiples)}, 0, 0, [], [])
-    first: HeavyHitters | None = None
-    rows: list[dict[str, Any]] = []
-    collection = create("simulation", search.domain, search.epsilon, chosen, opens=1, closes=2)
-    for number in range(search.runs):
-        if number:
-            collection = create("simulation", search.domain, search.epsilon, chosen, opens=1, closes=2, nonce=number)
-        job = Job(collection, population, named, search.users, run_seed(search.seed, number))
-        counted = count(job, processes=search.processes, progress=progress)
+    answers, rows = list[HeavyHitters](), list[dict[str, Any]]()
+    for number in range(options.runs):
+        collection = create("simulation", search.domain, options.epsilon, chosen, opens=1, closes=2, nonce=number)
+        job = Job(collection, population, named, options.users, run_seed(options.seed, number))
+        counted = count(job, processes=options.processes, progress=progress)
         watch.merge(counted.seconds)
         with watch.stage("decode"):
-            answer = decode(collection, counted.oracle, decoder=search.decoder, progress=_stages(note))
+            answers.append(decode(collection, counted.oracle, decoder=search.decoder))
         truth = _truth(counted, named)
-        _score(tally, answer, truth, collection, multiples, named)
-        if first is None:
-            first, rows = answer, _rows(answer, truth, search.unit, search.domain.index)
-    assert first is not None  # noqa: S101 - there was at least one run
-    return HittersRun(_shape(search, chosen, tally, watch, rows), first, chosen, _inner_error(collection, search.users))
+        _score(tally, answers[-1], truth, _Planted(collection, multiples, named))
+        rows = rows if number else _rows(answers[0], truth, search)
+    return HittersRun(_shape(search, chosen, tally, watch, rows), answers[0], _inner_error(collection, options.users))
+
+
+def _items(background: NamedPopulation, multiples: Sequence[float]) -> tuple[Item, ...] | None:
+    """The items of a population that names them, the planted ones first."""
+    if background.items is None:
+        return None
+    return (*(f"planted {i}" for i in range(len(multiples))), *background.items)
+
+
+def _support(collection: Collection) -> tuple[float, float]:
+    """The probabilities that a holder's and another user's report support an item, in the sketch's inner oracle."""
+    inner: Any = getattr(collection.randomizer, "inner")  # noqa: B009 - every sketch has one
+    p, s = inner.support
+    return float(p), float(s)
 
 
 def _inner_error(collection: Collection, users: int) -> float:
-    inner: Any = getattr(collection.randomizer, "inner")  # noqa: B009 - every sketch has one
-    p, s = (float(x) for x in inner.support)
+    p, s = _support(collection)
     return math.sqrt(users * s * (1 - s)) / (p - s)
 
 
-def _stages(note: Callable[[str], None] | None) -> Callable[[str, float], None]:
-    def say(stage: str, part: float) -> None:
-        if note is not None:
-            note(f"{stage} {part:.0%}")
-
-    return say
-
-
-def _planted(search: Search, background: NamedPopulation) -> tuple[Planted | Any, tuple[float, ...]]:
-    """The population with its planted items, and each one's multiple."""
+def _planted(search: Search, background: NamedPopulation) -> tuple[Population, tuple[float, ...]]:
+    """The population with its planted items, and the multiple of D_opt of each."""
     if not search.plant:
         return background.population, ()
     if min(search.plant) <= 0 or search.each < 1 or len(search.plant) * search.each > MAX_PLANTED:
         raise InvalidSpec(f"plant up to {MAX_PLANTED} items, at multiples of D_opt above 0")
     multiples = tuple(m for m in search.plant for _ in range(search.each))
     holders = [round(m * search.unit) for m in multiples]
-    if sum(holders) > search.users:
+    if sum(holders) > search.options.users:
         needed = _users_for(search, sum(multiples))
         raise InvalidSpec(
-            f"the planted items need {sum(holders):,} users in all, of {search.users:,}: plant fewer or lower, "
+            f"the planted items need {sum(holders):,} users in all, of {search.options.users:,}: plant fewer or lower, "
             f"raise epsilon, or take at least {needed:,} users"
         )
-    return Planted(holders, background.population, search.users), multiples
+    return Planted(holders, background.population, search.options.users), multiples
 
 
 def _users_for(search: Search, total: float) -> int:
-    """N with total D_opt(n) = n: D_opt grows with the square root."""
-    return math.ceil((total * search.unit / math.sqrt(search.users)) ** 2)
+    """The n with total D_opt(n) = n; D_opt grows with the square root of n."""
+    return math.ceil((total * search.unit / math.sqrt(search.options.users)) ** 2)
 
 
 def _truth(counted: Counted, named: Naming) -> dict[int, int]:
-    """How many users hold each index; items of single users are left out."""
+    """How many users hold each index, without the items of single users."""
     ranks = np.flatnonzero(counted.held)
     indexes = named.indexes(ranks.astype(np.uint64))
     return dict(zip(to_ints(indexes), (int(n) for n in counted.held[ranks]), strict=True))
 
 
-def _score(
-    tally: _Tally,
-    answer: HeavyHitters,
-    truth: dict[int, int],
-    collection: Collection,
-    multiples: Sequence[float],
-    named: Naming,
-) -> None:
+def _score(tally: _Tally, answer: HeavyHitters, truth: dict[int, int], planted: _Planted) -> None:
     """Add one run."""
-    index_of = collection.domain.index
+    index_of = planted.collection.domain.index
     listed = {index_of(item.item) for item in answer.items}
-    planted = to_ints(named.indexes(np.arange(1, len(multiples) + 1, dtype=np.uint64)))
-    for multiple, index in zip(multiples, planted, strict=True):
+    for multiple, index in planted.indexes():
         tally.found[multiple].append(index in listed)
-    inner: Any = getattr(collection.randomizer, "inner")  # noqa: B009 - every sketch has one
-    p, s = (float(x) for x in inner.support)
+    p, s = _support(planted.collection)
     tally.listed += len(answer.items)
     for item in answer.items:
         held = truth.get(index_of(item.item), 0)
@@ -188,21 +188,20 @@ def _score(
             tally.squares.append((item.estimate - held) ** 2 / spread)
 
 
-def _rows(
-    answer: HeavyHitters, truth: dict[int, int], unit: float, index: Callable[[Item], int]
-) -> list[dict[str, Any]]:
-    """The list with the truth beside it."""
+def _rows(answer: HeavyHitters, truth: dict[int, int], search: Search) -> list[dict[str, Any]]:
+    """The list, with the truth beside it."""
+    held = [truth.get(search.domain.index(item.item), 0) for item in answer.items]
     return [
         {
             "item": item_json(item.item),
-            "truth": truth.get(index(item.item), 0),
-            "multiple": truth.get(index(item.item), 0) / unit,
+            "truth": users,
+            "multiple": users / search.unit,
             "estimate": item.estimate,
             "standard_error": item.standard_error,
             "low": item.low,
             "high": item.high,
         }
-        for item in answer.items
+        for item, users in zip(answer.items, held, strict=True)
     ]
 
 
@@ -220,15 +219,15 @@ def _shape(
         "parameters": chosen.parameters,
         "d_opt": search.unit,
         "recall": recall,
-        "listed": tally.listed / search.runs,
-        "false_items": tally.false / search.runs,
+        "listed": tally.listed / search.options.runs,
+        "false_items": tally.false / search.options.runs,
         "rmse_over_oracle": math.sqrt(sum(tally.squares) / len(tally.squares)) if tally.squares else None,
         "coverage": sum(tally.covered) / len(tally.covered) if tally.covered else None,
         "smallest_all_found": smallest,
         "seconds": {
-            "randomize": watch.seconds["randomize"] / search.runs,
-            "accumulate": watch.seconds["aggregate"] / search.runs,
-            "decode": watch.seconds["decode"] / search.runs,
+            "randomize": watch.seconds["randomize"] / search.options.runs,
+            "accumulate": watch.seconds["aggregate"] / search.options.runs,
+            "decode": watch.seconds["decode"] / search.options.runs,
         },
         "peak_rss_mb": peak_rss_mb(),
         "list": rows,

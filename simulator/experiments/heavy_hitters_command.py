@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
 
 import click
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.protocol.domain import Domain, Strings
+from ldp_client.protocol.domain import Strings
 from simulator.experiments import heavy_hitters
-from simulator.experiments.frequencies import MAX_RUNS, MAX_USERS
-from simulator.experiments.options import (
-    asked_command,
-    common,
-    emit,
-    print_table,
-    processes_option,
-    progress_bar,
-    write_report,
-)
+from simulator.experiments.heavy_hitters import HittersRun, Search
+from simulator.experiments.options import SimulationOptions, output_options, simulation_options
 from simulator.population.naming import STYLES, parse_domain
+from simulator.report.item_plots import Interval, draw_intervals
+from simulator.report.output import OutputOptions, asked_command
 from simulator.report.page import Report, Section, Table
-from simulator.report.plots import Interval, Panel, Series, draw, draw_intervals, have_plots
+from simulator.report.plots import Panel, Series, draw
+from simulator.report.terminal import print_table, progress_bar
+from simulator.report.values import pairs, summary, with_item_text
 
 __all__ = ["command", "multiples_of", "page", "show"]
 
@@ -29,7 +25,7 @@ _SHOWN = 40
 
 
 def multiples_of(text: str) -> tuple[float, ...]:
-    """Read 1.2,1.4,1.6; nothing for `none`."""
+    """Read 1.2,1.4,1.6; `none` gives an empty tuple."""
     if text.strip() in ("", "none"):
         return ()
     try:
@@ -38,111 +34,111 @@ def multiples_of(text: str) -> tuple[float, ...]:
         raise InvalidSpec("--plant lists multiples of D_opt, such as 1.2,1.4,1.6, or none") from None
 
 
-def _domain(item_bytes: int, domain: str | None) -> Domain:
-    return Strings(item_bytes) if domain is None else parse_domain(domain)
-
-
 @click.command("heavy-hitters")
-@click.option("--mechanism", type=click.Choice(heavy_hitters.MECHANISMS), default="auto", show_default=True)
-@click.option("--decoder", help="Another than the mechanism's default.")
-@click.option("--item-bytes", type=click.IntRange(1, 1024), default=8, show_default=True, help="The longest item.")
-@click.option("--domain", metavar="D", help="Instead of --item-bytes: integers below this number of elements.")
-@click.option("--users", type=click.IntRange(1, MAX_USERS), default=1_000_000, show_default=True)
-@click.option("--epsilon", default="1", show_default=True)
-@click.option("--plant", default="1.2,1.4,1.6", show_default=True, help="Items at these multiples of D_opt, or none.")
-@click.option("--each", type=click.IntRange(1, 100), default=2, show_default=True, help="Items at every multiple.")
-@click.option("--population", default=heavy_hitters.BACKGROUND, show_default=True, help="The background.")
-@click.option("--strings", type=click.Choice(list(STYLES)), default="random", show_default=True)
-@click.option("--runs", type=click.IntRange(1, MAX_RUNS), default=1, show_default=True)
-@processes_option
-@common
+@simulation_options(
+    "users",
+    "domain",
+    "epsilon",
+    "population",
+    "mechanism",
+    "runs",
+    "processes",
+    "seed",
+    users={"default": 1_000_000},
+    domain={
+        "default": None,
+        "help": "Domain: a number of elements for integers, or strings:L. [default: strings of --item-bytes]",
+    },
+    population={"default": heavy_hitters.BACKGROUND, "help": "Who holds which item, besides the planted ones."},
+    mechanism={"type": click.Choice(heavy_hitters.MECHANISMS)},
+)
+@click.option(
+    "--item-bytes", type=click.IntRange(1, 1024), default=8, show_default=True, help="Bytes of the longest item."
+)
+@click.option("--decoder", help="Decoder, see docs/heavy-hitters.md. [default: the mechanism's own]")
+@click.option(
+    "--plant", default="1.2,1.4,1.6", show_default=True, help="Plant items at these multiples of D_opt, or none."
+)
+@click.option(
+    "--each", type=click.IntRange(1, 100), default=2, show_default=True, help="Planted items at each multiple."
+)
+@click.option(
+    "--strings",
+    type=click.Choice(list(STYLES)),
+    default="random",
+    show_default=True,
+    help="What string items look like.",
+)
+@output_options
 def command(
-    mechanism: str,
-    decoder: str | None,
+    options: SimulationOptions,
+    output: OutputOptions,
     item_bytes: int,
-    domain: str | None,
-    users: int,
-    epsilon: str,
+    decoder: str | None,
     plant: str,
     each: int,
-    population: str,
     strings: str,
-    runs: int,
-    processes: int,
-    seed: int,
-    as_json: bool,
-    report: Path | None,
 ) -> None:
-    """Which items of a domain far too large to list are popular: the list, with the truth beside it."""
-    search = heavy_hitters.Search(
-        users=users,
-        domain=_domain(item_bytes, domain),
-        epsilon=epsilon,
-        plant=multiples_of(plant),
-        each=each,
-        population=population,
-        mechanism=mechanism,
-        decoder=decoder,
-        style=strings,
-        runs=runs,
-        seed=seed,
-        processes=processes,
-    )
-    with progress_bar("users", users * runs) as advance:
+    """Which items of a domain too large to list are popular: the list, with the truth beside it."""
+    domain = Strings(item_bytes) if options.domain is None else parse_domain(options.domain)
+    search = Search(options, domain, multiples_of(plant), each, decoder, strings)
+    with progress_bar("users", options.users * options.runs) as advance:
         found = heavy_hitters.run(search, advance)
-    emit(found.shape, as_json, lambda: show(found, search))
-    write_report(page(found, search), report)
+    output.deliver([found.shape], lambda: show(found, search), lambda: page(found, search))
 
 
-def show(found: heavy_hitters.HittersRun, search: heavy_hitters.Search) -> None:
-    """The list, and how complete it is."""
+def show(found: HittersRun, search: Search) -> None:
+    """Print the list, and which share of the planted items it contains."""
     shape = found.shape
-    rows = [{**row, "item": next(iter(row["item"].values()))} for row in shape["list"][:_SHOWN]]
     seconds = shape["seconds"]
-    recall = ", ".join(f"{m} x: {part:.0%}" for m, part in shape["recall"].items()) or "nothing was planted"
+    recall = ", ".join(f"{part:.0%} at {multiple}" for multiple, part in shape["recall"].items())
+    planted = f"Planted items that were found, by multiple of D_opt: {recall}." if recall else "No items were planted."
     caption = (
-        f"{found.answer.guarantee[0]}\nPlanted at multiples of D_opt = {shape['d_opt']:,.0f} users, found: {recall}. "
-        f"Listed {shape['listed']:g} a run, {shape['false_items']:g} of them held by nobody.\nCPU: "
-        f"{seconds['randomize']:.2f} s to randomize, {seconds['accumulate']:.2f} s to count, "
-        f"{seconds['decode']:.2f} s to decode; {shape['peak_rss_mb']:.0f} MB"
+        f"{found.answer.guarantee[0]}\nD_opt = {shape['d_opt']:,.0f} users. {planted}\n"
+        f"Items listed per run: {shape['listed']:g}. Listed items that nobody holds, per run: "
+        f"{shape['false_items']:g}.\nCPU seconds: {seconds['randomize']:.2f} to randomize, "
+        f"{seconds['accumulate']:.2f} to count, {seconds['decode']:.2f} to decode. "
+        f"Memory: {shape['peak_rss_mb']:.0f} MB."
     )
-    title = f"{shape['mechanism']}: {search.users:,} users, epsilon = {search.epsilon}"
+    options = search.options
+    title = f"{shape['mechanism']}: {options.users:,} users, epsilon = {options.epsilon}"
+    rows = [with_item_text(row) for row in shape["list"][:_SHOWN]]
     print_table(title, rows, ("item", "truth", "multiple", "estimate", "low", "high"), caption)
 
 
-def page(found: heavy_hitters.HittersRun, search: heavy_hitters.Search) -> Report:
-    """The report."""
-    shape = found.shape
-    rows = [{**row, "item": next(iter(row["item"].values()))} for row in shape["list"]]
-    intervals = [Interval(str(r["item"])[:24], r["truth"], r["estimate"], r["low"], r["high"]) for r in rows[:_SHOWN]]
-    plots = have_plots()
-    title = f"{search.users:,} users, epsilon = {search.epsilon}"
-    listed = None
-    if plots and intervals:
-        listed = draw_intervals(title, "users who hold the item", intervals, found.answer.least_estimate)
-    multiples = [float(m) for m in shape["recall"]]
-    recall = None
-    if plots and multiples:
-        series = [Series("measured", multiples, [100 * part for part in shape["recall"].values()])]
-        panel = Panel(
-            "HittersRun",
-            "multiple of D_opt",
-            "planted items listed, %",
-            series,
-            y_from=0,
-            y_to=105,
-            level=("95%", 95.0),
-        )
-        recall = draw([panel])
-    summary = [{"what": key, "value": str(value)} for key, value in shape.items() if key != "list"]
-    table = [{"multiple": m, "recall": part} for m, part in shape["recall"].items()]
+def page(found: HittersRun, search: Search) -> Report:
+    """Return the report."""
+    shape, options = found.shape, search.options
+    rows = [with_item_text(row) for row in shape["list"]]
+    recall = [{"multiple": multiple, "recall": part} for multiple, part in shape["recall"].items()]
+    totals = {name: value for name, value in shape.items() if name not in ("list", "recall")}
     return Report(
         "What would be learned: heavy hitters",
-        f"{found.answer.guarantee[0]} Population {search.population}; {shape['mechanism']} with {shape['parameters']}.",
+        f"{found.answer.guarantee[0]} Population: {options.population}. Mechanism: {shape['mechanism']} "
+        f"{pairs(shape['parameters'])}.",
         asked_command(),
         [
-            Section("The list", "The first run, with the truth as crosses.", listed, Table("list", rows)),
-            Section("Recall of planted items", f"Over {search.runs} runs.", recall, Table("recall", table)),
-            Section("Summary", "", None, Table("summary", summary)),
+            Section("The list", "The first run. Crosses are the truth.", _listed(found, search), Table("list", rows)),
+            Section("Recall of planted items", f"Over {options.runs} runs.", _recall(found), Table("recall", recall)),
+            Section("Summary", "", None, Table("summary", summary(totals))),
         ],
     )
+
+
+def _listed(found: HittersRun, search: Search) -> Callable[[], str] | None:
+    rows = [with_item_text(row) for row in found.shape["list"][:_SHOWN]]
+    intervals = [Interval(r["item"], r["truth"], r["estimate"], r["low"], r["high"]) for r in rows]
+    title = f"{search.options.users:,} users, epsilon = {search.options.epsilon}"
+    if not intervals:
+        return None
+    return lambda: draw_intervals(title, "users who hold the item", intervals, found.answer.least_estimate)
+
+
+def _recall(found: HittersRun) -> Callable[[], str] | None:
+    recall = found.shape["recall"]
+    if not recall:
+        return None
+    series = [Series("measured", [float(m) for m in recall], [100 * part for part in recall.values()])]
+    level = ("95%", 95.0)
+    panel = Panel("Found", "multiple of D_opt", "planted items listed, %", series, y_from=0, y_to=105, level=level)
+    return lambda: draw([panel])

@@ -3,126 +3,103 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import click
 
 from ldp_client.privacy import Device, Question, privacy_statement
-from ldp_server.answers.to_json import dump
 from simulator.experiments import longitudinal
-from simulator.experiments.frequencies import MECHANISMS, SimulationOptions
-from simulator.experiments.options import asked_command, common, print_table, progress_bar, write_report
+from simulator.experiments.options import SimulationOptions, output_options, simulation_options
+from simulator.report.output import OutputOptions, asked_command
 from simulator.report.page import Report, Section, Table
-from simulator.report.plots import Panel, Series, draw, have_plots
+from simulator.report.plots import Panel, Series, draw
+from simulator.report.terminal import print_table, progress_bar
 from simulator.shapes import LongitudinalRow
 
 __all__ = ["command", "page", "show"]
 
+_PRINTED = 12
 _DAY = 86_400
+_COLUMNS = (
+    "day",
+    "spent_first_answer",
+    "spent_basic",
+    "spent_best",
+    "guessed_first_answer",
+    "guessed_fresh",
+    "rmse_first_answer",
+    "rmse_fresh",
+)
 
 
 @click.command("longitudinal")
-@click.option("--mechanism", type=click.Choice(MECHANISMS), default="auto", show_default=True)
-@click.option("--domain", default="32", show_default=True, help="Elements, `none` among them.")
-@click.option("--users", type=click.IntRange(1, 10_000_000), default=20_000, show_default=True)
-@click.option("--epsilon", default="1", show_default=True, help="Of one report.")
-@click.option("--population", default="zipf:1.1", show_default=True)
-@click.option("--days", type=click.IntRange(1, longitudinal.MAX_DAYS), default=365, show_default=True)
-@click.option("--drift", type=float, default=0.01, show_default=True, help="How likely a user changes, a day.")
+@simulation_options(
+    "users",
+    "domain",
+    "epsilon",
+    "population",
+    "mechanism",
+    "seed",
+    users={"type": click.IntRange(1, 10_000_000), "default": 20_000},
+    domain={"default": "32", "help": "Number of elements of the domain; `none` is one."},
+)
+@click.option(
+    "--days", type=click.IntRange(1, longitudinal.MAX_DAYS), default=365, show_default=True, help="Number of days."
+)
+@click.option(
+    "--drift", type=float, default=0.01, show_default=True, help="Probability that a user's item changes in a day."
+)
 @click.option("--every", type=click.IntRange(1), default=7, show_default=True, help="Days from one row to the next.")
-@common
-def command(
-    mechanism: str,
-    domain: str,
-    users: int,
-    epsilon: str,
-    population: str,
-    days: int,
-    drift: float,
-    every: int,
-    seed: int,
-    as_json: bool,
-    report: Path | None,
-) -> None:
-    """Users report daily for a year: what is spent, what an observer infers, how stale the first answer grows."""
-    wanted = SimulationOptions(users, epsilon, domain, population, mechanism, seed=seed)
+@output_options
+def command(options: SimulationOptions, output: OutputOptions, days: int, drift: float, every: int) -> None:
+    """A year of daily reports: privacy spent, what an observer infers, and errors if the first answer is kept."""
     with progress_bar("days", days) as advance:
-        rows = longitudinal.run(longitudinal.Year(wanted, days, drift, every), advance)
-    if as_json:
-        sys.stdout.writelines(dump(row) + "\n" for row in rows)
-    else:
-        show(rows)
-        sys.stdout.write(f"\n{_statement(epsilon, days)}\n")
-    write_report(page(rows, wanted, drift), report)
+        rows = longitudinal.run(longitudinal.Year(options, days, drift, every), advance)
+    output.deliver(rows, lambda: show(rows, options, days), lambda: page(rows, options, drift))
 
 
-def show(rows: list[LongitudinalRow]) -> None:
-    """A dozen days."""
-    step = max(1, len(rows) // 12)
-    shown = [*rows[:-1:step], rows[-1]]
+def show(rows: list[LongitudinalRow], options: SimulationOptions, days: int) -> None:
+    """Print about a dozen days, and the privacy statement of a device that reports daily."""
+    step = max(1, len(rows) // _PRINTED)
     caption = (
-        "spent best: the smallest total that holds with probability 1 - delta, by any rule, if every day brings a "
-        "fresh report;\nguessed: how often an observer who links a user's reports names the item"
+        "spent: the total epsilon. First answer: the first report is kept and counted every day. Fresh: a new report "
+        f"every day.\nbest rule: the smallest total that holds with probability 1 - {longitudinal.DELTA:g}.\n"
+        "guessed: how often an observer who links a user's reports names the item.\n"
+        "error: root mean square error of the estimates, in users."
     )
-    columns = (
-        "day",
-        "spent_first_answer",
-        "spent_basic",
-        "spent_best",
-        "guessed_first_answer",
-        "guessed_fresh",
-        "rmse_first_answer",
-        "rmse_fresh",
-    )
-    print_table("A year of daily reports", shown, columns, caption)
+    print_table(f"Daily reports on {days} days", [*rows[:-1:step], rows[-1]], _COLUMNS, caption)
+    statement = privacy_statement(Question(options.epsilon, days, _DAY), device=Device([options.epsilon] * days))
+    sys.stdout.write(f"\n{statement}\n")
 
 
-def _statement(epsilon: str, days: int) -> str:
-    """The statement about a device that has sent a fresh report every day."""
-    return str(privacy_statement(Question(epsilon, days, _DAY), device=Device([epsilon] * days)))
-
-
-def page(rows: list[LongitudinalRow], wanted: SimulationOptions, drift: float) -> Report:
-    """The report."""
-    days = [row["day"] for row in rows]
-    panels = [
-        Panel(
-            "Privacy spent",
-            "days",
-            "total epsilon",
-            [
-                Series("fresh reports, plain sum", days, [r["spent_basic"] for r in rows], theory=True),
-                Series(f"fresh reports, delta = {longitudinal.DELTA:g}", days, [r["spent_best"] for r in rows]),
-                Series("first answer stands", days, [r["spent_first_answer"] for r in rows]),
-            ],
-            log_y=True,
-        ),
-        Panel(
-            "What an observer infers",
-            "days",
-            "items guessed right, %",
-            [
-                Series("fresh reports", days, [100 * r["guessed_fresh"] for r in rows]),
-                Series("first answer stands", days, [100 * r["guessed_first_answer"] for r in rows]),
-            ],
-            y_from=0,
-            y_to=105,
-        ),
-        Panel(
-            f"Error of the estimates, {100 * drift:g}% of users change a day",
-            "days",
-            "root mean square error, users",
-            [
-                Series("fresh reports", days, [r["rmse_fresh"] for r in rows]),
-                Series("first answer stands", days, [r["rmse_first_answer"] for r in rows]),
-            ],
-            y_from=0,
-        ),
-    ]
+def page(rows: list[LongitudinalRow], options: SimulationOptions, drift: float) -> Report:
+    """Return the report."""
     return Report(
-        "A year of daily reports",
-        f"{wanted.users:,} users, {wanted.domain} elements, epsilon = {wanted.epsilon} a report, population "
-        f"{wanted.population}. A first answer that stands spends its epsilon once; fresh reports spend it daily.",
+        "Daily reports",
+        f"{options.users:,} users, {options.domain} elements, epsilon = {options.epsilon} a report, population "
+        f"{options.population}. A first answer that is kept spends its epsilon once. Fresh reports spend it daily.",
         asked_command(),
-        [Section("Day by day", "", draw(panels) if have_plots() else None, Table("longitudinal", rows))],
+        [Section("Day by day", "", lambda: draw(_panels(rows, drift)), Table("longitudinal", rows))],
     )
+
+
+def _panels(rows: list[LongitudinalRow], drift: float) -> list[Panel]:
+    days = [row["day"] for row in rows]
+    spent = [
+        Series("fresh reports, plain sum", days, [r["spent_basic"] for r in rows], theory=True),
+        Series(f"fresh reports, delta = {longitudinal.DELTA:g}", days, [r["spent_best"] for r in rows]),
+        Series("first answer kept", days, [r["spent_first_answer"] for r in rows]),
+    ]
+    guessed = [
+        Series("fresh reports", days, [100 * r["guessed_fresh"] for r in rows]),
+        Series("first answer kept", days, [100 * r["guessed_first_answer"] for r in rows]),
+    ]
+    errors = [
+        Series("fresh reports", days, [r["rmse_fresh"] for r in rows]),
+        Series("first answer kept", days, [r["rmse_first_answer"] for r in rows]),
+    ]
+    title = f"Error of the estimates, {100 * drift:g}% of users change a day"
+    return [
+        Panel("Privacy spent", "days", "total epsilon", spent, log_y=True),
+        Panel("What an observer infers", "days", "items guessed right, %", guessed, y_from=0, y_to=105),
+        Panel(title, "days", "root mean square error, users", errors, y_from=0),
+    ]

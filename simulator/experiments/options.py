@@ -1,79 +1,66 @@
-"""What the commands share: options, progress, and how results are shown."""
+"""What a simulation is asked for, as one value, and the options of the command line that fill it in.
+
+A command lists the options that it takes:
+
+    @click.command("poison")
+    @simulation_options("users", "domain", "epsilon", "seed", users={"default": 20_000})
+    @click.option("--target", ...)
+    @output_options
+    def command(options: SimulationOptions, output: OutputOptions, target: int) -> None: ...
+
+Options that a command does not list keep the values of `SimulationOptions`.
+"""
 
 from __future__ import annotations
 
-import math
-import shlex
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
 from ldp_client.errors import InvalidSpec
-from ldp_server.answers.to_json import dump
+from ldp_server.answers.choose import DEFAULT_MEMORY
 from simulator.machine import usable_processes
-from simulator.report.page import Report, check_folder
+from simulator.report.output import OutputOptions
+from simulator.report.page import check_folder
 
 __all__ = [
-    "asked_command",
-    "common",
-    "elements",
-    "emit",
+    "MAX_RUNS",
+    "MAX_USERS",
+    "MECHANISMS",
+    "SimulationOptions",
+    "output_options",
     "parameters_of",
-    "print_table",
-    "processes_option",
-    "progress_bar",
-    "write_report",
+    "simulation_options",
 ]
 
-_PIPE_WIDTH = 160
-"""Of tables that go to a file or a pipe, which have no edge."""
+MECHANISMS = ("auto", "randomized-response", "linear-hash", "hashtogram")
+MAX_USERS = 1_000_000_000
+MAX_RUNS = 10_000
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def common(command: F) -> F:
-    """--json, --seed and --report."""
-    for option in (
-        click.option(
-            "--report",
-            type=click.Path(path_type=Path, file_okay=False),
-            callback=_report_folder,
-            help="Write an HTML page with plots, and its tables as CSV, to this folder.",
-        ),
-        click.option(
-            "--seed", type=click.IntRange(0, (1 << 32) - 1), default=1, show_default=True, help="Of all coins."
-        ),
-        click.option("--json", "as_json", is_flag=True, help="JSON on standard output instead of a table."),
-    ):
-        command = option(command)
-    return command
+Command = Callable[..., Any]
 
 
-def processes_option(command: F) -> F:
-    """--processes; 0 means all cores."""
-    return click.option(
-        "--processes",
-        type=click.IntRange(0, 256),
-        default=1,
-        show_default=True,
-        callback=lambda _context, _option, value: usable_processes(value),
-        help="Worker processes; 0: one for each core. Results do not depend on it.",
-    )(command)
+@dataclass(frozen=True)
+class SimulationOptions:
+    """Who is simulated, and with which collection."""
 
-
-def _report_folder(context: click.Context, option: click.Parameter, value: Path | None) -> Path | None:
-    """A folder that cannot be written is found out before the work, not after."""
-    del context, option
-    if value is not None:
-        check_folder(value)
-    return value
+    users: int = 100_000
+    epsilon: str = "1"
+    domain: str | None = None
+    """None: the population's own items."""
+    population: str = "zipf:1.1"
+    mechanism: str = "auto"
+    parameters: tuple[tuple[str, int], ...] = ()
+    """Empty: those that the chooser picks."""
+    runs: int = 1
+    seed: int = 1
+    processes: int = 1
+    memory: int | None = None
+    """Bytes that the server's counts may take; None: the default of the chooser or planner."""
 
 
 def parameters_of(values: Sequence[str]) -> tuple[tuple[str, int], ...]:
@@ -87,68 +74,112 @@ def parameters_of(values: Sequence[str]) -> tuple[tuple[str, int], ...]:
     return tuple(found)
 
 
-@contextmanager
-def progress_bar(text: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error, if somebody looks at it."""
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(text, total=total)
+_OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "users": ("--users", {"type": click.IntRange(1, MAX_USERS), "default": 100_000, "help": "Number of users."}),
+    "domain": (
+        "--domain",
+        {
+            "metavar": "D",
+            "default": "1024",
+            "help": "Domain: a number of elements (`none` is one), or strings:L for strings of up to L bytes.",
+        },
+    ),
+    "epsilon": ("--epsilon", {"default": "1", "help": "Privacy parameter of one report."}),
+    "population": ("--population", {"default": "zipf:1.1", "help": "Who holds which item; see docs/simulator.md."}),
+    "mechanism": (
+        "--mechanism",
+        {"type": click.Choice(MECHANISMS), "default": "auto", "help": "Mechanism; auto takes the most accurate one."},
+    ),
+    "parameters": (
+        "--parameter",
+        {
+            "multiple": True,
+            "metavar": "NAME=NUMBER",
+            "callback": lambda _context, _option, values: parameters_of(values),
+            "help": "Parameter of the mechanism; may be repeated. [default: the best ones]",
+            "show_default": False,
+        },
+    ),
+    "runs": (
+        "--runs",
+        {"type": click.IntRange(1, MAX_RUNS), "default": 1, "help": "Number of runs, each with its own coins."},
+    ),
+    "memory": (
+        "--memory",
+        {
+            "type": click.IntRange(1, 1 << 20),
+            "default": DEFAULT_MEMORY >> 20,
+            "metavar": "MB",
+            "callback": lambda _context, _option, megabytes: megabytes << 20,
+            "help": "Megabytes that the server's counts may take.",
+        },
+    ),
+    "processes": (
+        "--processes",
+        {
+            "type": click.IntRange(0, 256),
+            "default": 1,
+            "callback": lambda _context, _option, asked: usable_processes(asked),
+            "help": "Worker processes; 0 means one for each core. Results do not depend on it.",
+        },
+    ),
+    "seed": (
+        "--seed",
+        {
+            "type": click.IntRange(0, (1 << 32) - 1),
+            "default": 1,
+            "help": "Seed of all coins; the same seed gives the same result.",
+        },
+    ),
+}
 
-        def advance(steps: int) -> None:
-            bar.advance(task, steps)
 
-        yield advance
+def simulation_options(*names: str, **changes: dict[str, Any]) -> Callable[[Command], Command]:
+    """Give a command the named options, gathered in its parameter `options`.
 
+    `changes` sets attributes of click's option: `users={"default": 20_000}`.
+    """
 
-def emit(shape: Mapping[str, Any], as_json: bool, show: Callable[[], None]) -> None:
-    """Print one object, or what people read."""
-    if as_json:
-        sys.stdout.write(dump(shape) + "\n")
-    else:
-        show()
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def gathering(**given: Any) -> Any:
+            options = SimulationOptions(**{name: given.pop(name) for name in names})
+            return command(options=options, **given)
 
+        for name in reversed(names):
+            flag, attributes = _OPTIONS[name]
+            described = {"show_default": True, **attributes, **changes.get(name, {})}
+            gathering = click.option(flag, name, **described)(gathering)
+        return gathering
 
-def print_table(
-    title: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None, caption: str = ""
-) -> None:
-    """A table for people; the first column is text."""
-    table = Table(title=title, caption=caption or None, title_justify="left", caption_justify="left")
-    names = list(columns or dict.fromkeys(name for row in rows for name in row))
-    for place, name in enumerate(names):
-        table.add_column(name.replace("_", " "), justify="left" if not place else "right")
-    for row in rows:
-        table.add_row(*(_cell(row.get(name)) for name in names))
-    console = Console(highlight=False, soft_wrap=True)
-    if not console.is_terminal:
-        console = Console(highlight=False, soft_wrap=True, width=_PIPE_WIDTH)
-    console.print(table)
+    return decorate
 
 
-def _cell(value: Any) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, Mapping):
-        return " ".join(f"{k}={v}" for k, v in value.items())
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return str(value)
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+def output_options(command: Command) -> Command:
+    """Give a command --json and --report, gathered in its parameter `output`."""
+
+    @wraps(command)
+    def gathering(**given: Any) -> Any:
+        return command(output=OutputOptions(given.pop("as_json"), given.pop("report")), **given)
+
+    for flags, attributes in (
+        (("--json", "as_json"), {"is_flag": True, "help": "Print JSON instead of a table."}),
+        (
+            ("--report",),
+            {
+                "type": click.Path(path_type=Path, file_okay=False),
+                "callback": _report_folder,
+                "help": "Write an HTML page with plots, and its tables as CSV, to this folder.",
+            },
+        ),
+    ):
+        gathering = click.option(*flags, **attributes)(gathering)  # type: ignore[arg-type]  # attributes of an option
+    return gathering
 
 
-def elements(size: int) -> str:
-    """A domain's size for people."""
-    return f"{size:,}" if size < 1 << 40 else f"about 2^{math.log2(size):.0f}"
-
-
-def asked_command() -> str:
-    """The command line, as one would type it again."""
-    return shlex.join(["ldp-simulate", *sys.argv[1:]])
-
-
-def write_report(report: Report, folder: Path | None) -> None:
-    """Write it where --report says, and say where."""
-    if folder is not None:
-        page = report.write(folder)
-        sys.stderr.write(f"report: {page}\n")
+def _report_folder(context: click.Context, option: click.Parameter, value: Path | None) -> Path | None:
+    """Refuse a folder that cannot be written before the simulation starts."""
+    del context, option
+    if value is not None:
+        check_folder(value)
+    return value

@@ -2,139 +2,115 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
+from collections.abc import Callable
 
 import click
 
 from ldp_client.protocol.domain import Strings
-from ldp_server.answers.to_json import dump
 from simulator.experiments import heavy_hitters, plan
-from simulator.experiments.frequencies import MAX_RUNS, MAX_USERS, SimulationOptions
-from simulator.experiments.options import (
-    asked_command,
-    common,
-    elements,
-    print_table,
-    processes_option,
-    progress_bar,
-    write_report,
-)
+from simulator.experiments.options import SimulationOptions, output_options, simulation_options
+from simulator.report.item_plots import Bar, draw_bars
+from simulator.report.output import OutputOptions, asked_command
 from simulator.report.page import Report, Section, Table
-from simulator.report.plots import Bar, Panel, Series, draw, draw_bars, have_plots
+from simulator.report.plots import Panel, Series, draw
+from simulator.report.terminal import print_table, progress_bar
+from simulator.report.values import elements
 from simulator.shapes import PlanRow
 
 __all__ = ["command", "page", "show"]
 
 BROKEN = 5
+"""Exit code: a promise was not kept."""
 
 
 @click.command("plan")
-@click.option("--users", type=click.IntRange(1, MAX_USERS), default=100_000, show_default=True)
-@click.option("--domain", default="1024", show_default=True, help="Elements (`none` is one), or strings:L.")
-@click.option("--item-bytes", type=click.IntRange(1, 1024), help="Find heavy hitters among strings of such length.")
-@click.option("--epsilon", default="1", show_default=True)
-@click.option("--frequency", type=float, help="A share of the users, such as 0.01: how many users tell it apart?")
-@click.option("--memory", type=click.IntRange(1, 1 << 20), default=256, show_default=True, help="Megabytes allowed.")
-@click.option("--verify", is_flag=True, help="Simulate every line, and show promise against outcome.")
-@click.option("--population", default="zipf:1.1", show_default=True, help="For --verify.")
-@click.option("--runs", type=click.IntRange(1, MAX_RUNS), default=5, show_default=True, help="For --verify.")
-@processes_option
-@common
+@simulation_options(
+    "users",
+    "domain",
+    "epsilon",
+    "memory",
+    "population",
+    "runs",
+    "processes",
+    "seed",
+    population={"help": "Who holds which item, for --verify; see docs/simulator.md."},
+    runs={"default": 5, "help": "Number of runs of --verify."},
+)
+@click.option("--item-bytes", type=click.IntRange(1, 1024), help="Plan for heavy hitters among strings of that length.")
+@click.option("--frequency", type=float, help="A share of the users, such as 0.01: how many users does it take?")
+@click.option("--verify", is_flag=True, help="Simulate every line, and show the measured error beside the promise.")
+@output_options
 def command(
-    users: int,
-    domain: str,
-    item_bytes: int | None,
-    epsilon: str,
-    frequency: float | None,
-    memory: int,
-    verify: bool,
-    population: str,
-    runs: int,
-    processes: int,
-    seed: int,
-    as_json: bool,
-    report: Path | None,
+    options: SimulationOptions, output: OutputOptions, item_bytes: int | None, frequency: float | None, verify: bool
 ) -> int:
-    """Every mechanism that fits: error, smallest frequency, users needed, bytes, time; and whether it is true."""
-    wanted = SimulationOptions(
-        users, epsilon, domain, population, runs=runs, seed=seed, processes=processes, memory=memory << 20
-    )
-    strings = None if item_bytes is None else Strings(item_bytes)
+    """Every mechanism that fits: its error, the smallest share it can show, users needed, bytes, time."""
+    domain = None if item_bytes is None else Strings(item_bytes)
+    table = plan.rows(options, frequency) if domain is None else plan.sketch_rows(options, domain, frequency)
     kept = True
-    table = plan.rows(wanted, frequency) if strings is None else plan.sketch_rows(wanted, strings, frequency)
-    if verify and strings is not None:
-        with progress_bar("users", len(table) * users * runs) as advance:
-            kept = plan.verify_sketches(table, wanted, strings, advance).kept
-    elif verify:
-        with progress_bar("users", len(table) * users * runs) as advance:
-            kept = plan.verify(table, wanted, advance).kept
-    if as_json:
-        sys.stdout.writelines(dump(row) + "\n" for row in table)
-    else:
-        show(table, verify)
-    write_report(page(table, wanted), report)
+    if verify:
+        with progress_bar("users", len(table) * options.users * options.runs) as advance:
+            kept = _verify(table, options, domain, advance)
+    output.deliver(table, lambda: show(table, verify), lambda: page(table, options))
     return 0 if kept else BROKEN
 
 
+def _verify(
+    table: list[PlanRow], options: SimulationOptions, domain: Strings | None, advance: Callable[[int], None]
+) -> bool:
+    if domain is None:
+        return plan.verify(table, options, advance)
+    return plan.verify_sketches(table, options, domain, advance)
+
+
 def show(table: list[PlanRow], verified: bool) -> None:
-    """The table."""
+    """Print the table and the remarks."""
     first = table[0]
     sketches = first["mechanism"] in heavy_hitters.MECHANISMS
-    columns = [
-        "mechanism",
-        *([] if sketches else ["parameters"]),
-        "standard_error",
-        "smallest_share",
-        "users_needed",
-        "report_bytes",
-    ]
-    columns += ["memory_bytes", "seconds"]
+    keys = ["mechanism"] if sketches else ["mechanism", "parameters"]
+    columns = [*keys, "standard_error", "smallest_share", "users_needed", "report_bytes", "memory_bytes", "seconds"]
     if verified:
         columns += [*(["measured_recall"] if sketches else []), "measured_error", "measured_seconds", "kept"]
-    told = "listed" if sketches else "told apart from nothing, without knowing it beforehand,"
+    told = "listed" if sketches else "told apart from an item that nobody holds"
     caption = (
-        f"best first; smallest share: the least popular item that is {told} 95% of the time;\n"
-        "seconds: to count all reports and estimate everything, at a reference speed"
+        f"Best first. smallest share: the least share of users from which an item is {told} with probability 95%.\n"
+        "seconds: time to count all reports and to estimate everything, at a reference speed."
     )
     title = f"{first['users']:,} users, {elements(first['domain'])} elements, epsilon = {first['epsilon']}"
-    print_table(title, table, columns, caption)
+    # A share above 1 says that no item can be told apart.
+    rows = [{**row, "smallest_share": row["smallest_share"] if row["smallest_share"] <= 1 else None} for row in table]
+    print_table(title, rows, columns, caption, keys=len(keys))
     for row in table:
         if row["remark"]:
             click.echo(f"{_name(row)}: {row['remark']}")
 
 
 def _name(row: PlanRow) -> str:
-    """A line's name in a plot; a sketch's parameters are in the table."""
+    """The name of a row in a plot; a sketch has too many parameters to list them all."""
     parameters = " ".join(f"{k}={v}" for k, v in row["parameters"].items() if k in ("q", "t", "rows"))
     return f"{row['mechanism']} {parameters}".strip()
 
 
-def page(table: list[PlanRow], wanted: SimulationOptions) -> Report:
-    """The report: standard errors, and the smallest share against the number of users."""
-    grid = [wanted.users * factor / 100 for factor in (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)]
-    lines = [
-        Series(
-            _name(row),
-            grid,
-            [100 * row["smallest_share"] * (row["users"] / n) ** 0.5 for n in grid],
-        )
-        for row in table
-    ]
-    panels = [Panel("The smallest share told apart", "users", "share of users, %", lines, True, True)]
-    sections = [Section("Mechanisms, best first", "", draw(panels) if have_plots() else None, Table("plan", table))]
-    if "measured_error" in table[0] and have_plots():
-        bars = [
-            Bar(line.name, row["measured_error"] / row["standard_error"])
-            for line, row in zip(lines, table, strict=True)
-            if "measured_error" in row
-        ]
-        text = "The root mean square error that was measured, over the one that was promised: 1 is as promised."
-        sections.append(Section("Promise and outcome", text, draw_bars([("measured / promised", bars)], log=False)))
+def page(table: list[PlanRow], options: SimulationOptions) -> Report:
+    """Return the report: the smallest share against the number of users and, if verified, promise and outcome."""
+    sections = [Section("Mechanisms, best first", "", lambda: draw([_shares(table, options)]), Table("plan", table))]
+    bars = [Bar(_name(row), row["measured_error"] / row["standard_error"]) for row in table if "measured_error" in row]
+    if bars:
+        text = "The measured root mean square error, divided by the promised one. 1 is as promised."
+        plot = lambda: draw_bars([("measured / promised", bars)], log=False)  # noqa: E731
+        sections.append(Section("Promise and outcome", text, plot))
     return Report(
         "A plan",
-        f"{wanted.users:,} users, {elements(table[0]['domain'])} elements, epsilon = {wanted.epsilon}. Collisions "
-        "in hashed domains are counted in for this number of users only.",
+        f"{options.users:,} users, {elements(table[0]['domain'])} elements, epsilon = {options.epsilon}. The error "
+        "from collisions in hashed domains is that of this number of users.",
         asked_command(),
         sections,
     )
+
+
+def _shares(table: list[PlanRow], options: SimulationOptions) -> Panel:
+    grid = [options.users * factor / 100 for factor in (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)]
+    lines = [
+        Series(_name(row), grid, [100 * row["smallest_share"] * (row["users"] / n) ** 0.5 for n in grid])
+        for row in table
+    ]
+    return Panel("The smallest share told apart", "users", "share of users, %", lines, True, True)

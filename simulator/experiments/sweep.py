@@ -1,7 +1,7 @@
-"""`ldp-simulate sweep FILE.toml`: a grid of simulations, in parallel, that can be stopped and taken up again.
+"""`ldp-simulate sweep FILE.toml`: a grid of simulations, in parallel, which can be stopped and resumed.
 
-    output = "sweep.csv"            # beside the file; a .parquet of the same name too, if pyarrow is there
-    runs = 5                        # optional, with `seed`, `memory_mb`
+    output = "sweep.csv"            # beside the file; a .parquet of the same name too, if pyarrow is installed
+    runs = 5                        # optional, as are `seed` and `memory_mb`
     [grid]
     users = [10_000, 100_000]
     epsilon = ["0.5", "1", "2"]     # text or numbers
@@ -9,10 +9,10 @@
     mechanism = ["auto"]            # optional
     population = ["zipf:1.1"]       # optional
 
-Every combination is a point. All points are checked before the first is simulated. A finished point is appended to the
-CSV at once and synced; on the next start the points that are there are not simulated again, and a line cut short by a
-crash is dropped. When all are there, the file is put into the order of the grid: its contents (seconds and memory
-apart) depend on the grid and the seed only, not on processes or interruptions.
+Every combination is a point. All points are checked before the first one is simulated. A finished point is appended to
+the CSV at once and synced. The next start does not simulate it again, and drops a line that a crash cut short. When all
+points are done, the file is put into the order of the grid. Except for seconds and memory, its contents depend only on
+the grid and the seed, not on processes or interruptions.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.answers.choose import DEFAULT_MEMORY
 from simulator.engine import pool
 from simulator.experiments import frequencies
-from simulator.experiments.frequencies import SimulationOptions
+from simulator.experiments.options import SimulationOptions
 from simulator.report.page import write_whole
 
 __all__ = ["Sweep", "load", "run", "typed"]
@@ -65,14 +65,14 @@ Row = dict[str, str]
 
 @dataclass(frozen=True)
 class Sweep:
-    """A checked grid."""
+    """The points of a grid, which were checked, and the output file."""
 
     points: tuple[SimulationOptions, ...]
     output: Path
 
 
 def load(path: Path) -> Sweep:
-    """Read a grid and check every point of it."""
+    """Read a grid, and check each of its points."""
     try:
         data = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
@@ -158,7 +158,7 @@ def _key(point: SimulationOptions) -> tuple[str, ...]:
 
 
 def run(sweep: Sweep, *, processes: int = 1, progress: Callable[[int], None] | None = None) -> list[Row]:
-    """Simulate what is missing; return all rows in the order of the grid."""
+    """Simulate the points that the output does not have; return all rows in the order of the grid."""
     done = _read(sweep.output)
     missing = [point for point in sweep.points if _key(point) not in done]
     tell = progress or (lambda _steps: None)
@@ -171,14 +171,14 @@ def run(sweep: Sweep, *, processes: int = 1, progress: Callable[[int], None] | N
             stream.flush()
             os.fsync(stream.fileno())
             tell(1)
-    wanted = [done.pop(_key(point)) for point in sweep.points]
-    write_whole(sweep.output, _csv([*wanted, *done.values()]))
-    _parquet(sweep.output.with_suffix(".parquet"), wanted)
-    return wanted
+    options = [done.pop(_key(point)) for point in sweep.points]
+    write_whole(sweep.output, _csv([*options, *done.values()]))
+    _parquet(sweep.output.with_suffix(".parquet"), options)
+    return options
 
 
 def _results(points: list[SimulationOptions], processes: int) -> Iterator[Row]:
-    """Each point as it is done."""
+    """Give each point when it is done."""
     if processes <= 1 or len(points) < 2:
         yield from map(_point, points)
         return
@@ -188,7 +188,7 @@ def _results(points: list[SimulationOptions], processes: int) -> Iterator[Row]:
 
 
 def _point(point: SimulationOptions) -> Row:
-    """One point, as text."""
+    """Simulate a point, and return its row as text."""
     shape = frequencies.run(point).shape
     values = [
         *_key(point),
@@ -219,7 +219,7 @@ def _csv(rows: Any) -> str:
 
 
 def _read(path: Path) -> dict[tuple[str, ...], Row]:
-    """The points that an earlier run has finished; a last line without its end was being written, and is dropped."""
+    """The points that an earlier start finished; a last line without its end is dropped."""
     try:
         text = path.read_text("utf-8")
     except FileNotFoundError:
@@ -235,7 +235,7 @@ def _read(path: Path) -> dict[tuple[str, ...], Row]:
 
 
 def _parquet(path: Path, rows: list[Row]) -> None:
-    """The same as Parquet, where pyarrow is installed; numbers are numbers there."""
+    """Write the rows as Parquet, with numbers as numbers, if pyarrow is installed."""
     try:
         import pyarrow as pa  # noqa: PLC0415 - an extra
         import pyarrow.parquet as pq  # noqa: PLC0415 - an extra
@@ -248,7 +248,7 @@ def _parquet(path: Path, rows: list[Row]) -> None:
 
 
 def typed(name: str, text: str) -> int | float | str | None:
-    """A cell as the number that it is."""
+    """Return a cell as a number, if its column has numbers."""
     if name in ("epsilon", "domain", "mechanism", "population", "chosen", "parameters"):
         return text
     if name in ("users", "runs", "seed", "report_bits"):

@@ -22,10 +22,11 @@ import numpy.typing as npt
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_server.analyst import Analyst, CollectionEstimates
-from ldp_server.oracles import Oracle, oracle_for, restore
+from ldp_server.oracles import Oracle, as_frequency, oracle_for, restore
 from ldp_server.testing import ServerProcess
 from simulator.engine import Job
-from simulator.experiments.frequencies import FrequencySetting, SimulationOptions, prepare
+from simulator.experiments.frequencies import FrequencySetting, prepare
+from simulator.experiments.options import SimulationOptions
 from simulator.metrics import Errors, measure
 from simulator.shapes import WireRun
 from simulator.wire.faults import Faults
@@ -87,7 +88,7 @@ def run(
         target = analyst.target if server is None else server.target
         collection = _collection(setting, wanted)
         analyst.create(collection, unlisted=True)
-        job = Job(collection, setting.crowd.population, setting.naming, wanted.users, wanted.seed)
+        job = Job(collection, setting.population, setting.naming, wanted.users, wanted.seed)
         started = time.perf_counter()
         killer = _killer(stack, server, faults)
         parts = send_all(Delivery(job, faults, batch, target), wanted.processes, progress)
@@ -163,7 +164,7 @@ def _compare(job: Job, setting: FrequencySetting, ended: _Ended) -> WireResult:
     truth[: len(held)] = held
     theirs = np.asarray(ended.answer.rows.columns["estimate"], np.float64)
     errors = measure(oracle, theirs, truth, float(job.collection.epsilon), whole=True)
-    same = bool(np.array_equal(theirs, oracle.estimate_all()))
+    same = bool(np.array_equal(theirs, as_frequency(oracle).estimate_all()))
     return WireResult(_shape(job.users, oracle.reports, ended), errors, _top(setting, truth, ended.answer), same)
 
 

@@ -1,1 +1,1 @@
-"""Who holds what: synthetic users and the items behind their ranks."""
+"""Synthetic users: which item each of them holds."""

@@ -1,4 +1,4 @@
-"""Who holds what: populations of synthetic users, written as one short text.
+"""Populations of synthetic users. Each kind is written as a short text.
 
     uniform[:N]                  N items (default: the whole domain, or 10,000 of a large one), equally popular
     zipf:S[:N]                   item r with weight r^-S
@@ -6,16 +6,17 @@
     vocabulary                   the words of a real text (simulator/data/README.md), with their real counts
     file:PATH                    one item a line, or `item,count`
     module:function              function(users, seed) in a Python module gives the items, one for each user
-    none                         everybody has nothing to say
-    singletons                   everybody holds an item of their own; large domains only
+    none                         no user holds an item
+    singletons                   every user holds an item that nobody else holds; large domains only
     correlated:K:R[:P]           K yes/no attributes, each held with probability P, any two with latent correlation R
     mixture:W*SPEC+W*SPEC...     a share of the users for each
     planted:SHARE,SHARE...+SPEC  items held by exactly these shares of the users, over a background
     drifting:RATE*SPEC           tastes change: the favourites rotate, and a user changes with probability RATE a period
 
-A population deals in *ranks*: 0 is `none`, 1, 2, ... are its items by number, and numbers from SINGLE on are items that
-one user alone holds. Users come in blocks (simulator/crowd); what a block holds depends on the seed and on the block's
-number only, so that results are the same for any number of processes. Ranks become indexes of the domain in items.py.
+A population gives each user a *rank*. Rank 0 is `none`. Ranks 1, 2, ... are the population's items. Ranks from SINGLE
+on are items that one user alone holds. naming.py turns ranks into indexes of the domain. Users come in blocks
+(simulator/crowd). What the users of a block hold depends only on the seed and on the number of the block, so that
+results are the same for any number of processes.
 """
 
 from __future__ import annotations
@@ -52,33 +53,35 @@ U64 = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
 
 SINGLE: Final = 1 << 63
-"""Ranks from here on belong to one user each: SINGLE plus the user's number."""
+"""Ranks from here on belong to one user each: rank SINGLE + i belongs to user number i."""
 PERIODS: Final = 30
-"""Over how many periods the users of a one-off question answer it, where tastes drift."""
+"""Number of periods over which the users of a population that drifts answer a question that is asked once."""
 MAX_ITEMS = 1 << 24
 _GUIDE = 1 << 16
+"""Entries of the guide table of a Categorical."""
 _STEPS = 3
+"""Steps along the distribution function before it is searched by bisection."""
 
 
 def block_coins(seed: int, block: int) -> np.random.Generator:
-    """The coins that decide what the users of one block hold: never those of their reports."""
+    """Return the coins that decide what the users of one block hold; those of their reports are others."""
     return np.random.Generator(np.random.SFC64(np.random.SeedSequence([seed, block, 1])))
 
 
 class Population(ABC):
-    """What users hold."""
+    """Which item each user holds."""
 
     distinct: int
-    """How many items there are: ranks 1 to `distinct` (items of single users come on top)."""
+    """Number of items, with ranks 1 to `distinct`; items of single users are not counted."""
     has_singles: bool = False
-    """Whether some users hold items of their own."""
+    """Whether some users hold items that nobody else holds."""
 
     @abstractmethod
     def draw(self, coins: np.random.Generator, first: int, count: int) -> U64:
-        """Ranks of the users first, first + 1, ..."""
+        """Return the ranks of `count` users, from number `first` on."""
 
     def walk(self, coins: np.random.Generator, first: int, count: int) -> Iterator[U64]:
-        """The same users period after period, for ever; here they never change."""
+        """Give the ranks of the same users, period after period, without end; by default they never change."""
         held = self.draw(coins, first, count)
         while True:
             yield held
@@ -97,8 +100,8 @@ def geometric_weights(p: float, items: int) -> Floats:
 class Categorical(Population):
     """Items with weights, drawn by inverting the distribution function.
 
-    A guide table says where to begin in it (the last item that can begin at or before a 65,536th), so that nearly all
-    draws are settled by a comparison or two; the rest are looked up by bisection.
+    A guide table says for each 65,536th of the interval from 0 to 1 at which item to begin. One or two comparisons then
+    settle nearly all draws; the others are found by bisection.
     """
 
     def __init__(self, weights: Floats) -> None:
@@ -114,7 +117,6 @@ class Categorical(Population):
         self.shares = np.diff(self._ends, prepend=0.0)
 
     def draw(self, coins: np.random.Generator, first: int, count: int) -> U64:
-        """Invert the distribution function."""
         del first
         u = coins.random(count)
         at = self._guide[(u * _GUIDE).astype(np.intp)]
@@ -131,7 +133,7 @@ class Categorical(Population):
 
 
 class Fixed(Population):
-    """Everybody's item is given: user number i holds ranks[i % len(ranks)]."""
+    """Given items: user number i holds ranks[i % len(ranks)]."""
 
     def __init__(self, ranks: npt.NDArray[np.uint32], distinct: int) -> None:
         if not len(ranks):
@@ -139,19 +141,17 @@ class Fixed(Population):
         self._ranks, self.distinct = ranks, distinct
 
     def draw(self, coins: np.random.Generator, first: int, count: int) -> U64:
-        """Look them up."""
         del coins
         return self._ranks[np.arange(first, first + count) % len(self._ranks)].astype(np.uint64)
 
 
 class Singletons(Population):
-    """Everybody holds an item of their own."""
+    """Every user holds an item that nobody else holds."""
 
     distinct = 0
     has_singles = True
 
     def draw(self, coins: np.random.Generator, first: int, count: int) -> U64:
-        """SINGLE plus the user's number."""
         del coins
         return np.arange(SINGLE + first, SINGLE + first + count, dtype=np.uint64)
 
@@ -160,8 +160,8 @@ class Singletons(Population):
 class Correlated(Population):
     """K yes/no attributes that share a latent cause (a Gaussian copula with one factor).
 
-    Attribute j holds where sqrt(R) g + sqrt(1-R) e_j exceeds the quantile of 1 - P, with g and e_j standard normal. The
-    rank is the sum of 2^j over the attributes that hold; a user of whom none holds is `none`, as in the domain of
+    A user has attribute j if sqrt(R) g + sqrt(1-R) e_j exceeds the quantile of 1 - P, with g and e_j standard normal.
+    The rank is the sum of 2^j over the user's attributes. A user without attributes is `none`, as in the domain of
     attributes.
     """
 
@@ -176,12 +176,10 @@ class Correlated(Population):
             raise InvalidSpec("correlated takes a correlation from 0 to below 1, and a share between 0 and 1")
 
     @property
-    def distinct(self) -> int:  # type: ignore[override]  # a fixed number, worked out
-        """Every subset but the empty one."""
+    def distinct(self) -> int:  # type: ignore[override]  # a fixed number, computed from the fields
         return (1 << self.attributes) - 1
 
     def draw(self, coins: np.random.Generator, first: int, count: int) -> U64:
-        """One common and one own normal number for each attribute."""
         del first
         from statistics import NormalDist  # noqa: PLC0415 - only here
 
@@ -195,7 +193,7 @@ class Correlated(Population):
 
 
 class Mixture(Population):
-    """Every user belongs to one part with the part's share as probability; the parts' items are the same list."""
+    """Each user belongs to one part, with the part's share as probability. All parts have the same list of items."""
 
     def __init__(self, parts: Sequence[tuple[float, Population]]) -> None:
         total = math.fsum(weight for weight, _ in parts)
@@ -207,17 +205,16 @@ class Mixture(Population):
         self.has_singles = any(population.has_singles for population in self._parts)
 
     def draw(self, coins: np.random.Generator, first: int, count: int) -> U64:
-        """Draw from every part, and pick."""
         which = np.searchsorted(self._ends, coins.random(count), side="right")
         lines = [population.draw(coins, first, count) for population in self._parts]
         return np.choose(which, lines)
 
 
 class Planted(Population):
-    """Items 1, 2, ..., each held by an exact number of users, and a background behind them.
+    """Items 1, 2, ... with an exact number of holders each, and a background population for the other users.
 
-    The background's rank r becomes r + (number of planted items), so planted items are held by nobody else. Which users
-    hold them does not matter: every user draws coins of their own.
+    The background's rank r becomes r + (number of planted items), so that nobody else holds a planted item. The first
+    users hold the planted items. That makes no difference to the reports, as each user's coins are independent.
     """
 
     def __init__(self, holders: Sequence[int], background: Population, users: int) -> None:
@@ -230,7 +227,6 @@ class Planted(Population):
         self.has_singles = background.has_singles
 
     def draw(self, coins: np.random.Generator, first: int, count: int) -> U64:
-        """The first users hold the planted items."""
         ranks = self._background.draw(coins, first, count)
         ranks = np.where((ranks > 0) & (ranks < SINGLE), ranks + np.uint64(len(self.holders)), ranks)
         users = np.arange(first, first + count)
@@ -239,10 +235,10 @@ class Planted(Population):
 
 
 class Drifting(Population):
-    """Tastes that change: in period t the favourites have moved on by t places.
+    """Tastes that change: in period t, rank r has the popularity that rank r - t has in the base population.
 
-    `draw` is for a one-off question: user number i of n answers in period PERIODS i/n. `walk` follows the same users:
-    in every period a user draws anew with probability `rate`, from that period's favourites, and else keeps the item.
+    `draw` is for a question that is asked once: user number i of n answers in period PERIODS i/n. `walk` follows the
+    same users: in each period a user draws a new item of that period with probability `rate`, and else keeps the item.
     """
 
     def __init__(self, rate: float, base: Population, users: int) -> None:
@@ -260,12 +256,10 @@ class Drifting(Population):
         return np.where(common, moved.astype(np.uint64), ranks)
 
     def draw(self, coins: np.random.Generator, first: int, count: int) -> U64:
-        """Everybody once, some later than others."""
         periods = PERIODS * np.arange(first, first + count) // max(1, self._users)
         return self._rotate(self._base.draw(coins, first, count), periods)
 
     def walk(self, coins: np.random.Generator, first: int, count: int) -> Iterator[U64]:
-        """Everybody, period after period."""
         held, period = self._base.draw(coins, first, count), 0
         while True:
             yield held

@@ -1,14 +1,14 @@
-"""From ranks to a domain's indexes: which item is the r-th most popular, and what single users hold.
+"""From the ranks of a population to the indexes of a domain.
 
-A domain that can be listed takes the rank for the index. In a large domain the ranks' items are drawn at random from
-the seed (or given by the population), and an item of one user alone is a hash of the user's number: it meets another
-with probability 2^-64.
+In a domain that can be listed the rank is the index. In a larger domain the items are drawn at random from the seed, or
+given by the population. An item of one user alone is a hash of the user's number; two such items are equal with
+probability 2^-64.
 
-`STYLES` says what random strings look like, as real ones are not uniform:
-    random          the longest strings, of random bytes
-    shared-prefix   all begin alike ("https://w...") as far as fits, and differ in their last four bytes
-    short           one to four letters, then as long as need be
-    utf8            words of a real text, one after the other, with letters that take two bytes in UTF-8
+Real strings are not uniform. `STYLES` says what random strings look like:
+    random          strings of the greatest length, of random bytes
+    shared-prefix   all begin with the same text ("https://w..."), as far as it fits; the last four bytes differ
+    short           one to four letters; longer if that gives too few strings
+    utf8            words of a real text in sequence, with letters that take two bytes in UTF-8
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def parse_domain(text: str) -> Domain:
-    """Read a domain: a number of elements (`none` is one of them), or strings:L for byte strings of at most L bytes."""
+    """Read a domain: a number of elements (`none` is one of them), or strings:L for strings of at most L bytes."""
     name, colon, rest = text.partition(":")
     digits = rest if colon else name
     if not digits.isascii() or not digits.isdigit() or len(digits) > 20 or (colon and name != "strings"):
@@ -56,7 +56,7 @@ def _mix(z: U64) -> U64:
 
 @dataclass(frozen=True)
 class Naming:
-    """A domain, and the indexes of the ranks' items; without a table, rank r has index r."""
+    """A domain, and the index of each rank's item. Without a table, rank r has index r."""
 
     domain: Domain
     seed: int
@@ -64,7 +64,6 @@ class Naming:
     items: tuple[Item, ...] | None = None
 
     def indexes(self, ranks: U64) -> Indexes:
-        """Everybody's index."""
         if self.table is None:
             return ranks
         single = ranks >= np.uint64(SINGLE)
@@ -75,7 +74,7 @@ class Naming:
         return out
 
     def _own(self, ranks: U64) -> Indexes:
-        """The item of a single user."""
+        """The indexes of items that one user alone holds."""
         key = (ranks - np.uint64(SINGLE)) * _GOLDEN + np.uint64(self.seed)
         if self.domain.bits <= 64:
             return _mix(key) % np.uint64(self.domain.size - 1) + np.uint64(1)
@@ -86,7 +85,6 @@ class Naming:
         return _longest(out, self.domain)
 
     def item(self, rank: int) -> Item:
-        """The item of a rank."""
         if rank == 0:
             return None
         if self.items is not None and self.table is None:
@@ -99,7 +97,7 @@ class Naming:
 
 
 def _longest(limbs: npt.NDArray[np.uint32], domain: Domain) -> npt.NDArray[np.uint32]:
-    """Force random limbs into [2^(bits-2), 2^(bits-1)): of a strings domain, these are strings of the full length."""
+    """Move random limbs into [2^(bits-2), 2^(bits-1)). In a domain of strings these have the greatest length."""
     top = domain.bits - 2
     place, bit = divmod(top, 32)
     limbs[:, place + 1 :] = 0
@@ -144,7 +142,7 @@ STYLES: dict[str, Callable[[int, int, np.random.Generator], list[bytes]]] = {
 
 
 def _distinct(domain: Domain, count: int, seed: int, style: str) -> list[int]:
-    """Distinct random indexes of a large domain."""
+    """Draw distinct random indexes of a large domain."""
     coins = np.random.default_rng(np.random.SeedSequence([seed, 0, 2]))
     found: dict[int, None] = {}
     for _ in range(64):
@@ -164,7 +162,7 @@ def _distinct(domain: Domain, count: int, seed: int, style: str) -> list[int]:
 def naming(
     domain: Domain | None, distinct: int, items: Sequence[Item] | None, *, seed: int, style: str = "random"
 ) -> Naming:
-    """Name a population's ranks; without a domain, the items are the domain."""
+    """Name the ranks of a population. Without a domain, the population's items are the domain."""
     if style not in STYLES:
         raise InvalidSpec(f"unknown style of strings {style!r}: one of {', '.join(STYLES)}")
     if domain is None:
@@ -183,7 +181,7 @@ def naming(
 
 
 def _index(domain: Domain, item: Item) -> int:
-    """An item's index; a population's items must lie inside the domain, or the truth would be something else."""
+    """The index of an item, which must lie inside the domain; otherwise the truth would count it as `none`."""
     try:
         index = domain.index(item)
     except TypeError as error:

@@ -1,6 +1,6 @@
-"""Populations from text: the little language of population.py, files, and functions of the user's own.
+"""Populations from text: the language that kinds.py describes, files, and functions of the user's own.
 
-`read(spec, ...)` gives a `NamedPopulation`: the population, and the items behind its ranks where it has items of its own.
+`read(spec, ...)` returns a `NamedPopulation`: the population and, if it has items of its own, the items of its ranks.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import resources
 from pathlib import Path
@@ -42,7 +42,7 @@ MAX_FILE_BYTES = 256 << 20
 
 @dataclass(frozen=True)
 class NamedPopulation:
-    """A population, and its items where it names them: items[r - 1] is held by users of rank r."""
+    """A population and, if it names them, its items: users of rank r hold items[r - 1]."""
 
     population: Population
     items: tuple[Item, ...] | None = None
@@ -50,24 +50,31 @@ class NamedPopulation:
 
 @dataclass(frozen=True)
 class _Request:
-    """What a spec is read for."""
+    """What a population's text is read for."""
 
+    users: int
     items: int | None
     """How many items the domain has, if it can be listed."""
-    users: int
+    bare: int
+    """How many items a population has that names no number, in a domain that cannot be listed."""
     seed: int
-    given: tuple[Item, ...] | None = None
 
 
-def read(spec: str, users: int, *, domain_items: int | None = None, seed: int = 0) -> NamedPopulation:
-    """Read a population's text for so many users; `domain_items` is the size of a domain that can be listed."""
+def read(
+    spec: str, users: int, *, domain_items: int | None = None, bare_items: int | None = None, seed: int = 0
+) -> NamedPopulation:
+    """Read a population's text for so many users.
+
+    `domain_items` is the number of items of a domain that can be listed. Where it is None, `bare_items` is the number
+    of items of a population that names none, such as zipf:1.1.
+    """
     if users < 1:
         raise InvalidSpec("a simulation needs at least one user")
-    return _read(spec.strip(), _Request(domain_items, users, seed))
+    return _read(spec.strip(), _Request(users, domain_items, bare_items or DEFAULT_ITEMS, seed))
 
 
 def vocabulary() -> dict[str, int]:
-    """The words of a real text with their counts, most frequent first."""
+    """Return the words of a real text with their counts, most frequent first."""
     text = resources.files("simulator").joinpath("data/vocabulary.csv").read_text("utf-8")
     return {word: int(count) for word, count in csv.reader(text.splitlines())}
 
@@ -95,7 +102,7 @@ def read_file(path: Path) -> dict[Item, float]:
 
 
 def _count(line: list[str], path: Path, number: int) -> float:
-    """A line's count; never a word of its item."""
+    """The count of a line. An error does not quote the item."""
     if len(line) == 1:
         return 1.0
     try:
@@ -114,7 +121,7 @@ def _weighted(counts: Mapping[Item, float] | Mapping[str, int]) -> NamedPopulati
 
 
 def _numbers(text: str, name: str, least: int, most: int) -> list[float]:
-    """The numbers after the name."""
+    """Read the numbers after the name."""
     parts = text.split(":") if text else []
     if not least <= len(parts) <= most:
         raise InvalidSpec(f"{name} takes {least} to {most} numbers after it, separated by colons")
@@ -125,9 +132,9 @@ def _numbers(text: str, name: str, least: int, most: int) -> list[float]:
 
 
 def _items(request: _Request, given: float | None) -> int:
-    """How many items a weighted population has."""
+    """How many items a population with weights has."""
     if given is None:
-        return request.items if request.items is not None else DEFAULT_ITEMS
+        return request.items if request.items is not None else request.bare
     if not 1 <= given <= MAX_ITEMS or given != int(given):
         raise InvalidSpec(f"the number of items is a whole number from 1 to {MAX_ITEMS}")
     if request.items is not None and given > request.items:
@@ -216,7 +223,7 @@ def _planted(text: str, request: _Request) -> NamedPopulation:
     room = None if request.items is None else request.items - len(holders)
     if room is not None and room < 1:
         raise InvalidSpec("the domain has no items left for a background: plant fewer")
-    named = _read(spec, _Request(room, request.users, request.seed))
+    named = _read(spec, replace(request, items=room))
     if named.items is not None:
         names = tuple(f"planted {i + 1}" for i in range(len(holders)))
         return NamedPopulation(Planted(holders, named.population, request.users), (*names, *named.items))
@@ -266,7 +273,7 @@ def _read(spec: str, request: _Request) -> NamedPopulation:
 
 
 def _module(name: str) -> ModuleType:
-    """A module by its dotted name or by its file; the current directory counts."""
+    """Import a module by its dotted name, from the current directory too, or by its file."""
     path = Path(name)
     if path.suffix == ".py":
         spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -281,7 +288,7 @@ def _module(name: str) -> ModuleType:
 
 
 def _function(module: str, name: str, request: _Request) -> NamedPopulation:
-    """Call the user's function once and keep everybody's item as a number."""
+    """Call the user's function once, and keep each user's item as a number."""
     try:
         function = getattr(_module(module), name)
         items: Iterable[Item] = partial(function, request.users, request.seed)()

@@ -1,1 +1,1 @@
-"""Reports: plots and self-contained HTML pages."""
+"""How results are shown: tables on a terminal, plots, and HTML pages that need nothing else."""

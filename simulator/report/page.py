@@ -1,7 +1,7 @@
 """A report: one HTML page that needs nothing else, and its tables as CSV files beside it.
 
-Plots are inlined as SVG, styles are in the page, and nothing is loaded from anywhere. Every file is written under
-another name first and then renamed, the page last, so that a page that is there is whole.
+Plots stand in the page as SVG, styles too, and nothing is loaded from anywhere. Every file is written under another
+name first and then renamed, the page last, so that a page that exists is complete.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ import csv
 import html
 import io
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ldp_client.errors import InvalidSpec
-from simulator.report.plots import have_plots
+from simulator.report.canvas import have_plots
+from simulator.report.values import heading, plain, shown
 
 __all__ = ["Report", "Section", "Table", "check_folder", "write_whole"]
 
@@ -38,33 +39,31 @@ SHOWN_ROWS = 200
 
 @dataclass(frozen=True)
 class Table:
-    """Rows with named columns; `name` is its CSV file's."""
+    """Rows with named columns; the CSV file has the table's name. The page shows the first 200 rows, the file all."""
 
     name: str
     rows: Sequence[Mapping[str, Any]]
 
     @property
     def columns(self) -> list[str]:
-        """The names, in the order of their first appearance."""
         return list(dict.fromkeys(name for row in self.rows for name in row))
 
     def csv(self) -> str:
-        """The whole table as CSV."""
         stream = io.StringIO()
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(self.columns)
-        writer.writerows([[_plain(row.get(name)) for name in self.columns] for row in self.rows])
+        writer.writerows([[plain(row.get(name)) for name in self.columns] for row in self.rows])
         return stream.getvalue()
 
     def html(self) -> str:
-        """The first rows as HTML."""
-        head = "".join(f"<th>{html.escape(name.replace('_', ' '))}</th>" for name in self.columns)
+        head = "".join(f"<th>{html.escape(heading(name))}</th>" for name in self.columns)
         body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(_shown(row.get(name)))}</td>" for name in self.columns) + "</tr>"
+            "<tr>" + "".join(f"<td>{html.escape(shown(row.get(name)))}</td>" for name in self.columns) + "</tr>"
             for row in self.rows[:SHOWN_ROWS]
         )
         file = f"{self.name}.csv"
-        note = f"the first {SHOWN_ROWS} of {len(self.rows)} rows; all in " if len(self.rows) > SHOWN_ROWS else ""
+        cut = len(self.rows) > SHOWN_ROWS
+        note = f"The first {SHOWN_ROWS} of {len(self.rows)} rows; all of them: " if cut else "The table as a file: "
         return (
             f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
             f'<p>{note}<a href="{html.escape(file)}">{html.escape(file)}</a></p>'
@@ -73,18 +72,18 @@ class Table:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, words, a plot and the table behind it."""
+    """A part of a page: a heading, a text, a plot and the table behind it."""
 
     title: str
     text: str = ""
-    plot: str | None = None
-    """An SVG."""
+    plot: Callable[[], str] | None = None
+    """Draws an SVG; called when the page is written."""
     table: Table | None = None
 
 
 @dataclass
 class Report:
-    """A page."""
+    """A page and its tables."""
 
     title: str
     lead: str
@@ -92,20 +91,20 @@ class Report:
     sections: list[Section] = field(default_factory=list)
 
     def html(self) -> str:
-        """The whole page."""
         parts = [
             f"<h1>{html.escape(self.title)}</h1>",
             f'<p class="lead">{html.escape(self.lead)}</p>',
             f"<p>Made by <code>{html.escape(self.command)}</code></p>",
         ]
-        if not have_plots():
+        plots = have_plots()
+        if not plots:
             parts.append(f"<p><strong>{html.escape(_MISSING)}</strong></p>")
         for section in self.sections:
             parts.append(f"<h2>{html.escape(section.title)}</h2>")
             if section.text:
                 parts.append(f"<p>{html.escape(section.text)}</p>")
-            if section.plot:
-                parts.append(f"<figure>{section.plot}</figure>")
+            if plots and section.plot is not None:
+                parts.append(f"<figure>{section.plot()}</figure>")
             if section.table is not None:
                 parts.append(section.table.html())
         body = "\n".join(parts)
@@ -116,7 +115,7 @@ class Report:
         )
 
     def write(self, folder: Path) -> Path:
-        """Write tables, then the page; return the page."""
+        """Write the tables, then the page; return the page's path."""
         check_folder(folder)
         for section in self.sections:
             if section.table is not None:
@@ -127,7 +126,7 @@ class Report:
 
 
 def check_folder(folder: Path) -> None:
-    """Make the folder, or say why it cannot be; called before a long run, too."""
+    """Make the folder, or say why that fails."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -137,7 +136,7 @@ def check_folder(folder: Path) -> None:
 
 
 def write_whole(path: Path, data: str | bytes) -> None:
-    """Write a file under another name, then rename it: it is there whole, or not at all."""
+    """Write a file under another name, then rename it, so that it is never there in part."""
     part = path.with_name(f".{path.name}.part")
     try:
         part.write_bytes(data.encode() if isinstance(data, str) else data)
@@ -146,20 +145,3 @@ def write_whole(path: Path, data: str | bytes) -> None:
         with suppress(OSError):
             part.unlink()
         raise InvalidSpec(f"cannot write {path}: {error.strerror}") from None
-
-
-def _plain(value: Any) -> Any:
-    """A cell for a spreadsheet."""
-    if isinstance(value, Mapping):
-        return next(iter(value.values()), "") if len(value) == 1 else str(dict(value))
-    return "" if value is None else value
-
-
-def _shown(value: Any) -> str:
-    """A cell for people: a number with as many digits as mean something."""
-    value = _plain(value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return str(value)
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.4g}"

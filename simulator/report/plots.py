@@ -1,45 +1,23 @@
-"""Plots, all through one door: panels of series become one SVG, readable on screen and on grey paper.
-
-Colours are those of Okabe and Ito, which colour-blind readers can tell apart; every series has a marker and a dash of
-its own besides, so that nothing rests on colour. Letters are drawn as shapes: a page needs no fonts. Matplotlib comes
-with the extra `plots`; without it a report has its tables and says what is missing.
-"""
+"""Plots of lines: panels of series become one SVG, readable on screen and on grey paper."""
 
 from __future__ import annotations
 
-import io
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Bar", "Interval", "Panel", "Series", "draw", "draw_bars", "draw_intervals", "have_plots", "png"]
+from simulator.report.canvas import COLOURS, DASHES, MARKERS, THEORY, canvas
+from simulator.report.glyphs import drawable
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
-THEORY = "#555555"
+__all__ = ["Panel", "Series", "draw"]
+
 _MARKED = 15
 """Markers on a line, more or less."""
 _INSIDE = 3
-"""Longer legends stand below the panel, or once below all panels where they are the same."""
+"""The longest legend that stands inside its panel."""
 _SHORT = 26
-"""Letters of a name that fits beside another."""
-_STYLE: Any = {
-    "svg.fonttype": "path",
-    "svg.hashsalt": "hearsay",
-    "font.size": 10,
-    "axes.titlesize": 10.5,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#DDDDDD",
-    "grid.linewidth": 0.6,
-    "legend.frameon": False,
-    "legend.fontsize": 8.5,
-    "figure.constrained_layout.use": True,
-}
+"""Characters of a name that fits beside another."""
 
 
 @dataclass(frozen=True)
@@ -69,55 +47,6 @@ class Panel:
     """A horizontal line with its name: a threshold, an optimum."""
 
 
-@dataclass(frozen=True)
-class Interval:
-    """An item with its truth, estimate and interval."""
-
-    label: str
-    truth: float
-    estimate: float
-    low: float
-    high: float
-    group: str = field(default="")
-
-
-@dataclass(frozen=True)
-class Bar:
-    """A named number."""
-
-    label: str
-    value: float
-
-
-def have_plots() -> bool:
-    """Whether matplotlib is there."""
-    try:
-        import matplotlib  # noqa: F401, PLC0415 - an extra
-    except ImportError:
-        return False
-    return True
-
-
-@contextmanager
-def _canvas(width: float, height: float, rows: int = 1, columns: int = 1) -> Iterator[tuple[Any, list[Any]]]:
-    import matplotlib as mpl  # noqa: PLC0415 - an extra, and slow to import
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - as above
-    from matplotlib.figure import Figure  # noqa: PLC0415 - as above
-
-    with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(width, height))
-        FigureCanvasAgg(figure)
-        axes = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
-        yield figure, axes
-
-
-def _svg(figure: Any) -> str:
-    stream = io.StringIO()
-    figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
-    text = stream.getvalue()
-    return text[text.index("<svg") :]
-
-
 def _fill(axes: Any, panel: Panel, shared: bool) -> None:
     """Draw one panel."""
     measured = theory = 0
@@ -129,7 +58,8 @@ def _fill(axes: Any, panel: Panel, shared: bool) -> None:
         ]
         xs, ys, errors = ([p[i] for p in points] for i in range(3))
         if series.theory:
-            axes.plot(xs, ys, color=THEORY, linestyle=DASHES[1 + theory % 6], linewidth=1.3, label=series.name)
+            dash = DASHES[1 + theory % 6]
+            axes.plot(xs, ys, color=THEORY, linestyle=dash, linewidth=1.3, label=drawable(series.name))
             theory += 1
             continue
         place = measured % len(COLOURS)
@@ -144,19 +74,19 @@ def _fill(axes: Any, panel: Panel, shared: bool) -> None:
             linestyle=DASHES[place],
             capsize=2.5,
             markevery=max(1, len(xs) // _MARKED),
-            label=series.name,
+            label=drawable(series.name),
         )
         measured += 1
     if panel.level is not None:
-        axes.axhline(panel.level[1], color=THEORY, linewidth=1.0, linestyle=(0, (1, 2)), label=panel.level[0])
-    axes.set_title(panel.title, loc="left")
+        axes.axhline(panel.level[1], color=THEORY, linewidth=1.0, linestyle=(0, (1, 2)), label=drawable(panel.level[0]))
+    axes.set_title(drawable(panel.title), loc="left")
     axes.set_xlabel(panel.x_label)
     axes.set_ylabel(panel.y_label)
     _scale(axes, panel, shared)
 
 
 def _scale(axes: Any, panel: Panel, shared: bool) -> None:
-    """Scales, limits and a legend only where there is more than one thing to tell apart."""
+    """Set scales and limits, and a legend where there is more than one line."""
     if panel.log_x:
         axes.set_xscale("log")
     if panel.log_y:
@@ -181,12 +111,12 @@ def _scale(axes: Any, panel: Panel, shared: bool) -> None:
 
 
 def _names(panel: Panel) -> list[str]:
-    """What a legend lists."""
+    """The entries of a panel's legend."""
     return [series.name for series in panel.series] + ([] if panel.level is None else [panel.level[0]])
 
 
 def _plain_ticks(axis: Any) -> None:
-    """Numbers instead of powers of ten, and enough of them: 1, 2, 5, 10 where the axis is short."""
+    """Show numbers instead of powers of ten; a short axis has ticks at 1, 2, 5, 10."""
     from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter  # noqa: PLC0415 - an extra
 
     low, high = axis.get_view_interval()
@@ -197,96 +127,25 @@ def _plain_ticks(axis: Any) -> None:
 
 
 def _number(x: float) -> str:
-    """A tick for people."""
     if x >= 1_000_000:
         return f"{x / 1_000_000:g} M"
     return f"{x:,.0f}" if x >= 1000 else f"{x:g}"
 
 
 def draw(panels: Sequence[Panel], columns: int = 2, *, width: float = 9.0, height: float = 3.6) -> str:
-    """Return one SVG with a panel each; `height` is that of one row."""
-    with _canvas_for(panels, columns, width, height) as figure:
-        return _svg(figure)
-
-
-def png(panels: Sequence[Panel], columns: int = 2, *, width: float = 9.0, height: float = 3.6) -> bytes:
-    """The same as a PNG, for looking at."""
-    with _canvas_for(panels, columns, width, height) as figure:
-        stream = io.BytesIO()
-        figure.savefig(stream, format="png", dpi=110, metadata={"Software": None})
-        return stream.getvalue()
-
-
-@contextmanager
-def _canvas_for(panels: Sequence[Panel], columns: int, width: float, height: float) -> Iterator[Any]:
+    """Return one SVG with all panels; `height` is that of one row of panels."""
     columns = min(columns, len(panels))
     rows = -(-len(panels) // columns)
-    with _canvas(width if columns > 1 else min(width, 6.4), height * rows, rows, columns) as (figure, axes):
+    texts = [text for panel in panels for text in (panel.title, *_names(panel))]
+    with canvas(width if columns > 1 else min(width, 6.4), height * rows, (rows, columns), texts) as drawing:
         names = _names(panels[0])
+        # Legends that do not fit inside, and are the same in all panels, stand once below all panels.
         shared = len(panels) > 1 and len(names) > _INSIDE and all(_names(panel) == names for panel in panels)
-        for place, panel in zip(axes, panels, strict=False):
+        for place, panel in zip(drawing.axes, panels, strict=False):
             _fill(place, panel, shared)
         if shared:
-            handles, labels = axes[0].get_legend_handles_labels()
-            figure.legend(handles, labels, loc="outside lower center", ncols=2, handlelength=2.8)
-        for place in axes[len(panels) :]:
+            handles, labels = drawing.axes[0].get_legend_handles_labels()
+            drawing.figure.legend(handles, labels, loc="outside lower center", ncols=2, handlelength=2.8)
+        for place in drawing.axes[len(panels) :]:
             place.set_visible(False)
-        yield figure
-
-
-def draw_intervals(title: str, x_label: str, intervals: Sequence[Interval], threshold: float | None = None) -> str:
-    """Return an SVG of items, one a line: the estimate with its interval, and the truth as a cross."""
-    with _canvas(8.0, 0.9 + 0.27 * max(4, len(intervals))) as (figure, axes):
-        _fill_intervals(axes[0], title, x_label, intervals, threshold)
-        return _svg(figure)
-
-
-def _fill_intervals(
-    axes: Any, title: str, x_label: str, intervals: Sequence[Interval], threshold: float | None
-) -> None:
-    places = range(len(intervals))
-    missed = [not i.low <= i.truth <= i.high for i in intervals]
-    for wrong, colour, name in ((False, COLOURS[0], "estimate, 95% interval"), (True, COLOURS[1], "truth outside")):
-        chosen = [p for p in places if missed[p] is wrong]
-        if chosen:
-            axes.errorbar(
-                [intervals[p].estimate for p in chosen],
-                chosen,
-                xerr=[
-                    [max(0.0, intervals[p].estimate - intervals[p].low) for p in chosen],
-                    [max(0.0, intervals[p].high - intervals[p].estimate) for p in chosen],
-                ],
-                fmt="s" if wrong else "o",
-                markersize=4,
-                capsize=2.5,
-                color=colour,
-                label=name,
-            )
-    axes.plot([i.truth for i in intervals], places, "x", color="#000000", markersize=6, label="truth")
-    if threshold is not None:
-        axes.axvline(threshold, color=THEORY, linestyle=(0, (1, 2)), label="threshold")
-    axes.set_yticks(list(places), [i.label for i in intervals])
-    axes.set_ylim(len(intervals) - 0.4, -0.6)
-    axes.set_title(title, loc="left")
-    axes.set_xlabel(x_label)
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axes.legend(loc="lower right")
-
-
-def draw_bars(plots: Sequence[tuple[str, Sequence[Bar]]], *, log: bool = True) -> str:
-    """Return an SVG with a row of dot plots, one for each (axis label, bars); our own are told from others'."""
-    longest = max(len(bars) for _, bars in plots)
-    with _canvas(8.0, (0.9 + 0.27 * max(3, longest)) * len(plots), len(plots)) as (figure, axes):
-        for place, (label, bars) in zip(axes, plots, strict=True):
-            ours = [bar.label.startswith("hearsay") for bar in bars]
-            for mine, colour, marker in ((True, COLOURS[0], "o"), (False, COLOURS[1], "s")):
-                at = [i for i, own in enumerate(ours) if own is mine]
-                place.plot([bars[i].value for i in at], at, marker, color=colour, markersize=7)
-            if log:
-                place.set_xscale("log")
-            else:
-                place.set_xlim(left=0)
-            place.set_yticks(range(len(bars)), [bar.label for bar in bars])
-            place.set_ylim(len(bars) - 0.4, -0.6)
-            place.set_xlabel(label)
-        return _svg(figure)
+        return drawing.svg()

@@ -193,7 +193,10 @@ def test_a_domain_of_another_kind_is_refused() -> None:
         def describe(self) -> dict[str, object]:
             return {}
 
-    with pytest.raises(InvalidSpec, match="Categories, Strings or Integers"):
+        def to_wire(self) -> dict[str, Any]:
+            return {}
+
+    with pytest.raises(InvalidSpec, match="Categories, Strings, Integers"):
         make(domain=Colours())
 
 

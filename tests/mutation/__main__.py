@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import random
 import sys
 from pathlib import Path
 
@@ -29,7 +30,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description="Mutation testing of five packages.")
     commands = parser.add_subparsers(dest="command", required=True)
     reach = commands.add_parser("reach", help="run the tests once and record which lines each of them reaches")
-    reach.add_argument("tests", nargs="*", help="folders or files of tests; all by default")
+    reach.add_argument("tests", nargs="*", help="folders or files of tests, added to what is known; all by default")
     for name, text in (("run", "try mutants"), ("show", "what is known: the rate, and who survived")):
         command = commands.add_parser(name, help=text)
         command.add_argument("--package", required=True, choices=sorted(PACKAGES))
@@ -50,7 +51,7 @@ def _mutants(package: str) -> list[Mutant]:
 
 
 def _reach(tests: list[str]) -> int:
-    recorder = Recorder(ROOT, list(PACKAGES.values()), BUILD / "reach.json")
+    recorder = Recorder(ROOT, list(PACKAGES.values()), BUILD / "reach.json", keep=bool(tests))
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--hypothesis-seed=0", "-o", "timeout=0"]
     return int(pytest.main([*options, "--durations=40", *tests], plugins=[recorder]))
 
@@ -59,6 +60,7 @@ def _run(chosen: list[Mutant], results: Results, options: argparse.Namespace) ->
     runner = Runner(ROOT, Reach.load(BUILD / "reach.json"), ceiling=options.seconds)
     try:
         todo = results.todo(chosen, options.again)
+        random.Random(options.seed).shuffle(todo)  # so that what a stopped run has tried is a uniform sample too
         verdict, test = "survived", ""
         if not options.trust:
             verdict, test = runner.control(sorted({mutant.file for mutant in todo}))

@@ -20,8 +20,10 @@ __all__ = ["Reach", "Recorder"]
 class Recorder:
     """A pytest plugin: one coverage context for each test, and the test's duration."""
 
-    def __init__(self, root: Path, folders: list[str], store: Path) -> None:
+    def __init__(self, root: Path, folders: list[str], store: Path, keep: bool = False) -> None:
         import coverage
+
+        self.keep = keep  # what is known of tests that do not run this time
 
         self.coverage = coverage.Coverage(
             data_file=None, include=[f"{root / folder}/*" for folder in folders], config_file=False
@@ -54,8 +56,22 @@ class Recorder:
             name = str(Path(file).relative_to(self.root))
             lines[name] = {str(line): sorted(filter(None, tests)) for line, tests in contexts.items()}
         found = {"seconds": self.seconds, "failed": self.failed, "lines": lines}
+        if self.keep and self.store.exists():
+            found = _joined(json.loads(self.store.read_text()), found)
         self.store.parent.mkdir(parents=True, exist_ok=True)
         self.store.write_text(json.dumps(found))
+
+
+def _joined(old: dict, new: dict) -> dict:
+    """What is known of all tests; the newer record of a test counts."""
+    ran = set(new["seconds"])
+    lines = {file: dict(found) for file, found in new["lines"].items()}
+    for file, found in old["lines"].items():
+        here = lines.setdefault(file, {})
+        for line, tests in found.items():
+            here[line] = sorted({*here.get(line, ()), *(test for test in tests if test not in ran)})
+    failed = [test for test in old["failed"] if test not in ran] + new["failed"]
+    return {"seconds": old["seconds"] | new["seconds"], "failed": failed, "lines": lines}
 
 
 @dataclass

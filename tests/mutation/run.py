@@ -12,6 +12,7 @@ import contextlib
 import importlib
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -37,10 +38,13 @@ LIBRARIES = (
 REWRITE = "ignore::pytest.PytestAssertRewriteWarning"  # the libraries were imported before pytest could rewrite them
 SURVIVED, KILLED, TIMEOUT, UNREACHED = "survived", "killed", "timeout", "unreached"
 CODES = {0: SURVIVED, 70: KILLED, 71: TIMEOUT}
+FILES = 5
+"""Files of tests in a round, at most: what they import has to be imported for each mutant."""
+MEMORY = 8 << 30
 WALL = 300.0
 """Seconds of the clock after which a mutant's run is ended, whatever it waits for."""
-CEILING = 6.0
-"""Seconds of tests in a round, at most. More could only kill more."""
+CEILING = 2.0
+"""Seconds of tests in a round, at most. More tests could only kill more."""
 
 
 def sample(found: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
@@ -54,18 +58,25 @@ def sample(found: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
 def select(reach: Reach, mutant: Mutant, kills: Counter[str], ceiling: float = CEILING) -> list[list[str]]:
     """The tests for one mutant, in two rounds: those of the module's own test file, then others that reach it.
 
-    A round has the fastest tests, as many as the ceiling allows; those that killed a mutant of the file come first.
+    A round has the fastest tests of at most `FILES` files, as many as the ceiling allows. Those that killed a mutant
+    of the file before come first, and those of the package before those of others.
     """
     mark = f"test_{Path(mutant.file).stem}.py::"
+    package = f"/{Path(mutant.file).parent.name}/"
     tests = reach.tests(mutant.file, mutant.line, mutant.last)
     rounds = [[test for test in tests if mark in test], [test for test in tests if mark not in test]]
     found = []
     for candidates in rounds:
-        chosen, total = [], 0.0
-        for test in sorted(candidates, key=lambda test: (-kills[test], reach.seconds.get(test, 1.0))):
+        chosen: list[str] = []
+        files: set[str] = set()
+        total = 0.0
+        order = sorted(candidates, key=lambda t: (-kills[t], package not in t, reach.seconds.get(t, 1.0)))
+        for test in order:
+            file = test.split("::")[0]
             total += reach.seconds.get(test, 1.0)
-            if total <= ceiling or not chosen:
+            if not chosen or (total <= ceiling and (file in files or len(files) < FILES)):
                 chosen.append(test)
+                files.add(file)
         if chosen:
             found.append(chosen)
     return found
@@ -111,7 +122,7 @@ class Judge:
 class Runner:
     """A scratch copy of the tree, and the loop over mutants."""
 
-    def __init__(self, root: Path, reach: Reach, patience: float = 2.0, ceiling: float = CEILING) -> None:
+    def __init__(self, root: Path, reach: Reach, patience: float = 1.0, ceiling: float = CEILING) -> None:
         self.reach, self.patience, self.ceiling = reach, patience, ceiling
         self.scratch = Path(tempfile.mkdtemp(prefix="mutation-"))
         names = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
@@ -199,12 +210,13 @@ class Runner:
         code = 70
         try:
             os.setsid()
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
             os.chdir(self.tree)
             os.environ.update(PYTHONPATH=str(self.tree), PYTHONDONTWRITEBYTECODE="1", TMPDIR=str(self.scratch))
             tempfile.tempdir = None
             sys.dont_write_bytecode = True
             sys.path[:] = [str(self.tree), *(p for p in sys.path if p not in ("", str(self.tree)))]
-            limits = {test: self.patience + 10.0 * self.reach.seconds.get(test, 1.0) for test in tests}
+            limits = {test: self.patience + 4.0 * self.reach.seconds.get(test, 1.0) for test in tests}
             judge = Judge(tests, limits, note)
             for name in [n for n in sys.modules if n.split(".")[0] == "tests"]:
                 del sys.modules[name]
@@ -212,7 +224,7 @@ class Runner:
             for stream in (0, 1, 2):
                 os.dup2(nothing, stream)
             files = list(dict.fromkeys(test.split("::")[0] for test in tests))
-            options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "timeout=60", "-W", REWRITE]
+            options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "timeout=200", "-W", REWRITE]
             temporary = f"--basetemp={self.scratch / 'temporary'}"
             code = int(pytest.main([*options, temporary, "--hypothesis-seed=0", *files], plugins=[judge]))
             code = {0: 0, 5: 0}.get(code, 70)

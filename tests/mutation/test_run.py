@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from tests.mutation.operators import mutants
-from tests.mutation.reach import Reach
+from tests.mutation.reach import Reach, _joined
 from tests.mutation.results import Results, interval
 from tests.mutation.run import sample, select
 
@@ -94,6 +94,16 @@ def test_a_line_of_import_is_tried_on_every_test_of_its_module():
     assert known.tests("room/sums.py", 1, 1) == [f"test_sums.py::test_{n}" for n in ("nothing", "grown", "counted")]
     assert known.tests("room/sums.py", 5, 6) == ["test_sums.py::test_counted"]
     assert known.tests("room/other.py", 1, 1) == []
+
+
+def test_a_newer_record_of_a_test_counts():
+    old = {"seconds": {"a": 1.0, "b": 2.0}, "failed": ["a"], "lines": {"m.py": {"1": ["a", "b"], "2": ["a"]}}}
+    new = {"seconds": {"a": 3.0, "c": 1.0}, "failed": ["c"], "lines": {"m.py": {"2": ["a"], "3": ["c"]}}}
+    assert _joined(old, new) == {
+        "seconds": {"a": 3.0, "b": 2.0, "c": 1.0},
+        "failed": ["c"],
+        "lines": {"m.py": {"1": ["b"], "2": ["a"], "3": ["c"]}},
+    }
 
 
 def test_tests_that_killed_before_come_first():

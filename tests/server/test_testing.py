@@ -62,7 +62,7 @@ def test_it_says_why_it_did_not_start(tmp_path):
     config = tmp_path / "server.toml"
     config.write_text("[colector]\n")
     server = ServerProcess(tmp_path / "d", "--config", str(config))
-    with pytest.raises(Unavailable, match="did not start: .*colector"):
+    with pytest.raises(Unavailable, match=r"did not start: .*colector"):
         server.start()
     assert not server.running
     with ServerProcess(tmp_path / "one") as first:

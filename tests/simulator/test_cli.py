@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from simulator.cli import COMMANDS, main
-from simulator.shapes import CompareRow, FrequenciesRun, HeavyHittersRun, LongitudinalRow, PlanRow, PoisonRow, WireRun
+from simulator.cli import main
+from simulator.commands import COMMANDS
+from simulator.shapes import FrequenciesRun, HeavyHittersRun, LongitudinalRow, PlanRow, PoisonRow, WireRun
 
 ROOT = Path(__file__).parent.parent.parent
 SMALL = ["--users", "2000", "--domain", "64"]
@@ -28,7 +29,6 @@ RUNS = {
     "plan": (["plan", *SMALL, "--verify", "--runs", "4", "--frequency", "0.1"], PlanRow),
     "poison": (["poison", *SMALL, "--fraction", "0.01", "--fraction", "0.1"], PoisonRow),
     "longitudinal": (["longitudinal", *SMALL, "--days", "20"], LongitudinalRow),
-    "compare": (["compare", *SMALL, "--no-peers"], CompareRow),
     "wire": (["wire", *SMALL, "--faults", "drop=0.5"], WireRun),
 }  # fmt: skip
 
@@ -94,7 +94,6 @@ BAD = [
     ["sweep", "/no/such/file.toml"],
     ["wire", "--faults", "melt=1"],
     ["wire", "--server", "localhost:1"],
-    ["compare", "--users", "10000000"],
     ["reproduce", "everything"],
 ]
 
@@ -135,6 +134,38 @@ def test_every_command_has_help(capsys):
 def test_help_does_not_wait_for_numpy():
     code = "import sys; from simulator.cli import main; main(['--help']); sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False).returncode == 0
+
+
+def test_what_is_not_installed_is_said_in_one_line(monkeypatch, capsys):
+    """The wheel leaves the reproductions out, an app's machine the libraries of the server."""
+    monkeypatch.setitem(sys.modules, "simulator.reproductions", None)
+    monkeypatch.delitem(sys.modules, "simulator.reproductions.command", raising=False)
+    assert main(["reproduce", "error"]) == 2
+    assert capsys.readouterr().err == "ldp-simulate: reproduce is not installed: run it in a checkout of the source\n"
+
+
+@pytest.mark.parametrize("library", ["click", "numpy", "rich"])
+def test_a_client_only_installation_says_what_is_missing(library):
+    code = f"import sys; sys.modules[{library!r}] = None; from simulator.cli import main; main(['frequencies', '-h'])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False, text=True)
+    assert done.returncode == 2
+    assert "hearsay[" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_the_help_of_a_command_is_complete(capsys):
+    assert main(["frequencies", "--help"]) == 0
+    shown = capsys.readouterr().out
+    options = re.findall(r"^  (?:-h, )?(--[a-z-]+)", shown, re.MULTILINE)
+    assert options == [
+        *("--users", "--domain", "--epsilon", "--population", "--mechanism", "--parameter", "--runs", "--processes"),
+        *("--seed", "--report", "--json", "--help"),
+    ]  # fmt: skip
+    for name in COMMANDS:
+        assert main([name, "--help"]) == 0
+        shown = capsys.readouterr().out
+        for line in re.findall(r"^  --[^\n]*\n(?:    [^\n]*\n)*", shown, re.MULTILINE):
+            assert re.search(r"[a-z]{4}.*\.", line.replace("\n", " ")), line
 
 
 @pytest.mark.parametrize("processes", ["1", "2"])

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from simulator.cli import COMMANDS, group
-from simulator.reproductions.curves import PAGES
+from simulator.commands import COMMANDS, group
+from simulator.reproductions.command import PAGES
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 LINES = sorted(

@@ -9,7 +9,8 @@ from ldp_client.errors import InvalidSpec
 from ldp_server.oracles import oracle_for
 from simulator import crowd, engine, machine
 from simulator.engine import Job, blocks_of, count, draw_block, payloads, run_seed
-from simulator.experiments.frequencies import SimulationOptions, build, prepare
+from simulator.experiments.frequencies import build, prepare
+from simulator.experiments.options import SimulationOptions
 
 USERS = 5 * crowd.BLOCK // 2
 SETTINGS = {

@@ -9,11 +9,18 @@ import pytest
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Integers, Strings
 from simulator.experiments import heavy_hitters, plan
-from simulator.experiments.frequencies import SimulationOptions
 from simulator.experiments.heavy_hitters import Search
+from simulator.experiments.options import SimulationOptions
 from simulator.shapes import HeavyHittersRun
 
-SMALL = Search(30_000, Integers(1, (1 << 20) - 1), "4", (0.3, 2.0, 3.0), 1, "zipf:1.1:200", "expander-sketch", runs=2)
+OPTIONS = SimulationOptions(30_000, "4", population="zipf:1.1:200", mechanism="expander-sketch", runs=2)
+SMALL = Search(OPTIONS, Integers(1, (1 << 20) - 1), (0.3, 2.0, 3.0), 1)
+
+
+def changed(**changes):
+    """SMALL with other fields, of its own or of its options."""
+    own = {name: changes.pop(name) for name in ("domain", "plant", "each", "decoder") if name in changes}
+    return replace(SMALL, options=replace(OPTIONS, **changes), **own)
 
 
 def test_planted_items_are_listed_beside_their_truth():
@@ -31,15 +38,14 @@ def test_planted_items_are_listed_beside_their_truth():
 
 
 def test_results_do_not_depend_on_processes():
-    search = replace(SMALL, users=200_000, runs=1)
-    lists = [heavy_hitters.run(replace(search, processes=p)).shape["list"] for p in (1, 2)]
+    lists = [heavy_hitters.run(changed(users=200_000, runs=1, processes=p)).shape["list"] for p in (1, 2)]
     assert lists[0] == lists[1]
 
 
 def test_words_are_found_as_words(tmp_path):
     file = tmp_path / "words.csv"
     file.write_text("the,50\nof,30\nß,3\na,1\n")
-    search = Search(20_000, Strings(3), "4", (), population=f"file:{file}", mechanism="prefix-tree")
+    search = Search(replace(OPTIONS, population=f"file:{file}", mechanism="prefix-tree", users=20_000), Strings(3), ())
     found = heavy_hitters.run(search)
     assert [row["item"]["text"] for row in found.shape["list"][:2]] == ["the", "of"]
     assert found.shape["recall"] == {}
@@ -49,7 +55,7 @@ def test_words_are_found_as_words(tmp_path):
 def test_an_item_that_is_not_there_counts_as_false(monkeypatch):
     """The truth is hidden from the scorer: then every listed item is a false one."""
     monkeypatch.setattr(heavy_hitters, "_truth", lambda counted, named: {})
-    shape = heavy_hitters.run(replace(SMALL, runs=1)).shape
+    shape = heavy_hitters.run(changed(runs=1)).shape
     assert shape["false_items"] == shape["listed"] > 2
     assert shape["coverage"] < 0.5
 
@@ -69,32 +75,31 @@ def test_an_item_that_is_not_there_counts_as_false(monkeypatch):
 )
 def test_impossible_searches_are_refused(changes):
     with pytest.raises(InvalidSpec) as caught:
-        heavy_hitters.run(replace(SMALL, **changes))
+        heavy_hitters.run(changed(**changes))
     assert "\n" not in str(caught.value)
 
 
 def test_what_does_not_fit_says_how_many_users_it_takes():
     with pytest.raises(InvalidSpec, match="at least"):
-        heavy_hitters.run(replace(SMALL, users=10))
+        heavy_hitters.run(changed(users=10))
 
 
 def test_promises_of_sketches_are_kept():
-    wanted = SimulationOptions(50_000, "4", runs=3)
+    options = SimulationOptions(50_000, "4", runs=3)
     domain = Strings(2)
-    table = plan.sketch_rows(wanted, domain, 0.02)
-    verified = plan.verify_sketches(table, wanted, domain)
-    assert verified.kept
-    for row in verified.rows:
+    table = plan.sketch_rows(options, domain, 0.02)
+    assert plan.verify_sketches(table, options, domain)
+    for row in table:
         assert row["measured_recall"] > 0.6
         assert row["users_needed"] < 50_000
 
 
 def test_a_sketch_that_promises_too_much_is_caught():
-    wanted = SimulationOptions(50_000, "4", runs=3)
+    options = SimulationOptions(50_000, "4", runs=3)
     domain = Strings(2)
-    table = plan.sketch_rows(wanted, domain)[:1]
+    table = plan.sketch_rows(options, domain)[:1]
     table[0]["smallest_share"] /= 1.5
-    assert not plan.verify_sketches(table, wanted, domain).kept
+    assert not plan.verify_sketches(table, options, domain)
 
 
 def test_so_few_of_so_many():

@@ -7,9 +7,10 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from ldp_client.errors import InvalidSpec
-from simulator.report import page, plots
+from simulator.report import canvas, page
+from simulator.report.item_plots import Bar, Interval, draw_bars, draw_intervals
 from simulator.report.page import Report, Section, Table
-from simulator.report.plots import Bar, Interval, Panel, Series, draw, draw_bars, draw_intervals, png
+from simulator.report.plots import Panel, Series, draw
 
 PANEL = Panel(
     "a <title>",
@@ -34,13 +35,12 @@ def test_plots_are_well_formed_and_stay_the_same():
     ):
         assert ET.fromstring(svg).tag.endswith("svg")
     assert draw([PANEL]) == draw([PANEL])
-    assert png([PANEL])[:4] == b"\x89PNG"
 
 
 def test_a_page_escapes_what_it_shows(tmp_path):
     rows = [{"item": "<script>alert(1)</script>", "truth": 12345, "low": 0.00012}, {"item": "a,b", "truth": None}]
     report = Report(
-        "t <b>", "lead & more", "ldp-simulate 'x'", [Section("s", "text", draw([PANEL]), Table("rows", rows))]
+        "t <b>", "lead & more", "ldp-simulate 'x'", [Section("s", "text", lambda: draw([PANEL]), Table("rows", rows))]
     )
     written = report.write(tmp_path / "deep" / "out")
     text = written.read_text()
@@ -65,7 +65,7 @@ def test_without_matplotlib_the_page_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(page, "have_plots", lambda: False)
     text = Report("t", "l", "c", [Section("s", table=Table("n", [{"n": 1}]))]).write(tmp_path).read_text()
     assert "hearsay[plots]" in text
-    assert plots.have_plots()
+    assert canvas.have_plots()
 
 
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path):

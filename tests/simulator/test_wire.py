@@ -15,7 +15,7 @@ from ldp_server.analyst import Analyst
 from ldp_server.answers.columns import Columns
 from ldp_server.testing import ServerProcess
 from simulator.experiments import wire
-from simulator.experiments.frequencies import SimulationOptions
+from simulator.experiments.options import SimulationOptions
 from simulator.shapes import WireRun
 from simulator.wire.faults import FaultPlan, Faults
 from simulator.wire.sender import Unacknowledged, send

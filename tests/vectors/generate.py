@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from ldp_client.collection import Collection, Schedule
-from ldp_client.mechanisms import Hashtogram, LinearHash, Randomizer
+from ldp_client.mechanisms.base import Randomizer
+from ldp_client.mechanisms.hashtogram import Hashtogram
+from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.randomized_response import Response
 from ldp_client.protocol import packing
 from ldp_client.protocol.domain import Categories, Domain, Integers, Item, Strings

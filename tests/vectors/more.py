@@ -7,8 +7,9 @@ from collections.abc import Iterator, Set
 from typing import Any
 
 from ldp_client.collection import Collection
-from ldp_client.mechanisms import bounded_number, composed_response, genprot, hierarchy
+from ldp_client.mechanisms import bounded_number, composed_response, hierarchy
 from ldp_client.protocol.domain import Attributes, Categories, Domain, Integers, Item
+from simulator.reproductions import genprot
 from tests.vectors.generate import FOLDER, NOVEMBER, VERSION, N, number, numbers, spread
 
 LINES = 12

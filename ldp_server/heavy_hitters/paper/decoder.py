@@ -19,8 +19,8 @@ from ldp_server.arrays.items import from_ints, to_ints
 from ldp_server.arrays.permutation import inverse
 from ldp_server.heavy_hitters.paper.list_code import UniqueListRecoverableCode
 from ldp_server.heavy_hitters.search.tails import threshold
+from ldp_server.oracles.expander_sketch import ExpanderSketchOracle
 from ldp_server.oracles.hashtogram import HashtogramOracle
-from ldp_server.oracles.team_sketch import ExpanderSketchOracle
 
 __all__ = ["candidates", "estimates", "lists"]
 
@@ -75,9 +75,8 @@ def estimates(
     oracle: ExpanderSketchOracle, second: HashtogramOracle, indexes: list[int], false_items: float
 ) -> tuple[Floats, Floats, float, float]:
     """Estimates and standard errors of the candidates, the noise of an unheld one, and the threshold in its units."""
-    rows = second.rows
     unit = float(np.sqrt(second.variance(np.zeros(1))[0]))
-    bar = threshold(oracle.reports, rows.s, math.log(max(2, len(indexes))), false_items)
+    bar = threshold(oracle.reports, second.by_team.s, math.log(max(2, len(indexes))), false_items)
     if not indexes:
         return np.empty(0), np.empty(0), unit, bar
     values = second.estimate(from_ints(indexes, oracle.randomizer.code.bits))

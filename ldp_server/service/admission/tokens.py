@@ -31,10 +31,11 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from ldp_client.errors import InvalidSpec
+from ldp_client.protocol import tags
 
 __all__ = ["TOKEN_BYTES", "TokenSigner", "TokenVerifier", "load_private_key", "load_public_key", "make_key"]
 
-_CONTEXT = b"hearsay/admission-token/v1"
+_CONTEXT = tags.ADMISSION_TOKEN
 _VERSION = b"\x01"
 TOKEN_BYTES = 1 + 16 + 64
 

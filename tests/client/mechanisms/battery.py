@@ -13,7 +13,7 @@ from fractions import Fraction
 from ldp_client.mechanisms.base import Randomizer
 from ldp_client.protocol.epsilon import floor_exp
 
-__all__ = ["check_declared", "check_law", "enumerate_law"]
+__all__ = ["check_declared", "check_law", "check_marginals", "enumerate_law"]
 
 
 def enumerate_law(randomizer: Randomizer, index: int) -> dict[int, Fraction]:
@@ -47,10 +47,28 @@ def check_law(randomizer: Randomizer) -> None:
     assert worst <= randomizer.ratio, "the stated ratio is exceeded"
 
 
-def check_declared(randomizer: Randomizer) -> None:
-    """At 64 bits: the ratio is proved to be at most e^epsilon, and epsilon is not wasted."""
+def check_declared(randomizer: Randomizer, waste: float = 1e-9) -> None:
+    """At 64 bits: the ratio is proved to be at most e^epsilon, and no more than a share `waste` of it is given away."""
     assert randomizer.word_bits == 64
     assert randomizer.ratio <= _e_low(randomizer), "epsilon is exceeded"
     declared = randomizer.epsilon.value
-    least = Fraction(floor_exp(declared, 200) + 1, 1 << 200) * (1 - Fraction(1, 10**9))
+    least = Fraction(floor_exp(declared, 200) + 1, 1 << 200) * (1 - Fraction(waste))
     assert randomizer.ratio >= least, "more noise than epsilon asks for"
+
+
+def check_marginals(randomizer: Randomizer) -> None:
+    """At 64 bits, for every item: the law adds up to 1, and every bit of the packed report is randomized.
+
+    A bit may be constant where all reports share it. Otherwise both its values have a positive probability under every
+    item, within e^epsilon of each other item's: no bit is a plain copy, as when a random mask is one bit too short.
+    """
+    e_low, bits = _e_low(randomizer), 8 * randomizer.report_bytes
+    marginals = []
+    for index in range(randomizer.size):
+        law = [randomizer.probability(index, report) for report in range(randomizer.bound)]
+        assert sum(law) == 1, "the stated law does not add up"
+        marginals.append([sum(p for report, p in enumerate(law) if report >> bit & 1) for bit in range(bits)])
+    for bit, values in enumerate(zip(*marginals, strict=True)):
+        for value in (values, [1 - p for p in values]):
+            assert min(value) > 0 or max(value) == 0, f"bit {bit} tells some items apart for certain"
+            assert max(value) <= e_low * min(value), f"bit {bit} exceeds epsilon"

@@ -24,7 +24,7 @@ from ldp_client.mechanisms.sampled_attribute import SampledAttribute
 from ldp_client.privacy.curves import LawCurve
 from ldp_client.protocol.domain import Attributes, Categories
 from ldp_client.protocol.epsilon import Epsilon
-from tests.client.mechanisms.battery import check_declared, check_law
+from tests.client.mechanisms.battery import check_declared
 
 ONE, TWO, FOUR = Epsilon("1"), Epsilon("2"), Epsilon("4")
 HALF = 1 << FLIP_BITS - 1
@@ -32,24 +32,6 @@ HALF = 1 << FLIP_BITS - 1
 
 def flip(share):
     return int(share * (1 << FLIP_BITS))
-
-
-SMALL = [
-    ComposedResponse(TWO, 8, 0, 1, flip(0.42), 12),
-    ComposedResponse(TWO, 8, 1, 2, flip(0.45), 10),
-    ComposedResponse(FOUR, 16, 0, 2, flip(0.35), 14),
-    ComposedResponse(FOUR, 4, 0, 2, flip(0.2), 12),  # the shell is everything: plain responses, one complement missing
-    ComposedResponse(ONE, 2, 0, 0, flip(0.3), 9),
-    ComposedResponse(ONE, 8, 2, 3, HALF, 9),
-    SampledAttribute(ONE, 8, 6),
-    SampledAttribute(TWO, 2, 5),
-    SampledAttribute(TWO, 32, 6),
-]
-
-
-@pytest.mark.parametrize("randomizer", SMALL, ids=str)
-def test_law(randomizer):
-    check_law(randomizer)
 
 
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "3.3", "8"])

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_client.coins import draw_words
-from ldp_client.mechanisms import Hashtogram, LinearHash, RandomizedResponse
 from ldp_client.mechanisms.base import scaled
-from ldp_client.mechanisms.randomized_response import Response
+from ldp_client.mechanisms.hashtogram import Hashtogram
+from ldp_client.mechanisms.linear_hash import LinearHash
+from ldp_client.mechanisms.randomized_response import RandomizedResponse, Response
 from ldp_client.protocol.epsilon import Epsilon
 
 N = 1 << 64

@@ -14,26 +14,9 @@ from ldp_client.mechanisms.bounded_number import BoundedNumber, Window
 from ldp_client.mechanisms.hierarchy import Hierarchy
 from ldp_client.protocol.domain import Categories, Integers
 from ldp_client.protocol.epsilon import Epsilon
-from tests.client.mechanisms.battery import check_declared, check_law
+from tests.client.mechanisms.battery import check_declared
 
 ONE, TWO, FOUR = Epsilon("1"), Epsilon("2"), Epsilon("4")
-
-SMALL = [
-    BoundedNumber(ONE, 4, 2, 1, 0, 5),
-    BoundedNumber(ONE, 6, 2, 1, 64, 5),
-    BoundedNumber(TWO, 6, 3, 1, 0, 5),
-    BoundedNumber(TWO, 5, 4, 2, 128, 5),
-    BoundedNumber(ONE, 9, 5, 2, 0, 5),
-    Hierarchy(ONE, 6, 2, 3, 4),
-    Hierarchy(ONE, 4, 3, 2, 4),
-    Hierarchy(TWO, 10, 3, 5, 5),
-]
-
-
-@pytest.mark.parametrize("randomizer", SMALL, ids=str)
-def test_law(randomizer):
-    check_law(randomizer)
-
 
 EPSILONS = ["0.01", "0.1", "1", "2", "5", "10", "20"]
 

@@ -13,13 +13,12 @@ from benchmarks.audit.broken import BROKEN
 from ldp_client.mechanisms import bounded_number, composed_response
 from ldp_client.mechanisms.bounded_number import Window
 from ldp_client.mechanisms.composed_response import ComposedResponse
-from ldp_client.mechanisms.genprot import GenProt, design
 from ldp_client.privacy import every_rule
 from ldp_client.privacy.information import best_guess, mutual_information, odds_factor
 from ldp_client.privacy.shuffle import shuffled_epsilon
 from ldp_client.privacy.subsampling import hidden_epsilon
 from ldp_client.protocol.epsilon import Epsilon
-from ldp_server.oracles.genprot import price, total_variation
+from simulator.reproductions.genprot import GenProt, design, price, total_variation
 
 DOCS = Path(__file__).parents[3] / "docs"
 

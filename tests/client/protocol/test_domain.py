@@ -7,7 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.protocol.domain import Categories, Domain, Integers, Item, Strings
+from ldp_client.protocol.domain import (
+    MAX_ATTRIBUTES,
+    MAX_CATEGORIES,
+    MAX_STRING_BYTES,
+    Attributes,
+    Categories,
+    Domain,
+    Integers,
+    Item,
+    Strings,
+)
 
 SMALL: list[Domain] = [
     Categories(("a",)),
@@ -147,3 +157,88 @@ def test_sizes_and_bits() -> None:
         (9, 4),
     ]
     assert (Integers(0, (1 << 64) - 1).size, Integers(0, (1 << 64) - 1).bits) == (1 << 64, 64)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Categories(("a" * 256,)),
+        lambda: Categories(("é" * 128,)),
+        lambda: Strings(1),
+        lambda: Strings(1024),
+        lambda: Integers(-(1 << 63), 1),
+        lambda: Integers((1 << 63) - 1, 1),
+        lambda: Integers(0, (1 << 64) - 1),
+        lambda: Attributes(("a",)),
+        lambda: Attributes(tuple("abcdefghijklmnopqrst")),
+        lambda: Attributes(("a" * 256, "é" * 128)),
+    ],
+)
+def test_the_ends_of_the_ranges_are_domains(make: object) -> None:
+    assert make().item(1) is not None
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Attributes(()), "1 to 20 names, not 0"),
+        (lambda: Attributes(tuple("abcdefghijklmnopqrstu")), "1 to 20 names, not 21"),
+        (lambda: Attributes(("a", "")), "not empty"),
+        (lambda: Attributes(("a", 5)), "not empty"),
+        (lambda: Attributes(("é" * 129,)), "at most 256 bytes"),
+        (lambda: Attributes(("a", "a")), "listed twice"),
+        (lambda: Categories(("a", "a")), "listed twice"),
+        (lambda: Categories(("a" * 257,)), "at most 256 bytes"),
+        (lambda: Categories(("a", "")), "not empty"),
+    ],
+)
+def test_a_refusal_says_what_is_wrong(make: object, message: str) -> None:
+    with pytest.raises(InvalidSpec, match=message):
+        make()
+
+
+def test_the_limits_are_the_stated_ones() -> None:
+    assert (MAX_CATEGORIES, MAX_ATTRIBUTES, MAX_STRING_BYTES) == (2**20 - 1, 20, 1024)
+
+
+def test_attributes_are_bits_in_their_order() -> None:
+    domain = Attributes(("a", "b", "c"))
+    assert (domain.size, domain.bits) == (8, 3)
+    assert [domain.index(item) for item in (None, set(), {"a"}, {"b"}, {"c"}, {"a", "c"}, {"a", "b", "c"})] == [
+        0, 0, 1, 2, 4, 5, 7
+    ]  # fmt: skip
+    assert domain.index({"a", "d"}) == domain.index({"d"}) == 0
+    assert [domain.item(index) for index in range(8)] == [
+        None, {"a"}, {"b"}, {"a", "b"}, {"c"}, {"a", "c"}, {"b", "c"}, {"a", "b", "c"}
+    ]  # fmt: skip
+    for wrong in ("a", ["a"], 1, {1}, {"a", 1}):
+        with pytest.raises(TypeError, match="attributes domain is a set of str or None"):
+            domain.index(wrong)
+    with pytest.raises(ValueError, match=r"outside 0\.\.7"):
+        domain.item(8)
+
+
+def test_domains_describe_themselves() -> None:
+    assert Categories(("a", "b")).describe() == {"kind": "categories", "names": ["a", "b"]}
+    assert Strings(3).describe() == {"kind": "strings", "max_bytes": 3}
+    assert Integers(-2, 5).describe() == {"kind": "integers", "lowest": -2, "highest": 2}
+    assert Attributes(("a", "b")).describe() == {"kind": "attributes", "names": ["a", "b"]}
+
+
+def test_a_type_error_names_the_domain_and_what_it_wants() -> None:
+    for domain, text in (
+        (Categories(("a",)), "a categories domain is a str or None, not int"),
+        (Strings(3), "a strings domain is a str or bytes or None, not int"),
+    ):
+        with pytest.raises(TypeError, match=text):
+            domain.index(5)
+    with pytest.raises(TypeError, match="integers domain is an int or None, not str"):
+        Integers(0, 3).index("5")
+
+
+def test_the_shortest_string_and_one_of_bytes() -> None:
+    domain = Strings(2)
+    assert (domain.item(0), domain.item(1), domain.item(2)) == (None, "", "\x00")
+    assert domain.item(1 + 256) == b"\xff"
+    assert domain.item(1 + 257) == "\x00\x00"
+    assert domain.size == 1 + 1 + 256 + 65536

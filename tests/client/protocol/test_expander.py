@@ -64,3 +64,43 @@ def test_attempts_differ_and_repeat():
 def test_what_is_no_graph_is_refused(teams, degree, attempt):
     with pytest.raises(InvalidSpec):
         Expander(SEED, "test", teams, degree, attempt)
+
+
+@pytest.mark.parametrize(("teams", "degree", "attempt"), [(2, 1, 65535), (64, 63, 0), (3, 2, 0), (64, 1, 65535)])
+def test_the_ends_of_the_ranges_are_graphs(teams, degree, attempt):
+    """A graph, or at least one that could be: an attempt may have a double edge."""
+    try:
+        assert len(Expander(SEED, "test", teams, degree, attempt).neighbours) == teams
+    except InvalidSpec as error:
+        assert "double edge" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("teams", "degree", "attempt", "message"),
+    [
+        (1, 1, 0, "2 to 64 teams, not 1"),
+        (65, 2, 0, "2 to 64 teams, not 65"),
+        (4, 0, 0, "0-regular"),
+        (4, 4, 0, "4-regular"),
+        (5, 3, 0, "3-regular"),
+        (2, 2, 0, "2-regular"),
+        (4, 2, -1, "attempt number"),
+        (4, 2, 65536, "attempt number"),
+    ],
+)
+def test_a_refusal_says_what_is_wrong(teams, degree, attempt, message):
+    with pytest.raises(InvalidSpec, match=message):
+        Expander(SEED, "test", teams, degree, attempt)
+
+
+def test_a_shuffle_by_hand():
+    """Word i picks a place among the first count - i, and swaps it with the last of them."""
+    from ldp_client.protocol.expander import _shuffled
+
+    top = (1 << 64) - 1
+    assert _shuffled((top, top, top), 4) == [0, 1, 2, 3]
+    assert _shuffled((0, 0, 0), 4) == [1, 2, 3, 0]
+    assert _shuffled((1 << 62, 0, top), 4) == [2, 3, 0, 1]
+    counts = {tuple(_shuffled((a << 62, b * (1 << 64) // 3 + 1, c << 63), 4)) for a in range(4) for b in range(3)
+              for c in range(2)}  # fmt: skip
+    assert len(counts) == 24

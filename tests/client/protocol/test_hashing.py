@@ -185,3 +185,29 @@ def test_parameters_out_of_range_are_refused() -> None:
 
 def test_limbs() -> None:
     assert [limb_count(bits) for bits in (1, 32, 33, 64, 65, 96, 97)] == [1, 1, 2, 2, 3, 3, 4]
+
+
+def test_the_ends_of_the_ranges_are_allowed() -> None:
+    assert PairwiseHash(SEED, "x", 1, 1)(1) == 0
+    assert KWiseHash(SEED, "x", 1, 1, 1)(1) == 0
+    assert 0 <= PairwiseHash(SEED, "x", 1, 1 << 32)(1) < 1 << 32
+    assert 0 <= KWiseHash(SEED, "x", 1, 1, 1 << 32)(1) < 1 << 32
+
+
+def test_only_indexes_above_sixty_bits_are_compressed() -> None:
+    assert [KWiseHash(SEED, "x", bits, 2, 2).compresses for bits in (1, 60, 61, 200)] == [False, False, True, True]
+
+
+def test_hashes_written_out() -> None:
+    """The module's formulas, with no loop of its own."""
+    pair = PairwiseHash(SEED, "x", 64, 1000)
+    b, a1, a2 = pair.offset, *pair.coefficients
+    index = 0x0123456789ABCDEF
+    v = ((b + a1 * 0x89ABCDEF + a2 * 0x01234567) % 2**64) >> 32
+    assert pair(index) == 1000 * v // 2**32
+    poly = KWiseHash(SEED, "x", 64, 3, 1000)
+    d1, d2 = poly.compression
+    u = (d1 * 0x89ABCDEF + d2 * 0x01234567) % MERSENNE
+    c0, c1, c2 = poly.polynomial
+    assert poly(index) == 1000 * ((c0 + c1 * u + c2 * u * u) % MERSENNE >> 29) // 2**32
+    assert all(0 <= c < MERSENNE for c in (*poly.polynomial, *poly.compression))

@@ -123,3 +123,30 @@ def test_what_is_no_code_is_refused():
         inverse(0, 8)
     with pytest.raises(ValueError, match="every position"):
         BulkReedSolomon(ReedSolomon(4, 2, 4)).decode([1, 2, 3])
+
+
+@pytest.mark.parametrize(("bits", "data", "length"), [(1, 1, 1), (1, 2, 2), (16, 1, 1), (4, 16, 16), (3, 8, 8)])
+def test_the_ends_of_the_ranges_are_codes(bits, data, length):
+    message = tuple(range(data)) if data <= 1 << bits else (0,) * data
+    assert ReedSolomon(bits, data, length).encode(message)[:data] == message
+
+
+@pytest.mark.parametrize("bits", [1, 7, 8, 9, 16])
+def test_the_product_tables_hold_every_byte(bits):
+    from ldp_client.protocol.reed_solomon import _products
+
+    constant = (1 << bits) - 1
+    low, high = _products(constant, bits)
+    assert low == tuple(multiply(constant, byte, bits) for byte in range(1 << min(bits, 8)))
+    assert high == tuple(multiply(constant, byte << 8, bits) for byte in range(1 << max(bits - 8, 0)))
+
+
+def test_tables_are_made_once_for_a_position():
+    code = ReedSolomon(8, 2, 4)
+    first = code.symbol((1, 2), 3)
+    tables = code._tables[3]
+    assert code.symbol((1, 2), 3) == first
+    assert code._tables[3] is tables
+    assert list(code._tables) == [3]  # data positions need none
+    assert code.symbol((7, 9), 1) == 9
+    assert list(code._tables) == [3]

@@ -125,7 +125,11 @@ def test_something_else_than_a_server():
     with socket.create_server(("127.0.0.1", 0)) as listening:
         thread = threading.Thread(target=answer, args=(listening,), daemon=True)
         thread.start()
-        fails(Unavailable, "", f"127.0.0.1:{listening.getsockname()[1]}")
+        fails(
+            Unavailable,
+            "does not answer as an aggregation server does: check the address",
+            f"127.0.0.1:{listening.getsockname()[1]}",
+        )
         listening.shutdown(socket.SHUT_RDWR)
     thread.join(5)
 
@@ -139,7 +143,7 @@ def test_what_is_no_address(target):
 
 
 def test_no_server_runs_on_the_data_directory(tmp_path):
-    with pytest.raises(Unavailable, match="start one .ldp-server serve"):
+    with pytest.raises(Unavailable, match=r"start one .ldp-server serve"):
         Analyst.local(tmp_path)
 
 
@@ -153,7 +157,7 @@ def test_a_server_that_dies_during_a_call(tmp_path):
     with ServerProcess(tmp_path / "d") as server, server.analyst() as analyst:
         analyst.create(make_collection())
         server.kill()
-        with pytest.raises(Unavailable, match="nothing listens|did not answer"):
+        with pytest.raises(Unavailable, match=r"nothing listens|did not answer"):
             analyst.status()
 
 
@@ -273,7 +277,7 @@ def test_a_wrong_or_revoked_token(plain, tmp_path):
     with Analyst(plain.target, token=secret) as analyst:
         analyst.status()
         access.revoke("alice")
-        with pytest.raises(ServerRefused, match="does not accept this token .revoked, expired"):
+        with pytest.raises(ServerRefused, match=r"does not accept this token .revoked, expired"):
             analyst.status()
     access.close()
     fails(ServerRefused, "does not accept this token", plain.target, token="hearsay_wrong")

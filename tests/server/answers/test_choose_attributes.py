@@ -10,7 +10,7 @@ import pytest
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms import MECHANISMS
 from ldp_client.protocol.epsilon import Epsilon
-from ldp_server.answers.choose_attributes import attribute_alternatives, choose_for_attributes
+from ldp_server.answers.choose import Kind, alternatives, choose
 from ldp_server.oracles import oracle_for
 from simulator import crowd
 
@@ -22,7 +22,7 @@ def test_errors_are_as_promised(epsilon):
     held = (rng.random((users, k)) < 0.5).astype(np.uint64)
     indexes = (held << np.arange(k, dtype=np.uint64)).sum(axis=1, dtype=np.uint64)
     truth = held.sum(axis=0).astype(float)
-    for one in attribute_alternatives(users, k, epsilon):
+    for one in alternatives(users, 1 << k, epsilon, Kind.ATTRIBUTES):
         if one.mechanism not in ("composed-response", "sampled-attribute"):
             continue
         maker = MECHANISMS[one.mechanism](Epsilon(epsilon), 1 << k, **one.parameters)
@@ -42,22 +42,24 @@ def test_errors_are_as_promised(epsilon):
 )
 @pytest.mark.parametrize("k", [4, 10])
 def test_who_wins(epsilon, winners, k):
-    winner = choose_for_attributes(10**5, k, epsilon).mechanism
+    winner = choose(10**5, 1 << k, epsilon, Kind.ATTRIBUTES).mechanism
     assert winner in winners
     assert k == 4 or winner != "randomized-response"
-    found = {one.mechanism: one for one in attribute_alternatives(10**5, k, epsilon)}
+    found = {one.mechanism: one for one in alternatives(10**5, 1 << k, epsilon, Kind.ATTRIBUTES)}
     assert found["each at epsilon/k"].standard_error > found[winner].standard_error
     assert found["each at epsilon/k"].yardstick
 
 
 def test_pairs_need_whole_answers():
-    assert choose_for_attributes(1000, 8, "0.5", pairs=True).mechanism == "composed-response"
+    assert choose(1000, 1 << 8, "0.5", Kind.ATTRIBUTES, pairs=True).mechanism == "composed-response"
     with pytest.raises(InvalidSpec):
-        choose_for_attributes(1000, 1, "0.5", pairs=True)
+        choose(1000, 2, "0.5", Kind.ATTRIBUTES, pairs=True)
     with pytest.raises(InvalidSpec):
-        attribute_alternatives(0, 4, "1")
+        alternatives(0, 16, "1", Kind.ATTRIBUTES)
+    with pytest.raises(InvalidSpec, match="2\\^k"):
+        alternatives(1000, 12, "1", Kind.ATTRIBUTES)
 
 
 def test_one_attribute_is_one_question():
-    errors = [one.standard_error for one in attribute_alternatives(1000, 1, "1")]
+    errors = [one.standard_error for one in alternatives(1000, 2, "1", Kind.ATTRIBUTES)]
     assert errors == pytest.approx([errors[0]] * 4)

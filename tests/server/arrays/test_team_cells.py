@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms import ExpanderSketch, LinearHash, PrefixTree, TreeSketch
+from ldp_client.mechanisms.expander_sketch import ExpanderSketch
+from ldp_client.mechanisms.linear_hash import LinearHash
+from ldp_client.mechanisms.prefix_tree import PrefixTree
+from ldp_client.mechanisms.tree_sketch import TreeSketch
 from ldp_client.protocol.epsilon import Epsilon
-from ldp_client.protocol.expander_code import ExpanderCode
+from ldp_client.protocol.expander_code import ExpanderCode, ExpanderShape
 from ldp_server.arrays.items import from_ints, to_ints
 from ldp_server.arrays.team_cells import bulk_code, cells_of_teams
 
@@ -118,15 +121,17 @@ def test_structured_items_scatter():
 
 def test_what_does_not_fit_is_refused():
     with pytest.raises(InvalidSpec, match="at least 3"):
-        ExpanderCode(SEED, 1, teams=3, chunk_bits=8, hash_bits=2, degree=2)
+        ExpanderCode(SEED, 1, ExpanderShape(teams=3, chunk_bits=8, hash_bits=2, degree=2))
     with pytest.raises(InvalidSpec, match="teams"):
-        ExpanderCode(SEED, 64, teams=3, chunk_bits=16, hash_bits=2, degree=2)
+        ExpanderCode(SEED, 64, ExpanderShape(teams=3, chunk_bits=16, hash_bits=2, degree=2))
     with pytest.raises(InvalidSpec, match="chunk_bits"):
-        ExpanderCode(SEED, 64, teams=5, chunk_bits=17, hash_bits=2, degree=2)
+        ExpanderCode(SEED, 64, ExpanderShape(teams=5, chunk_bits=17, hash_bits=2, degree=2))
     with pytest.raises(InvalidSpec, match="hash_bits"):
-        ExpanderCode(SEED, 64, teams=5, chunk_bits=16, hash_bits=0, degree=2)
+        ExpanderCode(SEED, 64, ExpanderShape(teams=5, chunk_bits=16, hash_bits=0, degree=2))
     with pytest.raises(InvalidSpec, match="buckets"):
-        ExpanderCode(SEED, 64, teams=5, chunk_bits=16, hash_bits=2, degree=2, bucket_bits=1, symbol_pointers=True)
+        ExpanderCode(
+            SEED, 64, ExpanderShape(teams=5, chunk_bits=16, hash_bits=2, degree=2, bucket_bits=1, symbol_pointers=True)
+        )
     with pytest.raises(InvalidSpec, match="do not fit"):
         ExpanderSketch(ONE, 1 << 64, SEED, 5, 16, 2, 2, 0, 3, 10)
     with pytest.raises(InvalidSpec, match="oracle_rows"):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms import ExpanderSketch
+from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.protocol.domain import Categories, Integers, Strings
 from ldp_server.arrays.items import from_ints
 from ldp_server.arrays.packing import pack

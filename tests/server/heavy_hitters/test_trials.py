@@ -11,7 +11,7 @@ from benchmarks.hitters.benchmark import fitted95
 from benchmarks.hitters.poison import _common
 from benchmarks.hitters.theorem import MULTIPLES, error_at, expander_trial, repeated_trial
 from benchmarks.hitters.trials import KINDS, Setting, Trial, population, run_trial
-from ldp_client.mechanisms import LinearHash
+from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.protocol.domain import Integers, Strings
 from ldp_client.protocol.epsilon import Epsilon
 

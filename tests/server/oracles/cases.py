@@ -4,36 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from ldp_client.mechanisms import (
-    ExpanderSketch,
-    Hashtogram,
-    LinearHash,
-    PrefixTree,
-    RandomizedResponse,
-    TreeSketch,
-)
-from ldp_client.protocol.epsilon import Epsilon
+from ldp_client.mechanisms import REPRODUCTIONS
+from ldp_server.arrays.items import from_ints
 from ldp_server.arrays.packing import pack
-from ldp_server.oracles import oracle_for
+from ldp_server.oracles import FrequencyOracle, oracle_for
 from simulator import crowd
+from tests.examples import FULL
 
-SEED = bytes(range(32))
+EVERY = [one for one in FULL if one.name not in REPRODUCTIONS]
+"""Every mechanism; a reproduction's oracle is tested beside it."""
+CASES = [one for one in EVERY if isinstance(oracle_for(one), FrequencyOracle)]
+"""Those that estimate frequencies of items."""
 
-CASES = [
-    RandomizedResponse(Epsilon("1"), 2),
-    RandomizedResponse(Epsilon("0.5"), 12),
-    LinearHash(Epsilon("1"), 500, 2, 9),
-    LinearHash(Epsilon("1"), 500, 3, 6),
-    LinearHash(Epsilon("2"), 500, 7, 4),
-    LinearHash(Epsilon("4"), 500, 53, 2),
-    Hashtogram(Epsilon("1"), 500, SEED, 4, 3, 7),
-    Hashtogram(Epsilon("2"), 1 << 90, SEED, 8, 7, 4),
-    ExpanderSketch(Epsilon("1"), 1 << 30, SEED, 5, 8, 2, 2, 0, 3, 9),
-    ExpanderSketch(Epsilon("2"), 1 << 90, SEED, 12, 8, 2, 2, 0, 7, 5, symbol_pointers=1),
-    ExpanderSketch(Epsilon("2"), 1 << 30, SEED, 5, 8, 2, 2, 0, 3, 9, 0, 4, 5, 4),
-    TreeSketch(Epsilon("1"), 1 << 30, SEED, 10, 8, 12, 3, 8, 1),
-    PrefixTree(Epsilon("2"), 1 << 30, SEED, 10, 8, 12, 7, 5),
-]
+
+def indexes_of(randomizer, numbers):
+    """Indexes as arrays, in the form that the size of the domain asks for."""
+    return from_ints([number % randomizer.size for number in numbers], max(1, (randomizer.size - 1).bit_length()))
 
 
 def reports_of(randomizer, indexes, seed):

@@ -11,15 +11,22 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ldp_client.mechanisms import Hashtogram, LinearHash
+from ldp_client.errors import InvalidSpec
+from ldp_client.mechanisms.composed_response import ComposedResponse
+from ldp_client.mechanisms.hashtogram import Hashtogram
+from ldp_client.mechanisms.hierarchy import Hierarchy
+from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.oracles import oracle_for
-from tests.server.oracles.cases import CASES, SEED, filled, population
+from tests.examples import SEED, label
+from tests.server.oracles.cases import CASES, filled, indexes_of, population
 
 ALPHA = 1e-6
 RUNS, USERS = 40, 4000
-HASHED = Hashtogram | TeamSketch
+HASHED = TeamSketch
+BOUNDED = ComposedResponse | Hierarchy
+"""Their oracles state an upper bound of the variance."""
 
 
 def errors(randomizer, runs=RUNS, users=USERS):
@@ -27,9 +34,7 @@ def errors(randomizer, runs=RUNS, users=USERS):
     held = population(randomizer.size, users, 7)
     items = np.unique(np.concatenate([held, np.arange(min(randomizer.size, 100), dtype=np.uint64)]))
     truth = np.bincount(held.astype(np.intp), minlength=int(items.max()) + 1)[items.astype(np.intp)]
-    probe, users_held = items, held
-    if randomizer.size > 1 << 64:
-        probe, users_held = (np.stack([a, a * 0, a * 0], axis=1).astype(np.uint32) for a in (items, held))
+    probe, users_held = (indexes_of(randomizer, numbers.tolist()) for numbers in (items, held))
     found, variances = [], []
     for run in range(runs):
         oracle = filled(randomizer, users_held, 1000 + run)
@@ -55,14 +60,18 @@ def mean_square_is_one(scores, factor=1.0):
     return ALPHA / 2 < tail < 1 - ALPHA / 2
 
 
-@pytest.mark.parametrize("randomizer", CASES, ids=lambda r: f"{r.name}-{r.epsilon}-{r.size}")
+@pytest.mark.parametrize("randomizer", CASES, ids=label)
 def test_unbiased_with_the_stated_variance(randomizer):
     found, variances = errors(randomizer) if randomizer.size > 50 else errors(randomizer, 1200, 500)
     scores, spread = noise_only(randomizer, found, variances)
     scores = scores / np.sqrt(spread)
+    square = float((scores**2).mean())
     if isinstance(randomizer, HASHED):
-        # The stated variance holds collisions too; here only its noise is looked at, so it may be a little too large.
-        assert 0.75 < float((scores**2).mean()) < 1.05
+        # The stated variance holds collisions too. Here only its noise is looked at, so it may be a little too large;
+        # with a handful of cells it is mostly collisions.
+        assert (0.75 if randomizer.size > 100 else 0.1) < square < 1.05
+    elif isinstance(randomizer, BOUNDED):
+        assert 0.2 < square < 1.05
     else:
         assert mean_square_is_one(scores)
         assert not mean_square_is_one(scores, 1.3)
@@ -102,7 +111,7 @@ def test_predicted_collisions(q, t, epsilon):
         measured.append(float((oracle.estimate(items) ** 2).mean()))
         predicted.append(float(oracle.variance(0)))
     assert np.mean(measured) / np.mean(predicted) == pytest.approx(1, abs=0.1)
-    noise = float(oracle.rows.cell_variance(0, 0.0)) * 8
+    noise = float(oracle.by_team.cell_variance(0, 0.0)) * 8
     assert np.mean(predicted) / noise > 1.2  # the test would notice if collisions were left out
 
 
@@ -119,10 +128,14 @@ def test_the_median_resists_a_popular_neighbour():
     assert oracle.estimate_median(np.array([popular], np.uint64))[0] == pytest.approx(50_000, rel=0.05)
 
 
-@pytest.mark.parametrize("randomizer", CASES, ids=lambda r: f"{r.name}-{r.epsilon}-{r.size}")
+@pytest.mark.parametrize("randomizer", CASES, ids=label)
 def test_no_reports_and_one_report(randomizer):
     oracle = oracle_for(randomizer)
-    probe = np.zeros(1, np.uint64) if randomizer.size <= 1 << 64 else np.zeros((1, 3), np.uint32)
+    probe = indexes_of(randomizer, [0])
+    if isinstance(randomizer, Hierarchy):
+        with pytest.raises(InvalidSpec, match="no reports yet"):
+            oracle.estimate(probe)
+        return
     assert oracle.estimate(probe)[0] == 0
     assert oracle.variance(0) == 0
     assert oracle.skewness == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ldp_client.mechanisms import LinearHash
+from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.oracles import transform
 from simulator.crowd.linear_hash import points, products

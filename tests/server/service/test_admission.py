@@ -7,12 +7,12 @@ import grpc
 import pytest
 import trustme
 
-from ldp_client.errors import InvalidSpec
+from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.config import AdmissionConfig, AnalystConfig, CollectorConfig, Config, TlsConfig
-from ldp_server.service.admission import Peer, RateLimit, TokenSigner, TokenVerifier
+from ldp_server.service.admission import AdmissionControl, Peer, RateLimit, TokenSigner, TokenVerifier
 from ldp_server.service.admission.tokens import TOKEN_BYTES, make_key
-from ldp_server.store import Ticket
+from ldp_server.store import Admission, CollectionRecord, Submission, Ticket
 from tests.server.helpers import Clock, batch, live, make_collection, reason, taken
 
 
@@ -67,8 +67,8 @@ async def test_used_tokens_survive_a_restart_and_go_with_compaction(tmp_path, ke
         assert reason(await server.collector.Submit(batch(collection, admission_token=token))) == "TOKEN_USED"
         await server.call("CloseCollection", collection)
         await server.call("CompactCollection", collection)
-        await server.server._lifecycle.sweep()
-        db = server.server._lifecycle.commit._log.db
+        await server.server.parts.compaction.sweep()
+        db = server.server.parts.log.db
         assert db.execute("SELECT count(*) FROM used_tokens").fetchone()[0] == 0
         assert (await server.show(collection)).reports == 5
 
@@ -189,21 +189,13 @@ async def test_collections_that_ask_for_a_certificate(tmp_path, authority):
             assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
 
-async def test_a_collection_for_certificates_refuses_who_has_none():
+def test_a_collection_for_certificates_refuses_who_has_none():
     """The port asks for a certificate, and so does the collection: the port's settings may be loosened later."""
-    from ldp_server.service.ingest import Ingest
-    from ldp_server.service.live import LiveCollection
-    from ldp_server.store import Admission, CollectionRecord
-
-    collection = make_collection()
-    record = CollectionRecord(1, collection.id, b"", True, Admission("certificate", 1), 0, None, None, 0, 0, 0, None)
-    live = LiveCollection(record, collection, "x")
-    ingest = object.__new__(Ingest)
-    from ldp_client.errors import ServerRefused
-
+    record = CollectionRecord(1, bytes(32), b"", True, Admission("certificate", 1), 0, None, None, 0, 0, 0, None)
+    control = AdmissionControl(RateLimit(0, 0, Clock()), TokenVerifier([]))
     with pytest.raises(ServerRefused, match="NOT_ADMITTED"):
-        Ingest._admit(ingest, b"", live, Peer("1.2.3.4", False, frozenset()), 1)
-    assert Ingest._admit(ingest, b"", live, Peer("1.2.3.4", False, frozenset({"x"})), 1) is None
+        control.admit(record, b"", Peer("1.2.3.4", False, frozenset()), 1)
+    assert control.admit(record, b"", Peer("1.2.3.4", False, frozenset({"x"})), 1) is None
 
 
 async def test_certificates_are_read_again_when_they_change(tmp_path, authority):
@@ -293,8 +285,6 @@ def test_a_bucket_fills_at_its_rate_and_its_memory_is_bounded():
 
 
 def test_tickets_and_peers_do_not_show_what_they_hold():
-    from ldp_server.store import Submission
-
-    ticket = Ticket(Submission(1, b"i" * 16, b"d" * 16, b"SECRET", b"t" * 16), 1, print, None)
+    ticket = Ticket(Submission(1, b"i" * 16, b"d" * 16, b"SECRET", b"t" * 16), 1, print)
     assert "SECRET" not in repr(ticket)
-    assert "SECRET" not in repr(ticket.batch)
+    assert "SECRET" not in repr(ticket.submission)

@@ -8,6 +8,7 @@ import pytest
 
 from ldp_client.protocol.v1 import analyst_pb2, collector_pb2
 from ldp_server.config import AdmissionConfig, LimitsConfig
+from ldp_server.service.admission import AdmissionControl
 from tests.server.helpers import NOW, Clock, batch, live, make_collection, payload, reason, taken
 
 
@@ -129,7 +130,7 @@ async def test_a_clock_that_jumps_shuts_and_opens_nothing_for_good(tmp_path):
         taken(await server.collector.Submit(request))
         clock.now = NOW + 10**7  # a wrong date, for a moment
         assert reason(await server.collector.Submit(batch(collection))) == "WINDOW_CLOSED"
-        await server.server._background.once()
+        await server.server.parts.background.once()
         clock.now = NOW + 50
         assert not taken(await server.collector.Submit(batch(collection))).duplicate
         assert taken(await server.collector.Submit(request)).duplicate
@@ -150,10 +151,10 @@ async def test_closed_and_deleted_each_say_so_and_a_deleted_one_cannot_return(tm
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await server.create(collection)
         assert refused.value.code() is grpc.StatusCode.FAILED_PRECONDITION
-        await server.server._lifecycle.sweep()
+        await server.server.parts.compaction.sweep()
     async with live(tmp_path / "d") as server:
         assert reason(await server.collector.Submit(request)) == "COLLECTION_DELETED"
-        rows = server.server._lifecycle.commit._log.db.execute("SELECT count(*) FROM batches").fetchone()[0]
+        rows = server.server.parts.log.db.execute("SELECT count(*) FROM batches").fetchone()[0]
         assert rows == 0
 
 
@@ -189,7 +190,7 @@ async def test_a_client_that_disappears_mid_stream_disturbs_nobody(tmp_path):
         assert len(await send(server, requests)) == 50
         found = await server.show(collection)
         assert 55 <= found.reports <= 200
-        assert server.server._ingest.held == 0
+        assert server.server.parts.waiting.bytes == 0
         open_streams = server.server.metrics.registry.get_sample_value("hearsay_streams")
         assert open_streams == 0
 
@@ -220,7 +221,7 @@ async def test_a_reader_that_never_reads_is_not_read_from_for_ever(tmp_path):
             seen = written
             await asyncio.sleep(0.7)
         assert 0 < written < 20_000
-        assert server.server._ingest.held <= 16 * 1000 * collection.randomizer.report_bytes
+        assert server.server.parts.waiting.bytes <= 16 * 1000 * collection.randomizer.report_bytes
         taken(await server.collector.Submit(batch(collection)))  # others are served meanwhile
         writer.cancel()
         call.cancel()
@@ -447,8 +448,7 @@ async def test_a_defect_is_told_counted_logged_and_passes(tmp_path, monkeypatch,
     async with live(tmp_path / "d") as server:
         collection = make_collection()
         await server.create(collection)
-        ingest = server.server._ingest
-        monkeypatch.setattr(ingest, "_admit", lambda *_: 1 / 0)
+        monkeypatch.setattr(AdmissionControl, "admit", lambda *_: 1 / 0)
         for call in (server.collector.Submit(batch(collection)), send(server, [batch(collection)])):
             with pytest.raises(grpc.aio.AioRpcError) as refused:
                 await call
@@ -463,7 +463,7 @@ async def test_a_defect_in_the_writer_thread_leaves_nobody_waiting(tmp_path, mon
     async with live(tmp_path / "d") as server:
         collection = make_collection()
         await server.create(collection)
-        commit = server.server._lifecycle.commit
+        commit = server.server.parts.commit
         commit._check = lambda *_: 1 / 0
         for _ in range(2):
             with pytest.raises(grpc.aio.AioRpcError) as refused:

@@ -131,8 +131,8 @@ async def test_a_log_that_cannot_be_written_any_more_stops_the_server(tmp_path):
         collection = make_collection()
         await server.create(collection)
         taken(await server.collector.Submit(batch(collection)))
-        core = server.server._lifecycle
-        await asyncio.wrap_future(core.commit.run(lambda log: log.db.execute("PRAGMA query_only = ON").fetchall()))
+        commit = server.server.parts.commit
+        await asyncio.wrap_future(commit.run(lambda log: log.db.execute("PRAGMA query_only = ON").fetchall()))
         for _ in range(2):
             with pytest.raises(grpc.aio.AioRpcError) as refused:
                 await server.collector.Submit(batch(collection))

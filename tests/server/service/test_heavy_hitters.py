@@ -93,7 +93,7 @@ async def test_cancelling_ends_the_decode_and_frees_its_place(tmp_path, case):
         assert (await server.show(collection)).reports == USERS + 1  # others are answered meanwhile
         first.cancel()
         for _ in range(100):
-            if not server.server._operators._decodes.locked():
+            if not server.server.parts.queries.decodes.locked():
                 break
             await asyncio.sleep(0.05)
         events = [event async for event in server.analyst.HeavyHitters(ask, metadata=server.auth)]

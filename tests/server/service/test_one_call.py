@@ -10,6 +10,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Categories
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.service.live import LiveCollections
+from ldp_server.service.signed_list import ListPublisher
 from ldp_server.store import Admission, CollectionRecord
 from tests.server.helpers import batch, live, make_collection, taken
 
@@ -100,11 +101,11 @@ async def test_a_prefix_must_fit_one_collection(tmp_path, caplog):
 
 
 def test_a_prefix_of_two_collections_is_refused():
-    held = LiveCollections()
+    held = LiveCollections(lambda _: "", ListPublisher(None, None))
     spec = make_collection().spec_bytes
     for number, first in enumerate((b"\xab\xcd\x01", b"\xab\xcd\x02"), 1):
         record = CollectionRecord(number, first + bytes(29), spec, True, Admission(), 0, None, None, 0, 0, 0, None)
-        held.put(record, "")
+        held.put(record)
     assert held.find(pb.CollectionRequest(id_prefix="abcd02")).record.number == 2
     with pytest.raises(InvalidSpec, match=r"2 collections .* give more digits"):
         held.find(pb.CollectionRequest(id_prefix="abcd"))

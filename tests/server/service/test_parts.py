@@ -156,7 +156,7 @@ async def test_what_is_counted(tmp_path):
         request = batch(collection, 5)
         for _ in range(3):
             taken(await server.collector.Submit(request))
-        server.server._background.look()
+        server.server.parts.gauges.update()
         value = server.server.metrics.registry.get_sample_value
         assert value("hearsay_reports_total", label) == 5
         assert value("hearsay_batches_total", label) == 1
@@ -197,7 +197,7 @@ async def test_the_doctor_finds_what_is_wrong_and_changes_nothing(tmp_path):
         running = await asyncio.to_thread(lambda: list(examine(data, None, deep=True)))
         assert {f.verdict for f in running} == {"ok"}
         assert any("20 batches, 6000 reports" in f.detail for f in running)
-        await server.server._background.once()
+        await server.server.parts.background.once()
     before = (data / "log.db").read_bytes()
     name = f"collection {collection.id.hex()[:12]}"
     assert verdicts(examine(data, None, deep=True))[name] == "ok"

@@ -11,9 +11,9 @@ from ldp_client.errors import StorageError
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.config import RetentionConfig
 from ldp_server.oracles import oracle_for, restore
-from ldp_server.store import Admission, SqliteLog
+from ldp_server.store import Admission, Fold, NewCollection, SqliteLog, SqliteReader, fold_parts
+from ldp_server.store.backup import backup
 from ldp_server.store.checkpoints import read_checkpoint
-from ldp_server.store.retention import backup, fold_commit, fold_parts, sweep, write_part
 from ldp_server.worker.counts import WarmCounts
 from tests.server.helpers import NOW, Clock, batch, live, make_collection, reason, taken
 
@@ -46,8 +46,8 @@ async def test_compaction_keeps_counts_and_drops_everything_else(tmp_path):
         await server.call("CloseCollection", collection)
         await server.call("CompactCollection", collection)
         await server.call("CompactCollection", collection)  # once more changes nothing
-        await server.server._lifecycle.sweep()
-        db = server.server._lifecycle.commit._log.db
+        await server.server.parts.compaction.sweep()
+        db = server.server.parts.log.db
         assert db.execute("SELECT count(*) FROM batches WHERE collection = 1").fetchone()[0] == 0
         assert list((await server.call("Estimate", collection, all=pb.AllItems())).estimates) == before
         assert same(await server.counts(collection), collection, oracle)
@@ -86,7 +86,7 @@ async def test_the_clock_compacts_only_after_a_while(tmp_path):
     async with live(tmp_path / "d", clock=clock, retention=RetentionConfig(compact_after="1 day")) as server:
         collection = make_collection(opens=NOW, closes=NOW + 100)
         await server.create(collection)
-        upkeep = server.server._background
+        background = server.server.parts.background
         for now, patience, expected in (
             (NOW + 100, 0.0, pb.ENDED),
             (NOW + 100 + 86_399, 0.0, pb.ENDED),
@@ -94,8 +94,8 @@ async def test_the_clock_compacts_only_after_a_while(tmp_path):
             (NOW + 50, 0.0, pb.RUNNING),  # ... and rightly so: the clock was wrong
             (NOW + 100 + 86_400, 0.0, pb.COMPACTED),
         ):
-            clock.now, upkeep._patience = now, patience
-            await upkeep.once()
+            clock.now, background.schedule.patience = now, patience
+            await background.once()
             assert (await server.show(collection)).info.state == expected, now
 
 
@@ -104,26 +104,28 @@ async def test_checkpoints_are_written_used_and_not_trusted_blindly(tmp_path):
     async with live(tmp_path / "d") as server:
         await server.create(collection)
         oracle, _ = await fill(server, collection)
-        await server.server._background.once()
+        await server.server.parts.background.once()
         states = tmp_path / "d" / "states"
         assert read_checkpoint(states, collection.id).sequence == 30
         more, _ = await fill(server, collection)
         oracle.merge(more)
         # A new child starts from the checkpoint and reads the tail only.
-        counts = WarmCounts(tmp_path / "d", keep_bytes=1 << 20)
+        log = SqliteReader(tmp_path / "d" / "log.db")
+        counts = WarmCounts(log, states, keep_bytes=1 << 20)
         read = []
-        original = counts.log.read
+        original = log.read
 
         def spy(number, after, **more):
             read.append(after)
             return original(number, after, **more)
 
-        counts.log.read = spy
+        log.read = spy
         warm = counts.get(1)
         assert read == [30]
         assert (warm.oracle.counts.values == oracle.counts.values).all()
         counts.get(1)
         assert read == [30, 60]
+        log.close()
     path = states / f"{collection.id.hex()}.state"
     good = path.read_bytes()
     for damaged in (b"", good[:50], good[:-1], good[:200] + bytes([good[200] ^ 1]) + good[201:], os.urandom(500)):
@@ -141,7 +143,7 @@ async def test_a_checkpoint_from_another_life_of_the_log_is_not_used(tmp_path):
     backup(tmp_path / "d" / "log.db", tmp_path / "old.db")
     async with live(tmp_path / "d") as server:
         await fill(server, collection, 20)
-        await server.server._background.once()
+        await server.server.parts.background.once()
     for name in ("log.db", "log.db-wal", "log.db-shm"):
         (tmp_path / "d" / name).unlink(missing_ok=True)
     shutil.copy(tmp_path / "old.db", tmp_path / "d" / "log.db")
@@ -174,9 +176,7 @@ def filled(tmp_path, collection, batches=20):
     from tests.server.store.test_sqlite import a_batch
 
     log = SqliteLog(tmp_path / "log.db")
-    log.transaction(
-        lambda _: log.catalog.add(collection.id, collection.spec_bytes, public=True, admission=Admission(), created=1)
-    )
+    log.add(NewCollection(collection.id, collection.spec_bytes, True, Admission(), 1))
     oracle = oracle_for(collection)
     from tests.server.helpers import payload
 
@@ -192,27 +192,30 @@ def test_a_fold_cut_short_anywhere_loses_nothing(tmp_path, cut, monkeypatch):
     collection = make_collection()
     log, oracle = filled(tmp_path, collection)
     (tmp_path / "states").mkdir()
-    monkeypatch.setattr("ldp_server.store.retention.PART", 40)
     monkeypatch.setattr("ldp_server.store.retention.SLICE", 3)
     state = oracle.to_bytes()
-    parts = list(fold_parts(1, 99, state))
+    parts = list(fold_parts(1, 99, state, size=40))
     assert len(parts) > 2
     steps = {"before parts": 0, "between parts": 2}.get(cut, len(parts))
     for row in parts[:steps]:
-        write_part(log, row)
+        log.write_part(row)
     if cut in {"before sweep", "in sweep", "never"}:
-        record = log.catalog.by_number(1)
-        fold_commit(log, record, generation=99, size=len(state), sequence=20, batches=20, reports=140)
+        log.fold(Fold(1, 99, len(state), 20, batches=20, reports=140))
     if cut == "in sweep":
-        assert sweep(log)
+        assert log.sweep()
     log.close()  # the power fails here
 
     again = SqliteLog(tmp_path / "log.db")
-    counts = WarmCounts(tmp_path, keep_bytes=1 << 20)
-    assert (counts.get(1).oracle.counts.values == oracle.counts.values).all()
-    while sweep(again):
+    reader = SqliteReader(tmp_path / "log.db")
+
+    def counted():
+        return WarmCounts(reader, tmp_path / "states", keep_bytes=1 << 20).get(1).oracle.counts.values
+
+    assert (counted() == oracle.counts.values).all()
+    while again.sweep():
         pass
-    assert (WarmCounts(tmp_path, keep_bytes=1 << 20).get(1).oracle.counts.values == oracle.counts.values).all()
+    assert (counted() == oracle.counts.values).all()
+    reader.close()
     folded = cut in {"before sweep", "in sweep", "never"}
     assert again.db.execute("SELECT count(*) FROM batches").fetchone()[0] == (0 if folded else 20)
     assert again.db.execute("SELECT count(*) FROM folded_state").fetchone()[0] == (len(parts) if folded else 0)
@@ -225,20 +228,20 @@ def test_a_fold_with_missing_parts_or_new_batches_is_refused(tmp_path):
 
     collection = make_collection()
     log, oracle = filled(tmp_path, collection)
-    record, state = log.catalog.by_number(1), oracle.to_bytes()
+    state = oracle.to_bytes()
     with pytest.raises(StorageError, match="not all there"):
-        fold_commit(log, record, generation=5, size=len(state), sequence=20, batches=20, reports=140)
+        log.fold(Fold(1, 5, len(state), 20, batches=20, reports=140))
     for row in fold_parts(1, 5, state):
-        write_part(log, row)
+        log.write_part(row)
     with pytest.raises(StorageError, match="changed"):
-        fold_commit(log, record, generation=5, size=len(state), sequence=19, batches=19, reports=133)
-    assert log.catalog.by_number(1).generation is None
-    log._sealed.clear()
+        log.fold(Fold(1, 5, len(state), 19, batches=19, reports=133))
+    assert log.record(1).generation is None
+    log.unseal(1)
     from tests.server.helpers import payload
 
     log.append([a_batch(1, payload(collection))])
     with pytest.raises(StorageError, match="changed"):
-        fold_commit(log, record, generation=5, size=len(state), sequence=20, batches=20, reports=140)
+        log.fold(Fold(1, 5, len(state), 20, batches=20, reports=140))
     log.close()
 
 
@@ -249,10 +252,10 @@ async def test_space_is_given_back(tmp_path):
         requests = [batch(collection, 3000) for _ in range(1500)]
         async for response in server.collector.SubmitStream(iter(requests)):
             taken(response)
-        db = server.server._lifecycle.commit._log.db
+        db = server.server.parts.log.db
         before = db.execute("PRAGMA page_count").fetchone()[0]
         await server.call("DeleteCollection", collection)
-        await server.server._lifecycle.sweep()
+        await server.server.parts.compaction.sweep()
         assert db.execute("PRAGMA page_count").fetchone()[0] < before // 2
         assert not (tmp_path / "d" / "states" / f"{collection.id.hex()}.state").exists()
 
@@ -317,7 +320,7 @@ async def test_compaction_under_load_counts_what_was_acknowledged(tmp_path, endi
             else:
                 clock.now = NOW + 100
             await server.call("CompactCollection", collection)
-            await server.server._lifecycle.sweep()
+            await server.server.parts.compaction.sweep()
 
         await asyncio.gather(end(), *(send(i) for i in range(3)))
         assert refused <= {"COLLECTION_CLOSED", "WINDOW_CLOSED"}

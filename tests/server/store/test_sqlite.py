@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ldp_server.store import Admission, AppendOutcome, SqliteLog, Submission
-from ldp_server.store.errors import Corrupt, DiskFull, ReadOnly, WrongVersion
+from ldp_server.store import Admission, AppendOutcome, NewCollection, SqliteLog, SqliteReader, Submission
+from ldp_server.store.errors import Corrupt, DiskFull, ReadOnly, WrongVersion, translated
 from ldp_server.store.insert import runs
 from ldp_server.store.schema import MIGRATIONS, VERSION, connect, migrate
-from ldp_server.store.wal import Checkpointer
+from ldp_server.store.wal import WalMover
 
 
 @pytest.fixture
@@ -23,9 +23,7 @@ def log(tmp_path):
 
 
 def add(log, name=b"a"):
-    return log.transaction(
-        lambda _: log.catalog.add(name * 32, b"spec", public=True, admission=Admission(), created=1)
-    ).number
+    return log.add(NewCollection(name * 32, b"spec", True, Admission(), 1)).number
 
 
 def a_batch(number, payload=b"abc", batch_id=None, token=None):
@@ -155,7 +153,7 @@ def test_a_newer_schema_is_refused_and_left_alone(tmp_path):
     with pytest.raises(WrongVersion, match="newer"):
         SqliteLog(path)
     with pytest.raises(WrongVersion):
-        SqliteLog(path, read_only=True)
+        SqliteReader(path)
 
 
 def test_another_program_s_database_is_refused_and_left_alone(tmp_path):
@@ -230,10 +228,11 @@ def test_a_migration_that_fails_leaves_the_old_version(tmp_path):
 
 
 def test_a_read_only_log_cannot_be_written(tmp_path, log):
-    number = add(log)
-    reader = SqliteLog(log.path, read_only=True)
-    with pytest.raises(ReadOnly):
-        reader.append([a_batch(number)])
+    add(log)
+    reader = SqliteReader(log.path)
+    assert not hasattr(reader, "append")
+    with pytest.raises(ReadOnly), translated(log.path):
+        reader.db.execute("DELETE FROM collections")
     reader.close()
 
 
@@ -241,36 +240,32 @@ def test_a_read_only_log_cannot_be_written(tmp_path, log):
 def test_the_write_ahead_log_stays_small_whatever_the_batches(log, size):
     """Single reports touch a page of the index each: what counts is pages, not payload."""
     number = add(log)
-    small = Checkpointer(log, start=300_000, limit=900_000)
+    log._wal = WalMover(log.db, log.path, start=300_000, limit=900_000)
     wal = log.path.with_name("log.db-wal")
     largest = 0
-    try:
-        for _ in range(400):
-            log.append([a_batch(number, os.urandom(size)) for _ in range(6)])
-            small.after_commit()
-            largest = max(largest, wal.stat().st_size)
-    finally:
-        small.close()
+    for _ in range(400):
+        log.append([a_batch(number, os.urandom(size)) for _ in range(6)])
+        log.tend()
+        largest = max(largest, wal.stat().st_size)
     assert largest < 6_000_000
     assert len(held(log, number)) == 2400
 
 
 def test_a_reader_in_the_way_only_delays_the_checkpoint(log):
     number = add(log)
-    small = Checkpointer(log, start=100_000, limit=200_000)
-    reader = SqliteLog(log.path, read_only=True)
+    log._wal = WalMover(log.db, log.path, start=100_000, limit=200_000)
+    reader = SqliteReader(log.path)
     reader.db.execute("BEGIN")
     reader.db.execute("SELECT count(*) FROM batches").fetchone()
     try:
         for _ in range(100):
             assert log.append([a_batch(number, os.urandom(3000)) for _ in range(6)])[0] is AppendOutcome.STORED
-            small.after_commit()
+            log.tend()
         assert reader.db.execute("SELECT count(*) FROM batches").fetchone()[0] == 0
         reader.db.execute("COMMIT")
         assert len(held(reader, number)) == 600
     finally:
         reader.close()
-        small.close()
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))

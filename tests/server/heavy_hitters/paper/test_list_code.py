@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.protocol.expander_code import ExpanderCode
+from ldp_client.protocol.expander_code import ExpanderCode, ExpanderShape
 from ldp_server.heavy_hitters.paper.list_code import MAX_LIST, UniqueListRecoverableCode
 from ldp_server.heavy_hitters.paper.spectral_clusters import best_cut, components
 
@@ -20,7 +20,7 @@ SEED = bytes(range(32))
 def make(bits, chunk, teams, y, d):
     for attempt in range(4000):
         try:
-            return ExpanderCode(SEED, bits, teams=teams, chunk_bits=chunk, hash_bits=y, degree=d, attempt=attempt)
+            return ExpanderCode(SEED, bits, ExpanderShape(teams, chunk, y, d, attempt))
         except InvalidSpec:
             continue
     raise AssertionError("no graph")

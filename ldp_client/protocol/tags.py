@@ -1,0 +1,87 @@
+"""Every text that keeps one use of a hash, a stream or a signature apart from all others.
+
+Two uses with different tags never see the same input, so that a value made for one means nothing in the other. The
+texts are part of the protocol (docs/protocol.md): a changed tag is a changed protocol.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ADMISSION_TOKEN",
+    "ANALYST_TOKEN",
+    "COLLECTION",
+    "COLLECTION_LIST",
+    "EXPANDER_BUCKET",
+    "EXPANDER_GRAPH",
+    "EXPANDER_PERMUTATION",
+    "EXPLAIN",
+    "QUESTION",
+    "SEED",
+    "STREAM",
+    "expander_hash",
+    "graph_attempt",
+    "hashtogram_team",
+    "kwise_compression",
+    "kwise_polynomial",
+    "tree_level",
+    "tree_permutation",
+]
+
+# Prefixes of what is hashed or signed.
+COLLECTION = b"hearsay/collection/v1"
+"""SHA-256 of a spec: a collection's id."""
+QUESTION = b"hearsay/question/v1"
+"""SHA-256 of a question: the key of answers and charges."""
+SEED = b"hearsay/seed/v1"
+"""SHA-256 of a question: the seed of all its public randomness."""
+STREAM = b"hearsay/stream/v1"
+"""SHAKE-128 of a seed and a label: a stream of public randomness."""
+COLLECTION_LIST = b"hearsay/collection-list/v1"
+"""Signature of the list of collections."""
+ADMISSION_TOKEN = b"hearsay/admission-token/v1"
+"""Signature of a token that admits one batch."""
+ANALYST_TOKEN = b"hearsay/analyst-token/v1"
+"""Hash under which the server keeps an analyst's token."""
+EXPLAIN = b"hearsay/explain"
+"""Words of the example messages that `explain` shows; no device sends them."""
+
+
+# Labels of streams: one for every public function that is expanded from a seed.
+def hashtogram_team(team: int) -> str:
+    """Hashtogram's hash of one team; the wire and this label call a team a row."""
+    return f"hashtogram/row/{team}"
+
+
+def kwise_polynomial(label: str) -> str:
+    """The coefficients of a k-wise independent hash."""
+    return f"{label}/polynomial"
+
+
+def kwise_compression(label: str) -> str:
+    """The coefficients that compress long indexes before a k-wise independent hash."""
+    return f"{label}/compression"
+
+
+EXPANDER_PERMUTATION = "expander-sketch/permutation"
+EXPANDER_GRAPH = "expander-sketch/expander"
+EXPANDER_BUCKET = "expander-sketch/bucket"
+
+
+def expander_hash(team: int) -> str:
+    """The expander sketch's hash of one team."""
+    return f"expander-sketch/hash/{team}"
+
+
+def graph_attempt(label: str, attempt: int) -> str:
+    """One of the random graphs that a label names."""
+    return f"{label}/attempt={attempt}"
+
+
+def tree_permutation(mechanism: str) -> str:
+    """The permutation of a tree sketch or a prefix tree."""
+    return f"{mechanism}/permutation"
+
+
+def tree_level(mechanism: str, level: int) -> str:
+    """The hash of one level of a tree sketch or a prefix tree."""
+    return f"{mechanism}/level/{level}"

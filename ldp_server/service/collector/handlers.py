@@ -1,0 +1,142 @@
+"""The wire's service Collector, over raw bytes: fetch collections, submit batches.
+
+Batches go through ingest.py, one by one or (stream.py) many on one stream. A batch that is refused is an answer, not an
+error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from typing import Any
+
+import grpc
+
+from ldp_client.errors import LdpError, ServerRefused
+from ldp_client.protocol.v1 import collector_pb2 as pb
+from ldp_server.service.admission import Peer
+from ldp_server.service.collector.ingest import Ingest, answer, refusal
+from ldp_server.service.collector.stream import Stream, StreamLimits
+from ldp_server.service.live import LiveCollections
+from ldp_server.service.logs import LOGGER, event
+from ldp_server.service.metrics import Metrics
+from ldp_server.service.signed_list import ListPublisher
+from ldp_server.service.wire import Busy, CallStatus, Context, abort, parse
+from ldp_server.store import Ticket
+
+__all__ = ["Collector"]
+
+
+class Collector:
+    """The methods of the service, and the streams that are open."""
+
+    def __init__(
+        self,
+        ingest: Ingest,
+        collections: LiveCollections,
+        publisher: ListPublisher,
+        metrics: Metrics,
+        limits: StreamLimits,
+    ) -> None:
+        self._ingest = ingest
+        self._collections = collections
+        self._publisher = publisher
+        self._metrics = metrics
+        self._limits = limits
+        self._streams: set[Stream] = set()
+        self._draining = False
+
+    def handlers(self) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
+        """The methods by their names on the wire."""
+        return {
+            "GetCollection": grpc.unary_unary_rpc_method_handler(self.get_collection),
+            "ListCollections": grpc.unary_unary_rpc_method_handler(self.list_collections),
+            "Submit": grpc.unary_unary_rpc_method_handler(self.submit),
+            "SubmitStream": grpc.stream_stream_rpc_method_handler(self.submit_stream),
+        }
+
+    def drain(self) -> None:
+        """Read no more; what was read is still made durable and answered."""
+        self._draining = True
+        for stream in list(self._streams):
+            stream.stop_reading()
+
+    async def get_collection(self, data: bytes, context: Context) -> bytes:
+        try:
+            request = parse(pb.GetCollectionRequest, data)
+            live = self._collections.get(request.collection_id)
+            if live is None or live.record.deleted is not None:
+                raise CallStatus(grpc.StatusCode.NOT_FOUND, "no such collection here")
+        except LdpError as error:
+            return await self._abort(context, error)
+        return pb.GetCollectionResponse(spec_bytes=live.record.spec).SerializeToString()
+
+    async def list_collections(self, data: bytes, context: Context) -> bytes:
+        try:
+            parse(pb.ListCollectionsRequest, data)
+        except LdpError as error:
+            return await self._abort(context, error)
+        return self._publisher.response()
+
+    async def submit(self, data: bytes, context: Context) -> bytes:
+        """One batch."""
+        future: asyncio.Future[Ticket] = asyncio.get_running_loop().create_future()
+
+        def done(ticket: Ticket) -> None:
+            if not future.done():
+                future.set_result(ticket)
+
+        try:
+            request = parse(pb.SubmitRequest, data)
+            if self._draining:
+                raise CallStatus(grpc.StatusCode.UNAVAILABLE, "the server is stopping: send the batch again", 1.0)
+            try:
+                self._ingest.offer(request, Peer.of(context.peer(), context.auth_context()), done)
+            except ServerRefused as rejected:
+                self._metrics.refused_batches.labels(rejected.reason).inc()
+                return refusal(request.batch_id, rejected)
+            except Busy as busy:
+                self._metrics.busy.labels(busy.why).inc()
+                raise CallStatus(grpc.StatusCode.RESOURCE_EXHAUSTED, "not now", busy.seconds) from None
+            return answer(await future)
+        except LdpError as error:
+            return await self._abort(context, error)
+        except Exception as error:
+            return await self._abort(context, self._defect("Submit", error))
+
+    async def submit_stream(self, _: object, context: Context) -> None:
+        """Many batches."""
+        stream = Stream(self._ingest, self._metrics, context, self._limits)
+        self._streams.add(stream)
+        self._metrics.streams.inc()
+        try:
+            if self._draining:
+                stream.stop_reading()
+            error = await self._run(stream)
+            if error is None and self._draining and not stream.ended:
+                error = CallStatus(grpc.StatusCode.UNAVAILABLE, "the server is stopping: send the rest again", 1.0)
+            if error is not None:
+                await self._abort(context, error)
+        finally:
+            self._streams.discard(stream)
+            self._metrics.streams.dec()
+
+    async def _run(self, stream: Stream) -> LdpError | None:
+        try:
+            return await stream.run()
+        except Exception as error:
+            return self._defect("SubmitStream", error)
+
+    def _defect(self, method: str, error: Exception) -> LdpError:
+        """Count and log a defect; the caller gets an id to quote, and may send the same bytes again."""
+        self._metrics.failures.inc()
+        call = os.urandom(6).hex()
+        event(logging.ERROR, "defect", call=call, method=method, error=type(error).__name__)
+        LOGGER.error("traceback", exc_info=error)
+        return CallStatus(grpc.StatusCode.INTERNAL, f"the server met an unexpected error ({call})")
+
+    async def _abort(self, context: Context, error: LdpError) -> bytes:
+        if isinstance(error, CallStatus) and error.code is grpc.StatusCode.INVALID_ARGUMENT:
+            self._metrics.malformed.inc()
+        await abort(context, error)

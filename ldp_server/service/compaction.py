@@ -1,0 +1,70 @@
+"""Compaction: a collection's reports become counts, and what nothing refers to any more is dropped."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from typing import TypeVar
+
+import grpc
+
+from ldp_server.service.lifecycle import Lifecycle
+from ldp_server.service.live import LiveCollection
+from ldp_server.service.wire import CallStatus
+from ldp_server.store import CollectionRecord, Fold, GroupCommit, ReportLog, fold_parts
+from ldp_server.worker.client import Worker
+
+__all__ = ["Compaction"]
+
+T = TypeVar("T")
+
+
+class Compaction:
+    """Folds and sweeps, one collection at a time, in short pieces of work on the writer thread."""
+
+    def __init__(self, lifecycle: Lifecycle, commit: GroupCommit, worker: Worker, clock: Callable[[], float]) -> None:
+        self._lifecycle = lifecycle
+        self._commit = commit
+        self._worker = worker
+        self._clock = clock
+        self._lock = asyncio.Lock()
+
+    async def compact(self, live: LiveCollection) -> LiveCollection:
+        """Fold a collection that takes no more batches. `sweep` drops its reports afterwards."""
+        async with self._lock:
+            live = self._lifecycle.collections.numbered(live.record.number)
+            record = live.record
+            if record.generation is not None:
+                return live
+            if record.closed is None and self._clock() < live.closes:
+                raise CallStatus(
+                    grpc.StatusCode.FAILED_PRECONDITION, "the collection still takes batches: close it first"
+                )
+            await self._on_writer(lambda log: log.seal(record.number))
+            try:
+                return await self._fold(record)
+            except BaseException:
+                # Perhaps the clock was wrong and the window is not over: a fold that failed must not close it.
+                self._commit.run(lambda log: log.unseal(record.number))
+                raise
+
+    async def _fold(self, record: CollectionRecord) -> LiveCollection:
+        counts = await self._worker.checkpoint(record)
+        generation = secrets.randbits(62)
+        for part in fold_parts(record.number, generation, counts.state):
+            await self._on_writer(lambda log, part=part: log.write_part(part))  # type: ignore[misc]
+        size, sequence = len(counts.state), counts.sequence
+        fold = Fold(record.number, generation, size, sequence, batches=counts.batches, reports=counts.reports)
+        return await self._lifecycle.change(lambda log: log.fold(fold))
+
+    async def sweep(self) -> None:
+        """Drop what nothing refers to any more, slice by slice, so that ingest goes on between slices."""
+        more = True
+        while more:
+            async with self._lock:
+                more = await self._on_writer(lambda log: log.sweep())
+            await asyncio.sleep(0)
+
+    async def _on_writer(self, work: Callable[[ReportLog], T]) -> T:
+        return await asyncio.wrap_future(self._commit.run(work))

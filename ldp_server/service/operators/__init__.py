@@ -1,0 +1,15 @@
+"""The methods that operators and analysts call.
+
+handlers    the methods by name; creating, closing, deleting, compacting
+queries     what only reads: show, list, estimate, heavy hitters, export
+calls       around every method: who calls, how long it takes, how it ends
+auth        who may call
+info        a collection as the wire describes it
+"""
+
+from ldp_server.service.operators.auth import Auth
+from ldp_server.service.operators.calls import Calls
+from ldp_server.service.operators.handlers import Operators, ServerFacts
+from ldp_server.service.operators.queries import Queries, Sources
+
+__all__ = ["Auth", "Calls", "Operators", "Queries", "ServerFacts", "Sources"]

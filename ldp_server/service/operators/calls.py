@@ -1,0 +1,122 @@
+"""Around every method: who calls, which collection, how long, and how it ended, in one line of the log."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any, TypeVar
+
+import grpc
+from google.protobuf.message import Message
+
+from ldp_client.errors import LdpError
+from ldp_server.service.live import PREFIX
+from ldp_server.service.logs import LOGGER, event
+from ldp_server.service.metrics import Metrics
+from ldp_server.service.operators.auth import Auth
+from ldp_server.service.wire import CallStatus, Context, abort, parse, status_of
+
+__all__ = ["Calls"]
+
+R = TypeVar("R", bound=Message)
+
+
+class Calls:
+    """Makes gRPC handlers of methods that take a message and give bytes."""
+
+    def __init__(self, auth: Auth, metrics: Metrics) -> None:
+        self._auth = auth
+        self._metrics = metrics
+
+    def one(self, name: str, kind: type[R], method: Callable[[R], Awaitable[bytes]]) -> grpc.RpcMethodHandler[Any, Any]:
+        """A method with one answer."""
+
+        async def handler(data: bytes, context: Context) -> bytes:
+            async with _Call(self._auth, self._metrics, name, context) as call:
+                request = parse(kind, data)
+                call.about(request)
+                call.response = await method(request)
+            return await call.finish()
+
+        return grpc.unary_unary_rpc_method_handler(handler)
+
+    def many(
+        self, name: str, kind: type[R], method: Callable[[R], AsyncGenerator[bytes, None]]
+    ) -> grpc.RpcMethodHandler[Any, Any]:
+        """A method that answers with a stream."""
+
+        async def handler(data: bytes, context: Context) -> None:
+            async with _Call(self._auth, self._metrics, name, context) as call:
+                request = parse(kind, data)
+                call.about(request)
+                async with contextlib.aclosing(method(request)) as pieces:
+                    async for piece in pieces:
+                        await context.write(piece)
+            await call.finish()
+
+        return grpc.unary_stream_rpc_method_handler(handler)
+
+
+class _Call:
+    """One call. Its block is not run if the caller is nobody; its errors become the call's status."""
+
+    def __init__(self, auth: Auth, metrics: Metrics, name: str, context: Context) -> None:
+        self._auth = auth
+        self._metrics = metrics
+        self._name = name
+        self._context = context
+        self._id = os.urandom(6).hex()
+        self._started = time.perf_counter()
+        self._principal = ""
+        self._collection = ""
+        self._error: LdpError | None = None
+        self.response = b""
+
+    def about(self, request: Message) -> None:
+        """Note which collection it is about."""
+        prefix: str = getattr(request, "id_prefix", "")
+        named: str = getattr(request, "collection_id", b"")[:32].hex() or (prefix if PREFIX.fullmatch(prefix) else "")
+        self._collection = named[:12]
+
+    async def __aenter__(self) -> _Call:
+        try:
+            self._principal = await self._auth.principal(self._context)
+        except LdpError as error:
+            self._error = error
+            await self.finish()
+        return self
+
+    async def __aexit__(self, _: object, error: BaseException | None, __: object) -> bool:
+        if error is None:
+            return False
+        if isinstance(error, LdpError):
+            self._error = error
+        elif isinstance(error, grpc.aio.UsageError | grpc.aio.InternalError):
+            self._error = CallStatus(grpc.StatusCode.CANCELLED, "the caller has gone")
+        elif isinstance(error, Exception) and not isinstance(error, grpc.aio.AbortError):
+            self._metrics.failures.inc()
+            event(logging.ERROR, "defect", call=self._id, method=self._name, error=type(error).__name__)
+            LOGGER.error("traceback", exc_info=error)
+            self._error = CallStatus(grpc.StatusCode.INTERNAL, f"the server met an unexpected error ({self._id})")
+        else:
+            return False
+        return True
+
+    async def finish(self) -> bytes:
+        """Write the log's line; abort the call if it failed."""
+        status = None if self._error is None else status_of(self._error)
+        fields: dict[str, object] = {"call": self._id, "method": self._name, "by": self._principal or "nobody"}
+        if self._collection:
+            fields["collection"] = self._collection
+        fields["ms"] = round((time.perf_counter() - self._started) * 1000, 1)
+        fields["status"] = "OK" if status is None else status.code.name
+        if status is not None and self._principal:
+            fields["reason"] = status.text
+        event(logging.INFO, "analyst call", **fields)
+        if status is not None:
+            self._metrics.refused_calls.labels(status.code.name).inc()
+            await abort(self._context, status)
+        return self.response

@@ -1,0 +1,162 @@
+"""What operators and analysts ask without changing anything: list, show, estimate, heavy hitters, export."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass
+
+import grpc
+
+from ldp_client.errors import InvalidSpec
+from ldp_client.privacy.statement import privacy_statement
+from ldp_client.protocol.domain import Domain, Integers
+from ldp_client.protocol.v1 import analyst_pb2 as pb
+from ldp_server.config import LimitsConfig
+from ldp_server.service.live import LiveCollection, LiveCollections
+from ldp_server.service.metrics import Metrics
+from ldp_server.service.operators.info import info
+from ldp_server.service.wire import CallStatus
+from ldp_server.store import LogReader
+from ldp_server.worker.client import Worker
+from ldp_server.worker.messages import Progress
+
+__all__ = ["Queries", "Sources"]
+
+_PIECE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where answers come from."""
+
+    worker: Worker
+    """Counts and estimates."""
+    decoder: Callable[[], Worker]
+    """Makes a child process of its own for one decode."""
+    reader: Callable[[], LogReader]
+    """Opens the log for reading."""
+
+
+class Queries:
+    """The methods of the analyst's service that change nothing. They give serialised responses."""
+
+    def __init__(
+        self,
+        collections: LiveCollections,
+        sources: Sources,
+        limits: LimitsConfig,
+        metrics: Metrics,
+        clock: Callable[[], float],
+    ) -> None:
+        self._collections = collections
+        self._sources = sources
+        self._limits = limits
+        self._metrics = metrics
+        self._clock = clock
+        self.decodes = asyncio.Semaphore(limits.decodes)
+
+    async def list_all(self, _: pb.ListAllCollectionsRequest) -> bytes:
+        response = pb.ListAllCollectionsResponse()
+        for live in self._collections:
+            response.collections.append(self._info(live))
+        return response.SerializeToString()
+
+    async def show(self, request: pb.ShowCollectionRequest) -> bytes:
+        live = self._collections.find(request)
+        summary = pb.CollectionSummary(info=self._info(live))
+        summary.statement.extend(await asyncio.to_thread(lambda: privacy_statement(live.collection).lines))
+        if live.record.deleted is None:
+            found = await self._sources.worker.summary(live.record.number)
+            summary.reports, summary.batches = found.reports, found.batches
+            summary.standard_error = found.standard_error
+            summary.lists_domain = found.lists_domain
+            summary.decodes_heavy_hitters = found.decodes_heavy_hitters
+            summary.stored_bytes = found.stored_bytes
+        return summary.SerializeToString()
+
+    async def estimate(self, request: pb.EstimateRequest) -> bytes:
+        live = self._collections.find_kept(request)
+        most = self._limits.query_items
+        if len(request.given.items) > most or request.top.count > most:
+            raise InvalidSpec(f"a question names at most {most} items (limits.query_items)")
+        _text_as_integers(request, live.collection.domain)
+        started = time.perf_counter()
+        response = await self._sources.worker.estimate(live.record.number, request.SerializeToString())
+        self._metrics.query.observe(time.perf_counter() - started)
+        # A message is the concatenation of its fields, so the worker's columns need not be parsed to add one.
+        return response + pb.EstimateResponse(collection=self._info(live)).SerializeToString()
+
+    async def heavy_hitters(self, request: pb.HeavyHittersRequest) -> AsyncGenerator[bytes, None]:
+        live = self._collections.find_kept(request)
+        if self.decodes.locked():
+            raise CallStatus(grpc.StatusCode.RESOURCE_EXHAUSTED, "another decode is running (limits.decodes)", 5.0)
+        async with self.decodes:
+            started = time.perf_counter()
+            most = min(request.limit or self._limits.query_items, self._limits.query_items)
+            worker = self._sources.decoder()
+            try:
+                async with contextlib.aclosing(worker.decode(live.record.number, most)) as answers:
+                    async for answer in answers:
+                        yield self._decoded(answer, live)
+            finally:
+                await worker.close()
+            self._metrics.decode.observe(time.perf_counter() - started)
+
+    def _decoded(self, answer: Progress | bytes, live: LiveCollection) -> bytes:
+        if isinstance(answer, Progress):
+            progress = pb.DecodeProgress(stage=answer.stage, fraction=answer.fraction)
+            return pb.HeavyHittersResponse(progress=progress).SerializeToString()
+        result = pb.HeavyHittersResult.FromString(answer)
+        result.collection.CopyFrom(self._info(live))
+        return pb.HeavyHittersResponse(result=result).SerializeToString()
+
+    async def export(self, request: pb.ExportRequest) -> AsyncGenerator[bytes, None]:
+        live = self._collections.find_kept(request)
+        if request.kind == pb.COUNTS:
+            pieces = self._counts(live)
+        elif request.kind == pb.REPORTS:
+            if live.record.generation is not None:
+                raise CallStatus(
+                    grpc.StatusCode.FAILED_PRECONDITION, "compacted: its reports were dropped, export counts"
+                )
+            pieces = self._reports(live)
+        else:
+            raise InvalidSpec("export counts or reports")
+        about: pb.CollectionInfo | None = self._info(live)
+        async with contextlib.aclosing(pieces):
+            async for data, reports in pieces:
+                yield pb.ExportResponse(data=data, reports=reports, collection=about).SerializeToString()
+                about = None
+
+    async def _counts(self, live: LiveCollection) -> AsyncGenerator[tuple[bytes, int], None]:
+        checkpoint = await self._sources.worker.checkpoint(live.record)
+        for start in range(0, max(1, len(checkpoint.state)), _PIECE):
+            yield checkpoint.state[start : start + _PIECE], checkpoint.reports
+
+    async def _reports(self, live: LiveCollection) -> AsyncGenerator[tuple[bytes, int], None]:
+        log = await asyncio.to_thread(self._sources.reader)
+        try:
+            batches = log.read(live.record.number, 0, max_bytes=_PIECE)
+            reports = 0
+            while (found := await asyncio.to_thread(next, batches, None)) is not None:
+                data = b"".join(batch.payload for batch in found)
+                reports += len(data) // live.width
+                yield data, reports
+            if not reports:
+                yield b"", 0
+        finally:
+            log.close()
+
+    def _info(self, live: LiveCollection) -> pb.CollectionInfo:
+        return info(live, self._clock())
+
+
+def _text_as_integers(request: pb.EstimateRequest, domain: Domain) -> None:
+    """Lets a caller who has not seen the spec give integers as text."""
+    if isinstance(domain, Integers):
+        for item in request.given.items:
+            if item.WhichOneof("kind") == "text":
+                item.integer = item.text

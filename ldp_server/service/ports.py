@@ -1,0 +1,110 @@
+"""The server's ports: gRPC's settings, TLS or not, and which services are on which port."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1._async import HealthServicer
+from grpc_reflection.v1alpha import reflection
+
+from ldp_client.errors import InvalidSpec
+from ldp_client.protocol.v1 import analyst_pb2, collector_pb2
+from ldp_server.config import Config, is_loopback, split_address
+from ldp_server.service.logs import event
+from ldp_server.service.tls import TlsFiles
+
+__all__ = ["ANALYST", "COLLECTOR", "Ports", "Service"]
+
+COLLECTOR = collector_pb2.DESCRIPTOR.services_by_name["Collector"].full_name
+ANALYST = analyst_pb2.DESCRIPTOR.services_by_name["Analyst"].full_name
+_HEALTH = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
+
+_BATCH_MESSAGE = 512 * 1024
+_ANALYST_MESSAGE = 4 << 20
+
+
+@dataclass(frozen=True)
+class Service:
+    """A service by its name on the wire, and its methods."""
+
+    name: str
+    handlers: dict[str, grpc.RpcMethodHandler[Any, Any]]
+
+
+class Ports:
+    """One port for both services, or two if `analyst.listen` is set."""
+
+    def __init__(self, config: Config, health: HealthServicer, collector: Service, analyst: Service) -> None:
+        self._config = config
+        split, calls = bool(config.analyst.listen), config.limits.calls
+        self._servers = [_server(_BATCH_MESSAGE if split else _ANALYST_MESSAGE, calls)]
+        _add(self._servers[0], health, [collector] if split else [collector, analyst])
+        if split:
+            self._servers.append(_server(_ANALYST_MESSAGE, calls))
+            _add(self._servers[1], health, [analyst])
+        self.collector = 0
+        self.analyst = 0
+
+    async def open(self) -> None:
+        """Bind the ports and begin to listen."""
+        config = self._config
+        self.collector = self.analyst = _bind(
+            self._servers[0], config, "collector.listen", config.collector.listen, config.collector.client_ca
+        )
+        if len(self._servers) > 1:
+            self.analyst = _bind(
+                self._servers[1], config, "analyst.listen", config.analyst.listen, config.analyst.client_ca
+            )
+        for server in self._servers:
+            await server.start()
+
+    async def close(self, grace: float) -> None:
+        """Take no new calls; those under way have `grace` seconds to end."""
+        await asyncio.gather(*(server.stop(grace) for server in self._servers))
+
+
+def _server(message: int, calls: int) -> grpc.aio.Server:
+    options = [
+        ("grpc.max_receive_message_length", message),
+        ("grpc.max_metadata_size", 16 * 1024),
+        ("grpc.max_concurrent_streams", 2000),
+        ("grpc.keepalive_time_ms", 120_000),  # a phone that vanished is noticed within minutes
+        ("grpc.keepalive_timeout_ms", 20_000),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.min_ping_interval_without_data_ms", 30_000),
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", 30_000),
+        ("grpc.so_reuseport", 0),  # a second server on the same port is an error
+    ]
+    return grpc.aio.server(options=options, maximum_concurrent_rpcs=calls)
+
+
+def _add(server: grpc.aio.Server, health: HealthServicer, services: Sequence[Service]) -> None:
+    for service in services:
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service.name, service.handlers),))
+    health_pb2_grpc.add_HealthServicer_to_server(health, server)
+    names = [reflection.SERVICE_NAME, _HEALTH, *(service.name for service in services)]
+    reflection.enable_server_reflection(names, server)
+
+
+def _bind(server: grpc.aio.Server, config: Config, setting: str, listen: str, client_ca: Path | None) -> int:
+    host, _ = split_address(listen, setting)
+    try:
+        if config.tls.certificate is not None:
+            return server.add_secure_port(listen, TlsFiles(config.tls, client_ca).credentials())
+        if not is_loopback(host):
+            if not config.collector.plaintext:
+                raise InvalidSpec(
+                    f"{setting} is {listen} without TLS: set tls.certificate and tls.key, or collector.plaintext "
+                    "= true if a proxy in front of this server encrypts"
+                )
+            event(logging.WARNING, "unencrypted connections are taken from other machines", listen=listen)
+        return server.add_insecure_port(listen)
+    except RuntimeError as error:
+        raise InvalidSpec(f"cannot listen on {listen} ({setting}): is the port taken?") from error

@@ -1,0 +1,35 @@
+"""Copying a log as of one moment, while a server may be writing it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ldp_server.store.errors import StorageError, translated
+from ldp_server.store.files import create_private
+from ldp_server.store.schema import connect
+
+__all__ = ["backup"]
+
+
+def backup(source: Path, target: Path) -> None:
+    """Copy a log to a new file that only its owner can read (mode 0600)."""
+    if target.exists():
+        raise StorageError(f"{target} exists: a backup never overwrites a file")
+    draft = target.with_name(target.name + ".draft")
+    draft.unlink(missing_ok=True)
+    origin = connect(source, read_only=True)
+    try:
+        with translated(target):
+            create_private(draft).close()
+        copy = connect(draft)
+        try:
+            with translated(target):
+                origin.backup(copy)
+                copy.execute("PRAGMA journal_mode = DELETE")
+        finally:
+            copy.close()
+        with translated(target):
+            draft.replace(target)
+    finally:
+        origin.close()
+        draft.unlink(missing_ok=True)

@@ -1,0 +1,169 @@
+"""What the server asks its child process, and what the child answers: one dataclass for each.
+
+A message is sent as a frame: its type's name and its fields in the header, and bytes (a request or response of the
+analyst's wire) in the body. `QUESTIONS` and `ANSWERS` list all messages; any other name is a defect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ldp_client.errors import Cancelled, InvalidSpec, LdpError, ServerRefused, StorageError, Unavailable
+from ldp_server.store.errors import Corrupt, DiskFull
+
+__all__ = [
+    "Advance",
+    "Advanced",
+    "Answer",
+    "Checkpoint",
+    "CheckpointWritten",
+    "Decode",
+    "Done",
+    "Estimate",
+    "Failure",
+    "Progress",
+    "Question",
+    "Summarise",
+    "Unsupported",
+    "WorkerSummary",
+    "read_answer",
+    "read_question",
+    "to_header",
+]
+
+
+class Unsupported(LdpError):
+    """This collection's mechanism cannot answer that question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question about the collection with this number."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate(Question):
+    """Answer the EstimateRequest in the body with an EstimateResponse: `Done`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summarise(Question):
+    """Count, and say how much there is: `WorkerSummary`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advance(Question):
+    """Count for a moment, and write a checkpoint when nothing is left to count: `Advanced`."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint(Question):
+    """Count everything and write a checkpoint: `CheckpointWritten`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decode(Question):
+    """Find at most `limit` heavy hitters: any number of `Progress`, then `Done` with a HeavyHittersResult."""
+
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The answer is in the body."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSummary:
+    """A collection's counts in numbers."""
+
+    reports: int
+    batches: int
+    standard_error: float
+    lists_domain: bool
+    decodes_heavy_hitters: bool
+    stored_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Advanced:
+    """How far the counts have come, and how many batches are still to be counted."""
+
+    sequence: int
+    behind: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointWritten:
+    """The checkpoint file holds everything up to `sequence`."""
+
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a decode is; `fraction` goes from 0 to 1."""
+
+    stage: str
+    fraction: float
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The question could not be answered. `reason` is set for refused reports only."""
+
+    kind: str
+    text: str = ""
+    reason: str = ""
+
+    @classmethod
+    def of(cls, error: Exception) -> Failure:
+        """What the parent is told of an error; of a defect only its type, because its text may hold anything."""
+        if isinstance(error, ServerRefused):
+            return cls("ServerRefused", error.detail, error.reason)
+        if isinstance(error, LdpError):
+            return cls(type(error).__name__, str(error))
+        if isinstance(error, MemoryError):
+            return cls("Unavailable", "not enough memory: raise limits.worker_memory_mb")
+        return cls(type(error).__name__)
+
+    def error(self) -> LdpError:
+        """The error that the parent raises."""
+        if self.kind == "ServerRefused":
+            return ServerRefused(self.reason, self.text)
+        kind = _ERRORS.get(self.kind)
+        return Unavailable("the estimating process met an unexpected error") if kind is None else kind(self.text)
+
+
+Answer = Done | WorkerSummary | Advanced | CheckpointWritten | Progress | Failure
+
+_ERRORS: dict[str, type[LdpError]] = {
+    kind.__name__: kind for kind in (InvalidSpec, StorageError, Corrupt, DiskFull, Unavailable, Cancelled, Unsupported)
+}
+QUESTIONS: dict[str, type[Question]] = {
+    kind.__name__: kind for kind in (Estimate, Summarise, Advance, Checkpoint, Decode)
+}
+ANSWERS: dict[str, type[Answer]] = {
+    kind.__name__: kind for kind in (Done, WorkerSummary, Advanced, CheckpointWritten, Progress, Failure)
+}
+
+
+def to_header(message: Question | Answer) -> dict[str, Any]:
+    """The header of a message's frame."""
+    return {"type": type(message).__name__, **asdict(message)}
+
+
+def read_question(header: Mapping[str, Any]) -> Question:
+    """The question in a frame's header."""
+    return QUESTIONS[header["type"]](**{name: value for name, value in header.items() if name != "type"})
+
+
+def read_answer(header: Mapping[str, Any]) -> Answer:
+    """The answer in a frame's header."""
+    return ANSWERS[header["type"]](**{name: value for name, value in header.items() if name != "type"})

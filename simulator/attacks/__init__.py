@@ -1,0 +1,1 @@
+"""What can be done against the protocol: users who send chosen reports, and observers who link reports."""

@@ -1,0 +1,96 @@
+"""The first command of the README: it ends by itself, says what it did, and leaves nothing behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ldp_client.errors import ServerRefused
+from ldp_server.testing import ServerProcess
+from simulator import demo
+from tests.server.helpers import ROOT, cli, wait_until
+
+
+def servers(folder):
+    """The servers whose data lies in a folder."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found += [path] if str(folder) in path.read_text() and "serve" in path.read_text() else []
+        except OSError:
+            continue
+    return found
+
+
+def test_its_numbers():
+    ended = cli("demo", "--users", "40000", "--epsilon", "3", "--json", timeout=110)
+    assert ended.returncode == 0, ended.stderr
+    found = json.loads(ended.stdout)
+    assert set(found) == {"frequencies", "heavy_hitters"}
+    for part in found.values():
+        assert part["reports_durable"] == part["reports_counted"] == 40000
+        assert part["rows"]
+        assert part["inside"] >= len(part["rows"]) - 2
+    assert len(found["frequencies"]["rows"]) == 12
+
+
+def test_its_sentences():
+    shown = cli("demo", "--users", "5000", timeout=110)
+    assert shown.returncode == 0, shown.stderr
+    for text in ("The truth lies inside", "The server received no word", "Each of 5,000 simulated users sent one"):
+        assert text in shown.stdout
+    assert shown.stderr == ""
+
+
+def test_wrong_options():
+    found = cli("demo", "--users", "3")
+    assert found.returncode == 2
+    assert "--users" in found.stderr
+    wrong = cli("demo", "--epsilon", "nonsense")
+    assert wrong.returncode == 2
+    assert wrong.stderr.startswith("ldp-server demo: ")
+    assert "Traceback" not in wrong.stderr
+
+
+def test_ctrl_c_ends_it_and_its_server(tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-m", "ldp_server", "demo", "--users", "3000000"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
+    ) as process:
+        wait_until(lambda: servers(tmp_path))
+        time.sleep(0.5)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+    wait_until(lambda: not servers(tmp_path))
+    assert not list(tmp_path.glob("hearsay-demo-*"))
+
+
+def test_a_refused_report_is_an_error(tmp_path):
+    """Of a collection that the server does not know."""
+    question = demo.listed_question(1000, "1")
+    held = demo.population(1000, question.items, seed=1)
+    with ServerProcess(tmp_path / "d") as server, pytest.raises(ServerRefused, match="UNKNOWN_COLLECTION"):
+        demo._send(server.target, demo._batches(question, held, 1), 1000, lambda text, share: None)
+
+
+def test_words_are_distinct_and_short():
+    words = demo.words(10_000)
+    assert len(set(words)) == 10_000
+    assert max(len(word) for word in words) <= 8
+
+
+def test_the_population_follows_zipf():
+    held = demo.population(100_000, demo.words(1000), seed=2)
+    counts = np.sort(np.bincount(held, minlength=1000))[::-1]
+    weights = 1.0 / np.arange(1, 1001) ** 1.1
+    assert counts[:5] == pytest.approx(100_000 * weights[:5] / weights.sum(), rel=0.05)
+    assert (held == demo.population(100_000, demo.words(1000), seed=2)).all()
