@@ -128,7 +128,7 @@ def commands(text: str) -> list[list[str]]:
 def programs() -> tuple[argparse.ArgumentParser, dict[str, click.Group]]:
     """The three programs, with all their commands."""
     from ldp_client.cli import _parser
-    from simulator.cli import group as simulate
+    from simulator.commands import group as simulate
 
     package = importlib.import_module("ldp_server.cli")
     modules = {name: importlib.import_module(f"ldp_server.cli.{name}") for _, name, _ in iter_modules(package.__path__)}
