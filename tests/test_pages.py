@@ -210,15 +210,8 @@ def test_options_that_a_page_names_alone_exist(page: Path) -> None:
 
 def everything() -> set[str]:
     client, programs_of_click = programs()
-    known = {
-        "--full",
-        "--peers",
-        "--slow",
-        "--strict",
-        "--json",
-        "--fix",
-        "--no-tests",
-    }  # benchmarks, pytest, .ci/check
+    scripts = [*(ROOT / "benchmarks").rglob("*.py"), ROOT / "tests" / "conftest.py", ROOT / ".ci" / "check"]
+    known = {option for file in scripts for option in re.findall(r"--[a-z][a-z-]*", file.read_text("utf-8"))}
     parsers: list[argparse.ArgumentParser] = [client]
     while parsers:
         parser = parsers.pop()
