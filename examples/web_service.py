@@ -91,7 +91,7 @@ class Handler(BaseHTTPRequestHandler):
         return answer if isinstance(answer, str) else None
 
     def log_message(self, *_: object) -> None:
-        """Log nothing: a log line a request would tell who answered, and when."""
+        """Log nothing: a line for each request would tell who answered, and when."""
 
 
 @contextmanager
