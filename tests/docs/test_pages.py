@@ -261,6 +261,15 @@ def test_the_keys_of_the_simulators_json_are_in_its_page(section: str, shape: st
     assert {key for row in rows for key in SPAN.findall(row)} == set(getattr(shapes, shape).__annotations__)
 
 
+def test_the_events_of_the_log_exist() -> None:
+    text = (ROOT / "docs" / "operating.md").read_text("utf-8")
+    rows = text.split("| event | means |")[1].split("\n\n")[0].splitlines()[2:]
+    events = {event for row in rows for event in SPAN.findall(row.split("|")[1])}
+    sources = "".join(file.read_text("utf-8") for file in (ROOT / "ldp_server").rglob("*.py"))
+    assert {event for event in events if f'"{event}' not in sources} == set()
+    assert len(events) > 5
+
+
 # -- environment
 
 
