@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import random
 import sys
 from pathlib import Path
 
@@ -60,7 +59,6 @@ def _run(chosen: list[Mutant], results: Results, options: argparse.Namespace) ->
     runner = Runner(ROOT, Reach.load(BUILD / "reach.json"), ceiling=options.seconds)
     try:
         todo = results.todo(chosen, options.again)
-        random.Random(options.seed).shuffle(todo)  # so that what a stopped run has tried is a uniform sample too
         verdict, test = "survived", ""
         if not options.trust:
             verdict, test = runner.control(sorted({mutant.file for mutant in todo}))

@@ -9,9 +9,9 @@ others, and stop at the first failure.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib
 import os
-import random
 import resource
 import shutil
 import signal
@@ -48,11 +48,11 @@ CEILING = 2.0
 
 
 def sample(found: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
-    """A uniform sample, in the order of the source; everything if there is no more."""
-    if count >= len(found):
-        return list(found)
-    chosen = random.Random(seed).sample(range(len(found)), count)
-    return [found[index] for index in sorted(chosen)]
+    """A uniform sample: the mutants whose keys have the smallest hashes, in the order of the hashes.
+
+    So a smaller sample is the beginning of a larger one, and a mutant stays in it while other files change.
+    """
+    return sorted(found, key=lambda m: hashlib.sha256(f"{seed}/{m.key}".encode()).digest())[:count]
 
 
 def select(reach: Reach, mutant: Mutant, kills: Counter[str], ceiling: float = CEILING) -> list[list[str]]:
