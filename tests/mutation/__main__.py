@@ -38,6 +38,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         command.add_argument("--file", help="only mutants of files whose path contains this text")
         command.add_argument("--again", action="store_true", help="try those again that survived")
         command.add_argument("--seconds", type=float, default=CEILING, help=f"of tests in one round ({CEILING:g})")
+        command.add_argument("--rounds", type=int, default=2, help="1: stop after the first round of tests")
         command.add_argument("--trust", action="store_true", help="do not run the tests on the unchanged tree first")
     return parser.parse_args(arguments)
 
@@ -56,7 +57,7 @@ def _reach(tests: list[str]) -> int:
 
 
 def _run(chosen: list[Mutant], results: Results, options: argparse.Namespace) -> int:
-    runner = Runner(ROOT, Reach.load(BUILD / "reach.json"), ceiling=options.seconds)
+    runner = Runner(ROOT, Reach.load(BUILD / "reach.json"), ceiling=options.seconds, rounds=options.rounds)
     try:
         todo = results.todo(chosen, options.again)
         verdict, test = "survived", ""
