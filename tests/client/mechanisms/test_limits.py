@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms import MECHANISMS, Registry, class_name, hierarchy
+from ldp_client.mechanisms import MECHANISMS, Registry, bounded_number, class_name, composed_response, hierarchy
 from ldp_client.mechanisms.base import scaled
 from ldp_client.mechanisms.bounded_number import BoundedNumber, Window
 from ldp_client.mechanisms.composed_response import ComposedResponse, krawtchouk
@@ -50,6 +50,7 @@ HALF = 1 << 47
         lambda: BoundedNumber(ONE, 3, 256, 255, 255),
         lambda: Hierarchy(ONE, 3, 2, 2),
         lambda: Hierarchy(ONE, 1025, 1024, 2),
+        lambda: Hierarchy(ONE, 1 << 24, 1024, 2),
     ],
 )
 def test_the_ends_of_the_ranges_are_allowed(make):
@@ -250,3 +251,59 @@ def test_mechanisms_are_found_by_name_and_nothing_else_is_imported():
     assert len(registry) == len(shipped) + 1
     assert registry["of-a-test"] is int
     assert registry["hierarchy"] is str
+
+
+@pytest.mark.parametrize("randomizer", FULL, ids=label)
+def test_every_word_that_is_asked_for_is_read(randomizer):
+    """One word fewer is an error, so no word is drawn for nothing and the number of words is the real one."""
+    words = tuple(0x9E3779B97F4A7C15 * (i + 1) % (1 << 64) for i in range(randomizer.words))
+    assert 0 <= randomizer.randomize(1, words) < randomizer.bound
+    with pytest.raises(IndexError):
+        randomizer.randomize(1, words[:-1])
+
+
+def test_reports_of_a_bounded_number():
+    assert BoundedNumber(ONE, 5, 4, 2).bound == 4
+    assert BoundedNumber(ONE, 5, 4, 2, 1).bound == 6
+    assert BoundedNumber(ONE, 5, 4, 2).ratio == Window(ONE, 4, 2).ratio
+    assert BoundedNumber(ONE, 5, 4, 2, 1).ratio == max(Window(ONE, 4, 2).ratio, Response(ONE, 2).ratio)
+
+
+@pytest.mark.parametrize("epsilon", ["0.5", "2", "4"])
+def test_the_best_window_of_few_answers_by_trying_all(epsilon):
+    every = {(m, w): Window(Epsilon(epsilon), m, w).worst_variance for m in range(2, 7) for w in range(1, m)}
+    found = bounded_number.design(epsilon, most=6)
+    assert every[found["answers"], found["window"]] == pytest.approx(min(every.values()), rel=1e-12)
+    assert bounded_number.design(epsilon, presence=7, most=6) == found | {"presence": 7}
+
+
+def test_no_more_answers_than_are_looked_at():
+    assert bounded_number.design("20")["answers"] == 24
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_the_best_shell_by_trying_all(pairs):
+    """No shell keeps more of what is asked for: of single attributes, or of pairs."""
+    k, weight = 4, 2 if pairs else 1
+
+    def kept(shell):
+        return ComposedResponse(TWO, 1 << k, **composed_response.design("2", k, shell=shell)).eigenvalue(weight)
+
+    found = composed_response.design("2", k, pairs=pairs)
+    best = ComposedResponse(TWO, 1 << k, **found).eigenvalue(weight)
+    tried = []
+    for low in range(k + 1):
+        for high in range(low, k + 1):
+            try:
+                tried.append(kept((low, high)))
+            except InvalidSpec:
+                continue
+    assert len(tried) > 3
+    assert best == max(tried)
+
+
+def test_the_smallest_flip_that_fits():
+    found = composed_response.design("2", 4)
+    ComposedResponse(TWO, 16, **found)
+    with pytest.raises(InvalidSpec, match="more than its epsilon"):
+        ComposedResponse(TWO, 16, found["low"], found["high"], found["flip"] - 1)
