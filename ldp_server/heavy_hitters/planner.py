@@ -4,7 +4,7 @@ For (users, domain, epsilon, false items, memory) `plans` returns every mechanis
 frequency from which an item is listed with probability 95%, the size of a report, memory and time of decoding. Where
 even an item that everybody holds would not be seen, it returns the number of users it would take.
 
-The promise is promise.py's formula. tests/heavy_hitters/test_promise.py holds it against simulation.
+The promise is promise.py's formula. tests/simulator/test_heavy_hitters.py holds it against simulation.
 """
 
 from __future__ import annotations
