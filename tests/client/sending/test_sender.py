@@ -151,7 +151,7 @@ def test_a_dead_senders_batches_are_sent_at_once(open_client, collector, wide):
     """The lock is the operating system's: no claim has to run out."""
     dead = open_client(policy=wide, delay=0)
     dead.report(make(), "a")
-    lock = dead._sender._mailer._lock
+    lock = dead._sender._deliverer._lock
     assert lock.acquire(0.0, lambda: False)
     other = open_client(policy=wide, delay=0)
     assert isinstance(other.flush(0.0).error, OthersSend)
