@@ -152,7 +152,7 @@ class Client:
                 return _STANDS
             else:
                 again = MadeReport(collection, decision.slot, decision.report, batch_id, now, due)
-                if not self._outbox.store_again(db, decision.entry, again):
+                if not self._outbox.store_again(db, state, decision.entry, again):
                     return _STANDS
         self._sender.wake(due)
         return _MADE if decision.entry is None else _AGAIN

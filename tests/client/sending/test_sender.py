@@ -202,6 +202,24 @@ def test_the_bound_holds_when_a_report_is_made(open_client, wide):
     assert client.outbox().counters == {"dropped": 5}
 
 
+@pytest.mark.parametrize("lease", [None, "100"])
+def test_what_was_sent_makes_room(open_client, wide, lease):
+    """Sending and storing through the same connection (a lease is flushed by the sender's) keeps the count right."""
+    client = open_client(policy=wide, limits=OutboxLimits(batches=3), delay=0, lease=lease)
+    for number in range(5):
+        client.report(make(number), "a")
+    if lease:
+        client._lease.flush()
+    assert client.outbox().counters == {"dropped": 2}
+    assert client.flush().accepted == 3
+    for number in range(10, 13):
+        client.report(make(number), "a")
+    if lease:
+        client._lease.flush()
+    view = client.outbox()
+    assert (view.waiting, view.counters) == (3, {"accepted": 3, "dropped": 2})
+
+
 def test_the_bound_counts_what_is_held_and_not_gaps(open_client, wide, collector):
     """Batches in the middle were settled; the first and the last are far apart and still both are kept."""
     client = open_client(policy=wide, limits=OutboxLimits(batches=4), delay=0)
