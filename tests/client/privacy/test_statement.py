@@ -75,7 +75,24 @@ def test_the_three_who_state_it_say_the_same(capsys):
     spent = Fraction(days)
     ledger = LedgerView(spent, spent, spent, spent, Fraction(0), 86_400, 0, charges={Fraction(1): days}).statement()
     server = served(collection)
-    assert main(["longitudinal", "--users", "500", "--domain", "8", "--days", str(days), "--epsilon", "1"]) == 0
+    assert (
+        main(
+            [
+                "longitudinal",
+                "--users",
+                "500",
+                "--domain",
+                "8",
+                "--days",
+                str(days),
+                "--epsilon",
+                "1",
+                "--mechanism",
+                "randomized-response",
+            ]
+        )
+        == 0
+    )
     printed = capsys.readouterr().out
     limits = server[-1]
     assert limits == ledger[-1]
