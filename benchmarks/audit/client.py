@@ -19,6 +19,7 @@ from typing import Any
 from ldp_client.client import Client
 from ldp_client.coins import draw_words
 from ldp_client.collection import Collection
+from ldp_client.options import Sending
 from ldp_client.testing import FakeCollector
 from ldp_client.trust.policy import Policy
 from simulator.reproductions import genprot
@@ -35,7 +36,7 @@ def _through_the_client(collections: list[Collection], item: Any, storage: str) 
     each = collections[0].epsilon.value
     total = str(int(each * len(collections)) + 1)
     policy = Policy(max_epsilon=str(collections[0].epsilon), budget=total, period="30 days", lifetime=total)
-    client = Client("fake", storage=storage, policy=policy, transport=collector, background=False, delay=0)
+    client = Client(collector, storage=storage, policy=policy, delay=0, sending=Sending(background=False))
     for collection in collections:
         client.report(collection, item)
     client.flush(everything=True)

@@ -21,7 +21,7 @@ from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.answers.to_json import item_json
 from ldp_server.arrays.items import to_ints
 from ldp_server.heavy_hitters import HeavyHitters, decode
-from ldp_server.heavy_hitters.planner import DEFAULT_MEMORY, Plan, create, plan
+from ldp_server.heavy_hitters.planner import DEFAULT_MEMORY, SketchPlan, create, plan
 from ldp_server.oracles.base import binomial_variance
 from simulator.engine import Counted, Job, count, run_seed
 from simulator.experiments.options import SimulationOptions
@@ -206,7 +206,7 @@ def _rows(answer: HeavyHitters, truth: dict[int, int], search: Search) -> list[d
 
 
 def _shape(
-    search: Search, chosen: Plan, tally: _Tally, watch: Stopwatch, rows: list[dict[str, Any]]
+    search: Search, chosen: SketchPlan, tally: _Tally, watch: Stopwatch, rows: list[dict[str, Any]]
 ) -> HeavyHittersRun:
     recall = {f"{m:g}": sum(hits) / len(hits) for m, hits in tally.found.items()}
     smallest = None
