@@ -29,7 +29,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ldp_client import BudgetExceeded, Client, Collection, Policy
+from ldp_client import BudgetExceeded, Client, Collection, Policy, Sending, Sending
 from ldp_server.testing import ServerProcess
 
 HERE = Path(__file__).parent
@@ -64,7 +64,7 @@ class Devices:
 
     def _open(self, storage: Path) -> Client:
         # No thread for each user: `send` sends. A real service has a collector elsewhere, and TLS to it.
-        return Client(self.collector, storage=storage, policy=POLICY, plaintext=True, background=False)
+        return Client(self.collector, storage=storage, policy=POLICY, tls=False, sending=Sending(background=False))
 
 
 class Handler(BaseHTTPRequestHandler):

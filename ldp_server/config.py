@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
+from ldp_client.durations import parse_duration
 from ldp_client.errors import InvalidSpec
-from ldp_client.trust.durations import parse_duration
 
 __all__ = [
     "SAMPLE",

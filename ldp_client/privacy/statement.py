@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
+from ldp_client.durations import format_duration
 from ldp_client.errors import InvalidSpec
 from ldp_client.privacy.charges import Charges, basic, tally
 from ldp_client.privacy.composition import Total, compose
@@ -20,7 +21,6 @@ from ldp_client.privacy.groups import every_group_of, group
 from ldp_client.privacy.information import best_guess, mutual_information, odds_factor
 from ldp_client.privacy.rounding import HasValue, Number, exact, fraction_up, shown
 from ldp_client.privacy.shuffle import shuffled_epsilon
-from ldp_client.trust.durations import format_duration
 
 __all__ = ["Asked", "Device", "PrivacyStatement", "Question", "Repeated", "privacy_statement"]
 

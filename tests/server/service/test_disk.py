@@ -52,7 +52,10 @@ def check_full(server, collection, make_room):
         assert all(taken(stub.Submit(request, timeout=20)).duplicate for request, _ in acknowledged)
     assert server.reports(collection) == 20_000 * (len(acknowledged) + 1)
     assert server.stop() == 0
-    assert "Traceback" not in server.log.read_text()
+    log = server.log.read_text()
+    assert "Traceback" not in log
+    assert log.count("the disk is full: batches are refused") == 1
+    assert log.count("the disk has room again") == 1
 
 
 def test_a_full_disk_refuses_for_now_and_goes_on_when_there_is_room(tmp_path):

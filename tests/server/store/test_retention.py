@@ -160,6 +160,7 @@ async def test_a_backup_of_a_running_server_is_restored(tmp_path):
         await server.create(collection)
         oracle, requests = await fill(server, collection)
         backup(tmp_path / "d" / "log.db", tmp_path / "copy.db")
+        assert (tmp_path / "copy.db").stat().st_mode & 0o777 == 0o600
         late = batch(collection, 20)
         taken(await server.collector.Submit(late))
     with pytest.raises(StorageError, match="never overwrites"):
