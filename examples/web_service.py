@@ -29,7 +29,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ldp_client import BudgetExceeded, Client, Collection, Policy, Sending, Sending
+from ldp_client import BudgetExceeded, Client, Collection, Policy, Sending
 from ldp_server.testing import ServerProcess
 
 HERE = Path(__file__).parent
