@@ -105,9 +105,8 @@ def choose(
 
 
 def _alternative(found: Candidate, wish: Wish, optimum: float) -> Alternative:
-    steps = NANOSECONDS_COUNT * wish.users * found.steps + NANOSECONDS_CELL * found.all_cells * max(
-        1.0, math.log2(found.cells)
-    )
+    counting = NANOSECONDS_COUNT * wish.users * found.steps
+    steps = counting + NANOSECONDS_CELL * found.all_cells * max(1.0, math.log2(found.cells))
     maker = found.randomizer
     counted = found.counted
     if counted is None:
