@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
-import json
 import os
 import re
 import sqlite3
@@ -33,6 +32,7 @@ from ldp_client.sending.gateway import Gateway
 from ldp_client.sending.transport import Batch
 from ldp_client.testing import FakeCollector
 from ldp_client.trust.policy import Policy
+from ldp_server.testing import ServerProcess
 
 ROOT = Path(__file__).parent.parent
 ITEM = "www.example.org"
@@ -80,9 +80,10 @@ print(taken * 1000, rss / 1024)
 """
 _CONNECTED = """
 storage = {directory!r} + "/" + str(time.time_ns())
-from ldp_client import Client, Collection, Policy
+from ldp_client import Client, Collection, Policy, Sending
 policy = Policy(max_epsilon="1", budget="2", period="30 days", lifetime="12")
-client = Client({target!r}, storage=storage, policy=policy, plaintext=True, delay=0, background=False)
+client = Client({target!r}, storage=storage, policy=policy, tls=False, delay=0,
+                sending=Sending(background=False))
 client.report(Collection.from_bytes({spec!r}), "www.example.org")
 assert client.flush(30).accepted == 1
 """
@@ -181,7 +182,7 @@ class Pair:
         self.yardstick, storage = directory / "yardstick.sqlite", directory / "durable"
         self.ledger = storage / "ledger.sqlite"
         self.commit = committer(self.yardstick)
-        self.client = Client("fake", storage=storage, policy=policy(), transport=FakeCollector())
+        self.client = Client(FakeCollector(), storage=storage, policy=policy())
         self.turn()  # the files are made now
 
     def turn(self) -> tuple[float, float]:
@@ -272,7 +273,7 @@ def _tails(times: Sequence[tuple[float, float]]) -> Iterator[Row]:
 
 def _leased(storage: str, collections: Sequence[Collection]) -> Iterator[Row]:
     lease = str(len(collections) // 4)
-    client = Client("fake", storage=storage, policy=policy(), transport=FakeCollector(), lease=lease)
+    client = Client(FakeCollector(), storage=storage, policy=policy(), lease=lease)
     reports = [timed(lambda: client.report(c, ITEM)) for c in collections]  # noqa: B023 - called at once
     client.close()
     yield row("report, leased, median", median(reports), "microseconds", "<= 50")
@@ -287,30 +288,10 @@ def _leased(storage: str, collections: Sequence[Collection]) -> Iterator[Row]:
 @contextlib.contextmanager
 def real_server(data: Path, collections: Sequence[Collection]) -> Iterator[str]:
     """A server in a process of its own, on its embedded store, that knows the collections; yields its address."""
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    server = subprocess.Popen(
-        [sys.executable, "-m", "ldp_server", "serve", "--data", str(data), "--listen", "127.0.0.1:0", "--json"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        cwd=ROOT,
-        env=environment,
-    )
-    try:
-        target: str = json.loads(server.stdout.readline() if server.stdout else "")["listening"]["collector"]
-        for number, collection in enumerate(collections):
-            file = data.parent / f"collection-{number}.json"
-            file.write_text(collection.to_json())
-            subprocess.run(
-                [sys.executable, "-m", "ldp_server", "collection", "create", str(file), "--data", str(data)],
-                check=True,
-                capture_output=True,
-                cwd=ROOT,
-            )
-        yield target
-    finally:
-        server.terminate()
-        server.wait(30)
+    with ServerProcess(data, environment={"OMP_NUM_THREADS": "1"}) as server, server.analyst() as analyst:
+        for collection in collections:
+            analyst.create(collection)
+        yield server.target
 
 
 def prepared(collection: Collection) -> list[bytes]:
@@ -333,7 +314,7 @@ def feeding(runs: int) -> Iterator[Row]:
 
     def through_gateway(target: str) -> float:
         sending = batches()
-        gateway = Gateway(target, plaintext=True)
+        gateway = Gateway(target, tls=False)
         start = time.perf_counter()
         accepted = sum(getattr(outcome, "reports", 0) for outcome in gateway.send(sending, 120.0))
         taken = time.perf_counter() - start

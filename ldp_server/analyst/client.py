@@ -15,7 +15,7 @@ from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, Unavailable
 from ldp_client.protocol.domain import Item
 from ldp_client.protocol.v1 import analyst_pb2 as pb
-from ldp_client.sending.transport import Tls, is_loopback
+from ldp_client.sending.target import Tls, is_loopback
 from ldp_server.analyst.answers import CollectionEstimates, CollectionHeavyHitters
 from ldp_server.analyst.collections import CollectionInfo, CollectionSummary, Exported, ServerStatus
 from ldp_server.analyst.connection import Connection, Timeouts, read_token
@@ -253,7 +253,7 @@ class Analyst:
 def _local_token(data: str | Path) -> Path | None:
     """The token that a server leaves for the owner of its data directory."""
     file = DataDirectory(Path(data)).local_token
-    return file if file.exists() else None
+    return file if os.access(file, os.R_OK) else None
 
 
 def _named(which: Which) -> dict[str, Any]:

@@ -206,7 +206,7 @@ def test_hashes_in_bulk() -> None:
                 own = (PairwiseHash(*place, size), PairwiseHash(place[0], "other", bits, size))
                 rows = np.zeros(len(indexes), np.intp)
                 assert bulk_hashing.pairwise(own[0], indexes).tolist() == hashes
-                assert bulk_hashing.pairwise_rows(own, rows, indexes).tolist() == hashes
+                assert bulk_hashing.pairwise_own(own, rows, indexes).tolist() == hashes
 
 
 def test_permutations_in_bulk() -> None:
