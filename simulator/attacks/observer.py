@@ -15,7 +15,7 @@ from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.randomized_response import RandomizedResponse
 from ldp_client.mechanisms.subset_selection import SubsetSelection
-from ldp_server.arrays.hashing import pairwise_rows
+from ldp_server.arrays.hashing import pairwise_own
 from ldp_server.arrays.subsets import subsets
 from simulator import crowd
 from simulator.crowd.linear_hash import points, products
@@ -62,7 +62,7 @@ def supports(randomizer: Randomizer, reports: U64, indexes: U64) -> npt.NDArray[
         teams, inner = np.divmod(reports, np.uint64(randomizer.inner.bound))
         hashes = tuple(randomizer.hash(team) for team in range(randomizer.teams))
         repeated = np.tile(indexes, len(reports))
-        cells = pairwise_rows(hashes, np.repeat(teams, len(indexes)).astype(np.intp), repeated)
+        cells = pairwise_own(hashes, np.repeat(teams, len(indexes)).astype(np.intp), repeated)
         return _linear(randomizer.inner, inner, cells.reshape(len(reports), len(indexes)))
     if isinstance(randomizer, SubsetSelection):
         held = subsets(randomizer.size, np.full(len(reports), randomizer.d, np.intp), reports)

@@ -70,7 +70,7 @@ def test_an_emptied_ledger_is_spent(open_client, files):
     refused(open_client(), "its file is empty")
 
 
-def test_a_deleted_marker_is_spent(open_client, files):
+def test_a_deleted_witness_is_spent(open_client, files):
     client = open_client()
     spend(client, 1)
     client.close()
@@ -78,7 +78,7 @@ def test_a_deleted_marker_is_spent(open_client, files):
     refused(open_client(), "its witness is missing")
 
 
-def test_a_damaged_marker_is_spent(open_client, files):
+def test_a_damaged_witness_is_spent(open_client, files):
     client = open_client()
     spend(client, 1)
     client.close()
@@ -132,7 +132,7 @@ def test_a_ledger_of_another_installation_is_spent(open_client, files, tmp_path)
     refused(open_client(), "another ledger")
 
 
-def test_the_marker_can_live_elsewhere(open_client, files, tmp_path):
+def test_the_witness_can_live_elsewhere(open_client, files, tmp_path):
     client = open_client(witness=tmp_path / "safe" / "mark") if (tmp_path / "safe").mkdir() is None else None
     spend(client, 0)
     client.close()
@@ -463,7 +463,7 @@ for number in range(1, 400):
     storage.close()
 
 
-def test_a_marker_that_cannot_be_written_stops_the_next_charge(open_client, files):
+def test_a_witness_that_cannot_be_written_stops_the_next_charge(open_client, files):
     client = open_client()
     spend(client, 0)
     (files / "ledger.witness").rename(files / "away")
