@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
-import json
 import os
 import re
 import sqlite3
@@ -33,6 +32,7 @@ from ldp_client.sending.gateway import Gateway
 from ldp_client.sending.transport import Batch
 from ldp_client.testing import FakeCollector
 from ldp_client.trust.policy import Policy
+from ldp_server.testing import ServerProcess
 
 ROOT = Path(__file__).parent.parent
 ITEM = "www.example.org"
@@ -288,30 +288,10 @@ def _leased(storage: str, collections: Sequence[Collection]) -> Iterator[Row]:
 @contextlib.contextmanager
 def real_server(data: Path, collections: Sequence[Collection]) -> Iterator[str]:
     """A server in a process of its own, on its embedded store, that knows the collections; yields its address."""
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    server = subprocess.Popen(
-        [sys.executable, "-m", "ldp_server", "serve", "--data", str(data), "--listen", "127.0.0.1:0", "--json"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        cwd=ROOT,
-        env=environment,
-    )
-    try:
-        target: str = json.loads(server.stdout.readline() if server.stdout else "")["listening"]["collector"]
-        for number, collection in enumerate(collections):
-            file = data.parent / f"collection-{number}.json"
-            file.write_text(collection.to_json())
-            subprocess.run(
-                [sys.executable, "-m", "ldp_server", "collection", "create", str(file), "--data", str(data)],
-                check=True,
-                capture_output=True,
-                cwd=ROOT,
-            )
-        yield target
-    finally:
-        server.terminate()
-        server.wait(30)
+    with ServerProcess(data, environment={"OMP_NUM_THREADS": "1"}) as server, server.analyst() as analyst:
+        for collection in collections:
+            analyst.create(collection)
+        yield server.target
 
 
 def prepared(collection: Collection) -> list[bytes]:

@@ -1,7 +1,6 @@
-"""The structure of local privacy: accounting, attributes, numbers, and purity, as docs/privacy.md and docs/numbers.md
-say.
+"""Accounting, attributes, numbers, pure from approximate privacy: the claims of docs/privacy.md and docs/numbers.md.
 
-Everything statistical goes through the crowd and the real packing; formulas are named as such.
+Statistics come from the crowd and the real packing. Rows that are formulas say so.
 """
 
 from __future__ import annotations
@@ -158,7 +157,7 @@ def _purity() -> Iterator[Row]:
 
 
 def run(options: Options) -> Iterator[Row]:
-    """Measure everything."""
+    """Give all rows."""
     runs = 200 if options.full else 40
     yield from _accounting()
     yield from _theorem()

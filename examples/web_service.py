@@ -91,7 +91,7 @@ class Handler(BaseHTTPRequestHandler):
         return answer if isinstance(answer, str) else None
 
     def log_message(self, *_: object) -> None:
-        """Log nothing: a log line a request would tell who answered, and when."""
+        """Log nothing: a line for each request would tell who answered, and when."""
 
 
 @contextmanager
@@ -136,7 +136,7 @@ def main(users: int = 60) -> None:
             print(f"{users} users answered. The web service saw: {truth}")
             print(f"{devices.send(everything=True)} reports were sent. The collection server estimates:")
             for row in analyst.estimate(question, every_item=True).rows:
-                print(f"  {row.item or 'no answer'}: {row.low:.0f} to {row.high:.0f}")
+                print(f"  {row.item or 'no answer'!s}: {row.low:.0f} to {row.high:.0f}")
             print(f"With {users} users the intervals are wide. More users make them narrow; no user is less protected.")
 
 

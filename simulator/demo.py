@@ -42,7 +42,7 @@ from ldp_server.heavy_hitters import planner
 from ldp_server.testing import ServerProcess
 from simulator.crowd import simulate
 
-__all__ = ["Question", "command", "listed_question", "main", "open_question", "population", "run", "show", "words"]
+__all__ = ["DemoQuestion", "command", "listed_question", "main", "open_question", "population", "run", "show", "words"]
 
 _SYLLABLES = ("ba", "do", "fi", "gu", "ka", "lo", "mi", "nu", "pe", "ro", "sa", "te", "vi", "zu", "ne", "ma")
 _BATCH = 1000
@@ -57,7 +57,7 @@ Told = Callable[[str, float], None]
 
 
 @dataclass(frozen=True)
-class Question:
+class DemoQuestion:
     """A collection, and the words that users answer with."""
 
     collection: Collection
@@ -77,7 +77,7 @@ def words(count: int) -> list[str]:
     return found
 
 
-def listed_question(users: int, epsilon: str) -> Question:
+def listed_question(users: int, epsilon: str) -> DemoQuestion:
     """Return a question with a thousand possible answers, with the best mechanism for so many users."""
     items = words(1000)
     domain = Categories(tuple(items))
@@ -91,20 +91,20 @@ def listed_question(users: int, epsilon: str) -> Question:
         closes=_opens() + 7200,
         parameters=best.parameters,
     )
-    return Question(collection, items, "All possible answers are known. These are the most frequent ones.")
+    return DemoQuestion(collection, items, "All possible answers are known. These are the most frequent ones.")
 
 
-def open_question(users: int, epsilon: str) -> Question:
+def open_question(users: int, epsilon: str) -> DemoQuestion:
     """Return a question whose answer is any string of up to eight bytes: more than 2^64, so nobody lists them."""
     domain = Strings(8)
     plan = planner.plan(users, domain, epsilon)
     text = "Which word, any word, do you use most?"
     collection = planner.create(text, domain, epsilon, plan, opens=_opens(), closes=_opens() + 7200)
-    return Question(
+    return DemoQuestion(
         collection,
         words(10_000),
-        "The answer can be any string of up to 8 bytes. The server was not told which words to look for: it found "
-        "these in the reports.",
+        "The answer can be any string of up to 8 bytes. The server was not told which words to look for:\n"
+        "it found these in the reports.",
     )
 
 
@@ -121,7 +121,7 @@ def population(users: int, items: Sequence[str], seed: int) -> npt.NDArray[np.in
     return np.asarray(coins.permutation(len(items))[ranks])
 
 
-def _batches(question: Question, held: npt.NDArray[np.intp], seed: int) -> Iterator[Batch]:
+def _batches(question: DemoQuestion, held: npt.NDArray[np.intp], seed: int) -> Iterator[Batch]:
     """Randomize everybody's word and pack the reports."""
     collection = question.collection
     indexes = index_items(collection.domain, list(question.items))[held]
@@ -146,7 +146,7 @@ def _send(target: str, batches: Iterable[Batch], users: int, told: Told) -> int:
     return durable
 
 
-def _ask(analyst: Analyst, question: Question, told: Told) -> tuple[int, list[Any]]:
+def _ask(analyst: Analyst, question: DemoQuestion, told: Told) -> tuple[int, list[Any]]:
     """Return how many reports the server has counted, and the most frequent words with their estimates."""
     told("asking the server", 0.0)
     if isinstance(question.collection.domain, Categories):
@@ -156,7 +156,7 @@ def _ask(analyst: Analyst, question: Question, told: Told) -> tuple[int, list[An
     return hitters.reports, list(hitters.items)
 
 
-def run(server: ServerProcess, question: Question, users: int, seed: int, told: Told) -> dict[str, Any]:
+def run(server: ServerProcess, question: DemoQuestion, users: int, seed: int, told: Told) -> dict[str, Any]:
     """Ask one question from start to end and return what `--json` prints."""
     held = population(users, question.items, seed)
     collection = question.collection
@@ -188,7 +188,7 @@ def run(server: ServerProcess, question: Question, users: int, seed: int, told: 
     }
 
 
-def show(question: Question, found: dict[str, Any]) -> None:
+def show(question: DemoQuestion, found: dict[str, Any]) -> None:
     """Print a table and what happened."""
     console = Console(highlight=False, soft_wrap=True)
     table = Table()
@@ -203,10 +203,10 @@ def show(question: Question, found: dict[str, Any]) -> None:
     rate = found["reports_durable"] / found["seconds_to_send"]
     console.print(
         f"The truth lies inside {found['inside']} of {len(found['rows'])} intervals.\n"
-        f"Each of {found['users']:,} simulated users sent one report of {found['report_bytes']} bytes, randomized with "
-        f"epsilon = {found['epsilon']} (mechanism {found['mechanism']}).\n"
-        f"The server received no word, only these reports. It stored {found['reports_durable']:,} of them durably, "
-        f"{rate:,.0f} a second,\nand answered in {found['seconds_to_answer']:,.2f} seconds.\n"
+        f"Each of {found['users']:,} simulated users sent one report of {found['report_bytes']} bytes,\n"
+        f"randomized with epsilon = {found['epsilon']} (mechanism {found['mechanism']}).\n"
+        f"The server received no word, only these reports. It stored {found['reports_durable']:,} of them durably,\n"
+        f"{rate:,.0f} a second, and answered in {found['seconds_to_answer']:,.2f} seconds.\n"
     )
 
 

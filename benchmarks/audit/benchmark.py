@@ -1,4 +1,4 @@
-"""The audit: every mechanism must keep its epsilon, and every client that leaks must be caught.
+"""The audit: each mechanism must keep its epsilon, and each client that leaks must be found.
 
 Exact rows enumerate output laws. Black-box rows see serialized bytes only: those of a subprocess that is the client,
 and those of the leaking clients of broken.py. All black-box rows of one run together are wrong with probability 1e-3
@@ -66,7 +66,7 @@ def _exact_rows() -> Iterator[Row]:
 
 
 def client_messages(collection: Collection, item: object, count: int) -> list[bytes]:
-    """Run the client in a process of its own and cut what it wrote into reports."""
+    """Run the client in a process of its own, and cut its output into reports."""
     return _child([collection], item, count, whole_client=False)
 
 
@@ -84,7 +84,7 @@ def _child(collections: Sequence[Collection], item: object, count: int, *, whole
 
 
 def audit_whole_client(count: int) -> Finding:
-    """Audit what the embedded `Client` hands to its transport: one question for each report, told apart by a nonce."""
+    """Audit what the embedded `Client` hands to its transport; each report answers a question of its own."""
     asked = [
         Collection.create("Audited?", _FOUR, "randomized-response", "1", opens=0, closes=1 << 40, nonce=nonce)
         for nonce in range(count)
@@ -93,12 +93,12 @@ def audit_whole_client(count: int) -> Finding:
 
 
 def audit_client(collection: Collection, items: Sequence[object], count: int) -> Finding:
-    """Audit the real client's bytes."""
+    """Audit the bytes of the real client."""
     return worst_pair([client_messages(collection, item, count) for item in items], CONFIDENCE)
 
 
 def audit_leaky(leaky: Leaky, count: int) -> Finding:
-    """Audit a leaking client's bytes."""
+    """Audit the bytes of a client that leaks."""
     samples = [[leaky.message(item, draw_words(leaky.words)) for _ in range(count)] for item in range(leaky.items)]
     return worst_pair(samples, CONFIDENCE)
 
@@ -121,7 +121,7 @@ def _wire_rows(messages: int) -> Iterator[Row]:
 
 
 def run(options: Options) -> Iterator[Row]:
-    """Audit everything."""
+    """Give all rows."""
     yield from _exact_rows()
     yield from _wire_rows(10 * MESSAGES if options.full else MESSAGES)
     if options.peers:

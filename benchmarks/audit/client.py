@@ -1,4 +1,4 @@
-"""The process under audit: an app's client. Reads specs and an item from its input, writes reports to its output.
+"""The process that is audited: an app's client. It reads specs and an item from its input, and writes reports.
 
     {"specs": [hex, ...], "item": ..., "storage": folder, "count": n, "client": true or false}
 
@@ -47,7 +47,7 @@ def _through_the_client(collections: list[Collection], item: Any, storage: str) 
 
 
 def main() -> None:
-    """Make the reports."""
+    """Read the request and write the reports."""
     asked = json.loads(sys.stdin.readline())
     collections = [Collection.from_bytes(bytes.fromhex(spec)) for spec in asked["specs"]]
     item = frozenset(asked["item"]) if isinstance(asked["item"], list) else asked["item"]

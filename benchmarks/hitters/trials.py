@@ -24,12 +24,13 @@ import numpy as np
 from benchmarks.row import Row, cpu_seconds, row
 from ldp_client.coins import draw_words
 from ldp_client.collection import Collection
+from ldp_client.privacy.yardsticks import d_opt
 from ldp_client.protocol.domain import Domain, Integers, Item, Strings
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.arrays.items import from_ints
 from ldp_server.arrays.packing import pack
 from ldp_server.heavy_hitters import decode
-from ldp_server.heavy_hitters.planner import create, d_opt, plan
+from ldp_server.heavy_hitters.planner import create, plan
 from ldp_server.oracles import Oracle, oracle_for
 from ldp_server.oracles.base import binomial_variance
 from simulator import crowd
@@ -83,12 +84,12 @@ class Setting:
     @property
     def d_opt(self) -> float:
         """The error of an optimal oracle over the whole domain."""
-        return d_opt(self.users, float(self.epsilon), math.log(self.domain.size))
+        return d_opt(self.users, float(self.epsilon), self.domain.size)
 
     @property
     def slope(self) -> float:
         """z1: how many standard errors one multiple of D_opt is."""
-        return math.sqrt(2 * (math.log(self.domain.size) + math.log(2 / 0.05)))
+        return math.sqrt(2 * (self.domain.size + math.log(2 / 0.05)))
 
     def collection(self, seed: int) -> Collection:
         """A question of its own for each trial, so that hashes differ too."""

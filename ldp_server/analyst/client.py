@@ -253,7 +253,7 @@ class Analyst:
 def _local_token(data: str | Path) -> Path | None:
     """The token that a server leaves for the owner of its data directory."""
     file = DataDirectory(Path(data)).local_token
-    return file if file.exists() else None
+    return file if os.access(file, os.R_OK) else None
 
 
 def _named(which: Which) -> dict[str, Any]:

@@ -179,7 +179,8 @@ def _read_columns(kind: type[T], message: Message, domain: Domain | None) -> Col
         field = _column(message, name)
         sent = getattr(message, field.name)
         if sent:
-            columns[name] = [_read(hint, field, value) for value in sent]
+            numbers = field.message_type is None and field.enum_type is None
+            columns[name] = list(sent) if numbers else [_read(hint, field, value) for value in sent]
     if columns and "item" not in columns:
         if domain is None or domain.size != len(next(iter(columns.values()))):
             raise InvalidSpec("the answer does not say which items it is about, and they are not a whole domain")

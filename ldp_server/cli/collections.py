@@ -12,7 +12,7 @@ from ldp_server.analyst import Analyst, CollectionInfo, CollectionSummary, Which
 from ldp_server.cli.connection import connected, json_option, which_argument
 from ldp_server.cli.main import cli
 from ldp_server.cli.shapes import CollectionShape, SummaryShape
-from ldp_server.cli.show import busy, lines, moment, print_json, table, whole
+from ldp_server.cli.show import busy, lines, moment, print_json, properties, table, whole
 
 __all__ = ["close", "collection", "compact", "create", "delete", "list_all", "show"]
 
@@ -140,7 +140,7 @@ def _show(summary: CollectionSummary) -> None:
         ("held", f"{whole(summary.stored_bytes)} bytes of reports"),
         ("standard error", f"{whole(summary.standard_error)} users, for an item nobody holds"),
     ]
-    table(asked.question, [("", ""), ("", "")], rows)
+    properties(asked.question, rows)
     lines(*summary.statement)
 
 

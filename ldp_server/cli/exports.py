@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import click
 
 from ldp_server.analyst import Analyst, Exported, Which
+from ldp_server.answers.to_json import to_json
 from ldp_server.cli.connection import connected, json_option, which_argument
 from ldp_server.cli.files import replaced_private_file
 from ldp_server.cli.main import cli
-from ldp_server.cli.show import busy, lines, moment, print_json, table, whole
+from ldp_server.cli.show import busy, lines, moment, print_json, properties, whole
 
 __all__ = ["export", "status"]
 
@@ -52,8 +51,7 @@ def status(analyst: Analyst, as_json: bool) -> None:
     """Show what the server is and how it is doing."""
     found = analyst.status()
     if as_json:
-        shape: dict[str, Any] = asdict(found)
-        print_json(shape)
+        print_json(to_json(found))
         return
     rows = [
         ("version", found.version),
@@ -63,4 +61,4 @@ def status(analyst: Analyst, as_json: bool) -> None:
         ("log on disk", f"{whole(found.log_bytes)} bytes"),
         ("stopping", "yes" if found.draining else "no"),
     ]
-    table(analyst.target, [("", ""), ("", "")], rows)
+    properties(analyst.target, rows)

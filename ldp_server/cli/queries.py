@@ -30,10 +30,9 @@ def _items(source: str) -> list[str]:
         text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         raise InvalidSpec(f"cannot read items from {source}: one a line, UTF-8 text") from None
-    found = text.splitlines()
-    if not found:
+    if not text:
         raise InvalidSpec(f"{source} names no items: write one a line")
-    return found
+    return text.removesuffix("\n").split("\n")  # other line breaks may stand in an item
 
 
 @dataclass(frozen=True)

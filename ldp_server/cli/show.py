@@ -16,7 +16,7 @@ from rich.table import Table
 from ldp_client.protocol.domain import Item
 from ldp_server.answers.to_json import dump
 
-__all__ = ["busy", "item_text", "lines", "moment", "print_json", "progress_bar", "table", "whole"]
+__all__ = ["busy", "item_text", "lines", "moment", "print_json", "progress_bar", "properties", "table", "whole"]
 
 _ENDLESS = 100_000
 """The width of a file or a pipe, where nothing is wrapped or cut."""
@@ -29,9 +29,23 @@ def print_json(shape: Mapping[str, Any]) -> None:
 
 def table(title: str, columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[str]], caption: str = "") -> None:
     """Print a table; `columns` are names and sides. A terminal's edge wraps cells, and cuts nothing."""
-    out = Table(title_justify="left", caption_justify="left")
+    out = Table()
     for name, side in columns:
         out.add_column(name, justify="right" if side == "right" else "left", overflow="fold")
+    _print(title, out, rows)
+    if caption:
+        lines(caption)
+
+
+def properties(title: str, rows: Iterable[tuple[str, str]]) -> None:
+    """Print the names and values of one thing, a line each."""
+    out = Table(show_header=False)
+    out.add_column(no_wrap=True)
+    out.add_column(overflow="fold")
+    _print(title, out, rows)
+
+
+def _print(title: str, out: Table, rows: Iterable[Sequence[str]]) -> None:
     for row in rows:
         out.add_row(*(escape(cell) for cell in row))
     console = Console(highlight=False)
@@ -39,8 +53,6 @@ def table(title: str, columns: Sequence[tuple[str, str]], rows: Iterable[Sequenc
         console = Console(highlight=False, width=_ENDLESS)
     lines(title)
     console.print(out)
-    if caption:
-        lines(caption)
 
 
 def lines(*texts: str) -> None:

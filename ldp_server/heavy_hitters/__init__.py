@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ldp_server.heavy_hitters.decode import DECODERS, Limits, decode
+from ldp_server.heavy_hitters.decode import DECODERS, decode
 from ldp_server.heavy_hitters.results import HeavyHitter, HeavyHitters
+from ldp_server.heavy_hitters.run import DecodeLimits
 
-__all__ = ["DECODERS", "HeavyHitter", "HeavyHitters", "Limits", "decode"]
+__all__ = ["DECODERS", "DecodeLimits", "HeavyHitter", "HeavyHitters", "decode"]

@@ -25,7 +25,7 @@ from simulator.experiments.options import MAX_RUNS, MAX_USERS, MECHANISMS, Simul
 from simulator.machine import Stopwatch, peak_rss_mb
 from simulator.metrics import Z95, Errors, floor_of, mean, measure
 from simulator.population.kinds import Population
-from simulator.population.naming import Naming, naming, parse_domain
+from simulator.population.naming import NamedRanks, naming, parse_domain
 from simulator.population.text import read
 from simulator.shapes import FrequenciesRun
 
@@ -58,7 +58,7 @@ class FrequencySetting:
     """A population with its items, and the mechanism for their domain."""
 
     population: Population
-    naming: Naming
+    naming: NamedRanks
     mechanism: str
     parameters: dict[str, int]
 
@@ -144,7 +144,7 @@ def run(options: SimulationOptions, progress: Callable[[int], None] | None = Non
     return Frequencies(_shape(options, setting, collection, errors, watch), tuple(errors), top, error)
 
 
-def _estimates(counted: Counted, named: Naming) -> tuple[Floats, npt.NDArray[np.int64]]:
+def _estimates(counted: Counted, named: NamedRanks) -> tuple[Floats, npt.NDArray[np.int64]]:
     """Estimates and truth, of all elements or, if the domain cannot be listed, of PROBES + PROBES items."""
     oracle, held = counted.oracle, counted.held
     if named.table is None:
@@ -158,7 +158,7 @@ def _estimates(counted: Counted, named: Naming) -> tuple[Floats, npt.NDArray[np.
     return raw, np.concatenate([held[: len(ranks)], np.zeros(PROBES, np.int64)])
 
 
-def _top(counted: Counted, named: Naming, raw: Floats, truth: npt.NDArray[np.int64]) -> tuple[dict[str, Any], ...]:
+def _top(counted: Counted, named: NamedRanks, raw: Floats, truth: npt.NDArray[np.int64]) -> tuple[dict[str, Any], ...]:
     oracle: Oracle = counted.oracle
     known = min(len(truth), len(counted.held))
     order = np.argsort(-truth[:known], kind="stable")[:TOP]

@@ -31,7 +31,7 @@ from simulator.metrics import Errors, measure
 from simulator.shapes import WireRun
 from simulator.wire.faults import Faults
 from simulator.wire.sender import Sent, send
-from simulator.wire.senders import Delivery, SentPart, patience, send_all
+from simulator.wire.senders import SenderTask, SentPart, patience, send_all
 
 __all__ = ["Remote", "WireResult", "run"]
 
@@ -91,7 +91,7 @@ def run(
         job = Job(collection, setting.population, setting.naming, wanted.users, wanted.seed)
         started = time.perf_counter()
         killer = _killer(stack, server, faults)
-        parts = send_all(Delivery(job, faults, batch, target), wanted.processes, progress)
+        parts = send_all(SenderTask(job, faults, batch, target), wanted.processes, progress)
         seconds = time.perf_counter() - started
         if killer is not None:
             killer.join()

@@ -26,7 +26,7 @@ from simulator.engine import Job, blocks_of, draw_block, pool
 from simulator.wire.faults import Faults
 from simulator.wire.sender import Sent, Unacknowledged, send
 
-__all__ = ["Delivery", "SentPart", "patience", "send_all"]
+__all__ = ["SenderTask", "SentPart", "patience", "send_all"]
 
 PATIENCE = 120.0
 """Seconds, besides those that sending takes at the slowest."""
@@ -37,7 +37,7 @@ _TOLD_AT = 20_000
 
 
 @dataclass(frozen=True)
-class Delivery:
+class SenderTask:
     """What is sent to whom: the same for all senders."""
 
     job: Job
@@ -65,14 +65,14 @@ def patience(users: int) -> float:
     return PATIENCE + users / SLOWEST
 
 
-def send_all(delivery: Delivery, processes: int, progress: Callable[[int], None] | None) -> list[SentPart]:
+def send_all(task: SenderTask, processes: int, progress: Callable[[int], None] | None) -> list[SentPart]:
     """Send everybody's reports; block b belongs to sender b modulo their number."""
-    blocks = blocks_of(delivery.job.users)
+    blocks = blocks_of(task.job.users)
     processes = min(processes, len(blocks))
     with get_context("forkserver").Manager() as manager, pool(processes) as executor:
         told = cast("Queue[int]", manager.Queue())  # a proxy with the same methods
         futures: list[Future[SentPart]] = [
-            executor.submit(_send_blocks, delivery, blocks[place::processes], told) for place in range(processes)
+            executor.submit(_send_blocks, task, blocks[place::processes], told) for place in range(processes)
         ]
         while not all(future.done() for future in futures):
             try:
@@ -84,9 +84,9 @@ def send_all(delivery: Delivery, processes: int, progress: Callable[[int], None]
         return [future.result() for future in futures]
 
 
-def _send_blocks(delivery: Delivery, blocks: range, told: Queue[int]) -> SentPart:
+def _send_blocks(task: SenderTask, blocks: range, told: Queue[int]) -> SentPart:
     """One sender: prepare and send, block by block."""
-    job = delivery.job
+    job = task.job
     part = SentPart(np.zeros(job.population.distinct + 1, np.int64))
     oracle = oracle_for(job.collection)
     waiting = 0
@@ -98,23 +98,23 @@ def _send_blocks(delivery: Delivery, blocks: range, told: Queue[int]) -> SentPar
             told.put(waiting)
             waiting = 0
 
-    batches = (batch for block in blocks for batch in _block(delivery, block, oracle, part))
-    part.sent = send(delivery.target, batches, patience(job.users), tell)
+    batches = (batch for block in blocks for batch in _block(task, block, oracle, part))
+    part.sent = send(task.target, batches, patience(job.users), tell)
     told.put(waiting)
     part.state = oracle.to_bytes()
     return part
 
 
-def _block(delivery: Delivery, block: int, oracle: Oracle, part: SentPart) -> Iterator[Unacknowledged]:
+def _block(task: SenderTask, block: int, oracle: Oracle, part: SentPart) -> Iterator[Unacknowledged]:
     """The batches of one block. What is sent inside the window is counted here too, once."""
-    job = delivery.job
+    job = task.job
     randomizer = job.collection.randomizer
     width = randomizer.report_bytes
-    step = min(delivery.batch, MAX_PAYLOAD // width)
+    step = min(task.batch, MAX_PAYLOAD // width)
     ranks = draw_block(job, block)
     (reports,) = crowd.simulate(randomizer, job.naming.indexes(ranks), job.seed, block)
     starts = range(0, len(reports), step)
-    plan = delivery.faults.plan(job.seed, block, len(starts))
+    plan = task.faults.plan(job.seed, block, len(starts))
     ids = np.random.Generator(np.random.SFC64(np.random.SeedSequence([job.seed, block, 5]))).bytes(16 * len(starts))
     for number, start in enumerate(starts):
         payload = pack(reports[start : start + step], width)

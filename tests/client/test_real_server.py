@@ -1,12 +1,7 @@
 """The client against the real server in a process of its own: restarts, kill -9, admission, the signed list."""
 
-import json
 import os
-import signal
-import subprocess
-import sys
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -15,46 +10,42 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from ldp_client import Categories, Client, Policy, PolicyRefused, Sending, Sources, Unavailable
 from ldp_client.sending.gateway import Gateway
 from ldp_client.sending.transport import Accepted, Batch
+from ldp_server.testing import ServerProcess
 from tests.client.conftest import live
 
-ROOT = Path(__file__).parent.parent.parent
 WIDE = {"max_epsilon": "1", "budget": "100000", "period": "30 days", "lifetime": "200000"}
 
 
 class RealServer:
     def __init__(self, home):
-        self.home, self.listen, self.process = home, "127.0.0.1:0", None
         self.config = home / "server.toml"
-        self.config.write_text(f'data = "{home / "data"}"\n')
+        self.config.write_text("")
+        self.process = ServerProcess(home / "data", "--config", str(self.config), environment={"OMP_NUM_THREADS": "1"})
 
-    def ldp_server(self, *arguments):
-        return subprocess.run(
-            [sys.executable, "-m", "ldp_server", *map(str, arguments)], cwd=ROOT, capture_output=True, text=True,
-            check=True, env=os.environ | {"OMP_NUM_THREADS": "1"},
-        ).stdout  # fmt: skip
+    @property
+    def listen(self):
+        return self.process.target or "127.0.0.1:1"
 
     def start(self):
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "ldp_server", "serve", "--config", self.config, "--listen", self.listen, "--json"],
-            cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-            env=os.environ | {"OMP_NUM_THREADS": "1"},
-        )  # fmt: skip
-        self.listen = json.loads(self.process.stdout.readline())["listening"]["collector"]
+        self.process.start()
 
-    def stop(self, how=signal.SIGTERM):
-        if self.process is not None:
-            self.process.send_signal(how)
-            self.process.communicate(timeout=30)
-            self.process = None
+    def stop(self):
+        self.process.stop()
 
-    def enter(self, collection, *more):
-        file = self.home / f"{collection.id.hex()[:8]}.json"
-        file.write_text(collection.to_json())
-        self.ldp_server("collection", "create", file, "--data", self.home / "data", *more)
+    def kill(self):
+        self.process.kill()
+
+    def enter(self, collection):
+        with self.process.analyst() as analyst:
+            analyst.create(collection)
+
+    def close(self, collection):
+        with self.process.analyst() as analyst:
+            analyst.close_collection(collection)
 
     def reports(self, collection):
-        shown = self.ldp_server("collection", "show", collection.id.hex(), "--data", self.home / "data", "--json")
-        return json.loads(shown)["reports"]
+        with self.process.analyst() as analyst:
+            return analyst.show(collection).reports
 
 
 @pytest.fixture
@@ -90,7 +81,7 @@ def test_reports_arrive_once_through_restarts_and_kills(server, tmp_path):
         server.start()
         assert client.flush(20).accepted == 1
         client.report(collections[2], "a")
-        server.stop(signal.SIGKILL)
+        server.kill()
         client.report(collections[3], "a")
         assert client.flush(0.5).waiting == 2
         server.start()
@@ -123,7 +114,7 @@ def test_the_servers_refusals_have_their_reasons(server, tmp_path):
     known, closed, unknown = live(1), live(2), live(3)
     server.enter(known)
     server.enter(closed)
-    server.ldp_server("collection", "close", closed.id.hex(), "--data", server.home / "data")
+    server.close(closed)
     with open_client(server, tmp_path / "ldp") as client:
         for collection in (known, closed, unknown):
             client.report(collection, "a")
@@ -143,7 +134,7 @@ def write_key(path, key):
 def test_the_servers_signed_list_is_believed(server, tmp_path):
     key = Ed25519PrivateKey.generate()
     public = key.public_key().public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
-    file = write_key(server.home / "list-key.pem", key)
+    file = write_key(tmp_path / "list-key.pem", key)
     file.chmod(0o600)
     server.config.write_text(server.config.read_text() + f'\n[publish]\nsigning_key = "{file}"\n')
     server.start()
@@ -174,7 +165,7 @@ def test_a_gateway_feeds_it(server):
     gateway = Gateway(server.listen, tls=False)
     stream = gateway.send(batches, 60)
     outcomes = [next(stream) for _ in range(50)]
-    server.stop(signal.SIGKILL)
+    server.kill()
     server.start()
     outcomes += list(stream)
     gateway.close()

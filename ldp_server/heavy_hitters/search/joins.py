@@ -4,7 +4,7 @@ A path may only be continued by the cells of its block (those that agree with ev
 by (block, falling score) under one key, block * SPAN - score, so the cells that lift a path to a sum of at least tau
 are a run of that order, and counting them is one binary search. tau is found by bisection on the best paths and an
 even sample of the rest, such that about `width` pairs survive. No table of paths by cells is ever made: time and
-memory are bounded by the width and by `KEEP` cells a team, whatever the reports hold.
+memory are bounded by the width and the number of cells a team, whatever the reports hold.
 """
 
 from __future__ import annotations
@@ -12,10 +12,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["KEEP", "Sorted", "best_cells", "join_rows"]
-
-KEEP = 200_000
-"""How many cells of a team a search looks at: the best ones."""
+__all__ = ["Sorted", "best_cells", "join"]
 
 _SPAN = 4096.0  # wider than any two scores differ, and exact in a 64-bit float beside 2^24 blocks
 _REACH = _SPAN / 2 - 1
@@ -59,7 +56,7 @@ class Sorted:
         return np.asarray(np.maximum(reached - starts, 0), np.int64)
 
 
-def join_rows(scores: Floats, blocks: Ints, cells: Sorted, width: int) -> tuple[Ints, Ints, Floats]:
+def join(scores: Floats, blocks: Ints, cells: Sorted, width: int) -> tuple[Ints, Ints, Floats]:
     """About `width` best pairs: which path, which cell (in the order that `cells` was given), and the sum; best first.
 
     Paths come best first.

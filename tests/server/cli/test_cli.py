@@ -30,25 +30,37 @@ def many(found):
     return [json.loads(line) for line in found.stdout.splitlines()]
 
 
-def test_a_collection_s_life(server, tmp_path):
+@pytest.fixture(scope="module")
+def tea(server, tmp_path_factory):
+    """A collection with ten batches of fifty reports: its file, itself, and the batches."""
     collection = make_collection("How many cups of tea?")
-    file = tmp_path / "tea.ldp"
+    file = tmp_path_factory.mktemp("tea") / "tea.ldp"
     file.write_text(collection.to_toml())
-    data = server.data
-    created = one(cli("collection", "create", str(file), "--json", data=data))
-    assert created["id"] == collection.id.hex()
-    assert created["state"] == "running"
-    assert cli("collection", "create", str(file), data=data).returncode == 1
+    created = one(cli("collection", "create", str(file), "--json", data=server.data))
+    assert (created["id"], created["state"]) == (collection.id.hex(), "running")
     requests = [batch(collection, 50) for _ in range(10)]
     with server.channel() as channel:
         for request in requests:
             taken(collector_pb2_grpc.CollectorStub(channel).Submit(request))
-    short = collection.id.hex()[:8]
-    shown = one(cli("collection", "show", short, "--json", data=data))
+    return file, collection, requests
+
+
+def test_creating_and_showing(server, tea):
+    file, collection, _ = tea
+    again = cli("collection", "create", str(file), data=server.data)
+    assert again.returncode == 1
+    assert again.stderr.startswith("ldp-server: already exists: ")
+    shown = one(cli("collection", "show", collection.id.hex()[:8], "--json", data=server.data))
     assert (shown["reports"], shown["batches"]) == (500, 10)
     assert any("eps = 2." in line for line in shown["statement"])
-    assert "500 in 10 batches" in cli("collection", "show", str(file), data=data).stdout
+    assert "500 in 10 batches" in cli("collection", "show", str(file), data=server.data).stdout
+    assert collection.id.hex() in [row["id"] for row in many(cli("collection", "list", "--json", data=server.data))]
+    assert one(cli("status", "--json", data=server.data))["collections"] >= 1
+    assert "running since" in cli("status", data=server.data).stdout
 
+
+def test_estimates(server, tea, tmp_path):
+    short, data = tea[1].id.hex()[:8], server.data
     (tmp_path / "items").write_text("3\n7\n")
     top = one(cli("estimate", short, "--top", "4", "--json", data=data))
     assert (top["reports"], len(top["rows"]), top["coverage"]) == (500, 4, "selected")
@@ -66,28 +78,64 @@ def test_a_collection_s_life(server, tmp_path):
     assert found.returncode == 1
     assert "no heavy-hitter decoder" in found.stderr
 
+
+@pytest.mark.parametrize(
+    ("text", "part"), [("", "names no items"), ("x\n", "decimal"), ("4000\n", "outside the collection's domain")]
+)
+def test_items_that_cannot_be_asked_for(server, tea, text, part):
+    found = cli("estimate", tea[1].id.hex(), "--items", "-", data=server.data, stdin=text)
+    assert found.returncode in {1, 2}
+    assert part in found.stderr
+    assert "4000" not in found.stderr
+
+
+def test_an_estimate_is_one_call(server, tea):
+    """The server's log has a line a call."""
+    before = server.log.read_text().count("analyst call")
+    assert cli("estimate", tea[1].id.hex()[:8], "--top", "2", data=server.data).returncode == 0
+    assert server.log.read_text().count("analyst call") == before + 1
+
+
+def test_exports(server, tea, tmp_path):
+    _, collection, requests = tea
     out = tmp_path / "reports.bin"
     out.write_text("an older export that everybody could read")
-    exported = one(cli("export", short, "--reports", "--out", str(out), "--json", data=data))
-    assert exported["reports"] == 500
+    arguments = ["export", collection.id.hex()[:8], "--reports", "--out", str(out)]
+    assert one(cli(*arguments, "--json", data=server.data))["reports"] == 500
     assert sorted(_reports(out.read_bytes(), collection)) == sorted(
         r for request in requests for r in _reports(request.payload, collection)
     )
     spec = out.with_name("reports.bin.ldp")
     assert Collection.load(spec).id == collection.id
     assert {stat.S_IMODE(path.stat().st_mode) for path in (out, spec)} == {0o600}
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["items", "reports.bin", "reports.bin.ldp", "tea.ldp"]
-    status = one(cli("status", "--json", data=data))
-    assert status["collections"] == 1
-    assert "running since" in cli("status", data=data).stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["reports.bin", "reports.bin.ldp"]
+    held = out.read_bytes()
+    refused = cli("export", "ff" * 32, "--out", str(out), data=server.data)
+    assert refused.returncode == 1
+    assert out.read_bytes() == held
+    assert len(list(tmp_path.iterdir())) == 2
+    nowhere = cli("export", collection.id.hex(), "--out", str(tmp_path / "no" / "where"), data=server.data)
+    assert nowhere.returncode == 3
+    assert "Traceback" not in nowhere.stderr
 
+
+def test_the_end_of_a_collection(server, tmp_path):
+    collection = make_collection("How many cups of mate?")
+    server.create(collection)
+    with server.channel() as channel:
+        taken(collector_pb2_grpc.CollectorStub(channel).Submit(batch(collection, 50)))
+    short, data = collection.id.hex()[:8], server.data
+    everything = one(cli("estimate", short, "--all", "--json", data=data))
     assert one(cli("collection", "close", short, "--json", data=data))["state"] == "closed"
     assert one(cli("compact", short, "--json", data=data))["state"] == "compacted"
     assert one(cli("estimate", short, "--all", "--json", data=data)) == everything
-    assert cli("collection", "delete", short, data=data, stdin="n\n").returncode == 130
+    asked = cli("collection", "delete", short, data=data, stdin="n\n")
+    assert asked.returncode == 130
+    assert "How many cups of mate?" in asked.stdout
+    assert cli("collection", "delete", short, "--json", data=data).returncode == 2
     assert one(cli("collection", "delete", short, "--yes", "--json", data=data))["state"] == "deleted"
     listed = many(cli("collection", "list", "--json", data=data))
-    assert [row["state"] for row in listed] == ["deleted"]
+    assert {row["id"]: row["state"] for row in listed}[collection.id.hex()] == "deleted"
     assert "deleted" in cli("collection", "list", data=data).stdout
 
 

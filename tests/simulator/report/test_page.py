@@ -17,7 +17,7 @@ PANEL = Panel(
     "x, users",
     "y",
     [
-        Series("one", [1, 10, 100], [0.1, 1, float("nan")], error=[0.1, 0.1, 0.1]),
+        Series("one", [1, 10, 100], [0.1, 1, float("nan")]),
         Series("law", [1, 10, 100], [0.1, 1, 10], theory=True),
         Series("two", [1, 10], [0, 2]),
     ],

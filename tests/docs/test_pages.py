@@ -128,7 +128,7 @@ def commands(text: str) -> list[list[str]]:
 def programs() -> tuple[argparse.ArgumentParser, dict[str, click.Group]]:
     """The three programs, with all their commands."""
     from ldp_client.cli import _parser
-    from simulator.cli import group as simulate
+    from simulator.commands import group as simulate
 
     package = importlib.import_module("ldp_server.cli")
     modules = {name: importlib.import_module(f"ldp_server.cli.{name}") for _, name, _ in iter_modules(package.__path__)}
@@ -210,15 +210,8 @@ def test_options_that_a_page_names_alone_exist(page: Path) -> None:
 
 def everything() -> set[str]:
     client, programs_of_click = programs()
-    known = {
-        "--full",
-        "--peers",
-        "--slow",
-        "--strict",
-        "--json",
-        "--fix",
-        "--no-tests",
-    }  # benchmarks, pytest, .ci/check
+    scripts = [*(ROOT / "benchmarks").rglob("*.py"), ROOT / "tests" / "conftest.py", ROOT / ".ci" / "check"]
+    known = {option for file in scripts for option in re.findall(r"--[a-z][a-z-]*", file.read_text("utf-8"))}
     parsers: list[argparse.ArgumentParser] = [client]
     while parsers:
         parser = parsers.pop()
@@ -254,6 +247,27 @@ FILE = re.compile(r"(?:ldp_client|ldp_server|simulator|benchmarks|tests|proto|do
 def test_the_files_that_a_page_names_exist(page: Path) -> None:
     named = set(FILE.findall(" ".join(prose(page)))) - {"examples/NAME.py"}
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
+@pytest.mark.parametrize(
+    ("section", "shape"),
+    [("frequencies", "FrequenciesRun"), ("heavy-hitters", "HeavyHittersRun"), ("wire", "WireRun")],
+)
+def test_the_keys_of_the_simulators_json_are_in_its_page(section: str, shape: str) -> None:
+    shapes = importlib.import_module("simulator.shapes")
+    text = (ROOT / "docs" / "simulator.md").read_text("utf-8")
+    text = text[text.index(f"\n## {section}\n") + 4 :].split("\n## ")[0]
+    rows = [line.split("|")[1] for line in text.split("| key | meaning |")[1].split("\n\n")[0].splitlines()[2:]]
+    assert {key for row in rows for key in SPAN.findall(row)} == set(getattr(shapes, shape).__annotations__)
+
+
+def test_the_events_of_the_log_exist() -> None:
+    text = (ROOT / "docs" / "operating.md").read_text("utf-8")
+    rows = text.split("| event | means |")[1].split("\n\n")[0].splitlines()[2:]
+    events = {event for row in rows for event in SPAN.findall(row.split("|")[1])}
+    sources = "".join(file.read_text("utf-8") for file in (ROOT / "ldp_server").rglob("*.py"))
+    assert {event for event in events if f'"{event}' not in sources} == set()
+    assert len(events) > 5
 
 
 # -- environment
