@@ -20,7 +20,7 @@ from ldp_client.ledger import budget, forks
 from ldp_client.ledger.budget import MadeReport
 from ldp_client.ledger.database import Storage
 from ldp_client.options import LedgerFiles, Sending, Sources, open_transport, parse_delay
-from ldp_client.sending.delivery import Delivery, Mailer
+from ldp_client.sending.delivery import Deliverer, Delivery
 from ldp_client.sending.outbox import Outbox, OutboxView
 from ldp_client.sending.sender import Chore, Sender
 from ldp_client.sending.target import Tls
@@ -110,8 +110,10 @@ class Client:
         chores = [self._lease_chore] if self._lease_chore is not None else []
         if self._policy.list_keys:
             chores.append(Chore(self._subscription.refresh_quietly))
-        mailer = Mailer(self._outbox, self._transport, self._clock, self._uniform, self._sending.tokens)
-        return Sender(mailer, self._transport, self._clock, self._uniform, chores, background=self._sending.background)
+        deliverer = Deliverer(self._outbox, self._transport, self._clock, self._uniform, self._sending.tokens)
+        return Sender(
+            deliverer, self._transport, self._clock, self._uniform, chores, background=self._sending.background
+        )
 
     def __repr__(self) -> str:
         return f"Client({self._target!r}, storage={str(self._storage.directory)!r})"
@@ -150,7 +152,7 @@ class Client:
                 return _STANDS
             else:
                 again = MadeReport(collection, decision.slot, decision.report, batch_id, now, due)
-                if not self._outbox.store_again(db, decision.entry, again):
+                if not self._outbox.store_again(db, state, decision.entry, again):
                     return _STANDS
         self._sender.wake(due)
         return _MADE if decision.entry is None else _AGAIN

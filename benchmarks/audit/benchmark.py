@@ -14,12 +14,13 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from benchmarks.audit.black_box import AuditFinding, worst_pair
 from benchmarks.audit.broken import BROKEN, SOUND, Leaky
 from benchmarks.row import Options, Row, row
 from ldp_client.coins import draw_words
 from ldp_client.collection import Collection
 from ldp_client.mechanisms import REPRODUCTIONS
-from ldp_client.privacy.audit import Finding, exact_audit, worst_pair
+from ldp_client.privacy.curves import LawCurve
 from ldp_client.privacy.rounding import exp_floor
 from ldp_client.protocol.domain import Categories
 from tests.examples import COLLECTIONS, FULL, LISTABLE, label
@@ -53,7 +54,7 @@ def _label(collection: Collection) -> str:
 def _exact_rows() -> Iterator[Row]:
     for case in EXACT:
         randomizer = case.randomizer
-        curve = exact_audit(randomizer)
+        curve = LawCurve.of(randomizer)
         ratio = curve.ratio
         excess = 1.0 if ratio is None else float(ratio / exp_floor(randomizer.epsilon.value) - 1)
         yield row(f"exact: {_label(case)}, largest ratio / e^eps - 1", excess, "1", "<= 0")
@@ -83,7 +84,7 @@ def _child(collections: Sequence[Collection], item: object, count: int, *, whole
     return [done.stdout[i : i + width] for i in range(0, len(done.stdout), width)]
 
 
-def audit_whole_client(count: int) -> Finding:
+def audit_whole_client(count: int) -> AuditFinding:
     """Audit what the embedded `Client` hands to its transport; each report answers a question of its own."""
     asked = [
         Collection.create("Audited?", _FOUR, "randomized-response", "1", opens=0, closes=1 << 40, nonce=nonce)
@@ -92,12 +93,12 @@ def audit_whole_client(count: int) -> Finding:
     return worst_pair([_child(asked, item, count, whole_client=True) for item in ("a", "d")], CONFIDENCE)
 
 
-def audit_client(collection: Collection, items: Sequence[object], count: int) -> Finding:
+def audit_client(collection: Collection, items: Sequence[object], count: int) -> AuditFinding:
     """Audit the bytes of the real client."""
     return worst_pair([client_messages(collection, item, count) for item in items], CONFIDENCE)
 
 
-def audit_leaky(leaky: Leaky, count: int) -> Finding:
+def audit_leaky(leaky: Leaky, count: int) -> AuditFinding:
     """Audit the bytes of a client that leaks."""
     samples = [[leaky.message(item, draw_words(leaky.words)) for _ in range(count)] for item in range(leaky.items)]
     return worst_pair(samples, CONFIDENCE)

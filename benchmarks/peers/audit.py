@@ -8,10 +8,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.audit.black_box import black_box
 from benchmarks.peers.environment import environment
 from benchmarks.row import Row
 from ldp_client.errors import Unavailable
-from ldp_client.privacy.audit import black_box
 
 __all__ = ["audit_script", "peer_rows"]
 

@@ -96,6 +96,8 @@ class Storage:
                     if db.in_transaction:
                         db.execute("ROLLBACK")
                 link.known = state
+                if not charges:
+                    state.outbox = None  # the sender may have removed batches
                 if charges and state.grown:
                     course.after_charge(state)
             except _TROUBLE as error:

@@ -140,9 +140,13 @@ class State:
     recent: Recent | None = None
     """The first entry of a recent period, where budget.spending begins to look. Not stored."""
 
+    outbox: tuple[int, int, int, int, bool] | None = None
+    """What the outbox keeps in memory from one transaction to the next (sending/outbox.py). Not stored."""
+
     def settled(self) -> State:
         """Return this state as the next transaction begins with it."""
-        return State(self.instance, self.generation, self.seen, self.answers, self.total, self.leases)
+        plain = (self.instance, self.generation, self.seen, self.answers, self.total, self.leases)
+        return State(*plain, outbox=self.outbox)
 
     @property
     def grown(self) -> bool:

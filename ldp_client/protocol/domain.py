@@ -108,7 +108,7 @@ def _check_names(names: tuple[str, ...], most: int, domain: str, one: str) -> No
     if any(len(name.encode("utf-8", "surrogatepass")) > _MAX_NAME_BYTES for name in names):
         raise InvalidSpec(f"the name of every {one} has at most {_MAX_NAME_BYTES} bytes")
     if len(set(names)) != len(names):
-        raise InvalidSpec(f"every {one} is listed once only: a name is there twice")
+        raise InvalidSpec(f"the name of a {one} is listed twice")
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from ldp_client.sending.lock import SendingLock
 from ldp_client.sending.outbox import Outbox, Waiting
 from ldp_client.sending.transport import Accepted, Backoff, BatchOutcome, Garbled, Transport
 
-__all__ = ["ASIDE_SECONDS", "Delivery", "Mailer", "OthersSend", "TokenSource"]
+__all__ = ["ASIDE_SECONDS", "Deliverer", "Delivery", "OthersSend", "TokenSource"]
 
 TokenSource = Callable[[bytes], bytes]
 """Gives an admission token for a collection id. The sender calls it, never `report`."""
@@ -41,7 +41,7 @@ class OthersSend(Unavailable):
     """Another thread or process is sending from this storage, this process's batches included."""
 
 
-class Mailer:
+class Deliverer:
     """Delivers the batches of one outbox through one transport."""
 
     def __init__(

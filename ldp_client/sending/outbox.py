@@ -10,6 +10,7 @@ stays, because the report was made.
 
 `before` and `size` in the table say how many bytes entered the outbox before a batch and with it. So the first and the
 last batch give an upper bound on what is held, without counting. Only if that is above the limits are batches counted.
+A connection remembers the numbers for its next report (`State.outbox`), as long as no other connection commits.
 
 `store` and `store_again` run within the caller's transaction. Looking (`due`, `next_due`, `view`) is read-only.
 `settle` and `keep_tokens` are one write transaction each.
@@ -74,41 +75,39 @@ class Outbox:
     def store(self, db: sqlite3.Connection, state: State, now: int, price: int, made: MadeReport) -> None:
         """Store a report: its answer, its charge and its batch."""
         entry = budget.charge(db, state, now, price, made)
-        self._add(db, entry, made)
+        self._add(db, state, entry, made)
 
-    def store_again(self, db: sqlite3.Connection, entry: int, again: MadeReport) -> bool:
+    def store_again(self, db: sqlite3.Connection, state: State, entry: int, again: MadeReport) -> bool:
         """Queue the standing answer `entry` for another window. Return False if it was queued for it before."""
         window = (again.collection.id, again.slot)
         if not db.execute("INSERT OR IGNORE INTO windows VALUES (?, ?)", window).rowcount:
             return False
-        self._add(db, entry, again)
+        self._add(db, state, entry, again)
         return True
 
-    def _add(self, db: sqlite3.Connection, entry: int, made: MadeReport) -> None:
-        held = db.execute(
-            "SELECT first.id, first.before, last.id, last.before + last.size FROM"
-            " (SELECT id, before FROM outbox ORDER BY id LIMIT 1) first,"
-            " (SELECT id, before, size FROM outbox ORDER BY id DESC LIMIT 1) last"
-        ).fetchone()
-        first, before_first, last, before = held or (1, 0, 0, 0)
-        size = len(made.report) + _ROW_BYTES
+    def _add(self, db: sqlite3.Connection, state: State, entry: int, made: MadeReport) -> None:
+        last, before, held, size, exact = state.outbox or _estimate(db)
+        more = len(made.report) + _ROW_BYTES
         opens, collection_id = made.collection.opens, made.collection.id
         db.execute(
             "INSERT INTO outbox VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
-            (last + 1, entry, made.batch_id, collection_id, opens, made.made, made.due, before, size),
+            (last + 1, entry, made.batch_id, collection_id, opens, made.made, made.due, before, more),
         )
-        if last + 2 - first > self._limits.batches or before + size - before_first > self._limits.bytes:
-            self._trim(db)
+        held, size = held + 1, size + more
+        if held > self._limits.batches or size > self._limits.bytes:
+            held, size = self._trim(db, *((held, size) if exact else _size(db)))
+            exact = True
+        state.outbox = last + 1, before + more, held, size, exact
 
-    def _trim(self, db: sqlite3.Connection) -> None:
-        """Drop the oldest batches while there are too many."""
-        held, size = _size(db)
+    def _trim(self, db: sqlite3.Connection, held: int, size: int) -> tuple[int, int]:
+        """Drop the oldest batches while there are too many; return what is left."""
         dropped = 0
         while held > 1 and (held > self._limits.batches or size > self._limits.bytes):
             number, bytes_of_it = db.execute("SELECT id, size FROM outbox ORDER BY id LIMIT 1").fetchone()
             db.execute("DELETE FROM outbox WHERE id = ?", (number,))
             held, size, dropped = held - 1, size - bytes_of_it, dropped + 1
         _count(db, "dropped", dropped)
+        return held, size
 
     # -- looking
 
@@ -181,6 +180,16 @@ def _due(db: sqlite3.Connection, now: float, most: int, everything: bool, but: G
 
 def _ahead(db: sqlite3.Connection, now: float) -> bool:
     return db.execute("SELECT 1 FROM outbox WHERE made > ? LIMIT 1", (now + _CLOCK_SLACK,)).fetchone() is not None
+
+
+def _estimate(db: sqlite3.Connection) -> tuple[int, int, int, int, bool]:
+    """Return the last batch's number, the bytes up to its end, and upper bounds on the batches and bytes held."""
+    found = db.execute(
+        "SELECT last.id, last.before + last.size, last.id + 1 - first.id, last.before + last.size - first.before FROM"
+        " (SELECT id, before FROM outbox ORDER BY id LIMIT 1) first,"
+        " (SELECT id, before, size FROM outbox ORDER BY id DESC LIMIT 1) last"
+    ).fetchone()
+    return (*found, False) if found else (0, 0, 0, 0, True)
 
 
 def _size(db: sqlite3.Connection) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from ldp_client.clock import Clock
 from ldp_client.errors import LdpError, Unavailable
-from ldp_client.sending.delivery import Delivery, Mailer, OthersSend
+from ldp_client.sending.delivery import Deliverer, Delivery, OthersSend
 from ldp_client.sending.transport import Backoff, Transport
 
 __all__ = ["Chore", "Sender"]
@@ -39,7 +39,7 @@ class Sender:
 
     def __init__(
         self,
-        mailer: Mailer,
+        deliverer: Deliverer,
         transport: Transport,
         clock: Clock,
         uniform: Callable[[], float],
@@ -47,7 +47,7 @@ class Sender:
         *,
         background: bool = True,
     ) -> None:
-        self._mailer = mailer
+        self._deliverer = deliverer
         self._transport = transport
         self._clock = clock
         self._chores = list(chores)
@@ -66,8 +66,8 @@ class Sender:
     def deliver(
         self, timeout: float, *, everything: bool = False, patient: bool = False, queue: bool = True
     ) -> Delivery:
-        """Deliver (see Mailer.deliver); a success ends the thread's backoff."""
-        delivery = self._mailer.deliver(timeout, everything=everything, patient=patient, queue=queue)
+        """Deliver (see Deliverer.deliver); a success ends the thread's backoff."""
+        delivery = self._deliverer.deliver(timeout, everything=everything, patient=patient, queue=queue)
         if delivery.error is None and delivery.accepted + delivery.refused:
             self._backoff.reset()
             self._retry_at = 0.0
@@ -100,7 +100,7 @@ class Sender:
 
     def stop(self, timeout: float) -> bool:
         """End the thread within `timeout` seconds; what it was sending stays in the outbox."""
-        self._mailer.stopping.set()
+        self._deliverer.stopping.set()
         with self._condition:
             self._stopping = True
             thread = self._thread
@@ -116,7 +116,7 @@ class Sender:
     def forked(self) -> None:
         """In a child process: there is no thread here."""
         self._fresh()
-        self._mailer.forked()
+        self._deliverer.forked()
         self._transport.forked()
 
     def _run(self) -> None:
@@ -165,7 +165,7 @@ class Sender:
     def _sleep(self) -> float:
         now = self._clock.monotonic()
         waits = [_LONGEST_SLEEP, *(chore.at - now for chore in self._chores)]
-        due = self._mailer.next_due()
+        due = self._deliverer.next_due()
         if due is not None:
             waits.append(max(due - self._clock.time(), self._retry_at - now))
         return max(min(waits), 0.0)

@@ -105,8 +105,8 @@ def choose(
 
 
 def _alternative(found: Candidate, wish: Wish, optimum: float) -> Alternative:
-    counting = NANOSECONDS_COUNT * wish.users * found.steps
-    steps = counting + NANOSECONDS_CELL * found.all_cells * max(1.0, math.log2(found.cells))
+    decoding = found.all_cells * max(1.0, math.log2(found.cells))
+    steps = NANOSECONDS_COUNT * wish.users * found.steps + NANOSECONDS_CELL * decoding
     maker = found.randomizer
     counted = found.counted
     if counted is None:

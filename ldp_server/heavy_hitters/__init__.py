@@ -1,4 +1,4 @@
-"""Lists of popular items out of sketches of domains far too large to list."""
+"""Heavy hitters: the items that many users hold, in a domain far too large to list."""
 
 from __future__ import annotations
 

@@ -92,10 +92,10 @@ def _field(epsilon: Epsilon, cells: int) -> tuple[int, int] | None:
 
 
 def _expander(epsilon: Epsilon, size: int, cell_bits: int, forced: bool) -> ExpanderSketch | None:
-    """Two pointers of 4 bits, chunks as large as the cell then allows, one team more than data; a cycle.
+    """A cycle with two pointers of 4 bits, chunks as long as the cell then allows, and one team more than data chunks.
 
-    A chunk is a bit longer than the item needs: every bit of padding halves the near-copies that an item is tested
-    against, which cost more true items than the longer search for one more team does.
+    A chunk is one bit longer than the item needs. Each bit of padding halves the number of near-copies that an item is
+    tested against. These tests lose more true items than the longer search with one more team.
     """
     bits = (size - 1).bit_length()
     widest = min(16, cell_bits - 2 * _POINTER)
@@ -110,7 +110,7 @@ def _expander(epsilon: Epsilon, size: int, cell_bits: int, forced: bool) -> Expa
 
 
 def _tree(epsilon: Epsilon, size: int, cell_bits: int, forced: bool) -> TreeSketch | None:
-    """A first level without a hash, then equal payloads beside hashes of 8 bits, and two levels that check."""
+    """A first level without a hash, levels of equal payloads beside 8 bits of hash, and two levels that only check."""
     del forced
     bits = (size - 1).bit_length()
     first = min(cell_bits, bits)
@@ -123,7 +123,7 @@ def _tree(epsilon: Epsilon, size: int, cell_bits: int, forced: bool) -> TreeSket
 
 
 def _prefix(epsilon: Epsilon, size: int, cell_bits: int, forced: bool) -> PrefixTree | None:
-    """Sixteen bits, then eight at a time."""
+    """A first level of 16 bits, then 8 bits a level."""
     del forced
     bits = (size - 1).bit_length()
     field = _field(epsilon, 1 << cell_bits)
@@ -133,13 +133,13 @@ def _prefix(epsilon: Epsilon, size: int, cell_bits: int, forced: bool) -> Prefix
 
 
 def _memory(sketch: TeamSketch) -> int:
-    """Counts and scores of every team, the arrays of one transform, the search's lists."""
+    """Bytes for the counts and scores of every team, the arrays of one transform and the lists of the search."""
     cells = sketch.inner.size
     return sketch.teams * (4 * sketch.inner.bound + 4 * cells) + 48 * cells + (64 << 20)
 
 
 def _seconds(sketch: TeamSketch, decoder: str) -> float:
-    """Transforms and search, from counted operations."""
+    """CPU seconds of transforms and search, from counted operations."""
     cells, teams = sketch.inner.size, sketch.teams
     transform = 2.5e-8 * cells * teams
     search = {"soft": 0.012 * teams * teams, "paths": 0.06 * teams, "levels": 0.01 * teams}[decoder]
@@ -158,7 +158,7 @@ def plans(
     memory: int = DEFAULT_MEMORY,
     mechanism: str = "auto",
 ) -> list[SketchPlan]:
-    """Every mechanism that fits into the memory, the one that finds the rarest items first."""
+    """Return every mechanism that fits into the memory; the one that finds the rarest items comes first."""
     epsilon = epsilon if isinstance(epsilon, Epsilon) else Epsilon.parse(epsilon)
     if users < 1:
         raise InvalidSpec("a plan needs at least one user")
@@ -208,7 +208,7 @@ def plan(
     memory: int = DEFAULT_MEMORY,
     mechanism: str = "auto",
 ) -> SketchPlan:
-    """The first of `plans`."""
+    """Return the first of `plans`."""
     return plans(users, domain, epsilon, false_items=false_items, memory=memory, mechanism=mechanism)[0]
 
 
@@ -222,7 +222,7 @@ def create(
     closes: int,
     nonce: int = 0,
 ) -> Collection:
-    """The collection that a plan describes."""
+    """Return the collection that a plan describes."""
 
     def attempt(number: int) -> Collection:
         parameters = chosen.parameters | ({"attempt": number} if "attempt" in chosen.parameters else {})
@@ -241,7 +241,7 @@ def create(
 
 
 def table(found: list[SketchPlan]) -> str:
-    """Plans as text, a line each."""
+    """Return plans as text, a line each."""
     lines = [f"{'mechanism':<16} {'listed from':>12} {'x D_opt':>8} {'report':>8} {'memory':>9} {'decode':>8}"]
     for p in found:
         listed = f"{math.ceil(p.reliable):,}" if p.enough else f"> {p.users:,}"

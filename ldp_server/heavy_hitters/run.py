@@ -1,4 +1,4 @@
-"""One decoding: its inputs, what every decoder needs of them, and the answer that is made of what it found."""
+"""One decoding: its inputs, what all decoders compute from them, and the answer."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ OnProgress = Callable[[str, float], None]
 
 @dataclass(frozen=True)
 class DecodeLimits:
-    """What a decoding may spend, whatever the reports hold."""
+    """Limits on the work and memory of a decoding. They hold for any reports, hostile ones too."""
 
     width: int = 1 << 13
     """Partial paths kept by each of an expander's searches; a tree's only search keeps four times as many, and sixteen
@@ -51,7 +51,7 @@ class DecodeLimits:
 
 
 class Watch:
-    """Whom to tell about progress, and whom to ask whether to go on."""
+    """The caller's two functions: one is told about progress, the other says whether to stop."""
 
     def __init__(self, progress: OnProgress | None, cancelled: Callable[[], bool] | None) -> None:
         self._progress, self._cancelled = progress, cancelled

@@ -1,9 +1,9 @@
 """The search of the soft decoder: from every team as a start, the T best partial paths, one team at a time.
 
 A path is one cell in each team visited so far; its score is the sum of the cells' weighted scores, which is the
-item's estimate in units of its standard error once all teams are in. Cells name their own hash and their neighbours'
-hashes, so a path is continued only by cells that agree with every hash it has learnt (joins.py). As soon as as many
-teams are visited as carry data, the pieces give the whole message; whoever asked scores it from its true cells.
+item's estimate in units of its standard error once all teams are visited. A cell has its own hash and its neighbours'
+hashes, so a path is continued only by cells that agree with every hash that it knows (joins.py). After as many teams as
+carry data, the pieces give the whole message; the caller scores it from its true cells.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Paths:
 
 
 class TeamCells:
-    """One team's best cells, by falling score, with the hashes they name; and the orders for joins, made once each."""
+    """One team's best cells by falling score, the hashes in them, and the orders for joins, made once each."""
 
     def __init__(self, code: BulkExpanderCode, team: int, residual: npt.NDArray[np.float32], weight: float) -> None:
         spec = code.code
@@ -96,7 +96,7 @@ def _possible(code: BulkExpanderCode, team: int, residual: npt.NDArray[np.float3
 
 
 def _next_team(visited: list[int], known: int, lists: list[TeamCells]) -> int:
-    """An unvisited team whose own hash is known if there is one, then the one with most known fields."""
+    """The team to visit next: one whose own hash is known if there is one, then the one with most known fields."""
     rest = [m for m in range(len(lists)) if m not in visited]
     return max(rest, key=lambda m: (known >> m & 1, len(lists[m].slots(known)), -m))
 
@@ -108,7 +108,7 @@ def _mask(teams: tuple[int, ...]) -> int:
 def search(
     code: BulkExpanderCode, lists: list[TeamCells], start: int, width: int, tick: Callable[[], None] | None = None
 ) -> Ints:
-    """The messages (rows of symbols) of the complete paths that grow from one team."""
+    """Return the messages (rows of symbols) of the complete paths that start in one team."""
     first = lists[start]
     best = np.arange(min(width, len(first.cells)))
     hashes = first.learn(np.zeros((len(best), code.teams), np.int32), 0, best)

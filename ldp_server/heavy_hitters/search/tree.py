@@ -1,8 +1,8 @@
-"""The prefix tree's searches: the best paths by all levels together, and the well-known one, level by level.
+"""The prefix tree's searches: for the best paths over all levels together, and level by level.
 
 `propose` extends the best prefixes a level at a time and ranks them by the sum of their levels' scores, as beam.py
 does for the expander: the cells of a level are sorted by (hash of what came before, falling score), so the extensions
-of a prefix are a run of that order. Levels without a payload only check; they are looked up by the final scoring.
+of a prefix are a run of that order. Levels without a payload only check; the final scoring reads them.
 
 `levels` is the classical tree: the best few prefixes of each level by that level's users alone.
 """
@@ -61,10 +61,10 @@ def propose(
 
 
 def _spread(lines: list[Ints], width: int) -> Ints:
-    """Which of the joined paths stay: the best `width`, but not too many of one ancestor a few levels back.
+    """Return which of the joined paths are kept: the best `width`, but not too many of one ancestor a few levels back.
 
-    One strong item has thousands of near-copies that differ from it in the last levels only; left alone, they fill the
-    beam and hide every other item. `lines` are the parents' places, level by level.
+    One strong item has thousands of near-copies that differ from it in the last levels only. Without this limit they
+    would fill the beam and hide every other item. `lines` are the parents' places, level by level.
     """
     ancestors = lines[-1]
     for parents in reversed(lines[:-1]):
@@ -80,7 +80,7 @@ def _spread(lines: list[Ints], width: int) -> Ints:
 
 
 def _last_payloads(code: BulkTreeCode, residual: Sequence[Scores], weights: Floats, prefixes: Ints) -> Ints:
-    """The best paths with every last payload: the last join sees no check, and drops what the checks would save."""
+    """Return the best paths with every last payload: the last join has no check to read, and drops paths too early."""
     last = len(code.starts) - 1
     if last == 0 or not len(prefixes):
         return prefixes

@@ -70,7 +70,7 @@ def test_an_emptied_ledger_is_spent(open_client, files):
     refused(open_client(), "its file is empty")
 
 
-def test_a_deleted_marker_is_spent(open_client, files):
+def test_a_deleted_witness_is_spent(open_client, files):
     client = open_client()
     spend(client, 1)
     client.close()
@@ -78,7 +78,7 @@ def test_a_deleted_marker_is_spent(open_client, files):
     refused(open_client(), "its witness is missing")
 
 
-def test_a_damaged_marker_is_spent(open_client, files):
+def test_a_damaged_witness_is_spent(open_client, files):
     client = open_client()
     spend(client, 1)
     client.close()
@@ -132,7 +132,7 @@ def test_a_ledger_of_another_installation_is_spent(open_client, files, tmp_path)
     refused(open_client(), "another ledger")
 
 
-def test_the_marker_can_live_elsewhere(open_client, files, tmp_path):
+def test_the_witness_can_live_elsewhere(open_client, files, tmp_path):
     client = open_client(witness=tmp_path / "safe" / "mark") if (tmp_path / "safe").mkdir() is None else None
     spend(client, 0)
     client.close()
@@ -463,7 +463,7 @@ for number in range(1, 400):
     storage.close()
 
 
-def test_a_marker_that_cannot_be_written_stops_the_next_charge(open_client, files):
+def test_a_witness_that_cannot_be_written_stops_the_next_charge(open_client, files):
     client = open_client()
     spend(client, 0)
     (files / "ledger.witness").rename(files / "away")
@@ -476,3 +476,44 @@ def test_a_marker_that_cannot_be_written_stops_the_next_charge(open_client, file
     with pytest.raises(BudgetExceeded, match="period"):
         client.report(make(2), "a")
     assert client.ledger().spent == 2
+
+
+def test_each_side_has_a_connection_of_its_own(tmp_path):
+    storage = Storage(tmp_path)
+    with storage.charging() as (db, _):
+        assert db is storage._front.db
+    with storage.charging(background=True) as (db, _):
+        assert db is storage._back.db
+    with storage.working() as db:
+        assert db is storage._back.db
+    with storage.peeking() as db:
+        assert db is storage._front.db
+    storage.close()
+
+
+def test_a_late_witness_is_written_before_a_charge_and_only_then(tmp_path):
+    storage = Storage(tmp_path)
+    with storage.charging():
+        pass
+    storage._course._witness_late = True
+    with storage.working():
+        pass
+    assert storage._course._witness_late
+    with storage.charging():
+        assert not storage._course._witness_late
+    storage.close()
+
+
+def test_trouble_inside_a_look_up_is_a_storage_error(tmp_path):
+    storage = Storage(tmp_path)
+    for opened in (storage.peeking, storage.working, storage.charging, storage.reading):
+        with pytest.raises(StorageError), opened() as found:
+            db = found[0] if isinstance(found, tuple) else found
+            db.execute("SELECT nonsense")
+    with storage.working() as db:
+        assert db.execute("SELECT count(*) FROM answers").fetchone() == (0,)
+    storage.close()
+
+
+def test_repr_of_a_storage_is_its_folder(tmp_path):
+    assert repr(Storage(tmp_path)) == f"Storage('{tmp_path}')"

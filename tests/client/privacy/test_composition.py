@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.privacy.charges import basic, tally
-from ldp_client.privacy.composition import Total, advanced, compose, compose_tcdp, every_rule
+from ldp_client.privacy.composition import Total, advanced, compose, every_rule
 from ldp_client.privacy.curves import Tcdp
-from ldp_client.privacy.optimal import Losses, optimal_delta, optimal_epsilon
+from ldp_client.privacy.optimal import Losses
+from tests.client.accounting import compose_tcdp, optimal_delta, optimal_epsilon
 from tests.client.privacy.reference import composed_delta, dec, many_delta
 
 charges = st.lists(st.sampled_from(["0.05", "0.1", "0.5", "1", "2.25"]), min_size=1, max_size=8)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.epsilon import Epsilon, floor_exp
-from tests import independent
+from tests.vectors import independent
 
 EXACT = Context(prec=120)
 EPSILONS = st.integers(10_000_000, 20_000_000_000).map(lambda n: Epsilon.parse(str(Decimal(n).scaleb(-9))))

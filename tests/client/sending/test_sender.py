@@ -151,7 +151,7 @@ def test_a_dead_senders_batches_are_sent_at_once(open_client, collector, wide):
     """The lock is the operating system's: no claim has to run out."""
     dead = open_client(policy=wide, delay=0)
     dead.report(make(), "a")
-    lock = dead._sender._mailer._lock
+    lock = dead._sender._deliverer._lock
     assert lock.acquire(0.0, lambda: False)
     other = open_client(policy=wide, delay=0)
     assert isinstance(other.flush(0.0).error, OthersSend)
@@ -200,6 +200,24 @@ def test_the_bound_holds_when_a_report_is_made(open_client, wide):
         with client._storage.reading() as (db, _):
             assert db.execute("SELECT count(*) FROM outbox").fetchone()[0] == min(number + 1, 3)
     assert client.outbox().counters == {"dropped": 5}
+
+
+@pytest.mark.parametrize("lease", [None, "100"])
+def test_what_was_sent_makes_room(open_client, wide, lease):
+    """Sending and storing through the same connection (a lease is flushed by the sender's) keeps the count right."""
+    client = open_client(policy=wide, limits=OutboxLimits(batches=3), delay=0, lease=lease)
+    for number in range(5):
+        client.report(make(number), "a")
+    if lease:
+        client._lease.flush()
+    assert client.outbox().counters == {"dropped": 2}
+    assert client.flush().accepted == 3
+    for number in range(10, 13):
+        client.report(make(number), "a")
+    if lease:
+        client._lease.flush()
+    view = client.outbox()
+    assert (view.waiting, view.counters) == (3, {"accepted": 3, "dropped": 2})
 
 
 def test_the_bound_counts_what_is_held_and_not_gaps(open_client, wide, collector):

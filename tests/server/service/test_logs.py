@@ -15,7 +15,7 @@ def test_lines_of_grpc_s_core_are_json_too(tmp_path):
     with ServerProcess(tmp_path / "d", environment={"GRPC_VERBOSITY": "DEBUG", "GRPC_TRACE": "http"}) as server:
         server.create(collection)
         with grpc.insecure_channel(server.target) as channel:
-            taken(collector_pb2_grpc.CollectorStub(channel).Submit(batch(collection), timeout=20))
+            taken(collector_pb2_grpc.CollectorStub(channel).Submit(batch(collection), timeout=60))
     events = [json.loads(line) for line in server.log.read_text().splitlines()]
     assert any(event.get("source") == "stderr" for event in events)
     assert {"ready", "draining", "stopped"} <= {event["event"] for event in events}

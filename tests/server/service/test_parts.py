@@ -17,7 +17,7 @@ from ldp_server.service.logs import _Lines, event
 from ldp_server.service.metrics import Metrics
 from ldp_server.store import AccessFile, DataDirectory, SqliteLog
 from ldp_server.store.errors import Corrupt, WrongVersion
-from tests.server.helpers import Clock, ServerProcess, batch, cli, live, make_collection, taken
+from tests.server.helpers import PATIENCE, Clock, ServerProcess, batch, cli, live, make_collection, taken
 
 
 def test_the_sample_has_every_setting_at_its_default():
@@ -177,7 +177,7 @@ def test_metrics_are_served(tmp_path):
     file = tmp_path / "server.toml"
     file.write_text(f'data = "d"\n[collector]\nlisten = "127.0.0.1:0"\n[watch]\nmetrics = "127.0.0.1:{port}"\n')
     server = ServerProcess(tmp_path / "d", "--config", str(file))
-    with server, urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as page:
+    with server, urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE) as page:
         text = page.read().decode()
     assert "hearsay_disk_free_bytes" in text
     assert "hearsay_commit_seconds_bucket" in text

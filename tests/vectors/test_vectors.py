@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 
 from ldp_client.collection import MAX_SPEC_BYTES, Collection
 from ldp_client.errors import InvalidSpec, ServerRefused
+from ldp_client.mechanisms import MECHANISMS, REPRODUCTIONS
 from ldp_client.mechanisms.randomized_response import Response
 from ldp_client.protocol import packing
 from ldp_client.protocol.domain import Categories
@@ -26,10 +28,11 @@ from ldp_server.arrays import packing as bulk_packing
 from ldp_server.arrays import permutation as bulk_permutation
 from simulator import crowd
 from simulator.crowd.randomized_response import choose
-from tests import independent
-from tests.vectors import generate, malformed
+from simulator.reproductions import genprot
+from tests.vectors import generate, independent, malformed
 
 Vector = dict[str, Any]
+SKETCHES = json.loads(generate.SKETCHES_FILE.read_text())
 
 
 @cache
@@ -51,7 +54,7 @@ def item_of(tagged: Vector | None) -> Any:
     if tagged is None:
         return None
     ((kind, value),) = tagged.items()
-    return {"text": str, "integer": whole, "hex": bytes.fromhex}[kind](value)
+    return {"text": str, "integer": whole, "hex": bytes.fromhex, "attributes": frozenset}[kind](value)
 
 
 def plain_question(vector: Vector) -> Vector:
@@ -81,7 +84,7 @@ def test_files_are_what_the_code_computes(name: str) -> None:
 
 def test_folder_holds_these_files_and_stays_small() -> None:
     files = list(generate.FOLDER.iterdir())
-    assert {file.name for file in files} == {f"{name}.json" for name in (*generate.FILES, "numbers")}  # more.py
+    assert {file.name for file in files} == {f"{name}.json" for name in generate.FILES}
     assert sum(file.stat().st_size for file in files) < 350_000
 
 
@@ -185,7 +188,7 @@ def test_payloads_independently() -> None:
 
 
 def test_items_in_bulk() -> None:
-    for name, collection in generate.collections().items():
+    for name, collection in generate.COLLECTIONS.items():
         rows = [vector for vector in committed("items") if vector["collection"] == name]
         indexes = bulk_items.index_items(collection.domain, [item_of(vector["item"]) for vector in rows])
         assert bulk_items.to_ints(indexes) == [whole(vector["index"]) for vector in rows]
@@ -203,7 +206,7 @@ def test_hashes_in_bulk() -> None:
                 own = (PairwiseHash(*place, size), PairwiseHash(place[0], "other", bits, size))
                 rows = np.zeros(len(indexes), np.intp)
                 assert bulk_hashing.pairwise(own[0], indexes).tolist() == hashes
-                assert bulk_hashing.pairwise_rows(own, rows, indexes).tolist() == hashes
+                assert bulk_hashing.pairwise_own(own, rows, indexes).tolist() == hashes
 
 
 def test_permutations_in_bulk() -> None:
@@ -224,7 +227,7 @@ def test_responses_in_bulk() -> None:
 
 
 def test_reports_in_bulk() -> None:
-    for name, collection in generate.collections().items():
+    for name, collection in generate.COLLECTIONS.items():
         rows = [vector for vector in committed("reports") if vector["collection"] == name]
         indexes = bulk_items.index_items(collection.domain, [item_of(vector["item"]) for vector in rows])
         words = np.array([wholes(vector["words"]) for vector in rows], np.uint64)
@@ -358,3 +361,159 @@ def test_reasons_are_those_of_the_wire() -> None:
     from ldp_client.protocol.v1 import collector_pb2
 
     assert {vector["reason"] for vector in committed("refused_payloads")} <= set(collector_pb2.Reason.keys())
+
+
+# --- Attributes, numbers, subsets: a file of collections and their reports --------------------------------------------
+
+STRUCTURED = {v["name"]: v for file in ("numbers", "subset_selection") for v in committed(file) if "name" in v}
+assert genprot.GenProt.name in {vector["mechanism"] for vector in STRUCTURED.values()}
+
+
+@cache
+def reports_about(name: str) -> list[Vector]:
+    return [v for file in ("numbers", "subset_selection") for v in committed(file) if v.get("collection") == name]
+
+
+@pytest.mark.parametrize("name", STRUCTURED)
+def test_specs_read_back(name: str) -> None:
+    vector = STRUCTURED[name]
+    collection = Collection.from_bytes(bytes.fromhex(vector["spec"]))
+    assert collection.id.hex() == vector["id"]
+    assert collection.seed.hex() == vector["seed"]
+    assert (collection.randomizer.bound, collection.randomizer.words) == (whole(vector["bound"]), vector["words"])
+
+
+def second_index(domain: Vector, item: Any) -> int:
+    if domain["kind"] == "attributes":
+        return independent.attributes_index(domain["names"], item)
+    if domain["kind"] == "categories":
+        return domain["names"].index(item) + 1 if item in domain["names"] else 0
+    lowest = whole(domain["lowest"])
+    return independent.integers_index(lowest, whole(domain["highest"]) - lowest + 1, item)
+
+
+def second_size(domain: Vector) -> int:
+    """How many names or integers there are, `none` not counted."""
+    return len(domain["names"]) if "names" in domain else whole(domain["highest"]) - whole(domain["lowest"]) + 1
+
+
+# What a second reading makes of (epsilon, size without none, parameters, index, words), for each mechanism.
+SECOND = {
+    "composed-response": lambda e, n, p, x, u: independent.composed_response(
+        n, p["low"], p["high"], p["flip"], x, u[0]
+    ),
+    "sampled-attribute": lambda e, n, p, x, u: independent.sampled_attribute(e, n, x, u),
+    "hierarchy": lambda e, n, p, x, u: independent.hierarchy(e, n, p["branching"], p["q"], x, u),
+    "bounded-number": lambda e, n, p, x, u: independent.bounded_number(
+        e, n, p["answers"], p["window"], p["presence"], x, u
+    ),
+    "subset-selection": lambda e, n, p, x, u: independent.subset_selection(e, n + 1, p["d"], x, u),
+}
+"""GenProt's words become public noise first: its law has a second computation in tests/simulator/reproductions."""
+
+
+@pytest.mark.parametrize("name", [name for name in STRUCTURED if STRUCTURED[name]["mechanism"] not in REPRODUCTIONS])
+def test_reports_a_second_time(name: str) -> None:
+    about = STRUCTURED[name]
+    parameters = {key: whole(value) for key, value in about["parameters"].items()}
+    for vector in reports_about(name):
+        if name == "many" and whole(vector["words"][0]) % 3:
+            continue  # lists 2^20 subsets: a third of the lines will do
+        index = second_index(about["domain"], item_of(vector["item"]))
+        assert index == whole(vector["index"])
+        words = wholes(vector["words"])
+        made = SECOND[about["mechanism"]](about["epsilon"], second_size(about["domain"]), parameters, index, words)
+        width = independent.report_bytes(whole(about["bound"]))
+        assert made.to_bytes(width, "little").hex() == vector["payload"], vector
+
+
+@pytest.mark.parametrize("k", [2, 5, 9])
+def test_subsets_of_the_second_computation_by_listing_them(k: int) -> None:
+    for chosen in range(k + 1):
+        listed = sorted(itertools.combinations(range(k - 1, -1, -1), chosen))
+        ranked = [tuple(independent.subset_of_rank(k, chosen, rank)) for rank in range(len(listed))]
+        assert ranked == listed
+
+
+def test_every_mechanism_has_vectors() -> None:
+    """A new mechanism needs golden vectors and a second computation of them."""
+    first = {vector["mechanism"]["name"] for vector in committed("collections")}
+    sketches = {vector["mechanism"] for vector in SKETCHES["vectors"]}
+    structured = {vector["mechanism"] for vector in STRUCTURED.values()}
+    assert structured - REPRODUCTIONS == set(SECOND)
+    assert first | sketches | structured == set(MECHANISMS)
+
+
+@pytest.mark.parametrize("name", STRUCTURED)
+def test_the_crowd_makes_the_same_reports(name: str) -> None:
+    collection = Collection.from_bytes(bytes.fromhex(STRUCTURED[name]["spec"]))
+    mine = reports_about(name)
+    words = np.array([wholes(vector["words"]) for vector in mine], np.uint64)
+    indexes = np.array([whole(vector["index"]) for vector in mine], np.uint64)
+    reports = crowd.randomize(collection.randomizer, indexes, words)
+    payload = bulk_packing.pack(reports, collection.randomizer.report_bytes)
+    assert payload.hex() == "".join(vector["payload"] for vector in mine)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("habits", {"low": 3, "high": 2, "flip": 1 << 46}),
+        ("habits", {"low": 0, "high": 6, "flip": 1 << 46}),
+        ("habits", {"low": 0, "high": 5, "flip": 1 << 44}),  # more than epsilon
+        ("habits", {"low": 0, "high": 5, "flip": 0}),
+        ("habits", {"low": 0, "high": 5, "flip": (1 << 47) + 1}),
+        ("hours", {"answers": 1, "window": 1, "presence": 0}),
+        ("hours", {"answers": 4, "window": 4, "presence": 0}),
+        ("hours", {"answers": 4, "window": 1, "presence": 256}),
+        ("hours", {"answers": 257, "window": 1, "presence": 0}),
+        ("tree", {"branching": 1, "q": 3}),
+        ("tree", {"branching": 1025, "q": 3}),
+        ("tree", {"branching": 4, "q": 9}),
+        ("six", {"d": 0}),
+        ("six", {"d": 4}),
+        ("sixty-six", {"d": 34}),
+        ("bytes", {"d": 12}),
+        ("pure-number", {"draws": 0, "base": 1, "sigma": 1}),
+        ("pure-number", {"draws": 11, "base": 250_000_000, "sigma": 8}),  # more than epsilon
+        ("pure-number", {"draws": 11, "base": 1, "sigma": 4097}),
+    ],
+)
+def test_parameters_that_do_not_fit_are_refused(name: str, parameters: dict[str, int]) -> None:
+    good = Collection.from_bytes(bytes.fromhex(STRUCTURED[name]["spec"]))
+    with pytest.raises(InvalidSpec):
+        Collection.create(
+            "?", good.domain, good.randomizer.name, good.epsilon, opens=0, closes=1, parameters=parameters
+        )
+
+
+# --- Sketches of teams ------------------------------------------------------------------------------------------------
+
+
+def test_the_sketches_file_is_what_the_code_computes() -> None:
+    assert generate.SKETCHES_FILE.read_text() == generate.sketch_text()
+
+
+@pytest.mark.parametrize("vector", SKETCHES["vectors"], ids=lambda v: f"{v['mechanism']}-{v['bits']}")
+def test_sketches_a_second_time(vector: Vector) -> None:
+    seed, name = bytes.fromhex(SKETCHES["seed"]), vector["mechanism"]
+    bits, parameters = vector["bits"], vector["parameters"]
+    for line in vector["items"]:
+        index = int(line["index"], 16)
+        for team, cell in enumerate(line["cells"]):
+            if name == "expander-sketch":
+                assert independent.expander_cell(seed, bits, parameters, index, team) == cell
+            else:
+                assert independent.tree_cell(seed, bits, name, parameters, index, team) == cell
+        assert independent.teams_of(name, bits, parameters) == len(line["cells"])
+        words = [int(word, 16) for word in line["words"]]
+        assert (
+            independent.sketch_report(name, seed, vector["epsilon"], bits, parameters, index, words) == line["report"]
+        )
+
+
+def test_sketches_have_both_pointers_odd_degrees_and_buckets() -> None:
+    parameters = [v["parameters"] for v in SKETCHES["vectors"] if v["mechanism"] == "expander-sketch"]
+    assert {p["symbol_pointers"] for p in parameters} == {0, 1}
+    assert {p["degree"] for p in parameters} >= {2, 3, 4}
+    assert any(p["bucket_bits"] for p in parameters)

@@ -11,7 +11,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.privacy.composition import every_rule
 from ldp_client.privacy.conversion import curve_epsilon, tcdp_epsilon
 from ldp_client.privacy.curves import LawCurve, ResponseCurve, Tcdp
-from ldp_client.privacy.subsampling import hidden_epsilon, hidden_renyi, hidden_tcdp, visible_renyi
+from simulator.reproductions.subsampling import hidden_epsilon, hidden_renyi, hidden_tcdp, visible_renyi
 from tests.client.privacy import reference
 from tests.client.privacy.reference import dec
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import decimal
 import hashlib
+import itertools
+import math
 import re
 from fractions import Fraction
 
@@ -40,10 +42,12 @@ SCHEMA = {
         1: ("randomized_response", "RandomizedResponse"),
         2: ("linear_hash", "LinearHash"),
         3: ("hashtogram", "Hashtogram"),
+        15: ("subset_selection", "SubsetSelection"),
     },
     "RandomizedResponse": {},
     "LinearHash": {1: ("q", "uint32"), 2: ("t", "uint32")},
     "Hashtogram": {1: ("rows", "uint32"), 2: ("q", "uint32"), 3: ("t", "uint32")},
+    "SubsetSelection": {1: ("d", "uint32")},
 }
 NUMBERS = {"uint32": 2**32, "uint64": 2**64, "sint64": 2**64}
 VARINT, LENGTH_DELIMITED = 0, 2
@@ -231,6 +235,10 @@ def check_mechanism(mechanism: dict, size: int) -> None:
     if kind == "randomized_response":
         check(size <= 2**20, "size")
         return
+    if kind == "subset_selection":
+        check(size <= 256 and 1 <= rules.get("d", 0) <= size // 2, "size, d")
+        check(math.comb(size, rules["d"]) <= 2**63, "number of sets")
+        return
     q, t = rules.get("q", 0), rules.get("t", 0)
     check(1 <= t <= 24 and 2 <= q <= 2**20, "q, t")  # q is the k of a response, so at most 2^20
     check(all(q % divisor for divisor in range(2, int(q**0.5) + 2) if divisor < q), "q is prime")
@@ -411,6 +419,8 @@ def report_of(question: dict, index: int, words: list[int]) -> int:
     epsilon = question["epsilon"]
     if kind == "randomized_response":
         return response(epsilon, domain_size(question["domain"]), index, words[0])
+    if kind == "subset_selection":
+        return subset_selection(epsilon, domain_size(question["domain"]), rules["d"], index, words)
     q, t = rules["q"], rules["t"]
     if kind == "linear_hash":
         return linear_hash_report(epsilon, q, t, index, words[0], words[1])
@@ -421,7 +431,8 @@ def report_of(question: dict, index: int, words: list[int]) -> int:
 
 
 def word_count(question: dict) -> int:
-    return {"randomized_response": 1, "linear_hash": 2, "hashtogram": 3}[one_member(question["mechanism"])[0]]
+    words = {"randomized_response": 1, "linear_hash": 2, "hashtogram": 3, "subset_selection": 3}
+    return words[one_member(question["mechanism"])[0]]
 
 
 def bound_of(question: dict) -> int:
@@ -429,6 +440,8 @@ def bound_of(question: dict) -> int:
     kind, rules = one_member(question["mechanism"])
     if kind == "randomized_response":
         return domain_size(question["domain"])
+    if kind == "subset_selection":
+        return math.comb(domain_size(question["domain"]), rules["d"])
     return rules.get("rows", 1) * points(rules["q"], rules["t"]) * rules["q"]
 
 
@@ -457,3 +470,246 @@ def randomize(question: dict, item: str | bytes | int | None, words: list[int]) 
     """One packed report: what a device sends."""
     index = item_index(question["domain"], item)
     return pack([report_of(question, index, words)], bound_of(question))
+
+
+# --- Attributes and numbers -----------------------------------------------------------------------------------------
+
+
+def attributes_index(names: list[str], held: set[str] | None) -> int:
+    if held is None or not held <= set(names):
+        return 0
+    return sum(2 ** names.index(name) for name in held)
+
+
+def integers_index(lowest: int, count: int, item: int | None) -> int:
+    return item - lowest + 1 if item is not None and lowest <= item < lowest + count else 0
+
+
+def composed_response(k: int, low: int, high: int, flip: int, index: int, u: int) -> int:
+    kept = 2**48 - flip
+    m = {d: N * kept ** (k - d) * flip**d // 2 ** (48 * k) for d in range(low, high + 1)}
+    inside = sum(math.comb(k, d) for d in m)
+    if inside < 2**k:
+        rest = (N - sum(math.comb(k, d) * m[d] for d in m)) // (2**k - inside)
+        m |= {d: rest for d in range(k + 1) if d not in m}
+    start = 0
+    for d in range(k + 1):
+        after = start + math.comb(k, d) * m[d]
+        if u < after:
+            # The combinatorial number system orders subsets by their largest element, then the next, and so on.
+            subsets = sorted(itertools.combinations(range(k - 1, -1, -1), d))
+            return index ^ sum(2**place for place in subsets[(u - start) // m[d]])
+        start = after
+    return (u - start) % 2**k
+
+
+def sampled_attribute(epsilon: str, k: int, index: int, u: list[int]) -> int:
+    j = u[0] * k // N
+    return 2 * j + response(epsilon, 2, index // 2**j % 2, u[1])
+
+
+def window_weights(epsilon: str, m: int, w: int) -> tuple[int, int]:
+    e = e_low(epsilon)
+    x = N / (w * e + m - w)
+    down, up = x // 1, ceiling(x)
+    pairs = [(e * down // 1, down), ((N - (m - w) * up) // w, up)]
+
+    def gives(pair):
+        t, lie = pair
+        s = (N - w * t - (m - w) * lie) // m
+        return Fraction(t + s, lie + s)
+
+    first, second = pairs
+    return second if gives(second) > gives(first) else first
+
+
+def bounded_number(epsilon: str, count: int, m: int, w: int, presence: int, index: int, u: list[int]) -> int:
+    if 256 * u[0] // N < presence:
+        return m + response(epsilon, 2, int(index > 0), u[2])
+    a, b = ((index - 1) * (m - w), count - 1) if index else (m - w, 2)
+    place = a // b + (u[1] * b < a % b * N)
+    t, lie = window_weights(epsilon, m, w)
+    if u[2] < w * t:
+        return place + u[2] % w
+    if u[2] < w * t + (m - w) * lie:
+        j = (u[2] - w * t) % (m - w)
+        return j if j < place else j + w
+    return (u[2] - w * t - (m - w) * lie) % m
+
+
+def hierarchy(epsilon: str, count: int, b: int, q: int, index: int, u: list[int]) -> int:
+    cells = [count]
+    while cells[0] > b:
+        cells.insert(0, ceiling(Fraction(cells[0], b)))
+    level = u[0] * len(cells) // N
+    places = [next(t for t in range(1, 100) if q**t >= c + 1) for c in cells]
+    before = sum(points(q, t) * q for t in places[:level])
+    cell = 1 + (index - 1) // b ** (len(cells) - 1 - level) if index else 0
+    return before + linear_hash_report(epsilon, q, places[level], cell, u[1], u[2])
+
+
+# --- Subset selection -----------------------------------------------------------------------------------------------
+
+
+def subset_of_rank(n: int, chosen: int, rank: int) -> list[int]:
+    """The subset p_1 < p_2 < ... of 0 ... n-1 with C(p_1, 1) + C(p_2, 2) + ... = rank, its largest place first."""
+    places = []
+    for count in range(chosen, 0, -1):
+        place = max(p for p in range(n) if math.comb(p, count) <= rank)
+        rank -= math.comb(place, count)
+        places.append(place)
+    return places
+
+
+def subset_threshold(epsilon: str, k: int, d: int) -> int:
+    """T: the largest integer with T ceil(M/A) <= e_low (N - T) floor(M/B)."""
+    a, b = ceiling(Fraction(N * N, math.comb(k - 1, d - 1))), N * N // math.comb(k - 1, d)
+    return N * e_low(epsilon) * b // (a + e_low(epsilon) * b)
+
+
+def subset_selection(epsilon: str, k: int, d: int, index: int, u: list[int]) -> int:
+    number = u[1] * N + u[2]
+    if u[0] < subset_threshold(epsilon, k, d):
+        places = [0] + [1 + p for p in subset_of_rank(k - 1, d - 1, number * math.comb(k - 1, d - 1) // N**2)]
+    else:
+        places = [1 + p for p in subset_of_rank(k - 1, d, number * math.comb(k - 1, d) // N**2)]
+    turned = sorted((place + index) % k for place in places)
+    return sum(math.comb(place, i + 1) for i, place in enumerate(turned))
+
+
+# --- Sketches of teams ----------------------------------------------------------------------------------------------
+# Fields by polynomials, Lagrange's formula at every use, graphs as sets of pairs.
+
+POLYNOMIALS = [
+    None,
+    *("x+1", "x2+x+1", "x3+x+1", "x4+x+1", "x5+x2+1", "x6+x+1", "x7+x3+1", "x8+x4+x3+x2+1", "x9+x4+1"),
+    *("x10+x3+1", "x11+x2+1", "x12+x6+x4+x+1", "x13+x4+x3+x+1", "x14+x10+x6+x+1", "x15+x+1", "x16+x12+x3+x+1"),
+]
+
+
+def modulus(c):
+    total = 0
+    for term in POLYNOMIALS[c].split("+"):
+        total += 1 if term == "1" else 1 << int(term[1:] or "1")
+    return total
+
+
+def field_product(a, b, c):
+    """Multiply as polynomials over two elements, then take the remainder."""
+    whole = 0
+    for i in range(c):
+        if b >> i & 1:
+            whole ^= a << i
+    for i in range(2 * c, c - 1, -1):
+        if whole >> i & 1:
+            whole ^= modulus(c) << (i - c)
+    return whole
+
+
+def quotient(a, b, c):
+    """The x with x b = a, as a times b to the power 2^c - 2."""
+    power, base, exponent = 1, b, (1 << c) - 2
+    while exponent:
+        if exponent & 1:
+            power = field_product(power, base, c)
+        base = field_product(base, base, c)
+        exponent >>= 1
+    return field_product(a, power, c)
+
+
+def codeword(symbols, length, c):
+    """f(0) ... f(length - 1) for the polynomial with f(j) = symbol j."""
+    out = []
+    for m in range(length):
+        value = 0
+        for j, symbol in enumerate(symbols):
+            term = symbol
+            for i in range(len(symbols)):
+                if i != j:
+                    term = quotient(field_product(term, m ^ i, c), j ^ i, c)
+            value ^= term
+        out.append(value)
+    return out
+
+
+def team_graph(seed, teams, degree, attempt):
+    """Each team's neighbours in slot order."""
+    label = f"expander-sketch/expander/attempt={attempt}"
+    rounds = (degree + 1) // 2
+    words = expand_words(seed, label, rounds * (teams - 1))
+    slots = [{} for _ in range(teams)]
+    for i in range(rounds):
+        order = list(range(teams))
+        for step in range(teams - 1):
+            last = teams - 1 - step
+            place = words[i * (teams - 1) + step] * (last + 1) // 2**64
+            order[place], order[last] = order[last], order[place]
+        if 2 * i + 1 < degree:
+            for n in range(teams):
+                slots[order[n]][2 * i] = order[(n + 1) % teams]
+                slots[order[n]][2 * i + 1] = order[n - 1]
+        else:
+            for n in range(0, teams, 2):
+                slots[order[n]][2 * i] = order[n + 1]
+                slots[order[n + 1]][2 * i] = order[n]
+    return [[row[s] for s in range(degree)] for row in slots]
+
+
+def expander_cell(seed, bits, parameters, index, team):
+    c, y, teams = parameters["chunk_bits"], parameters["hash_bits"], parameters["teams"]
+    block = permute(seed, "expander-sketch/permutation", bits, index)
+    k = -(-bits // c)
+    symbols, rest = [], block
+    for j in range(k):
+        width = (bits + k - 1 - j) // k
+        symbols.append(rest % 2**width)
+        rest //= 2**width
+    word = codeword(symbols, teams, c)
+
+    def h(m):
+        label = f"expander-sketch/hash/{m}"
+        if parameters["symbol_pointers"]:
+            return pairwise_hash(seed, label, c, 2**y, word[m])
+        return pairwise_hash(seed, label, bits, 2**y, block)
+
+    fields = [(word[team], c)]
+    if not parameters["symbol_pointers"]:
+        fields.append((h(team), y))
+    fields += [(h(n), y) for n in team_graph(seed, teams, parameters["degree"], parameters["attempt"])[team]]
+    if parameters["bucket_bits"]:
+        buckets = 2 ** parameters["bucket_bits"]
+        fields.append((kwise_hash(seed, "expander-sketch/bucket", bits, 8 * bits, buckets, block), 0))
+    cell, shift = 0, 0
+    for value, width in fields:
+        cell += value << shift
+        shift += width
+    return cell
+
+
+def tree_cell(seed, bits, name, parameters, index, level):
+    block = permute(seed, f"{name}/permutation", bits, index)
+    starts = [0, *range(parameters["first_bits"], bits, parameters["step_bits"])]
+    starts += [bits] * parameters.get("check_levels", 0)
+    start, end = starts[level], [*starts, bits][level + 1]
+    payload = block // 2**start % 2 ** (end - start)
+    if start == 0:
+        return payload
+    room = 2 ** (parameters["cell_bits"] - (end - start))
+    return payload + 2 ** (end - start) * pairwise_hash(seed, f"{name}/level/{level}", start, room, block % 2**start)
+
+
+def teams_of(name, bits, parameters):
+    if name == "expander-sketch":
+        return parameters["teams"]
+    return 1 + len(range(parameters["first_bits"], bits, parameters["step_bits"])) + parameters.get("check_levels", 0)
+
+
+def sketch_report(name, seed, epsilon, bits, parameters, index, words):
+    """The report of a sketch with one report."""
+    q, t = parameters["q"], parameters["t"]
+    team = words[0] * teams_of(name, bits, parameters) // 2**64
+    if name == "expander-sketch":
+        cell = expander_cell(seed, bits, parameters, index, team)
+    else:
+        cell = tree_cell(seed, bits, name, parameters, index, team)
+    return team * (q**t - 1) // (q - 1) * q + linear_hash_report(epsilon, q, t, cell, words[1], words[2])

@@ -1,21 +1,18 @@
-"""The auditor: how private is it really? Exactly, from an output law; from outside, from serialized bytes.
+"""The black-box auditor: a lower bound on epsilon from messages alone.
 
-**Exact.** `exact_audit` enumerates the stated law of a randomizer (tests/client/mechanisms/battery.py holds that
-law to the real code, word by word) and returns its whole curve: pure epsilon as a fraction, delta at any epsilon.
-
-**Black box.** `black_box` sees nothing but messages: many that were made from one item, many from another. For any
-event E, Pr[E | one] <= e^eps Pr[E | two], so
+`black_box` sees nothing but messages: many that were made from one item, many from another. For any event E,
+Pr[E | one] <= e^eps Pr[E | two], so
 
     ln( lower bound of Pr[E | one] / upper bound of Pr[E | two] )
 
-is a lower bound on epsilon, with the confidence of the two bounds (Clopper-Pearson, exact for any sample size). Which
-event to look at is learned on one half of the messages and tested on the other, so that looking for it costs nothing;
-two directions, two bounds each: every bound gets a quarter of alpha. Candidate events see a message as a whole, by its
-length, by each byte and bit, and by how often each byte occurs in it; an event is a set of values that are more
-frequent under one item than under the other.
+is a lower bound on epsilon. Its confidence is that of the two bounds (Clopper-Pearson, exact for any sample size). The
+event is chosen on one half of the messages and tested on the other half, so that the choice costs no confidence. There
+are two directions with two bounds each, and each bound gets a quarter of alpha. Candidate events look at a message as a
+whole, at its length, at each byte and bit, and at how often each byte value occurs in it; an event is a set of values
+that are more frequent under one item than under the other.
 
-A mechanism that keeps epsilon is reported above it with probability alpha at most, whatever the events. The reverse
-is not promised: an audit that finds nothing proves nothing.
+A mechanism that keeps epsilon is reported above it with probability alpha at most, whatever the events. The reverse is
+not promised: an audit that finds nothing proves nothing.
 """
 
 from __future__ import annotations
@@ -24,48 +21,18 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
-from typing import Protocol
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.privacy.curves import LawCurve
 from ldp_client.privacy.rounding import probability
 
-__all__ = ["Finding", "Lawful", "black_box", "clopper_pearson", "exact_audit", "worst_pair"]
+__all__ = ["AuditFinding", "black_box", "clopper_pearson", "worst_pair"]
 
-MAX_LAW = 1 << 20
 MIN_MESSAGES = 20
 
 
-class Lawful(Protocol):
-    """What has an exact output law: every randomizer."""
-
-    @property
-    def size(self) -> int:
-        """How many items."""
-        ...
-
-    @property
-    def bound(self) -> int:
-        """How many reports."""
-        ...
-
-    def probability(self, index: int, report: int) -> Fraction:
-        """The exact probability of a report."""
-        ...
-
-
-def exact_audit(randomizer: Lawful) -> LawCurve:
-    """Return the curve of the whole law; for a domain that is small enough to list."""
-    if randomizer.size * randomizer.bound > MAX_LAW:
-        raise InvalidSpec(f"an exact audit lists at most {MAX_LAW} probabilities: use a smaller domain")
-    reports = range(randomizer.bound)
-    return LawCurve([[randomizer.probability(x, y) for y in reports] for x in range(randomizer.size)])
-
-
 @dataclass(frozen=True)
-class Finding:
+class AuditFinding:
     """What a black-box audit can say."""
 
     epsilon: float
@@ -89,14 +56,14 @@ def clopper_pearson(successes: int, trials: int, alpha: float) -> tuple[float, f
     return low, high
 
 
-def black_box(one: Sequence[bytes], two: Sequence[bytes], confidence: float = 0.999) -> Finding:
+def black_box(one: Sequence[bytes], two: Sequence[bytes], confidence: float = 0.999) -> AuditFinding:
     """Return a lower bound on epsilon from messages made of two items."""
     alpha = 1 - probability(confidence, "confidence")
     size = min(len(one), len(two))
     if size < MIN_MESSAGES:
         raise InvalidSpec(f"an audit takes at least {MIN_MESSAGES} messages of each item")
     half = size // 2
-    best = Finding(0.0, confidence, "nothing", (0, 0), half)
+    best = AuditFinding(0.0, confidence, "nothing", (0, 0), half)
     for first, second in ((one, two), (two, one)):
         event, name = _learn(first[:half], second[:half])
         hits = sum(event(message) for message in first[half : 2 * half])
@@ -105,11 +72,11 @@ def black_box(one: Sequence[bytes], two: Sequence[bytes], confidence: float = 0.
         _, high = clopper_pearson(others, half, alpha / 4)
         bound = math.log(low / high) if low > 0 else 0.0
         if bound > best.epsilon:
-            best = Finding(bound, confidence, name, (hits, others), half)
+            best = AuditFinding(bound, confidence, name, (hits, others), half)
     return best
 
 
-def worst_pair(samples: Sequence[Sequence[bytes]], confidence: float = 0.999) -> Finding:
+def worst_pair(samples: Sequence[Sequence[bytes]], confidence: float = 0.999) -> AuditFinding:
     """Return the largest finding over all pairs of items; the confidence is shared out among the pairs."""
     pairs = [(i, j) for i in range(len(samples)) for j in range(i)]
     if not pairs:

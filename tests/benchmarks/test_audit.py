@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from benchmarks.audit import benchmark as audit
+from benchmarks.audit.black_box import AuditFinding, _beta_cdf, black_box, clopper_pearson, worst_pair
 from benchmarks.audit.broken import BROKEN, SOUND
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms import MECHANISMS, REPRODUCTIONS
 from ldp_client.mechanisms.randomized_response import RandomizedResponse, Response
-from ldp_client.privacy.audit import Finding, _beta_cdf, black_box, clopper_pearson, exact_audit, worst_pair
+from ldp_client.privacy.curves import LawCurve
 from ldp_client.protocol.epsilon import Epsilon
 from tests.client.mechanisms import broken as broken_randomizers
 from tests.client.mechanisms.battery import enumerate_law
@@ -50,7 +51,7 @@ def test_every_mechanism_is_audited():
 @pytest.mark.parametrize("case", audit.EXACT, ids=audit._label)
 def test_every_mechanism_passes_exactly(case):
     randomizer = case.randomizer
-    curve = exact_audit(randomizer)
+    curve = LawCurve.of(randomizer)
     assert curve.ratio is not None
     assert curve.ratio <= randomizer.epsilon.e_low
     assert curve.delta(randomizer.epsilon) == 0.0
@@ -94,7 +95,7 @@ def test_broken_copies_of_our_own_mechanisms_are_caught_exactly(randomizer):
         def probability(self, index, report):
             return self.laws[index].get(report, 0)
 
-    curve = exact_audit(Real())
+    curve = LawCurve.of(Real())
     assert curve.delta(randomizer.epsilon) > 0
     assert curve.ratio is None or curve.ratio > randomizer.epsilon.e_low
 
@@ -144,7 +145,7 @@ def test_messages_that_say_nothing():
 def test_nothing_found_is_the_whole_finding():
     """An event without a bound above 0 is not named, nor counted."""
     for messages in ([b"x"] * 101, [bytes([i % 4]) for i in range(101)]):
-        assert black_box(messages, messages) == Finding(0.0, 0.999, "nothing", (0, 0), 50)
+        assert black_box(messages, messages) == AuditFinding(0.0, 0.999, "nothing", (0, 0), 50)
 
 
 def filler(coins, length):
@@ -190,7 +191,7 @@ def test_the_worst_pair_shares_the_confidence_out():
 
 def test_the_largest_law_that_is_listed():
     with pytest.raises(InvalidSpec, match="lists at most 1048576 probabilities"):
-        exact_audit(RandomizedResponse(Epsilon("1"), 1025))
+        LawCurve.of(RandomizedResponse(Epsilon("1"), 1025))
 
 
 def test_a_finding_names_the_event_and_no_content():
@@ -209,7 +210,7 @@ def test_a_finding_names_the_event_and_no_content():
         lambda: clopper_pearson(5, 4, 0.1),
         lambda: clopper_pearson(0, 0, 0.1),
         lambda: clopper_pearson(1, 4, 0.0),
-        lambda: exact_audit(RandomizedResponse(Epsilon("1"), 2000)),
+        lambda: LawCurve.of(RandomizedResponse(Epsilon("1"), 2000)),
     ],
 )
 def test_bad_input(call):
