@@ -1,5 +1,9 @@
+import hashlib
+import os
+
 import pytest
 
+from ldp_client.errors import StorageError
 from ldp_client.ledger.witness import LedgerProgress, Witness, WitnessDamaged
 
 LEDGER = b"i" * 16
@@ -40,3 +44,45 @@ def test_replace_forgets_the_rest(tmp_path):
     witness.replace(LedgerProgress(b"j" * 16, 3))
     assert witness.read() == LedgerProgress(b"j" * 16, 3)
     assert [file.name for file in tmp_path.iterdir()] == ["mark"]
+
+
+def test_records_beyond_the_last_do_not_count(tmp_path):
+    witness, other = Witness(tmp_path / "mark"), Witness(tmp_path / "other")
+    for generation in range(64):
+        witness.write(LedgerProgress(LEDGER, generation))
+    other.write(LedgerProgress(LEDGER, 64))
+    witness.path.write_bytes(witness.path.read_bytes() + other.path.read_bytes()[:64])
+    assert witness.read() == LedgerProgress(LEDGER, 63)
+    assert len(witness.path.read_bytes()) == 65 * 64
+
+
+def test_only_a_durable_record_is_flushed_to_the_disk(tmp_path, monkeypatch):
+    flushed = []
+    monkeypatch.setattr(os, "fsync", flushed.append)
+    witness = Witness(tmp_path / "mark")
+    witness.write(LedgerProgress(LEDGER, 1))
+    assert flushed == []
+    witness.write(LedgerProgress(LEDGER, 2), durable=True)
+    assert len(flushed) == 1
+    witness.replace(LedgerProgress(LEDGER, 3))
+    assert len(flushed) == 2
+    assert witness.path.stat().st_mode & 0o777 == 0o600
+
+
+def test_records_stand_at_their_places(tmp_path):
+    witness = Witness(tmp_path / "mark")
+    witness.write(LedgerProgress(LEDGER, 130))
+    data = witness.path.read_bytes()
+    assert len(data) == 2 * 64 + 64
+    assert data[128:160] == b"hearsay1" + LEDGER + (130).to_bytes(8, "little")
+    assert data[160:176] == hashlib.blake2b(data[128:160], digest_size=16).digest()
+    assert set(data[:128]) == set(data[176:]) == {0}
+
+
+def test_a_witness_that_cannot_be_used_is_a_storage_error(tmp_path):
+    folder = Witness(tmp_path)
+    for call in (folder.read, lambda: folder.write(LedgerProgress(LEDGER, 1))):
+        with pytest.raises(StorageError, match=str(tmp_path)):
+            call()
+    with pytest.raises(StorageError):
+        Witness(tmp_path / "nowhere" / "mark").replace(LedgerProgress(LEDGER, 1))
