@@ -41,7 +41,7 @@ def load(name: str) -> Callable[[Options], Iterator[Row]]:
 
 
 def _text(line: Row) -> str:
-    """One row for people."""
+    """A row as text."""
     mark = {None: "    ", True: "ok  ", False: "MISS"}[line.ok]
     target = f"  ({line.target})" if line.target else ""
     stick = f"  [{line.yardstick.ratio:.3g} x {line.yardstick.name}]" if line.yardstick else ""

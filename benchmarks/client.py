@@ -80,9 +80,10 @@ print(taken * 1000, rss / 1024)
 """
 _CONNECTED = """
 storage = {directory!r} + "/" + str(time.time_ns())
-from ldp_client import Client, Collection, Policy
+from ldp_client import Client, Collection, Policy, Sending
 policy = Policy(max_epsilon="1", budget="2", period="30 days", lifetime="12")
-client = Client({target!r}, storage=storage, policy=policy, plaintext=True, delay=0, background=False)
+client = Client({target!r}, storage=storage, policy=policy, tls=False, delay=0,
+                sending=Sending(background=False))
 client.report(Collection.from_bytes({spec!r}), "www.example.org")
 assert client.flush(30).accepted == 1
 """
@@ -181,7 +182,7 @@ class Pair:
         self.yardstick, storage = directory / "yardstick.sqlite", directory / "durable"
         self.ledger = storage / "ledger.sqlite"
         self.commit = committer(self.yardstick)
-        self.client = Client("fake", storage=storage, policy=policy(), transport=FakeCollector())
+        self.client = Client(FakeCollector(), storage=storage, policy=policy())
         self.turn()  # the files are made now
 
     def turn(self) -> tuple[float, float]:
@@ -272,7 +273,7 @@ def _tails(times: Sequence[tuple[float, float]]) -> Iterator[Row]:
 
 def _leased(storage: str, collections: Sequence[Collection]) -> Iterator[Row]:
     lease = str(len(collections) // 4)
-    client = Client("fake", storage=storage, policy=policy(), transport=FakeCollector(), lease=lease)
+    client = Client(FakeCollector(), storage=storage, policy=policy(), lease=lease)
     reports = [timed(lambda: client.report(c, ITEM)) for c in collections]  # noqa: B023 - called at once
     client.close()
     yield row("report, leased, median", median(reports), "microseconds", "<= 50")
@@ -313,7 +314,7 @@ def feeding(runs: int) -> Iterator[Row]:
 
     def through_gateway(target: str) -> float:
         sending = batches()
-        gateway = Gateway(target, plaintext=True)
+        gateway = Gateway(target, tls=False)
         start = time.perf_counter()
         accepted = sum(getattr(outcome, "reports", 0) for outcome in gateway.send(sending, 120.0))
         taken = time.perf_counter() - start

@@ -1,4 +1,4 @@
-"""The server's half of the memory measurement: a process that does nothing but count what comes down a pipe.
+"""A process that counts the batches of a pipe and estimates, to measure the memory of the server's half alone.
 
 Reads one line of JSON (epsilon, size, q, t, batches, width), then batches of 4 bytes of length and a payload; prints
 the peak resident size before the first batch and after all estimates, in bytes.
@@ -22,7 +22,7 @@ def peak() -> int:
 
 
 def main() -> None:
-    """Count, estimate, report."""
+    """Count and estimate, then print the memory."""
     pipe = sys.stdin.buffer
     wanted = json.loads(pipe.readline())
     idle = peak()

@@ -1,4 +1,4 @@
-"""Frequency oracles: how near the optimum, how honest the intervals, how fast, how large.
+"""Frequency oracles: errors against the optimum, coverage of the intervals, speed, memory, size.
 
 Everything goes through the real packing. Speeds are CPU seconds of one thread, medians of five.
 """
@@ -47,7 +47,7 @@ HUGE = 1 << 32
 
 
 def zipf(distinct: int, users: int, seed: int, exponent: float = 1.1) -> U64:
-    """Indexes 1, 2, ... with Zipf's law."""
+    """Return indexes 1, 2, ... drawn by Zipf's law."""
     weights = np.cumsum(np.arange(1, distinct + 1) ** -exponent)
     draws = np.random.default_rng(seed).random(users) * weights[-1]
     indexes: U64 = np.searchsorted(weights, draws, side="right").astype(np.uint64) + np.uint64(1)
@@ -55,14 +55,14 @@ def zipf(distinct: int, users: int, seed: int, exponent: float = 1.1) -> U64:
 
 
 def payloads(randomizer: Randomizer, indexes: U64, seed: int) -> list[bytes]:
-    """The users' reports, in batches as full as they may be."""
+    """Return the users' reports, in batches of the largest size."""
     reports = np.concatenate(list(crowd.simulate(randomizer, indexes, seed)))
     step = MAX_PAYLOAD // randomizer.report_bytes
     return [pack(reports[i : i + step], randomizer.report_bytes) for i in range(0, len(reports), step)]
 
 
 def filled(randomizer: Randomizer, indexes: U64, seed: int) -> Oracle:
-    """An oracle that has read all of the users' batches."""
+    """Return an oracle that has counted the reports of all users."""
     oracle = oracle_for(randomizer)
     for payload in payloads(randomizer, indexes, seed):
         oracle.accumulate(payload)
@@ -76,7 +76,7 @@ def _build(size: int, epsilon: str, mechanism: str, parameters: dict[str, int], 
 
 
 def accuracy(full: bool) -> Iterator[Row]:
-    """Mean square error over the whole domain, as a multiple of n v_opt."""
+    """Measure the mean square error over the whole domain, divided by n v_opt."""
     for size in (1024, 65_536):
         for users in (100_000, 1_000_000):
             for epsilon in ("0.5", "1", "2", "4"):
@@ -95,7 +95,7 @@ def accuracy(full: bool) -> Iterator[Row]:
 
 
 def hashtogram(full: bool) -> Iterator[Row]:
-    """A domain of 2^32, every run with other hashes: the chooser's parameters, and the paper's."""
+    """Measure a domain of 2^32, with the chooser's parameters and with the paper's; each run has other hashes."""
     users, distinct, runs = 1_000_000, 10_000, 60 if full else 15
     held = zipf(distinct, users, 2)
     truth = np.bincount(held.astype(np.intp), minlength=distinct + 1)
@@ -117,7 +117,7 @@ def hashtogram(full: bool) -> Iterator[Row]:
 
 
 def _paper(held: U64, users: int, runs: int) -> Iterator[Row]:
-    """Q = 2 and T near sqrt n: how much the collisions add, measured and predicted from the counts alone."""
+    """Measure what collisions add at q = 2 and T near sqrt n, and what the counts alone predict."""
     t = round(math.log2(math.sqrt(users)))
     probe = np.arange(20_000, 24_000, dtype=np.uint64)
     measured, predicted, noises = [], [], []
@@ -139,7 +139,7 @@ def _paper(held: U64, users: int, runs: int) -> Iterator[Row]:
 
 
 def consistency() -> Iterator[Row]:
-    """What norm-sub gains."""
+    """Measure what norm-sub gains."""
     randomizer, users = LinearHash(Epsilon("1"), 1024, 3, 7), 100_000
     held = zipf(1023, users, 3)
     truth = np.bincount(held.astype(np.intp), minlength=1024)
@@ -152,7 +152,7 @@ def consistency() -> Iterator[Row]:
 
 
 def coverage(full: bool) -> Iterator[Row]:
-    """95% intervals: by decile of true frequency, and of the items selected for the largest estimates."""
+    """Measure how many 95% intervals hold, by decile of true frequency, and for items with large estimates."""
     collection = _build(1024, "1", "linear-hash", {"q": 3, "t": 7})
     users, runs = 100_000, 1000 if full else 300
     held = zipf(1023, users, 4)
@@ -171,7 +171,7 @@ def coverage(full: bool) -> Iterator[Row]:
 
 
 def report_size() -> Iterator[Row]:
-    """Bits of information and bytes on the wire."""
+    """Give the bits of a report, and its bytes on the wire."""
     two, best = LinearHash(Epsilon("1"), 65_536, 2, 16), choose(10**6, 65_536, "1")
     yield row("report bits q=2 eps=1 d=65536", two.report_bits, "bits", "<= 18")
     yield row(f"report bytes in a batch {best.parameters} eps=1 d=65536", best.report_bytes, "bytes", "<= 3")
@@ -189,7 +189,7 @@ def _scalar_rate(randomizer: Randomizer, count: int = 100_000) -> float:
 
 
 def client_speed() -> Iterator[Row]:
-    """Scalar Python with the operating system's coins, to packed bytes."""
+    """Measure the scalar client, with random words of the operating system, to packed bytes."""
 
     def coins_only() -> None:
         for _ in repeat(None, 100_000):
@@ -206,7 +206,7 @@ def client_speed() -> Iterator[Row]:
 
 
 def server_speed() -> Iterator[Row]:
-    """Crowd, accumulation and estimates, from and to packed batches."""
+    """Measure the crowd, counting and estimating, with packed batches."""
     users = 1_000_000
     held = zipf(65_535, users, 5)
     drawn = crowd.draw_words(1, 0, users, 2)
@@ -236,7 +236,7 @@ def server_speed() -> Iterator[Row]:
 
 
 def hashing_speed() -> Iterator[Row]:
-    """The pairwise hash of 64-bit indexes."""
+    """Measure the pairwise hash of 64-bit indexes."""
     keys = np.random.default_rng(1).integers(0, 1 << 64, 1 << 20, np.uint64)
     stick = ("one multiplication of the same array", len(keys) / cpu_seconds(lambda: keys * np.uint64(3)))
     for cells in (1 << 16, 3**10):
@@ -246,7 +246,7 @@ def hashing_speed() -> Iterator[Row]:
 
 
 def memory() -> Iterator[Row]:
-    """Peak resident size over an idle process, counting and estimating."""
+    """Measure the peak resident size of counting and estimating, above that of an idle process."""
     for epsilon in ("1", "5"):
         pick = choose(10**6, 65_536, epsilon)
         randomizer = LinearHash(Epsilon(epsilon), 65_536, pick.parameters["q"], pick.parameters["t"])
@@ -276,7 +276,7 @@ def _child_memory(randomizer: LinearHash, batches: list[bytes]) -> float:
 
 
 def auc(truths: npt.NDArray[np.float64], lies: npt.NDArray[np.float64]) -> float:
-    """The probability that a lie takes longer than a truth, ties counted as half."""
+    """Return the probability that a false answer takes longer than a true one; ties count as half."""
     both = np.concatenate([truths, lies])
     order = np.argsort(both, kind="stable")
     values, inverse, counts = np.unique(both[order], return_inverse=True, return_counts=True)
@@ -287,7 +287,7 @@ def auc(truths: npt.NDArray[np.float64], lies: npt.NDArray[np.float64]) -> float
 
 
 def timing(full: bool) -> Iterator[Row]:
-    """Can a clock tell a truth from a lie? 0.5 is no, 1 is always; the coins are drawn outside the clock.
+    """Measure whether a clock tells a true answer from a false one: 0.5 is never, 1 is always. Coins are drawn before.
 
     Code that computes both outcomes but branches on the word was measured at 0.78 to 0.88.
     """
@@ -321,7 +321,7 @@ def timing(full: bool) -> Iterator[Row]:
 
 
 def _linear(mechanism: Randomizer) -> LinearHash:
-    """The linear hash inside a mechanism, or the mechanism itself."""
+    """Return the linear hash inside a mechanism, or the mechanism itself."""
     inner = mechanism.inner if isinstance(mechanism, Hashtogram) else mechanism
     if not isinstance(inner, LinearHash):
         raise TypeError(f"{mechanism.name} has no linear hash")
@@ -329,7 +329,7 @@ def _linear(mechanism: Randomizer) -> LinearHash:
 
 
 def run(options: Options) -> Iterator[Row]:
-    """Every row."""
+    """Give all rows."""
     yield from report_size()
     yield from client_speed()
     yield from timing(options.full)

@@ -1,9 +1,9 @@
-"""The form of every benchmark: one object a line, with its target and, for speed, a yardstick from the same run.
+"""The rows that all benchmarks print: a value with its target and, for speeds, a yardstick from the same run.
 
     {"name": ..., "value": ..., "unit": ..., "target": ">= 800000" or null, "ok": true, false or null,
      "yardstick": {"name": ..., "value": ..., "ratio": ...} or null}
 
-A speed says little on a shared machine; its ratio to a yardstick measured in the same run says more.
+On a shared machine a speed alone says little. Its ratio to a yardstick of the same run says more.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {"<=": operator.le, ">=": 
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line asked for."""
+    """The options of the command line."""
 
     full: bool = False
     peers: bool = False
@@ -30,7 +30,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Yardstick:
-    """A plain thing measured in the same run; `ratio` is the row's value over it."""
+    """A reference that was measured in the same run; `ratio` is the row's value divided by it."""
 
     name: str
     value: float
@@ -49,7 +49,6 @@ class Row:
     yardstick: Yardstick | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, in the order of the fields."""
         return asdict(self)
 
 
@@ -67,7 +66,7 @@ def row(
 
 
 def cpu_seconds(work: Callable[[], object], repeats: int = 5) -> float:
-    """The median of the CPU seconds that one thread takes; the first run warms up and is not counted."""
+    """Return the median of the CPU seconds that `work` takes in one thread; a first run is not counted."""
     work()
     taken = []
     for _ in range(repeats):

@@ -1,4 +1,4 @@
-"""The simulator: how fast, in how much memory, whether its results depend on how it is run, and exactly once or not.
+"""The simulator: its speed, its memory, whether results depend on the number of processes, and `wire` with all faults.
 
 Everything goes through the real packing; the wire is real gRPC to a real server process on the embedded store.
 """
@@ -34,7 +34,7 @@ def _job(wanted: SimulationOptions, seed: int) -> Job:
 
 
 def stages() -> Iterator[Row]:
-    """A million users, from their items to all estimates: CPU seconds, medians of five."""
+    """Measure a million users, from their items to all estimates: CPU seconds, medians of five runs."""
     for name, parameters, target in FORMS:
         wanted = replace(MILLION, mechanism="linear-hash", parameters=parameters)
         taken: dict[str, list[float]] = {"all stages": []}
@@ -54,7 +54,7 @@ def stages() -> Iterator[Row]:
 
 
 def independence() -> Iterator[Row]:
-    """The counts' digest on one and on several processes."""
+    """Compare the counts of one process and of several."""
     for name, wanted in (
         ("d=65536", MILLION),
         ("d=2^32", replace(MILLION, domain="4294967296", population="mixture:0.8*zipf:1.1:10000+0.2*singletons")),
@@ -65,7 +65,7 @@ def independence() -> Iterator[Row]:
 
 
 def _child(users: int, *extra: str) -> dict[str, float]:
-    """`ldp-simulate frequencies` in a process of its own."""
+    """Run `ldp-simulate frequencies` in a process of its own."""
     code = "from simulator.cli import main\nif __name__ == '__main__': main()"
     command = [sys.executable, "-c", code, "frequencies", "--users", str(users), "--domain", "65536", "--json", *extra]
     start = time.perf_counter()
@@ -75,7 +75,7 @@ def _child(users: int, *extra: str) -> dict[str, float]:
 
 
 def memory(full: bool) -> Iterator[Row]:
-    """Peak resident size of the whole process, against the number of users."""
+    """Measure the peak resident size of the process for several numbers of users."""
     sizes = [1_000_000, 10_000_000, *([100_000_000] if full else [])]
     for users in sizes:
         found = _child(users)
@@ -85,7 +85,7 @@ def memory(full: bool) -> Iterator[Row]:
 
 
 def over_the_wire(full: bool) -> Iterator[Row]:
-    """A million users on two senders, every fault on, the server killed and started again in the middle."""
+    """Run `wire` with a million users on two senders and all faults; the server is killed in the middle."""
     faults = Faults(drop=0.01, duplicate=0.02, late=0.01, kill_after=1.0)
     wanted = SimulationOptions(1_000_000, "1", "1024", processes=2)
     for name, batch in (("1,000 reports a batch", 1000), *((("one report a batch", 1),) if full else ())):
@@ -102,14 +102,14 @@ def over_the_wire(full: bool) -> Iterator[Row]:
 
 
 def honesty() -> Iterator[Row]:
-    """What is promised of the shipped vocabulary: error and coverage."""
+    """Measure error and coverage for the vocabulary that comes with the simulator."""
     found = frequencies.run(SimulationOptions(1_000_000, population="vocabulary", runs=3)).shape
     yield row("vocabulary of a real text n=1e6 eps=1: mse/optimum", found["mse_over_optimum"], "ratio", "<= 1.1")
     yield row("vocabulary of a real text n=1e6 eps=1: coverage of 95% intervals", 100 * found["coverage"], "%", ">= 94")
 
 
 def run(options: Options) -> Iterator[Row]:
-    """Every row."""
+    """Give all rows."""
     yield from stages()
     yield from independence()
     yield from honesty()

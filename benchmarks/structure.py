@@ -1,7 +1,6 @@
-"""The structure of local privacy: accounting, attributes, numbers, and purity, as docs/privacy.md and docs/numbers.md
-say.
+"""Accounting, attributes, numbers, pure from approximate privacy: the claims of docs/privacy.md and docs/numbers.md.
 
-Everything statistical goes through the crowd and the real packing; formulas are named as such.
+Statistics come from the crowd and the real packing. Rows that are formulas say so.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from ldp_client.mechanisms.bounded_number import BoundedNumber, Window
 from ldp_client.mechanisms.composed_response import ComposedResponse, shell_weights
 from ldp_client.mechanisms.hierarchy import Hierarchy
 from ldp_client.mechanisms.sampled_attribute import SampledAttribute
-from ldp_client.privacy import Question, compose, every_rule, group_rules, privacy_statement
+from ldp_client.privacy import QuestionTerms, compose, every_rule, group_rules, privacy_statement
 from ldp_client.privacy.shuffle import shuffled_epsilon, shuffled_epsilon_closed
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.arrays.packing import pack
@@ -58,7 +57,7 @@ def _accounting() -> Iterator[Row]:
         yield row(f"shuffled, n={users}, eps=1, delta=1e-6: numerical", found, "nats")
     taken = cpu_seconds(lambda: compose({Fraction(1): 365}, DELTA))
     yield row("a year of daily reports, composed by every rule", 1000 * taken, "ms", "<= 100")
-    taken = cpu_seconds(lambda: privacy_statement(Question(1, 365), groups=(5,)))
+    taken = cpu_seconds(lambda: privacy_statement(QuestionTerms(1, 365), groups=(5,)))
     yield row("a privacy statement", 1000 * taken, "ms", "<= 500")
 
 
@@ -158,7 +157,7 @@ def _purity() -> Iterator[Row]:
 
 
 def run(options: Options) -> Iterator[Row]:
-    """Measure everything."""
+    """Give all rows."""
     runs = 200 if options.full else 40
     yield from _accounting()
     yield from _theorem()

@@ -19,6 +19,7 @@ from ldp_client import Categories, Collection
 from ldp_server.analyst import Analyst
 from ldp_server.answers.choose import choose
 from ldp_server.oracles import restore
+from ldp_server.oracles.base import FrequencyOracle
 from ldp_server.testing import ServerProcess
 from simulated_users import send_reports
 
@@ -74,19 +75,19 @@ def analyse(analyst: Analyst, collection: Collection) -> None:
     table = analyst.estimate(collection, every_item=True)
     for row in sorted(table.rows, key=lambda row: -row.estimate):
         share, low, high = (value / table.reports for value in (row.estimate, row.low, row.high))
-        print(
-            f"   {row.item or 'none':<11}{share:7.1%}  ({low:6.1%} to {high:6.1%})  {'#' * round(60 * max(share, 0))}"
-        )
+        name, bar = str(row.item or "none"), "#" * round(60 * max(share, 0))
+        print(f"   {name:<11}{share:7.1%}  ({low:6.1%} to {high:6.1%})  {bar}")
 
     print("\n3. Is a language read by at least 5% of the users? Right for all three at once:")
     asked = analyst.estimate(collection, items=["Hindi", "French", "Portuguese"], threshold=0.05 * USERS, together=True)
     for row in asked.rows:
-        print(f"   {row.item:<11}{row.verdict.value if row.verdict else ''}")
+        print(f"   {row.item!s:<11}{row.verdict.value if row.verdict else ''}")
 
     print("\n4. Counts, for a calculation of one's own:")
     counts = io.BytesIO()
     exported = analyst.export(collection, counts)
     oracle = restore(collection, counts.getvalue())
+    assert isinstance(oracle, FrequencyOracle)  # noqa: S101 - it counts items: for the type checker
     raw = oracle.estimate_all()
     print(f"   {exported.bytes:,} bytes; the estimates add up to {raw.sum():,.0f} of {exported.reports:,} reports")
 

@@ -29,7 +29,7 @@ def send_reports(target: str, collection: Collection, items: Sequence[Item], see
         for reports in crowd.simulate(randomizer, index_items(collection.domain, items), seed)
         for start in range(0, len(reports), step)
     ]
-    gateway = Gateway(target, plaintext=True)
+    gateway = Gateway(target, tls=False)
     try:
         outcomes = list(gateway.send(batches, timeout=60))
     finally:

@@ -29,7 +29,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ldp_client import BudgetExceeded, Client, Collection, Policy
+from ldp_client import BudgetExceeded, Client, Collection, Policy, Sending
 from ldp_server.testing import ServerProcess
 
 HERE = Path(__file__).parent
@@ -64,7 +64,7 @@ class Devices:
 
     def _open(self, storage: Path) -> Client:
         # No thread for each user: `send` sends. A real service has a collector elsewhere, and TLS to it.
-        return Client(self.collector, storage=storage, policy=POLICY, plaintext=True, background=False)
+        return Client(self.collector, storage=storage, policy=POLICY, tls=False, sending=Sending(background=False))
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -91,7 +91,7 @@ class Handler(BaseHTTPRequestHandler):
         return answer if isinstance(answer, str) else None
 
     def log_message(self, *_: object) -> None:
-        """Log nothing: a log line a request would tell who answered, and when."""
+        """Log nothing: a line for each request would tell who answered, and when."""
 
 
 @contextmanager
@@ -136,7 +136,7 @@ def main(users: int = 60) -> None:
             print(f"{users} users answered. The web service saw: {truth}")
             print(f"{devices.send(everything=True)} reports were sent. The collection server estimates:")
             for row in analyst.estimate(question, every_item=True).rows:
-                print(f"  {row.item or 'no answer'}: {row.low:.0f} to {row.high:.0f}")
+                print(f"  {row.item or 'no answer'!s}: {row.low:.0f} to {row.high:.0f}")
             print(f"With {users} users the intervals are wide. More users make them narrow; no user is less protected.")
 
 

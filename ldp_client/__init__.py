@@ -1,4 +1,4 @@
-"""Hearsay's client: randomizes one user's item on the device, so that no server ever holds it.
+"""Hearsay's client: randomizes one user's item on the device, so that no server ever holds the item.
 
     from ldp_client import Client, Collection, Policy
     homepage = Collection.load("homepage.ldp")
@@ -7,7 +7,7 @@
     client.report(homepage, "www.example.org")
     client.close()
 
-Names are imported when first used, so that an app's start pays for nothing that it does not need yet.
+Names are imported when they are first used, so that `import ldp_client` stays cheap.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ldp_client.aio import AsyncClient
     from ldp_client.client import Client, Receipt
+    from ldp_client.clock import Clock
     from ldp_client.collection import Collection, Schedule
     from ldp_client.errors import (
         BudgetExceeded,
@@ -27,60 +29,96 @@ if TYPE_CHECKING:
         StorageError,
         StorageUntrusted,
         Unavailable,
+        WrongType,
     )
-    from ldp_client.ledger.view import LedgerView
-    from ldp_client.protocol.domain import Categories, Integers, Strings
+    from ldp_client.ledger.view import LedgerView, QuestionView, ResetView
+    from ldp_client.options import LedgerFiles, Sending, Sources
+    from ldp_client.protocol.domain import Attributes, Categories, Integers, Item, Strings
+    from ldp_client.sending.delivery import Delivery, TokenSource
     from ldp_client.sending.outbox import OutboxLimits, OutboxView
-    from ldp_client.sending.sender import Delivery
-    from ldp_client.sending.transport import Tls
+    from ldp_client.sending.target import Tls
+    from ldp_client.sending.transport import (
+        Accepted,
+        Batch,
+        BatchOutcome,
+        PublicCollections,
+        Refused,
+        Transport,
+    )
     from ldp_client.trust.policy import Policy
 
+    __version__: str
+
 __all__ = [
+    "Accepted",
+    "AsyncClient",
+    "Attributes",
+    "Batch",
+    "BatchOutcome",
     "BudgetExceeded",
     "Categories",
     "Client",
+    "Clock",
     "Collection",
     "Delivery",
     "Integers",
     "InvalidSpec",
+    "Item",
     "LdpError",
+    "LedgerFiles",
     "LedgerView",
     "OutboxLimits",
     "OutboxView",
     "Policy",
     "PolicyRefused",
+    "PublicCollections",
+    "QuestionView",
     "Receipt",
+    "Refused",
+    "ResetView",
     "Schedule",
+    "Sending",
     "ServerRefused",
+    "Sources",
     "StorageError",
     "StorageUntrusted",
     "Strings",
     "Tls",
+    "TokenSource",
+    "Transport",
     "Unavailable",
+    "WrongType",
+    "__version__",
 ]
 
 _HOMES = {
+    "aio": ("AsyncClient",),
     "client": ("Client", "Receipt"),
+    "clock": ("Clock",),
     "collection": ("Collection", "Schedule"),
     "errors": (
         "BudgetExceeded", "InvalidSpec", "LdpError", "PolicyRefused", "ServerRefused", "StorageError",
-        "StorageUntrusted", "Unavailable",
+        "StorageUntrusted", "Unavailable", "WrongType",
     ),
+    "ledger.view": ("LedgerView", "QuestionView", "ResetView"),
+    "options": ("LedgerFiles", "Sending", "Sources"),
+    "protocol.domain": ("Attributes", "Categories", "Integers", "Item", "Strings"),
+    "sending.delivery": ("Delivery", "TokenSource"),
     "sending.outbox": ("OutboxLimits", "OutboxView"),
+    "sending.target": ("Tls",),
+    "sending.transport": ("Accepted", "Batch", "BatchOutcome", "PublicCollections", "Refused", "Transport"),
     "trust.policy": ("Policy",),
-    "protocol.domain": ("Categories", "Integers", "Strings"),
-    "sending.sender": ("Delivery",),
-    "sending.transport": ("Tls",),
-    "ledger.view": ("LedgerView",),
 }  # fmt: skip
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOME.get(name)
-    if home is None:
+    if name == "__version__":
+        value = importlib.import_module("importlib.metadata").version("hearsay")
+    elif name in _HOME:
+        value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
     globals()[name] = value
     return value
 

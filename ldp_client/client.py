@@ -1,33 +1,30 @@
-"""The client that an app embeds: `report` an item, and everything else is looked after.
+"""The client that an app embeds: it randomizes items, keeps the budget, and sends.
 
-`report` does, in this order and always: check the collection (policy, trust), draw its coins, open one transaction,
-let the ledger say whether a report may be made, and only then look at the item, randomize it and store the bytes with
-their charge. None, an item outside the domain and an ordinary item take the same path to the same number of bytes. It
-returns when the bytes are durable and sends nothing itself: that is the sender's work, later, at a random moment.
+`report` always does the same things in the same order. It checks the collection (policy, trust), draws its random
+words, and opens one transaction. In it, the ledger decides whether a report may be made. Only then the item is looked
+at and randomized. The answer, its charge and its batch are stored together. None, an item outside the domain and any
+other item take the same path to the same number of bytes. `report` returns when the bytes are durable. It sends nothing
+itself: the sender does that later, at a random moment.
 """
 
 from __future__ import annotations
 
-import atexit
-import contextlib
-import os
-import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
+from decimal import Decimal
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldp_client.clock import Clock, SystemClock
-from ldp_client.coins import draw_words
-from ldp_client.errors import LdpError, PolicyRefused
-from ldp_client.ledger import budget
+from ldp_client.errors import LdpError, PolicyRefused, WrongType
+from ldp_client.ledger import budget, forks
+from ldp_client.ledger.budget import MadeReport
 from ldp_client.ledger.database import Storage
-from ldp_client.ledger.schema import Sending
-from ldp_client.sending import outbox
-from ldp_client.sending.outbox import OutboxLimits, OutboxView
-from ldp_client.sending.sender import Chore, Delivery, Sender, TokenSource
-from ldp_client.sending.transport import Tls, Transport
-from ldp_client.trust.durations import parse_duration
+from ldp_client.options import LedgerFiles, Sending, Sources, open_transport, parse_delay
+from ldp_client.sending.delivery import Deliverer, Delivery
+from ldp_client.sending.outbox import Outbox, OutboxView
+from ldp_client.sending.sender import Chore, Sender
+from ldp_client.sending.target import Tls
+from ldp_client.sending.transport import Transport
 from ldp_client.trust.policy import Policy, amount, cost, units
 
 if TYPE_CHECKING:
@@ -42,9 +39,8 @@ if TYPE_CHECKING:
 __all__ = ["Client", "Receipt"]
 
 _FLUSH_LEASE_SECONDS = 0.2
-_EXIT_SECONDS = 2.0
 _WORDS = 2.0**64
-"""How many values a word of coins has."""
+"""How many values a random word has."""
 
 
 class Receipt(NamedTuple):
@@ -53,77 +49,71 @@ class Receipt(NamedTuple):
     made: bool
     """A new report was made and charged."""
     queued: bool
-    """Bytes were queued for this collection (the new report, or the standing answer for a new window)."""
+    """A batch entered the outbox: the new report, or the standing answer for a new window."""
     durable: bool
-    """What was made is on disk (False: in memory, against a lease)."""
+    """What was made is on the disk. False: in memory, paid from a lease."""
 
 
 class Client:
-    """Reports items to a server through randomizers, within a budget. Thread-safe; safe across processes and forks.
+    """Reports items to a server through randomizers, within a budget. Safe for threads, processes and forks.
 
-    `target` is "host:port" of the server; TLS is used unless `plaintext` is set, which only a loopback target allows.
-    `storage` is a directory for ledger and outbox; `witness` puts the ledger's witness elsewhere (witness.py).
-    `delay` is the longest random wait between making a report and sending it.
-    `lease` turns on the memory-speed mode: how much budget is set aside at a time (lease.py).
-    `admission` gives a token for a collection id, where collections ask for one.
-    `background=False` starts no thread: only `flush` and `close` send. For scripts and tests.
-    `exit_seconds` bounds what the end of the program may take if `close` was not called.
+    `target`   "host:port" of the server, or a Transport
+    `storage`  a directory for ledger and outbox, or LedgerFiles(...)
+    `policy`   what this device allows
+    `tls`      True: TLS with public certificates. Tls(...): with your own. False: plain text, to this machine only
+    `delay`    the longest random wait between making a report and sending it, such as "1 hour"; 0 for none
+    `lease`    how much budget to set aside at a time, for reports in memory (ledger/lease.py); None: no lease
+    `sending`  limits, tokens, refresh, background thread (options.py)
+    `sources`  clock and random words, for tests
     """
 
     def __init__(
         self,
-        target: str,
+        target: str | Transport,
         *,
-        storage: str | Path,
+        storage: str | Path | LedgerFiles,
         policy: Policy,
-        tls: Tls | None = None,
-        plaintext: bool = False,
+        tls: Tls | bool = True,
         delay: str | int = "1 hour",
-        lease: str | int | None = None,
-        witness: str | Path | None = None,
-        limits: OutboxLimits | None = None,
-        admission: TokenSource | None = None,
-        refresh: str | int = "1 day",
-        background: bool = True,
-        exit_seconds: float = _EXIT_SECONDS,
-        transport: Transport | None = None,
-        clock: Clock | None = None,
-        coins: Callable[[int], Sequence[int]] = draw_words,
+        lease: str | int | Decimal | None = None,
+        sending: Sending | None = None,
+        sources: Sources | None = None,
     ) -> None:
         if not isinstance(policy, Policy):
-            raise TypeError("policy: give a Policy")
+            raise WrongType(f"policy: give a Policy, not {type(policy).__name__}")
+        files = storage if isinstance(storage, LedgerFiles) else LedgerFiles(storage)
+        sources = sources or Sources()
         self._policy = policy
-        self._clock = clock or SystemClock()
-        self._coins = coins
-        self._delay = 0 if delay in {0, "0", "0 s"} else parse_duration(delay)
-        self._limits = limits or OutboxLimits()
-        self._exit_seconds = exit_seconds
-        self._storage = Storage(storage, witness)
-        if transport is None:
-            from ldp_client.sending.grpc_transport import GrpcTransport  # a fake needs none of it
-
-            transport = GrpcTransport(target, tls=tls, plaintext=plaintext)
-        self._transport = transport
-        self._target = target
-        self._refresh = parse_duration(refresh)
-        self._lease: Lease | None = None
-        chores = []
-        if policy.list_keys:
-            chores.append(Chore(self._subscription.refresh_quietly))
-        if lease is not None:
-            from ldp_client.ledger.lease import Lease
-
-            wanted = units(min(amount(lease, "lease"), policy.budget))
-            self._lease = Lease(self._storage, policy, wanted, self._clock, lambda: self._bytes(2))
-            self._lease_chore = Chore(self._tend_lease)
-            chores.append(self._lease_chore)
-        self._sender = Sender(
-            self._storage, transport, self._clock, self._uniform, self._limits, admission, chores, background
-        )
+        self._clock, self._coins = sources.clock, sources.coins
+        self._sending = sending or Sending()
+        self._delay = parse_delay(delay)
+        self._storage = Storage(files.directory, files.witness)
+        self._transport = open_transport(target, tls)
+        self._target = target if isinstance(target, str) else type(target).__name__
+        self._outbox = Outbox(self._storage, self._sending.limits)
+        self._lease = None if lease is None else self._new_lease(lease)
+        self._lease_chore = None if self._lease is None else Chore(self._lease.tend)
+        self._sender = self._new_sender()
         self._closed = False
-        _clients.add(self)
+        forks.watch(self)
         if policy.list_keys or self._storage.exists():
-            self._sender.wake()  # something may be left from last time
+            self._sender.wake()  # batches may be left from last time
+
+    def _new_lease(self, lease: str | int | Decimal) -> Lease:
+        from ldp_client.ledger.lease import Lease
+
+        wanted = units(min(amount(lease, "lease"), self._policy.budget))
+        token = lambda: b"".join(word.to_bytes(8, "little") for word in self._coins(2))  # noqa: E731
+        return Lease(self._storage, self._policy, wanted, self._clock, token, self._outbox.store)
+
+    def _new_sender(self) -> Sender:
+        chores = [self._lease_chore] if self._lease_chore is not None else []
+        if self._policy.list_keys:
+            chores.append(Chore(self._subscription.refresh_quietly))
+        deliverer = Deliverer(self._outbox, self._transport, self._clock, self._uniform, self._sending.tokens)
+        return Sender(
+            deliverer, self._transport, self._clock, self._uniform, chores, background=self._sending.background
+        )
 
     def __repr__(self) -> str:
         return f"Client({self._target!r}, storage={str(self._storage.directory)!r})"
@@ -131,13 +121,13 @@ class Client:
     # -- reporting
 
     def report(self, collection: Collection, item: Item) -> Receipt:
-        """Make, charge and store one report of `item` (None: nothing to report), unless an answer stands already.
+        """Make, charge and store one report of `item` (None: nothing to report), unless an answer stands.
 
-        Raises PolicyRefused or BudgetExceeded before it looks at the item, StorageError if nothing could be stored,
-        TypeError for what is no Collection or no kind of item.
+        Raises PolicyRefused or BudgetExceeded before it looks at the item, StorageError if nothing could be stored, and
+        WrongType for what is no Collection or no kind of item.
         """
         self._check(collection)
-        # Always the same draws, whatever happens with them: batch id, delay, the mechanism's words.
+        # The same draws always, whatever is done with them: batch id, delay, the mechanism's words.
         id_low, id_high, wait, *words = self._coins(3 + collection.randomizer.words)
         batch_id = id_low.to_bytes(8, "little") + id_high.to_bytes(8, "little")
         now = self._clock.time()
@@ -154,51 +144,50 @@ class Client:
         with self._storage.charging() as (db, state):
             moment = budget.present(state, now)
             decision = budget.decide(db, state, collection, self._policy, moment)
-            if decision.complete:
-                return _STANDS
-            report = decision.report
-            if report is None:
+            if decision.entry is None:
                 report = collection.randomize(item, words)
-                price = cost(collection.epsilon)
-                sending = Sending(batch_id, collection.opens, now, due)
-                budget.charge(db, state, moment, price, collection, decision.slot, report, sending)
-            elif decision.queued_for == collection.id or not outbox.is_new(db, collection, decision.slot):
+                made = MadeReport(collection, decision.slot, report, batch_id, now, due)
+                self._outbox.store(db, state, moment, cost(collection.epsilon), made)
+            elif decision.complete or decision.answered_for == collection.id:
                 return _STANDS
             else:
-                outbox.enqueue(db, collection, report, batch_id, now, due, self._limits)
+                again = MadeReport(collection, decision.slot, decision.report, batch_id, now, due)
+                if not self._outbox.store_again(db, state, decision.entry, again):
+                    return _STANDS
         self._sender.wake(due)
-        return _MADE if decision.report is None else _AGAIN
+        return _MADE if decision.entry is None else _AGAIN
 
     def _check(self, collection: Collection) -> None:
-        """Everything that can be said before the ledger is asked; sees no item."""
-        if self._closed:  # first: once the interpreter has begun to go, nothing can be imported any more
+        """Check everything that can be checked without ledger and item."""
+        if self._closed:  # first: at the interpreter's end nothing can be imported any more
             raise PolicyRefused("this client is closed")
         if not isinstance(collection, _collection_type()):
-            raise TypeError(f"report takes a Collection, not {type(collection).__name__}")
+            raise WrongType(f"collection: give a Collection, not {type(collection).__name__}")
         self._policy.check(collection, self._subscription.ids() if self._policy.list_keys else None)
 
     def _due(self, collection: Collection, now: float, word: int) -> float:
-        """A random moment within the delay, from now or from when the window opens, never near its end."""
+        """A random moment within the delay, from now or from when the window opens, and not near the window's end."""
         start = max(now, collection.opens)
         longest = max(0, min(self._delay, int((collection.closes - start) / 2)))
         return start + longest * (word / _WORDS)
 
     def due(self, collection: Collection) -> bool:
-        """Whether this question asks for a new answer now. Call `report` whenever it does, with None if need be."""
+        """Return whether this question asks for a new answer now. If so call `report`, with None if need be."""
         self._check(collection)
-        if self._lease is not None:
-            self._lease.flush()
+        pending = self._lease.slots(collection) if self._lease is not None else []  # before the ledger is read
         with self._storage.reading() as (db, state):
             now = budget.present(state, self._clock.time())
-            open_now = collection.opens <= now < collection.closes
-            return open_now and budget.lookup(db, collection, budget.slot_at(collection, now)) is None
+            slot = budget.slot_at(collection, now)
+            if not collection.opens <= now < collection.closes or slot in pending:
+                return False
+            return budget.lookup(db, collection, slot, pending) is None
 
     # -- sending
 
     def flush(self, timeout: float = 10.0, *, everything: bool = False) -> Delivery:
-        """Send what is due within `timeout` seconds, with retries; what cannot be sent stays. Never raises for that.
+        """Send what is due within `timeout` seconds, with retries. What cannot be sent stays; that raises nothing.
 
-        `everything` sends what is not due yet too, which tells the server when it was made: for trying things out.
+        `everything` also sends what is not due yet. This tells the server when it was made: use it for trying out.
         """
         try:
             if self._lease is not None:
@@ -208,8 +197,8 @@ class Client:
         return self._sender.deliver(timeout, everything=everything, patient=True)
 
     def close(self, timeout: float = 5.0) -> Delivery:
-        """Send what is due within `timeout` seconds, keep the rest for next time, and end the background thread."""
-        return self._end(timeout, send=True)
+        """End the background thread. Send what is due within `timeout` seconds (0: nothing); keep the rest."""
+        return self._end(timeout, send=timeout > 0)
 
     def _end(self, timeout: float, *, send: bool) -> Delivery:
         if self._closed:
@@ -219,7 +208,7 @@ class Client:
         try:
             if self._lease is not None:
                 self._lease.close()
-            if send and self._storage.exists():
+            if send:
                 delivery = self._sender.deliver(timeout * 0.8)
         except LdpError as error:
             delivery = Delivery(error=error)
@@ -239,67 +228,64 @@ class Client:
     ) -> None:
         self.close()
 
-    # -- looking
+    # -- looking: changes nothing
 
     def ledger(self) -> LedgerView:
-        """Return what is spent and left, per question and in total. A ledger that cannot be believed is all spent."""
+        """Return what is spent and left, for each question and in total. An untrusted ledger is all spent."""
         from ldp_client.ledger.view import read_ledger
 
         return read_ledger(self._storage, self._policy, self._clock.time())
 
     def outbox(self) -> OutboxView:
-        """Return what waits to be sent, and the counters of what was accepted, refused and dropped."""
-        with self._storage.working() as db:
-            outbox.collect(db, self._limits)
-            return outbox.view(db)
+        """Return what waits to be sent, and counters of what was accepted, refused and dropped."""
+        return self._outbox.view()
+
+    # -- the rest
 
     def reset(self, reason: str) -> str:
-        """Believe the ledger again after it was damaged, rolled back or lost; return what was wrong.
+        """Trust the ledger again after it was damaged, rolled back or lost; return what was wrong.
 
-        What can still be read stays: answers stand, known charges count. What cannot be read is forgotten, so the
-        device may then spend more than its lifetime budget: the reason is kept for whoever asks.
+        What can be read stays: answers stand and charges count. What cannot be read is forgotten, so the device may
+        then spend more than its lifetime budget. The ledger keeps the reason.
         """
         return self._storage.reset(reason, int(self._clock.time()))
 
-    # -- collections
-
     def collections(self) -> Mapping[bytes, Collection]:
-        """Return, by id, the collections on the signed list that this version understands."""
+        """Return, by id, the collections on the signed list that this version can read."""
         return self._subscription.collections()
 
     def refresh(self, timeout: float = 10.0) -> int:
-        """Fetch and check the signed list now; return its number. It is also fetched now and then by itself."""
+        """Fetch and check the signed list now; return its number. The background thread does so on its schedule."""
         return self._subscription.refresh(timeout)
 
     def fetch(self, collection_id: bytes | str, timeout: float = 10.0) -> Collection:
-        """Fetch a trusted collection's bytes by its id and check that they are what the id says."""
-        wanted = bytes.fromhex(collection_id) if isinstance(collection_id, str) else collection_id
-        return self._subscription.fetch(wanted, timeout)
-
-    # -- inside
+        """Fetch a trusted collection by its id, and check that its bytes belong to the id."""
+        return self._subscription.fetch(collection_id, timeout)
 
     @cached_property
     def _subscription(self) -> Subscription:
         from ldp_client.sending.subscription import Subscription
 
-        return Subscription(self._storage, self._transport, self._policy, self._refresh, self._uniform)
+        return Subscription(self._storage, self._transport, self._policy, self._sending.refresh_seconds, self._uniform)
 
     def _uniform(self) -> float:
         return self._coins(1)[0] / _WORDS
 
-    def _bytes(self, words: int) -> bytes:
-        return b"".join(word.to_bytes(8, "little") for word in self._coins(words))
-
     def _schedule_flush(self) -> None:
-        if self._lease is not None and self._lease.pending == 1:
+        if self._lease is not None and self._lease_chore is not None and self._lease.pending == 1:
             self._lease_chore.at = self._clock.monotonic() + _FLUSH_LEASE_SECONDS
             self._sender.wake(self._clock.time() + _FLUSH_LEASE_SECONDS)
 
-    def _tend_lease(self) -> float:
-        if self._lease is not None:
-            self._lease.flush()
-            self._lease.close_if_idle()
-        return 300.0
+    # -- forks and the end of the program (ledger/forks.py)
+
+    def _hold(self) -> None:
+        self._storage.hold()
+
+    def _let_go(self) -> None:
+        self._storage.let_go()
+
+    def _exit(self) -> None:
+        self._end(self._sending.exit_seconds, send=False)
 
     def _forked(self) -> None:
         self._storage.forked()
@@ -310,7 +296,7 @@ class Client:
 
 @cache
 def _collection_type() -> type[Collection]:
-    from ldp_client.collection import Collection  # it is there already if the caller has one
+    from ldp_client.collection import Collection  # already imported if the caller has a Collection
 
     return Collection
 
@@ -319,32 +305,3 @@ _MADE = Receipt(made=True, queued=True, durable=True)
 _IN_MEMORY = Receipt(made=True, queued=True, durable=False)
 _AGAIN = Receipt(made=False, queued=True, durable=True)
 _STANDS = Receipt(made=False, queued=False, durable=True)
-
-_clients: weakref.WeakSet[Client] = weakref.WeakSet()
-"""All that live, closed ones too: looking at a ledger opens its file again."""
-
-
-def _at_exit() -> None:
-    for client in list(_clients):
-        with contextlib.suppress(Exception):  # the program is ending; what is durable is safe
-            client._end(client._exit_seconds, send=False)
-
-
-def _before_fork() -> None:
-    for client in list(_clients):
-        client._storage.hold()
-
-
-def _after_fork_in_parent() -> None:
-    for client in list(_clients):
-        client._storage.let_go()
-
-
-def _after_fork_in_child() -> None:
-    for client in list(_clients):
-        client._forked()
-
-
-atexit.register(_at_exit)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

@@ -1,7 +1,7 @@
-"""The clock is passed in: what the client knows of time comes through this seam.
+"""The clock: every time that the client reads comes through this interface, so that tests can set it.
 
-`time` is the wall clock, which people and servers can move; the ledger never lets it run backwards (ledger.py).
-`monotonic` only measures how long something took.
+`time` is the wall clock, which people and servers can move. The ledger never lets it run backwards (ledger/budget.py).
+`monotonic` measures how long something took.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Clock(Protocol):
         ...
 
     def monotonic(self) -> float:
-        """Return seconds since some moment; never goes back."""
+        """Return seconds since an arbitrary moment; never goes back."""
         ...
 
 
@@ -28,9 +28,7 @@ class SystemClock:
     """The clocks of the operating system."""
 
     def time(self) -> float:
-        """Return seconds since 1970-01-01 UTC."""
         return time.time()
 
     def monotonic(self) -> float:
-        """Return seconds since some moment; never goes back."""
         return time.monotonic()

@@ -1,6 +1,7 @@
-"""The one door to private randomness: words from the operating system's generator, unbuffered, used once.
+"""Private random words: 64-bit numbers from the operating system's generator, not buffered, each used once.
 
-Only `draw_words` is called on a device. Simulators and tests hand words to the mechanisms themselves.
+On a device `draw_words` is the only source of randomness. The simulator and the tests pass words of their own to the
+mechanisms.
 """
 
 from __future__ import annotations
@@ -18,5 +19,5 @@ def _reader(count: int) -> struct.Struct:
 
 
 def draw_words(count: int) -> tuple[int, ...]:
-    """Draw `count` fresh 64-bit words."""
+    """Draw `count` fresh words."""
     return _reader(count).unpack(urandom(8 * count))

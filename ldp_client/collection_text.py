@@ -32,8 +32,8 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ldp_client.durations import format_duration, parse_duration
 from ldp_client.errors import InvalidSpec
-from ldp_client.trust.durations import format_duration, parse_duration
 
 if TYPE_CHECKING:
     from ldp_client.collection import Collection

@@ -1,16 +1,17 @@
-"""Every error that Hearsay raises on purpose, one tree.
+"""Every error that Hearsay raises on purpose, in one tree.
 
     LdpError
-    |-- InvalidSpec        a collection, a parameter or a file that is not what it should be: mend it
+    |-- InvalidSpec        a collection, setting or file breaks a rule: correct it (also a ValueError)
+    |-- WrongType          an argument has a type that cannot be used, such as a list as an item (also a TypeError)
     |-- PolicyRefused      this device's policy does not allow the collection: do not retry
-    |   `-- BudgetExceeded     ... because its privacy budget is spent
-    |-- ServerRefused           the server (or a strict decoder) refused these bytes: count, do not retry
-    |-- Unavailable        nobody answered, or "not now": retry later with the same bytes
-    |-- StorageError       the device's or the server's own files cannot be used
-    |   `-- StorageUntrusted   the device's ledger cannot be believed (a BudgetExceeded too: it counts as spent)
-    `-- Cancelled          a long computation was asked to stop, and did
+    |   `-- BudgetExceeded     the device's privacy budget is spent
+    |-- ServerRefused      the server (or a strict decoder) refused these bytes: count, do not retry
+    |-- Unavailable        no answer, or "not now": retry later with the same bytes
+    |-- StorageError       a file of the device or the server cannot be used
+    |   `-- StorageUntrusted   the device's ledger cannot be trusted (also a BudgetExceeded: it counts as spent)
+    `-- Cancelled          a long computation was asked to stop, and stopped
 
-None of them depends on the value of an item, and none of their texts contains an item, a report or a token.
+No error depends on the value of an item. No error text contains an item, a report or a token.
 """
 
 from __future__ import annotations
@@ -25,27 +26,32 @@ __all__ = [
     "StorageError",
     "StorageUntrusted",
     "Unavailable",
+    "WrongType",
 ]
 
 
 class LdpError(Exception):
-    """The root: catch it to catch everything that Hearsay raises on purpose."""
+    """The root of the tree: catch it to catch everything that Hearsay raises on purpose."""
 
 
 class InvalidSpec(LdpError, ValueError):
-    """A collection, parameter or file that breaks a rule; the text says which and what to do."""
+    """A collection, setting or file breaks a rule. The text says which rule and what to do."""
+
+
+class WrongType(LdpError, TypeError):
+    """An argument has a type that cannot be used there. The text names types only, never values."""
 
 
 class PolicyRefused(LdpError):
-    """The device's policy does not allow this collection. Decided before any item is looked at."""
+    """The device's policy does not allow this collection. Decided before the item is looked at."""
 
 
 class BudgetExceeded(PolicyRefused):
-    """The device's privacy budget does not cover another report. Decided before any item is looked at."""
+    """The device's privacy budget does not cover another report. Decided before the item is looked at."""
 
 
 class ServerRefused(LdpError):
-    """These bytes were refused for `reason`, the name of a `Reason` in proto/ldp/v1/collector.proto."""
+    """The server refused these bytes for `reason`, the name of a `Reason` in proto/ldp/v1/collector.proto."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(f"{reason}: {detail}" if detail else reason)
@@ -57,7 +63,7 @@ class ServerRefused(LdpError):
 
 
 class Unavailable(LdpError):
-    """No answer, or "not now". The same bytes may be sent again after `retry_after` seconds, if given."""
+    """No answer, or "not now". The same bytes may be sent again after `retry_after` seconds, if that is given."""
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -69,8 +75,8 @@ class StorageError(LdpError):
 
 
 class StorageUntrusted(BudgetExceeded, StorageError):
-    """The ledger cannot be believed (missing, damaged, rolled back), so its budget counts as spent until a reset."""
+    """The ledger is missing, damaged or rolled back. Its whole budget counts as spent until a reset."""
 
 
 class Cancelled(LdpError):
-    """A long computation was asked to stop."""
+    """A long computation was asked to stop, and stopped."""

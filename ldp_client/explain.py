@@ -1,8 +1,8 @@
-"""What could be sent for an item, with which exact probabilities, in words: `ldp-client explain`.
+"""Explain what could be sent for an item, with exact probabilities: `ldp-client explain`.
 
-It charges nothing, stores nothing and draws no coins: it reads the randomizer's exact law. Small sets of messages are
-listed in full; of large ones, one message that points to the item and one that does not are shown as examples, and the
-guarantee over all of them is the randomizer's exact largest ratio.
+It charges nothing, stores nothing and draws no random words. It reads the randomizer's exact law. A small set of
+messages is listed in full. Of a large set, two messages are shown as examples: one that points to the item and one that
+does not. The guarantee over all messages is the randomizer's exact largest ratio.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LOOK_AT = 256
 
 @dataclass(frozen=True)
 class Example:
-    """One message, and how likely it is."""
+    """One message and its probabilities."""
 
     message: int
     this_item: Fraction
@@ -38,7 +38,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a device could send, and what that would tell."""
+    """What a device could send, and what that would reveal."""
 
     question: str
     mechanism: str
@@ -47,15 +47,15 @@ class Explanation:
     bytes: int
     examples: tuple[Example, ...]
     complete: bool
-    """Every message is among the examples."""
+    """Whether every message is among the examples."""
     others_looked_at: int
     others: int
     ratio: Fraction
-    """The exact largest ratio of any message's probabilities under any two items."""
+    """The largest ratio of the probabilities of any message under any two items, exact."""
 
     @property
     def surest_guess(self) -> Fraction:
-        """How sure somebody can become, at most, who held it for 50:50 before."""
+        """How sure a person who believed 50:50 before can be after seeing the message, at most."""
         return self.ratio / (1 + self.ratio)
 
     def as_dict(self) -> dict[str, Any]:
@@ -83,10 +83,10 @@ class Explanation:
         }
 
     def lines(self) -> Iterator[str]:
-        """Return it in words."""
+        """Yield the explanation in words."""
         yield f"Question: {self.question}"
         yield (
-            f"Your device would answer with one of {self.messages:,} possible messages of {self.bytes} "
+            f"Your device would send one of {self.messages:,} possible messages of {self.bytes} "
             f"byte{'s' if self.bytes > 1 else ''}, drawn by chance ({self.mechanism}, epsilon {self.epsilon})."
         )
         yield "All of them:" if self.complete else "Two examples, one that points to your item and one that does not:"
@@ -98,14 +98,14 @@ class Explanation:
                 f"{others} for any other (exactly {example.this_item})"
             )
         looked = "all" if self.others_looked_at == self.others else f"{self.others_looked_at:,}"
-        yield f"(The numbers for any other item are from {looked} of the {_count(self.others)} other possible answers.)"
+        yield f"(The numbers for other items come from {looked} of the {_count(self.others)} other possible answers.)"
         yield (
             f"No message at all is more than {float(self.ratio):.6f} times as likely for one item as for another; "
             f"that is at most e^{self.epsilon}, exactly {self.ratio}."
         )
         yield (
-            "So whoever sees your message, and held it for 50:50 that you have this item, can become at most "
-            f"{float(self.surest_guess):.1%} sure. The message is the same size whatever you have, even nothing."
+            "Suppose somebody believes 50:50 that you have this item. After seeing your message they can be at most "
+            f"{float(self.surest_guess):.1%} sure. The message has the same size for every item, and for none."
         )
 
 
@@ -138,7 +138,7 @@ def _example(collection: Collection, message: int, index: int, others: list[int]
 
 
 def _others(index: int, size: int) -> list[int]:
-    """Other indexes: all of a small domain, else spread evenly over it."""
+    """Return other indexes: all of a small domain, else some spread evenly over it."""
     if size <= _LOOK_AT_ALL:
         return [other for other in range(size) if other != index]
     spread = (i * size // (_LOOK_AT + 1) for i in range(_LOOK_AT + 1))
@@ -146,7 +146,7 @@ def _others(index: int, size: int) -> list[int]:
 
 
 def _two(collection: Collection, index: int) -> list[int]:
-    """A likely and an unlikely message for the item, found without any coins: the words are 1, 2, 3 ... hashed."""
+    """Find a likely and an unlikely message for the item. The words are hashes of 1, 2, 3, ...; none are drawn."""
     from hashlib import shake_128
 
     randomizer = collection.randomizer

@@ -1,14 +1,15 @@
-"""For the tests of apps: a collector in memory, a clock to turn by hand, and coins that can be thrown again.
+"""For the tests of apps: a collector in memory, a clock that the test sets, and repeatable random words.
 
     collector = FakeCollector()
-    client = Client("fake", storage=tmp_path, policy=policy, transport=collector, clock=ManualClock(), background=False)
+    client = Client(collector, storage=tmp_path, policy=policy, sending=Sending(background=False),
+                    sources=Sources(clock=ManualClock()))
     client.report(homepage, "www.example.org")
     client.flush(everything=True)
     assert len(collector.reports(homepage)) == 1
 
-The fake keeps the server's promises: a batch is counted once however often it comes, the same id with other bytes is a
-conflict, what does not fit the collection is refused with its reason. It records every call. It can be told to be down,
-to lose its answers, or to refuse.
+The fake keeps the server's promises. It counts a batch once, however often it comes. The same id with other bytes is a
+conflict. It refuses what does not fit the collection, with the reason. It records every call. It can be told to be
+down, to lose its answers, or to refuse.
 """
 
 from __future__ import annotations
@@ -28,41 +29,38 @@ __all__ = ["FakeCollector", "ManualClock", "RepeatableCoins"]
 
 
 class ManualClock:
-    """A clock that stands still until it is turned."""
+    """A clock that stands still until it is set."""
 
     def __init__(self, now: float = 1_800_000_000.0) -> None:
         self.now = now
         self.ticks = 0.0
 
     def time(self) -> float:
-        """Return the wall clock's time."""
         return self.now
 
     def monotonic(self) -> float:
-        """Return the time since the clock was made."""
         return self.ticks
 
     def advance(self, seconds: float) -> None:
-        """Let time pass."""
+        """Let time pass, on both clocks."""
         self.now += seconds
         self.ticks += seconds
 
     def jump(self, now: float) -> None:
-        """Set the wall clock, forward or back, as people and servers do."""
+        """Set the wall clock, forward or back, as people and servers can."""
         self.now = now
 
 
 class RepeatableCoins:
-    """Coins that come out the same for the same seed. For tests only: they are no secret."""
+    """Random words that depend on the seed only. For tests: they are not secret."""
 
     def __init__(self, seed: bytes = b"") -> None:
         self._seed = seed
         self._drawn = 0
         self.draws: list[int] = []
-        """How many words each draw took."""
+        """How many words each call drew."""
 
     def __call__(self, count: int) -> tuple[int, ...]:
-        """Draw `count` words."""
         self.draws.append(count)
         stream = hashlib.shake_128(self._seed + self._drawn.to_bytes(8, "little")).digest(8 * count)
         self._drawn += 1
@@ -70,14 +68,14 @@ class RepeatableCoins:
 
 
 class FakeCollector:
-    """A server in memory, as a `Transport`. Knows the collections it is given; without any, it takes all."""
+    """A server in memory, as a `Transport`. It knows the collections it is given; without any, it accepts all."""
 
     def __init__(self, collections: Iterable[Collection] = ()) -> None:
         self.collections = {collection.id: collection for collection in collections}
         self.down = False
         """Nobody answers."""
         self.loses_answers = False
-        """It takes in what comes, and its answers are lost."""
+        """It takes batches in, but its answers are lost."""
         self.refuses: str | None = None
         """Refuse everything for this reason."""
         self.retry_after: float | None = None
@@ -89,7 +87,6 @@ class FakeCollector:
         self._lock = threading.Lock()
 
     def submit(self, batches: Sequence[Batch], timeout: float) -> Iterator[BatchOutcome]:
-        """Take batches in."""
         del timeout
         with self._lock:
             self.calls.append(tuple(batches))
@@ -133,21 +130,19 @@ class FakeCollector:
         return [batch.payload for batch in self.received.values() if batch.collection_id == collection.id]
 
     def get_collection(self, collection_id: bytes, timeout: float) -> bytes:
-        """Return a known collection's bytes."""
         del timeout
         if self.down or collection_id not in self.collections:
             raise Unavailable("the fake collector does not have it")
         return self.collections[collection_id].spec_bytes
 
     def list_collections(self, timeout: float) -> PublicCollections:
-        """Return `public`."""
         del timeout
         if self.down:
             raise Unavailable("the fake collector is down")
         return self.public
 
     def close(self) -> None:
-        """Nothing to close."""
+        """There is nothing to close."""
 
     def forked(self) -> None:
-        """Nothing to forget."""
+        """There is nothing to forget."""

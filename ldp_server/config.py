@@ -1,7 +1,7 @@
 """The server's configuration: one TOML file, every setting optional, every unknown one refused.
 
-`SAMPLE` is a commented file with every setting at its default; `ldp-server config` prints it, and a test reads it
-back and compares. Paths are relative to the file that names them.
+`SAMPLE` is a commented file with every setting at its default. `ldp-server config` prints it, and a test reads it and
+compares. Paths are relative to the file that names them.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
+from ldp_client.durations import parse_duration
 from ldp_client.errors import InvalidSpec
-from ldp_client.trust.durations import parse_duration
 
 __all__ = [
     "SAMPLE",
@@ -65,7 +65,7 @@ class TlsConfig:
 
 @dataclass(frozen=True)
 class AdmissionConfig:
-    """What admission needs besides each collection's own choice."""
+    """Settings of admission that hold for all collections."""
 
     reports_per_second: float = 100_000.0
     burst: float = 1_000_000.0
@@ -74,7 +74,7 @@ class AdmissionConfig:
 
 @dataclass(frozen=True)
 class LimitsConfig:
-    """What keeps memory bounded."""
+    """Bounds of memory, disk and time."""
 
     waiting_bytes: int = 64_000_000
     stream_batches: int = 256
@@ -89,7 +89,7 @@ class LimitsConfig:
 
 @dataclass(frozen=True)
 class RetentionConfig:
-    """When reports become counts and nothing else."""
+    """When reports become counts and are dropped."""
 
     compact_after: str = "7 days"
     checkpoint_every: str = "30 seconds"

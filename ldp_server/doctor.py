@@ -1,4 +1,4 @@
-"""What is wrong with a data directory or a configuration, found without changing either."""
+"""Finds what is wrong with a data directory or a configuration, and changes neither."""
 
 from __future__ import annotations
 
@@ -26,23 +26,26 @@ _LITTLE = 1 << 30
 
 
 class Diagnosis(NamedTuple):
-    """One thing looked at: `ok`, `warning` or `wrong`."""
+    """One check. The verdict is `ok`, `warning` or `wrong`."""
 
     what: str
     verdict: str
     detail: str
 
 
-def examine(data: Path, config: Path | None, *, deep: bool = False) -> Iterator[Diagnosis]:
-    """Look at everything, in order; stop at what makes the rest meaningless."""
+def examine(data: Path | None, config: Path | None, *, deep: bool = False) -> Iterator[Diagnosis]:
+    """Look at everything, in order. Without `data`, look at the directory that the configuration names."""
+    loaded = Config()
     if config is not None:
         try:
             loaded = load_config(config)
         except LdpError as error:
             yield Diagnosis("configuration", "wrong", str(error))
+            if data is None:
+                return
         else:
             yield from _configuration(loaded)
-    yield from _directory(data, deep=deep)
+    yield from _directory(loaded.data if data is None else data, deep=deep)
 
 
 def _configuration(config: Config) -> Iterator[Diagnosis]:

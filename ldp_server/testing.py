@@ -30,7 +30,7 @@ class ServerProcess:
 
         with ServerProcess(folder / "data") as server, server.analyst() as analyst:
             analyst.create(collection)
-            client = Client(server.target, plaintext=True, ...)
+            client = Client(server.target, tls=False, ...)
 
     `options` are more options of `serve`. The port is a free one unless `listen` says otherwise, and stays the same
     when the server is started again. What the server logs is in the file `log`. The server ends, at the latest, with
@@ -120,7 +120,12 @@ class ServerProcess:
 
     def _last_words(self) -> str:
         lines = self.log.read_text("utf-8", "replace").strip().splitlines()
-        return lines[-1] if lines else "it said nothing"
+        if not lines:
+            return "it said nothing"
+        try:
+            return str(json.loads(lines[-1])["event"])
+        except (ValueError, TypeError, KeyError):
+            return lines[-1]
 
     def kill(self) -> None:
         """End it at once, as a power cut would (SIGKILL)."""

@@ -12,17 +12,26 @@ import sys
 import tempfile
 from pathlib import Path
 
+import grpc_tools
 from grpc_tools import protoc
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "proto"
 TARGET = ROOT / "ldp_client" / "protocol" / "v1"
+GOOGLE = Path(grpc_tools.__file__).parent / "_proto"  # google/protobuf/*.proto
 
 
 def generate(out: Path) -> dict[str, str]:
     """Every generated file by name, with imports made relative to the package it lives in."""
     names = sorted(str(p.relative_to(SOURCE)) for p in SOURCE.glob("ldp/v1/*.proto"))
-    arguments = [f"-I{SOURCE}", f"--python_out={out}", f"--pyi_out={out}", f"--grpc_python_out={out}", *names]
+    arguments = [
+        f"-I{SOURCE}",
+        f"-I{GOOGLE}",
+        f"--python_out={out}",
+        f"--pyi_out={out}",
+        f"--grpc_python_out={out}",
+        *names,
+    ]
     if protoc.main(["protoc", *arguments]) != 0:
         raise SystemExit("protoc failed")
     files = {p.name: p for p in sorted((out / "ldp" / "v1").iterdir())}

@@ -134,7 +134,7 @@ def _batches(question: DemoQuestion, held: npt.NDArray[np.intp], seed: int) -> I
 
 def _send(target: str, batches: Iterable[Batch], users: int, told: Told) -> int:
     """Send all batches and return how many reports were acknowledged as durable."""
-    durable, gateway = 0, Gateway(target, plaintext=True)
+    durable, gateway = 0, Gateway(target, tls=False)
     try:
         for outcome in gateway.send(batches, _PATIENCE + users / _SLOWEST):
             if not isinstance(outcome, Accepted):

@@ -24,7 +24,7 @@ from ldp_server.oracles import Oracle, oracle_for, restore
 from simulator import crowd
 from simulator.machine import Stopwatch, check_memory
 from simulator.population.kinds import SINGLE, Population, block_coins
-from simulator.population.naming import Naming
+from simulator.population.naming import NamedRanks
 
 __all__ = ["Counted", "Job", "blocks_of", "count", "draw_block", "payloads", "pool", "run_seed"]
 
@@ -44,7 +44,7 @@ class Job:
 
     collection: Collection
     population: Population
-    naming: Naming
+    naming: NamedRanks
     users: int
     seed: int
 
@@ -53,7 +53,7 @@ class Job:
         return _job, (self.collection.spec_bytes, self.population, self.naming, self.users, self.seed)
 
 
-def _job(spec_bytes: bytes, population: Population, naming: Naming, users: int, seed: int) -> Job:
+def _job(spec_bytes: bytes, population: Population, naming: NamedRanks, users: int, seed: int) -> Job:
     return Job(Collection.from_bytes(spec_bytes), population, naming, users, seed)
 
 

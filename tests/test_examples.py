@@ -37,7 +37,7 @@ def test_an_app(tmp_path: Path) -> None:
     assert "sent so far: 0, waiting: 1" in text
     assert "asks for epsilon 4 a report; this device's policy allows 1" in text
     assert "the first answer stands" in text
-    assert "delivered 1 report" in text
+    assert "sent so far: 1, waiting: 0" in text
     assert "the server holds 1 report of 4 bytes" in text
 
 

@@ -1,1 +1,1 @@
-"""The audit of privacy, and the clients that leak on purpose, which it must catch."""
+"""The audit of privacy, and clients that leak on purpose, which the audit must find."""

@@ -1,4 +1,4 @@
-"""The audit: every mechanism must keep its epsilon, and every client that leaks must be caught.
+"""The audit: each mechanism must keep its epsilon, and each client that leaks must be found.
 
 Exact rows enumerate output laws. Black-box rows see serialized bytes only: those of a subprocess that is the client,
 and those of the leaking clients of broken.py. All black-box rows of one run together are wrong with probability 1e-3
@@ -14,12 +14,13 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from benchmarks.audit.black_box import AuditFinding, worst_pair
 from benchmarks.audit.broken import BROKEN, SOUND, Leaky
 from benchmarks.row import Options, Row, row
 from ldp_client.coins import draw_words
 from ldp_client.collection import Collection
 from ldp_client.mechanisms import REPRODUCTIONS
-from ldp_client.privacy.audit import Finding, exact_audit, worst_pair
+from ldp_client.privacy.curves import LawCurve
 from ldp_client.privacy.rounding import exp_floor
 from ldp_client.protocol.domain import Categories
 from tests.examples import COLLECTIONS, FULL, LISTABLE, label
@@ -53,7 +54,7 @@ def _label(collection: Collection) -> str:
 def _exact_rows() -> Iterator[Row]:
     for case in EXACT:
         randomizer = case.randomizer
-        curve = exact_audit(randomizer)
+        curve = LawCurve.of(randomizer)
         ratio = curve.ratio
         excess = 1.0 if ratio is None else float(ratio / exp_floor(randomizer.epsilon.value) - 1)
         yield row(f"exact: {_label(case)}, largest ratio / e^eps - 1", excess, "1", "<= 0")
@@ -66,7 +67,7 @@ def _exact_rows() -> Iterator[Row]:
 
 
 def client_messages(collection: Collection, item: object, count: int) -> list[bytes]:
-    """Run the client in a process of its own and cut what it wrote into reports."""
+    """Run the client in a process of its own, and cut its output into reports."""
     return _child([collection], item, count, whole_client=False)
 
 
@@ -83,8 +84,8 @@ def _child(collections: Sequence[Collection], item: object, count: int, *, whole
     return [done.stdout[i : i + width] for i in range(0, len(done.stdout), width)]
 
 
-def audit_whole_client(count: int) -> Finding:
-    """Audit what the embedded `Client` hands to its transport: one question for each report, told apart by a nonce."""
+def audit_whole_client(count: int) -> AuditFinding:
+    """Audit what the embedded `Client` hands to its transport; each report answers a question of its own."""
     asked = [
         Collection.create("Audited?", _FOUR, "randomized-response", "1", opens=0, closes=1 << 40, nonce=nonce)
         for nonce in range(count)
@@ -92,13 +93,13 @@ def audit_whole_client(count: int) -> Finding:
     return worst_pair([_child(asked, item, count, whole_client=True) for item in ("a", "d")], CONFIDENCE)
 
 
-def audit_client(collection: Collection, items: Sequence[object], count: int) -> Finding:
-    """Audit the real client's bytes."""
+def audit_client(collection: Collection, items: Sequence[object], count: int) -> AuditFinding:
+    """Audit the bytes of the real client."""
     return worst_pair([client_messages(collection, item, count) for item in items], CONFIDENCE)
 
 
-def audit_leaky(leaky: Leaky, count: int) -> Finding:
-    """Audit a leaking client's bytes."""
+def audit_leaky(leaky: Leaky, count: int) -> AuditFinding:
+    """Audit the bytes of a client that leaks."""
     samples = [[leaky.message(item, draw_words(leaky.words)) for _ in range(count)] for item in range(leaky.items)]
     return worst_pair(samples, CONFIDENCE)
 
@@ -121,7 +122,7 @@ def _wire_rows(messages: int) -> Iterator[Row]:
 
 
 def run(options: Options) -> Iterator[Row]:
-    """Audit everything."""
+    """Give all rows."""
     yield from _exact_rows()
     yield from _wire_rows(10 * MESSAGES if options.full else MESSAGES)
     if options.peers:

@@ -1,7 +1,7 @@
-"""Clients that leak, each by a bug that a real library had. The auditor has to catch every one.
+"""Clients that leak, each by a bug that a real library had. The audit must find each of them.
 
-Each is a pure function of item and words that makes the *bytes* an observer would see, so that the exact audit (every
-word, with few bits) and the black-box audit (random words) look at the same code.
+Each client is a pure function of an item and words, and returns the *bytes* that an observer sees. The exact audit
+tries all words of few bits, the black-box audit draws random words; both run the same code.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -25,7 +25,7 @@ Send = Callable[[Epsilon, int, Sequence[int], int], bytes]
 
 @dataclass(frozen=True)
 class Leaky:
-    """A client: what it declares, and what it sends."""
+    """A client: the epsilon that it declares, and the function that makes its messages."""
 
     name: str
     bug: str
@@ -33,15 +33,14 @@ class Leaky:
     items: int
     words: int
     few_bits: int
-    """So few bits to a word that every line of words can be tried."""
+    """Bits of a word that are few enough to try all words."""
     send: Send
 
     def message(self, item: int, words: Sequence[int], word_bits: int = 64) -> bytes:
-        """What an observer sees."""
         return self.send(self.epsilon, item, words, word_bits)
 
     def law(self) -> LawCurve:
-        """The exact curve, by trying every line of words."""
+        """Return the exact privacy curve, from all words of few bits."""
         lines = range(1 << self.few_bits)
         total = (1 << self.few_bits) ** self.words
         seen = [
@@ -58,7 +57,7 @@ def _response(epsilon: Epsilon, answers: int, word_bits: int) -> Response:
 
 
 def _bits(epsilon: Epsilon, item: int, words: Sequence[int], word_bits: int, sound: int) -> bytes:
-    """One bit for each item, each answered at epsilon/2: two bits differ between two items, so epsilon in all."""
+    """One bit for each item, each answered at epsilon/2. Two items differ in two bits, which makes epsilon in all."""
     response = _response(Epsilon.parse(f"{float(epsilon) / 2:g}"), 2, word_bits)
     bits = [int(i == item) for i in range(len(words))]
     flipped = [response.choose(w, b) if i < sound else b for i, (w, b) in enumerate(zip(words, bits, strict=True))]
@@ -66,17 +65,17 @@ def _bits(epsilon: Epsilon, item: int, words: Sequence[int], word_bits: int, sou
 
 
 def every_bit_flipped(epsilon: Epsilon, item: int, words: Sequence[int], word_bits: int) -> bytes:
-    """As it should be."""
+    """Correct: each bit is flipped at random."""
     return _bits(epsilon, item, words, word_bits, len(words))
 
 
 def last_bit_never_flipped(epsilon: Epsilon, item: int, words: Sequence[int], word_bits: int) -> bytes:
-    """A mask one bit short, extended by zero."""
+    """The mask is one bit too short, and is extended by zero: the last bit is never flipped."""
     return _bits(epsilon, item, words, word_bits, len(words) - 1)
 
 
 def _pair(epsilon: Epsilon, item: int, words: Sequence[int], word_bits: int) -> list[int]:
-    """Two of three items: with probability e/(e+1) the true one and another, else the two others."""
+    """Two of three items: the true one and another with probability e/(e+1), else the two others."""
     with_truth = _response(epsilon, 2, word_bits).choose(words[0], 1)
     others = [other for other in range(3) if other != item]
     first = words[1] >> word_bits - 1
@@ -84,28 +83,28 @@ def _pair(epsilon: Epsilon, item: int, words: Sequence[int], word_bits: int) -> 
 
 
 def pair_in_order(epsilon: Epsilon, item: int, words: Sequence[int], word_bits: int) -> bytes:
-    """As it should be: a set has no order."""
+    """Correct: the set is sent in sorted order."""
     return bytes(sorted(_pair(epsilon, item, words, word_bits)))
 
 
 def truth_first(epsilon: Epsilon, item: int, words: Sequence[int], word_bits: int) -> bytes:
-    """The set as it was built: the true item, if it is there, comes first."""
+    """The set is sent in the order in which it was built, with the true item first."""
     return bytes(_pair(epsilon, item, words, word_bits))
 
 
 def permanent_answer_redrawn(epsilon: Epsilon, item: int, words: Sequence[int], word_bits: int) -> bytes:
-    """An answer that is promised once for ever, drawn anew for each of the device's messages."""
+    """The answer is promised to be permanent, but is drawn again for each message of the device."""
     response = _response(epsilon, 2, word_bits)
     return bytes(response.choose(word, item) for word in words)
 
 
 def permanent_answer_kept(epsilon: Epsilon, item: int, words: Sequence[int], word_bits: int) -> bytes:
-    """As it should be: the first answer stands."""
+    """Correct: the first answer is kept."""
     return bytes([_response(epsilon, 2, word_bits).choose(words[0], item)]) * len(words)
 
 
 def threshold_rounded_up(epsilon: Epsilon, item: int, words: Sequence[int], word_bits: int) -> bytes:
-    """A probability kept in four bits, rounded to the nearest instead of towards privacy."""
+    """A probability of four bits is rounded to the nearest value, not towards privacy."""
     threshold = math.ceil(16 * math.exp(float(epsilon)) / (math.exp(float(epsilon)) + 1))
     honest = words[0] >> word_bits - 4 < threshold
     return bytes([item if honest else 1 - item])
@@ -116,17 +115,17 @@ def _answer(epsilon: Epsilon, item: int, words: Sequence[int], word_bits: int) -
 
 
 def fixed_length(epsilon: Epsilon, item: int, words: Sequence[int], word_bits: int) -> bytes:
-    """As it should be."""
+    """Correct: all messages have the same length."""
     return bytes([_answer(epsilon, item, words, word_bits)])
 
 
 def length_tells(epsilon: Epsilon, item: int, words: Sequence[int], word_bits: int) -> bytes:
-    """A sound answer beside a debug field as long as the item's name."""
+    """A correct answer, and a debug field that is as long as the item's name."""
     return bytes([_answer(epsilon, item, words, word_bits)]) + b"\0" * (3, 5, 3)[item]
 
 
 def lie_can_be_truth_skipped(epsilon: Epsilon, item: int, words: Sequence[int], word_bits: int) -> bytes:
-    """A rejection loop that gives up after one round, and then tells the truth."""
+    """A rejection loop that ends after one round, and may then give the true item as the false one."""
     response = _response(epsilon, 3, word_bits)
     if words[0] < response.truth:
         return bytes([item])
@@ -150,10 +149,4 @@ SOUND = [
     Leaky("answer-kept", "", _ONE, 2, 4, 4, permanent_answer_kept),
     Leaky("fixed-length", "", _ONE, 3, 1, 8, fixed_length),
 ]
-"""The same without the bug: the auditor must let them pass."""
-
-
-def clients() -> Iterator[Leaky]:
-    """Return all of them."""
-    yield from BROKEN
-    yield from SOUND
+"""The same clients without the bug; the audit must let them pass."""

@@ -1,4 +1,4 @@
-"""The process under audit: an app's client. Reads specs and an item from its input, writes reports to its output.
+"""The process that is audited: an app's client. It reads specs and an item from its input, and writes reports.
 
     {"specs": [hex, ...], "item": ..., "storage": folder, "count": n, "client": true or false}
 
@@ -19,6 +19,7 @@ from typing import Any
 from ldp_client.client import Client
 from ldp_client.coins import draw_words
 from ldp_client.collection import Collection
+from ldp_client.options import Sending
 from ldp_client.testing import FakeCollector
 from ldp_client.trust.policy import Policy
 from simulator.reproductions import genprot
@@ -35,7 +36,7 @@ def _through_the_client(collections: list[Collection], item: Any, storage: str) 
     each = collections[0].epsilon.value
     total = str(int(each * len(collections)) + 1)
     policy = Policy(max_epsilon=str(collections[0].epsilon), budget=total, period="30 days", lifetime=total)
-    client = Client("fake", storage=storage, policy=policy, transport=collector, background=False, delay=0)
+    client = Client(collector, storage=storage, policy=policy, delay=0, sending=Sending(background=False))
     for collection in collections:
         client.report(collection, item)
     client.flush(everything=True)
@@ -46,7 +47,7 @@ def _through_the_client(collections: list[Collection], item: Any, storage: str) 
 
 
 def main() -> None:
-    """Make the reports."""
+    """Read the request and write the reports."""
     asked = json.loads(sys.stdin.readline())
     collections = [Collection.from_bytes(bytes.fromhex(spec)) for spec in asked["specs"]]
     item = frozenset(asked["item"]) if isinstance(asked["item"], list) else asked["item"]

@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.hitters.growth import growth_rows
 from benchmarks.hitters.poison import poison_rows
 from benchmarks.hitters.theorem import theorem_rows
-from benchmarks.hitters.trials import KINDS, Setting, Trial, run_trials, speeds
+from benchmarks.hitters.trials import KINDS, Trial, TrialSetting, run_trials, speeds
 from benchmarks.row import Options, Row, row
 from ldp_client.protocol.domain import Integers, Strings
 
@@ -84,12 +84,12 @@ def curves(options: Options) -> Iterator[Row]:
     """The recall table, with the prefix tree in the same runs for 64-bit items; --full has 400 items a point."""
     # name, who, items a multiple in one trial, trials by default
     cases = [
-        ("64-bit, n=1e6, eps=1", Setting(U64, 10**6, "1").plant(MULTIPLES, 3), 12, "<= 1.25"),
-        ("64-bit, n=1e6, eps=2", Setting(U64, 10**6, "2").plant(MULTIPLES, 5), 8, "<= 1.25"),
-        ("64-bit, n=1e6, eps=4", Setting(U64, 10**6, "4").plant(MULTIPLES, 5), 8, "<= 1.25"),
-        ("64-bit, n=1e5, eps=4", Setting(U64, 10**5, "4").plant(MULTIPLES, 5), 8, "<= 1.25"),
-        ("16-byte strings, n=1e6, eps=1", Setting(Strings(16), 10**6, "1").plant(MULTIPLES, 2), 8, "<= 1.25"),
-        ("32-byte strings, n=1e6, eps=1", Setting(Strings(32), 10**6, "1").plant(LONG, 2), 6, "<= 1.35"),
+        ("64-bit, n=1e6, eps=1", TrialSetting(U64, 10**6, "1").plant(MULTIPLES, 3), 12, "<= 1.25"),
+        ("64-bit, n=1e6, eps=2", TrialSetting(U64, 10**6, "2").plant(MULTIPLES, 5), 8, "<= 1.25"),
+        ("64-bit, n=1e6, eps=4", TrialSetting(U64, 10**6, "4").plant(MULTIPLES, 5), 8, "<= 1.25"),
+        ("64-bit, n=1e5, eps=4", TrialSetting(U64, 10**5, "4").plant(MULTIPLES, 5), 8, "<= 1.25"),
+        ("16-byte strings, n=1e6, eps=1", TrialSetting(Strings(16), 10**6, "1").plant(MULTIPLES, 2), 8, "<= 1.25"),
+        ("32-byte strings, n=1e6, eps=1", TrialSetting(Strings(32), 10**6, "1").plant(LONG, 2), 6, "<= 1.35"),
     ]
     every: list[Trial] = []
     for name, setting, short, target in cases:
@@ -111,7 +111,7 @@ def populations(options: Options) -> Iterator[Row]:
     runs = 60 if options.full else 15
     every: list[Trial] = []
     for kind in KINDS:
-        setting = Setting(Strings(8), 10**6, "1", kind=kind).plant((1.1, 1.2, 1.3), 1)
+        setting = TrialSetting(Strings(8), 10**6, "1", kind=kind).plant((1.1, 1.2, 1.3), 1)
         trials = run_trials(kind, setting, range(FRESH, FRESH + runs))
         every += trials
         yield row(f"8-byte strings, {kind}: false items, {runs} runs", sum(t.false for t in trials) / runs, "a run")
@@ -126,7 +126,7 @@ def _mean_false(trials: list[Trial]) -> float:
 def many(options: Options) -> Iterator[Row]:
     """150 items at 1.3 x D_opt."""
     runs = 20 if options.full else 4
-    setting = Setting(U64, 10**6, "4").plant((1.3,), 150)
+    setting = TrialSetting(U64, 10**6, "4").plant((1.3,), 150)
     trials = run_trials("150 items", setting, range(FRESH, FRESH + runs))
     hits = [hit for trial in trials for _, hit in trial.planted]
     yield row(f"150 items at 1.3 x D_opt, eps=4: recall, {len(hits)} items", sum(hits) / len(hits), "", ">= 0.95")
@@ -136,7 +136,7 @@ def many(options: Options) -> Iterator[Row]:
 def zipf(options: Options) -> Iterator[Row]:
     """Zipf(1.1) over 10,000 random 64-bit strings and nothing else."""
     runs = 60 if options.full else 8
-    setting = Setting(U64, 10**6, "1", singletons=0.0)
+    setting = TrialSetting(U64, 10**6, "1", singletons=0.0)
     trials = run_trials("Zipf(1.1)", setting, range(FRESH, FRESH + runs))
     missed = [share for trial in trials for share in trial.missed]
     yield row("Zipf(1.1) of 10,000: most frequent item missed", max(missed), "of users", f"<= {ZIPF_LISTED}")

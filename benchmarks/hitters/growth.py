@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from benchmarks.hitters.trials import Setting, client_speed, collect, population, timed
+from benchmarks.hitters.trials import TrialSetting, client_speed, collect, population, timed
 from benchmarks.row import Options, Row, row
 from ldp_client.protocol.domain import Integers, Strings
 
@@ -28,7 +28,7 @@ def growth_rows(options: Options) -> Iterator[Row]:
     sizes = [10**4, 10**5, 10**6, *([10**7] if options.full else [])]
     counting, decoding, state, user, bits = [], [], [], [], []
     for users in sizes:
-        setting = Setting(Integers(0, (1 << 64) - 1), users, "1")
+        setting = TrialSetting(Integers(0, (1 << 64) - 1), users, "1")
         collection = setting.collection(1)
         indexes, _, _ = population(setting, 1)
         oracle, seconds = collect(collection, indexes, 1)
@@ -47,7 +47,7 @@ def growth_rows(options: Options) -> Iterator[Row]:
     yield row("growth: report bits ~ n^", _slope(n, bits), "", "<= 0.1")
     user, bits = [], []
     for length in LENGTHS:
-        collection = Setting(Strings(length), 10**6, "1").collection(1)
+        collection = TrialSetting(Strings(length), 10**6, "1").collection(1)
         user.append(1 / client_speed(collection))
         bits.append(float(collection.randomizer.report_bits))
         yield row(f"growth, {length}-byte strings: one report", 1e6 * user[-1], "us")

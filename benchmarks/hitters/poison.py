@@ -20,7 +20,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.hitters.trials import Setting, collect, population, side_by_side
+from benchmarks.hitters.trials import TrialSetting, collect, population, side_by_side
 from benchmarks.row import Options, Row, row
 from ldp_client.collection import Collection
 from ldp_client.mechanisms.linear_hash import LinearHash
@@ -89,7 +89,7 @@ def _lies(sketch: TeamSketch, kind: str, indexes: list[int], count: int, rng: np
 
 def attack(epsilon: str, kind: str, share: float, seed: int) -> float:
     """The part of the wanted items that the liars planted (or, to hide, whether they hid the one)."""
-    setting = Setting(DOMAIN, 10**6, epsilon, mechanism="expander-sketch").plant((1.5,), 1)
+    setting = TrialSetting(DOMAIN, 10**6, epsilon, mechanism="expander-sketch").plant((1.5,), 1)
     collection: Collection = setting.collection(seed)
     sketch = collection.randomizer
     if not isinstance(sketch, TeamSketch):

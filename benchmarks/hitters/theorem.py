@@ -23,13 +23,13 @@ from benchmarks.hitters.trials import side_by_side
 from benchmarks.row import Options, Row, row
 from ldp_client.collection import Collection
 from ldp_client.mechanisms.linear_hash import LinearHash
+from ldp_client.privacy.yardsticks import d_opt
 from ldp_client.protocol.domain import Integers
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.hashing import PairwiseHash
 from ldp_server.arrays.hashing import pairwise
 from ldp_server.arrays.packing import pack
-from ldp_server.heavy_hitters import Limits, decode
-from ldp_server.heavy_hitters.planner import d_opt
+from ldp_server.heavy_hitters import DecodeLimits, decode
 from ldp_server.heavy_hitters.search.tails import threshold
 from ldp_server.oracles import oracle_for
 from ldp_server.oracles.transform import support
@@ -54,7 +54,7 @@ U64 = npt.NDArray[np.uint64]
 def users_of(seed: int) -> tuple[U64, list[int]]:
     """Everybody's index, and the planted ones."""
     rng = np.random.default_rng(seed)
-    unit = d_opt(USERS, float(EPSILON), math.log(DOMAIN.size))
+    unit = d_opt(USERS, float(EPSILON), DOMAIN.size)
     counts = [round(m * unit) for m in MULTIPLES] + [round(SHARE * USERS)] * POPULAR
     indexes = rng.choice(DOMAIN.size - 1, USERS, replace=True).astype(np.uint64) + np.uint64(1)
     planted = [int(x) for x in rng.choice(DOMAIN.size - 1, len(counts), replace=False) + 1]
@@ -85,7 +85,7 @@ def expander_trial(seed: int) -> list[bool]:
     oracle = oracle_for(spec)
     for reports in crowd.simulate(spec.randomizer, indexes, seed):
         oracle.accumulate(pack(reports, spec.randomizer.report_bytes))
-    listed = {spec.domain.index(h.item) for h in decode(spec, oracle, limits=Limits(width=2048)).items}
+    listed = {spec.domain.index(h.item) for h in decode(spec, oracle, limits=DecodeLimits(width=2048)).items}
     return [index in listed for index in planted]
 
 
@@ -112,7 +112,7 @@ def _copy(indexes: U64, epsilon: Epsilon, seed: int, copies: int) -> set[int]:
         best.append(table.argmax(axis=1))
         total += table.max(axis=1)
     z = total / math.sqrt(len(indexes) * s * (1 - s))
-    bar = threshold(len(indexes), s, math.log(DOMAIN.size), 0.05 / copies)
+    bar = threshold(len(indexes), s, DOMAIN.size, 0.05 / copies)
     return {
         int(sum(int(best[team][y]) << CHUNK_BITS * team for team in range(CHUNKS))) for y in np.flatnonzero(z >= bar)
     }

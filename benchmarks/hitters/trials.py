@@ -24,20 +24,21 @@ import numpy as np
 from benchmarks.row import Row, cpu_seconds, row
 from ldp_client.coins import draw_words
 from ldp_client.collection import Collection
+from ldp_client.privacy.yardsticks import d_opt
 from ldp_client.protocol.domain import Domain, Integers, Item, Strings
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.arrays.items import from_ints
 from ldp_server.arrays.packing import pack
 from ldp_server.heavy_hitters import decode
-from ldp_server.heavy_hitters.planner import create, d_opt, plan
+from ldp_server.heavy_hitters.planner import create, plan
 from ldp_server.oracles import Oracle, oracle_for
 from ldp_server.oracles.base import binomial_variance
 from simulator import crowd
 
 __all__ = [
     "KINDS",
-    "Setting",
     "Trial",
+    "TrialSetting",
     "client_speed",
     "collect",
     "population",
@@ -57,7 +58,7 @@ BODY = 10_000
 
 
 @dataclass(frozen=True)
-class Setting:
+class TrialSetting:
     """Who the users are and what they are asked."""
 
     domain: Domain
@@ -69,26 +70,26 @@ class Setting:
     each: int = 2
     singletons: float = 0.2
 
-    def plant(self, multiples: tuple[float, ...], each: int) -> Setting:
+    def plant(self, multiples: tuple[float, ...], each: int) -> TrialSetting:
         """Plant `each` items at every multiple of D_opt, as many as half of the users can hold."""
         unit = self.d_opt / self.users
         while each > 1 and sum(multiples) * each * unit > 0.5:
             each -= 1
         return replace(self, planted=tuple(m for m in multiples for _ in range(each)))
 
-    def with_mechanism(self, name: str) -> Setting:
+    def with_mechanism(self, name: str) -> TrialSetting:
         """The same users, asked otherwise."""
         return replace(self, mechanism=name)
 
     @property
     def d_opt(self) -> float:
         """The error of an optimal oracle over the whole domain."""
-        return d_opt(self.users, float(self.epsilon), math.log(self.domain.size))
+        return d_opt(self.users, float(self.epsilon), self.domain.size)
 
     @property
     def slope(self) -> float:
         """z1: how many standard errors one multiple of D_opt is."""
-        return math.sqrt(2 * (math.log(self.domain.size) + math.log(2 / 0.05)))
+        return math.sqrt(2 * (self.domain.size + math.log(2 / 0.05)))
 
     def collection(self, seed: int) -> Collection:
         """A question of its own for each trial, so that hashes differ too."""
@@ -137,7 +138,7 @@ def _letters(number: int, alphabet: str) -> str:
             return text
 
 
-def population(setting: Setting, seed: int) -> tuple[Indexes, dict[int, int], list[int]]:
+def population(setting: TrialSetting, seed: int) -> tuple[Indexes, dict[int, int], list[int]]:
     """Every user's index, the count of every index held twice or more, and the planted indexes."""
     rng = np.random.default_rng(seed)
     domain, bits = setting.domain, setting.domain.bits
@@ -175,7 +176,7 @@ def collect(collection: Collection, indexes: Indexes, seed: int) -> tuple[Oracle
     return oracle, {"randomize": randomized - start, "accumulate": process_time() - packed}
 
 
-def run_trial(setting: Setting, seed: int, decoder: str | None = None) -> Trial:
+def run_trial(setting: TrialSetting, seed: int, decoder: str | None = None) -> Trial:
     """One experiment."""
     collection = setting.collection(seed)
     indexes, truth, planted = population(setting, seed)
@@ -229,7 +230,7 @@ def side_by_side(name: str, work: Callable[[Given], Result], given: Iterable[Giv
     return done
 
 
-def run_trials(name: str, setting: Setting, seeds: Iterable[int]) -> list[Trial]:
+def run_trials(name: str, setting: TrialSetting, seeds: Iterable[int]) -> list[Trial]:
     """One experiment for each seed."""
     return side_by_side(name, partial(run_trial, setting), seeds)
 
@@ -238,7 +239,7 @@ def speeds() -> Iterator[Row]:
     """Client, crowd, server; 64-bit items, n = 10^6."""
     domain = Integers(0, (1 << 64) - 1)
     for epsilon, limit in (("1", 3.0), ("2", 4.0), ("4", 5.0)):
-        setting = Setting(domain, 10**6, epsilon).plant((1.2, 1.3), 2)
+        setting = TrialSetting(domain, 10**6, epsilon).plant((1.2, 1.3), 2)
         trials = [run_trial(setting, 500 + seed) for seed in range(3)]
         total = sorted(t.seconds["accumulate"] + t.seconds["decode"] for t in trials)[1]
         yield row(f"accumulate and decode, 64-bit, n=1e6, eps={epsilon}", total, "CPU s", f"<= {limit:g}")
@@ -267,10 +268,10 @@ def client_speed(collection: Collection) -> float:
 
 _CHILD = """
 import json, sys
-from benchmarks.hitters.trials import Setting, run_trial
+from benchmarks.hitters.trials import TrialSetting, run_trial
 from benchmarks.memory_child import peak
 from ldp_client.protocol.domain import Integers
-setting = Setting(Integers(0, (1 << 64) - 1), 10**5, sys.argv[1]).plant((1.2, 1.3), 2)
+setting = TrialSetting(Integers(0, (1 << 64) - 1), 10**5, sys.argv[1]).plant((1.2, 1.3), 2)
 run_trial(setting, 1)
 print(json.dumps(peak()))
 """

@@ -8,10 +8,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.audit.black_box import black_box
 from benchmarks.peers.environment import environment
 from benchmarks.row import Row
 from ldp_client.errors import Unavailable
-from ldp_client.privacy.audit import black_box
 
 __all__ = ["audit_script", "peer_rows"]
 
@@ -20,7 +20,7 @@ CONFIDENCE = 0.999
 
 
 def audit_script(python: Path) -> Iterator[Row]:
-    """Run the script with the peers' Python, and audit what it prints."""
+    """Run the script with the other libraries' Python, and audit what it prints."""
     script = Path(__file__).with_name("audit_script.py")
     samples: dict[str, list[list[bytes]]] = defaultdict(list)
     with subprocess.Popen(
@@ -42,7 +42,7 @@ def audit_script(python: Path) -> Iterator[Row]:
 
 
 def peer_rows() -> Iterator[Row]:
-    """Install the peers and audit them."""
+    """Install the other libraries and audit their clients."""
     try:
         with environment() as python:
             yield from audit_script(python)

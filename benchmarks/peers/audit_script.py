@@ -16,7 +16,7 @@ COUNT = int(sys.argv[1])
 
 
 def as_bytes(report):
-    """A report as it would be written out: whole numbers in four bytes, in order."""
+    """Return a report as bytes: its whole numbers in order, in four bytes each."""
     if isinstance(report, tuple | list):
         return b"".join(as_bytes(part) for part in report)
     values = np.atleast_1d(np.asarray(report))
@@ -31,12 +31,12 @@ def show(name, declared, client):
 
 
 def several(client, times):
-    """A device that reports several times with one permanent answer, as far as the library makes it permanent."""
+    """A device that reports several times, with one permanent answer if the library keeps it."""
     return lambda item: [client(item) for _ in range(times)]
 
 
 def peers():
-    """Every client, with what it declares; each is tried on its own."""
+    """Give each client with the epsilon that it declares."""
     yield "multi-freq-ldpy GRR", 1.0, lambda: multi("pure_frequency_oracles.GRR", "GRR_Client", SIZE, 1.0)
     yield "multi-freq-ldpy SUE", 1.0, lambda: multi("pure_frequency_oracles.UE", "UE_Client", SIZE, 1.0, False)
     yield "multi-freq-ldpy OUE", 1.0, lambda: multi("pure_frequency_oracles.UE", "UE_Client", SIZE, 1.0, True)

@@ -70,7 +70,7 @@ def _installed(folder: Path) -> Path:
 def peer_rows(
     python: Path, items: npt.NDArray[np.uint64], size: int, epsilon: float, most_slow: int
 ) -> Iterator[dict[str, Any]]:
-    """Measure every library on these users' items (0 to size - 1); the slow ones on the first `most_slow` users."""
+    """Measure each library on these users' items (0 to size - 1); slow mechanisms get the first `most_slow` users."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "items.npy"
         np.save(file, items.astype(np.int64))

@@ -19,7 +19,7 @@ SIZE, USERS, SLOW = 1024, 100_000, 20_000
 
 
 def peer_rows() -> Iterator[Row]:
-    """Every mechanism of every library that installs and runs."""
+    """Measure each mechanism of each library that can be installed and run."""
     held = Categorical(zipf_weights(1.1, SIZE)).draw(block_coins(1, 0), 0, USERS) - np.uint64(1)
     try:
         with environment() as python:

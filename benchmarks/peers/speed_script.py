@@ -23,7 +23,7 @@ def report(library, mechanism, users, **values):
 
 
 def measure(library, mechanism, question, users, randomize, aggregate, estimate, consistent=False):
-    """Time the three stages and take the errors; without `aggregate`, counting is part of estimating."""
+    """Measure the time of the three stages, and the errors; without `aggregate`, counting is part of estimating."""
     held = question["held"][:users]
     users = len(held)
     truth = np.bincount(held, minlength=question["size"])
@@ -83,7 +83,7 @@ def pure_ldp(question):
 
 
 def multi_freq(question):
-    """multi-freq-ldpy's GRR and OUE: its estimates are clipped and made to add up, the raw ones cannot be had."""
+    """multi-freq-ldpy's GRR and OUE. Its estimates are clipped and rescaled; it does not give raw ones."""
     from multi_freq_ldpy.pure_frequency_oracles.GRR import GRR_Aggregator_MI, GRR_Client
     from multi_freq_ldpy.pure_frequency_oracles.UE import UE_Aggregator_MI, UE_Client
 
@@ -111,7 +111,7 @@ def multi_freq(question):
 
 
 def main():
-    """Ask every library; one that fails says so in its row."""
+    """Measure each library; one that fails says so in its row."""
     question = json.loads(sys.argv[1])
     question["held"] = np.load(question["items"])
     for library, run in (("pure-ldp", pure_ldp), ("multi-freq-ldpy", multi_freq)):

@@ -30,6 +30,14 @@ COMMANDS = {"client": "ldp_client.cli", "server": "ldp_server", "simulate": "sim
 LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
 
 
+def on_config(config: Any) -> Any:
+    """Put pages that the navigation does not name into its last section."""
+    named = str(config["nav"])
+    (last,) = config["nav"][-1].values()
+    last += [page.name for page in sorted(ROOT.glob("docs/*.md")) if f"'{page.name}'" not in named]
+    return config
+
+
 def on_files(files: Any, config: Any) -> Any:
     """Add the pages that are not in docs/."""
     from mkdocs.structure.files import File, InclusionLevel  # noqa: PLC0415 - only there where the site is built

@@ -1,1 +1,1 @@
-"""What was answered and what it cost: one SQLite file, its budget rules, and the checks that it is sound."""
+"""The ledger: the answers, their charges, the budget rules, and the checks that the file is sound."""

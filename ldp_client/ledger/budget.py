@@ -1,16 +1,16 @@
-"""The ledger: what was answered and what it cost. All amounts are whole numbers of policy.py's exact units.
+"""The budget rules: whether a report may be made, and what it costs. All amounts are in the exact units of policy.py.
 
-- Keyed by question_id and slot. A question without a schedule has the one slot 0, so its first answer stands for
-  ever; a scheduled question has a slot for each of its periods, counted from 1970.
-- `lifetime` bounds everything ever charged. `budget` bounds every stretch of `period` seconds, not only the stretches
-  that begin on some calendar day: entry i remembers the running total before it, so what was charged after a moment is
-  the total now less the total before the first entry after that moment: one look-up, exact.
-- Time is the latest ever seen. A clock that goes back stands still here; one that jumps ahead can free at most what
-  one period's budget holds, once, and then stands still until the clock is really there.
-- A lease is budget set aside for the memory-speed mode (lease.py). It counts as spent while it is open; one that
-  nobody closed in time becomes an entry without a question: charged, because nobody knows what it was used for.
+- Answers are keyed by question_id and slot. A question without a schedule has only slot 0, so its first answer stands
+  for ever. A question with a schedule has one slot for each of its periods, counted from 1970.
+- `lifetime` limits the sum of all charges. `budget` limits every stretch of `period` seconds, wherever it begins. Each
+  entry holds the sum of all earlier charges. So what was charged after a moment is the total minus the `before` of the
+  first entry after that moment: one look-up, and exact.
+- The ledger's time is the latest time that it has seen. While the clock is set back, time stands still. A clock that
+  jumps ahead frees at most the budget of one period, once; then time stands still until the clock has caught up.
+- A lease is budget set aside for reports in memory (lease.py). It counts as spent while it is open. A lease that nobody
+  closed in time becomes a charge without a question, because nobody knows what it was used for.
 
-Every function runs within a transaction of storage.py and sees no item.
+Every function runs within a transaction of database.py and looks at no item.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ldp_client.errors import BudgetExceeded, PolicyRefused
 from ldp_client.ledger import schema
-from ldp_client.ledger.schema import LedgerEntry, Sending, State, check
+from ldp_client.ledger.schema import LedgerEntry, State, check
 from ldp_client.trust.policy import UNITS, cost, decimal_text
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Decision",
+    "MadeReport",
     "Spending",
     "charge",
     "charge_in_doubt",
@@ -52,38 +53,53 @@ __all__ = [
 
 
 class Spending(NamedTuple):
-    """What is spent at a moment, open leases included."""
+    """What is spent in the latest period and in all, open leases included."""
 
     period: int
     lifetime: int
 
 
 class Decision(NamedTuple):
-    """What may happen now: `report` holds the answer that stands already, None if a new one may be made."""
+    """What is to be done. `entry` is the number of the answer that stands; None if a new report may be made."""
 
     slot: int
-    report: bytes | None
-    queued_for: bytes | None = None
-    """The collection that the standing answer was first made for."""
+    entry: int | None
+    report: bytes = b""
+    answered_for: bytes | None = None
+    """The collection that the standing answer was made for."""
     complete: bool = False
     """The schedule has had all its reports: nothing is to be made or sent."""
 
     def __repr__(self) -> str:
-        return f"Decision(slot {self.slot}, {'a new report' if self.report is None else 'an answer stands'})"
+        return f"Decision(slot {self.slot}, {'a new report' if self.entry is None else 'an answer stands'})"
+
+
+class MadeReport(NamedTuple):
+    """A report that was just made, and how it is to be sent. Its repr does not show the report."""
+
+    collection: Collection
+    slot: int
+    report: bytes
+    batch_id: bytes
+    made: float
+    due: float
+
+    def __repr__(self) -> str:
+        return f"MadeReport({self.collection.id.hex()[:12]}, slot {self.slot})"
 
 
 def present(state: State, now: float) -> int:
-    """Return the ledger's time: the latest second that it has seen."""
+    """Return the ledger's time: the latest second that it has seen, `now` included."""
     return max(state.seen, int(now))
 
 
 def slot_at(collection: Collection, now: int) -> int:
-    """Return the number of the answer that is asked for at `now`."""
+    """Return the slot of the answer that is asked for at `now`."""
     return now // collection.schedule.period_seconds if collection.schedule else 0
 
 
 def decide(db: sqlite3.Connection, state: State, collection: Collection, policy: Policy, now: int) -> Decision:
-    """Say whether a report is to be made; raise PolicyRefused or BudgetExceeded if it must not be."""
+    """Decide whether a report is to be made. Raise PolicyRefused or BudgetExceeded if it must not be."""
     check_window(collection, now)
     slot = slot_at(collection, now)
     standing = lookup(db, collection, slot)
@@ -96,28 +112,29 @@ def decide(db: sqlite3.Connection, state: State, collection: Collection, policy:
 
 
 def check_window(collection: Collection, now: int) -> None:
-    """Refuse a collection that is over: nobody would count the report."""
+    """Refuse a collection whose window is over: nobody would count the report."""
     if now >= collection.closes:
         raise PolicyRefused(f"collection {collection.id.hex()[:12]} closed at {utc(collection.closes)}")
 
 
 def lookup(db: sqlite3.Connection, collection: Collection, slot: int, pending: Sequence[int] = ()) -> Decision | None:
-    """Return the decision where it does not need the budget: an answer stands, or the schedule is complete.
+    """Return the decision if it does not depend on the budget: an answer stands, or the schedule is complete.
 
-    `pending` are the slots of answers to this question that are made and not entered yet (lease.py).
+    `pending` holds the slots of this question's answers that are in memory and may not be entered yet (lease.py).
     """
     row = db.execute(
-        "SELECT report, collection_id FROM answers WHERE question_id = ? AND slot = ?", (collection.question_id, slot)
+        "SELECT id, report, collection_id FROM answers WHERE question_id = ? AND slot = ?",
+        (collection.question_id, slot),
     ).fetchone()
     if row is not None:
         return Decision(slot, *row)
     if collection.schedule is not None and _is_complete(db, collection, slot, pending):
-        return Decision(slot, b"", complete=True)
+        return Decision(slot, 0, complete=True)
     return None
 
 
 def _is_complete(db: sqlite3.Connection, collection: Collection, slot: int, pending: Sequence[int]) -> bool:
-    """Whether the schedule has had its reports. Nobody counts before enough slots are over (unless time was reset)."""
+    """Return whether the schedule has had its reports. Counting begins once that many slots are over."""
     reports = collection.schedule.reports if collection.schedule else 1
     question = (collection.question_id,)
     first = db.execute("SELECT min(slot) FROM answers WHERE question_id = ?", question).fetchone()[0]
@@ -126,15 +143,17 @@ def _is_complete(db: sqlite3.Connection, collection: Collection, slot: int, pend
     if slot - began < reports and (last is None or last < slot):
         return False
     made: int = db.execute("SELECT count(*) FROM answers WHERE question_id = ?", question).fetchone()[0]
-    return made + len(pending) >= reports
+    entered = "SELECT 1 FROM answers WHERE question_id = ? AND slot = ?"
+    waiting = sum(db.execute(entered, (*question, other)).fetchone() is None for other in pending)
+    return made + waiting >= reports
 
 
 def spending(db: sqlite3.Connection, state: State, now: int, period: int) -> Spending:
-    """Return what is spent in the stretch that ends now, and in all."""
+    """Return what is spent in the period that ends now, and in all."""
     leased = 0
     if state.leases:
         leased = db.execute("SELECT coalesce(sum(remaining), 0) FROM leases").fetchone()[0]
-    # Entries are in the order of time, so the first recent one only ever moves on: begin where it was last.
+    # Entries are in the order of time, so the first recent one only moves forward: begin where it was last.
     first = state.recent
     if first is None or first[1] <= now - period:
         first = db.execute(
@@ -162,7 +181,7 @@ def require(db: sqlite3.Connection, state: State, found: Spending, epsilon: int,
 
 
 def fits_at(db: sqlite3.Connection, state: State, epsilon: int, policy: Policy, now: int) -> int | None:
-    """Return when enough of the period's entries will be old enough, open leases aside."""
+    """Return when enough of the period's charges will be older than a period, not counting open leases."""
     rows = db.execute("SELECT at, epsilon FROM answers WHERE at > ? ORDER BY id", (now - policy.period,))
     recent = spending(db, state, now, policy.period).period
     for at, charged in rows:
@@ -172,16 +191,15 @@ def fits_at(db: sqlite3.Connection, state: State, epsilon: int, policy: Policy, 
     return None
 
 
-def charge(
-    db: sqlite3.Connection, state: State, now: int, epsilon: int, collection: Collection, slot: int, report: bytes,
-    sending: Sending,
-) -> None:  # fmt: skip
-    """Enter an answer and its charge. The question's words go with its first answer, for people to read."""
+def charge(db: sqlite3.Connection, state: State, now: int, epsilon: int, made: MadeReport) -> int:
+    """Enter an answer and its charge; return the entry's number. The first answer has the question's words with it."""
+    collection = made.collection
     first = collection.schedule is None or not _is_known(db, collection)
     question = collection.question if first else None
-    answer = (collection.question_id, slot, report, question, collection.id)
+    answer = (collection.question_id, made.slot, made.report, question, collection.id)
     entry = LedgerEntry(state.answers + 1, state.generation + 1, now, epsilon, state.total, *answer)
-    schema.enter(db, state, entry, sending)
+    schema.enter(db, state, entry)
+    return entry.id
 
 
 def _is_known(db: sqlite3.Connection, collection: Collection) -> bool:
@@ -189,16 +207,16 @@ def _is_known(db: sqlite3.Connection, collection: Collection) -> bool:
 
 
 def charge_in_doubt(db: sqlite3.Connection, state: State, now: int, epsilon: int) -> None:
-    """Enter a charge for something that nobody knows whether it happened."""
+    """Enter a charge for something that may or may not have happened."""
     entry = LedgerEntry(state.answers + 1, state.generation + 1, now, epsilon, state.total)
-    schema.enter(db, state, entry, Sending())
+    schema.enter(db, state, entry)
 
 
 def open_lease(
     db: sqlite3.Connection, state: State, token: bytes, wanted: int, least: int, expires: int,
     policy: Policy, now: int,
 ) -> int:  # fmt: skip
-    """Set `wanted` aside, or what is left if that is at least `least`; raise BudgetExceeded if not."""
+    """Set `wanted` aside, or what is left if that is at least `least`. Raise BudgetExceeded if it is less."""
     settle_leases(db, state, now)
     found = spending(db, state, now, policy.period)
     require(db, state, found, least, policy, now)
@@ -215,7 +233,7 @@ def _put_lease(db: sqlite3.Connection, state: State, token: bytes, remaining: in
 
 
 def shrink_lease(db: sqlite3.Connection, state: State, token: bytes, used: int) -> bool:
-    """Take `used` out of a lease, to be charged as answers; False if the lease was already charged whole."""
+    """Take `used` out of a lease, to be charged as answers. Return False if the whole lease was charged already."""
     row = db.execute("SELECT remaining, expires FROM leases WHERE token = ?", (token,)).fetchone()
     if row is None:
         return False
@@ -224,13 +242,13 @@ def shrink_lease(db: sqlite3.Connection, state: State, token: bytes, used: int) 
 
 
 def close_lease(db: sqlite3.Connection, state: State, token: bytes) -> None:
-    """Give back what is left of a lease: nothing was ever made with it."""
+    """Give back what is left of a lease. Nothing was made with it."""
     db.execute("DELETE FROM leases WHERE token = ?", (token,))
     state.changed = True
 
 
 def settle_leases(db: sqlite3.Connection, state: State, now: int) -> None:
-    """Charge leases that nobody closed in time: their process is gone, and what it did with them is unknown."""
+    """Charge leases that nobody closed in time. Their process is gone, and what it used is unknown."""
     if not state.leases:
         return
     for token, remaining in db.execute("SELECT token, remaining FROM leases WHERE expires <= ?", (now,)).fetchall():
@@ -244,7 +262,7 @@ def _text(amount: int) -> str:
 
 
 def utc(seconds: float) -> str:
-    """Return a moment for people."""
+    """Return a moment as text for people."""
     try:
         return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (OverflowError, ValueError, OSError):

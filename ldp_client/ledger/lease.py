@@ -1,13 +1,13 @@
-"""Memory-speed reports: budget is set aside on disk first, then spent in memory, then the reports are written.
+"""Reports in memory: budget is set aside on disk first, spent in memory, and the reports are stored soon after.
 
-    open    one durable transaction sets an amount aside (it counts as spent from here on)
-    report  randomizes in memory against the amount; nothing is written yet and nothing can be sent yet
-    flush   soon after, one transaction turns what was used into charges with their bytes, which may now be sent
+    open    one durable transaction sets an amount aside; it counts as spent from then on
+    report  randomizes in memory against the amount; nothing is stored yet, and nothing can be sent yet
+    flush   soon after, one transaction stores the reports: answers, charges and batches, as for any other report
     close   gives back what is left
 
-If the app dies, reports that were not flushed are gone, have never left the device and stay paid for: a lease that
-nobody closes is charged whole once it expires. So the price of speed is budget, never privacy. An answer that another
-process stored in the meantime stands; ours is then dropped and stays paid for.
+If the app dies, reports that were not flushed are lost. They never left the device, and they stay paid for: a lease
+that nobody closes is charged whole when it expires. So speed may cost budget, but never privacy. If another process has
+stored an answer in the meantime, that answer stands; ours is dropped and stays paid for.
 """
 
 from __future__ import annotations
@@ -16,36 +16,28 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ldp_client.clock import Clock
 from ldp_client.errors import BudgetExceeded
 from ldp_client.ledger import budget
+from ldp_client.ledger.budget import MadeReport
 from ldp_client.ledger.database import Storage
-from ldp_client.ledger.schema import Sending, State
+from ldp_client.ledger.schema import State
 from ldp_client.trust.policy import Policy, cost
 
 if TYPE_CHECKING:
     from ldp_client.collection import Collection
 
-__all__ = ["LEASE_SECONDS", "Lease", "Made", "Take"]
+__all__ = ["LEASE_SECONDS", "Lease", "Store", "Take"]
 
 LEASE_SECONDS = 3600
 _KNOWN_ANSWERS = 100_000
+_TEND_SECONDS = 300.0
 
 
-class Made(NamedTuple):
-    """A report in memory. Its repr does not show it."""
-
-    collection: Collection
-    slot: int
-    report: bytes
-    batch_id: bytes
-    made: float
-    due: float
-
-    def __repr__(self) -> str:
-        return f"Made({self.collection.id.hex()[:12]}, slot {self.slot})"
+Store = Callable[[sqlite3.Connection, State, int, int, MadeReport], object]
+"""Stores a report within a transaction: (connection, state, now, price, report)."""
 
 
 class Take(Enum):
@@ -53,27 +45,34 @@ class Take(Enum):
 
     MADE = "made"
     STANDS = "stands"
-    ASK_LEDGER = "ask ledger"  # an answer is on disk, perhaps for another window
+    ASK_LEDGER = "ask ledger"  # an answer is on the disk, perhaps for another window
 
 
 class Lease:
     """Budget set aside by this process, and the reports that were paid from it."""
 
     def __init__(
-        self, storage: Storage, policy: Policy, amount: int, clock: Clock, new_token: Callable[[], bytes]
+        self,
+        storage: Storage,
+        policy: Policy,
+        amount: int,
+        clock: Clock,
+        new_token: Callable[[], bytes],
+        store: Store,
     ) -> None:
         self._storage = storage
         self._policy = policy
         self._amount = amount
         self._clock = clock
         self._new_token = new_token
+        self._store = store
         self._fresh()
 
     def _fresh(self) -> None:
         self._lock = threading.Lock()
         self._flushing = threading.Lock()
-        self._made: list[Made] = []
-        self._pending: set[tuple[bytes, int]] = set()  # (question id, slot) that are only in memory
+        self._made: list[MadeReport] = []
+        self._pending: set[tuple[bytes, int]] = set()  # (question id, slot) in memory
         self._known: set[tuple[bytes, int]] = set()  # (collection id, slot) that need nothing more
         self._token = b""
         self._left = 0
@@ -87,7 +86,7 @@ class Lease:
     def take(
         self, collection: Collection, randomize: Callable[[], bytes], batch_id: bytes, now: float, due: float
     ) -> Take:
-        """Make a report unless one stands; `randomize` is called only once the budget has said yes."""
+        """Make a report unless an answer stands. `randomize` is called only after the budget has allowed it."""
         price = cost(collection.epsilon)
         while True:
             with self._lock:
@@ -102,24 +101,30 @@ class Lease:
                     return standing
                 if question not in self._pending and price <= self._left and self._seen < self._expires:
                     self._left -= price
-                    self._made.append(Made(collection, slot, randomize(), batch_id, now, due))
+                    self._made.append(MadeReport(collection, slot, randomize(), batch_id, now, due))
                     self._pending.add(question)
                     self._known.add((collection.id, slot))
                     return Take.MADE
                 again = question in self._pending
-            # Either the lease is used up, or this question waits in memory for another window: write what there is.
+            # Either the lease is used up, or this question is in memory for another window: store what there is.
             self.flush() if again else self._renew(price)
 
     @property
     def pending(self) -> int:
-        """How many reports are only in memory."""
+        """The number of reports that are only in memory."""
         return len(self._made)
 
+    def slots(self, collection: Collection) -> list[int]:
+        """Return the slots of this question's answers that are in memory and may not be stored yet."""
+        with self._lock:
+            return self._slots(collection)
+
+    def _slots(self, collection: Collection) -> list[int]:
+        return sorted(slot for question, slot in self._pending if question == collection.question_id)
+
     def _standing(self, collection: Collection, slot: int) -> Take | None:
-        """Whether an answer stands on disk, or the schedule is complete with what is in memory."""
-        pending: list[int] = []
-        if collection.schedule is not None:
-            pending = sorted(slot for question, slot in self._pending if question == collection.question_id)
+        """Return whether an answer stands on the disk, or the schedule is complete with what is in memory."""
+        pending = [] if collection.schedule is None else self._slots(collection)
         with self._storage.peeking() as db:
             standing = budget.lookup(db, collection, slot, pending)
         if standing is None:
@@ -127,7 +132,7 @@ class Lease:
         return Take.STANDS if standing.complete else Take.ASK_LEDGER
 
     def _renew(self, price: int) -> None:
-        """Write what was made, give back the old lease, open a new one."""
+        """Store what was made, give back the old lease and open a new one."""
         with self._flushing:
             made = self._swap(stop=True)
             token = self._new_token()
@@ -151,7 +156,7 @@ class Lease:
                 self._token, self._left, self._expires, self._seen = token, granted, expires, now
 
     def flush(self) -> None:
-        """Make every report in memory durable, so that it may be sent."""
+        """Store every report that is in memory, so that it may be sent."""
         with self._flushing:
             made = self._swap()
             if not made:
@@ -169,8 +174,14 @@ class Lease:
         with self._flushing:
             self._finish()
 
+    def tend(self) -> float:
+        """Store what is in memory and give back an old lease; return after how many seconds to do so again."""
+        self.flush()
+        self.close_if_idle()
+        return _TEND_SECONDS
+
     def close_if_idle(self) -> None:
-        """Give back a lease that is about to run out: nobody else should have to take it for lost."""
+        """Give back a lease that is about to run out, so that no other process takes it for lost."""
         if self._token and self._clock.time() > self._expires - LEASE_SECONDS / 4:
             self.close()
 
@@ -189,32 +200,31 @@ class Lease:
         with self._lock:
             self._token = b""
 
-    def _swap(self, *, stop: bool = False) -> list[Made]:
+    def _swap(self, *, stop: bool = False) -> list[MadeReport]:
         with self._lock:
             made, self._made = self._made, []
             if stop:
                 self._left = 0
             return made
 
-    def _put_back(self, made: list[Made]) -> None:
+    def _put_back(self, made: list[MadeReport]) -> None:
         with self._lock:
             self._made = made + self._made
 
-    def _settled(self, made: list[Made]) -> None:
+    def _settled(self, made: list[MadeReport]) -> None:
         with self._lock:
             self._pending.difference_update((m.collection.question_id, m.slot) for m in made)
             if len(self._known) > _KNOWN_ANSWERS:
-                self._known.clear()  # the ledger can still be asked
+                self._known.clear()  # the ledger knows them
 
-    def _write(self, db: sqlite3.Connection, state: State, now: int, made: list[Made]) -> None:
-        """Turn reports in memory into charges and queued batches."""
+    def _write(self, db: sqlite3.Connection, state: State, now: int, made: list[MadeReport]) -> None:
+        """Turn reports in memory into stored ones."""
         used = sum(cost(m.collection.epsilon) for m in made)
-        # A lease that is gone was charged whole when it expired: then its answers cost nothing more.
+        # A lease that is gone was charged whole when it expired, so its answers cost nothing more.
         open_still = bool(made) and budget.shrink_lease(db, state, self._token, used)
         for m in made:
             price = cost(m.collection.epsilon) if open_still else 0
             if budget.lookup(db, m.collection, m.slot) is None:
-                sending = Sending(m.batch_id, m.collection.opens, m.made, m.due)
-                budget.charge(db, state, now, price, m.collection, m.slot, m.report, sending)
+                self._store(db, state, now, price, m)
             else:
-                budget.charge_in_doubt(db, state, now, price)  # another process answered first: paid for nothing
+                budget.charge_in_doubt(db, state, now, price)  # another process was first: paid in vain

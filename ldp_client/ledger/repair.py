@@ -1,4 +1,4 @@
-"""A reset: make a ledger believable again without forgetting anything that can still be read."""
+"""A reset: make a ledger usable again and keep everything in it that can still be read."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["mend", "set_aside"]
 
 
 def mend(path: Path, witness: Witness, reason: str, now: int, found: str) -> bool:
-    """Count the ledger past its witness under a new name, and note why; False if it cannot be read.
+    """Give the ledger a new name and a generation above its witness's, and note why; False if it cannot be read.
 
-    Answers stand and charges count as before. What was charged in the future of `now` (a clock had run ahead) is
-    brought back to it, and so counts for a whole period from now.
+    Answers stand and charges count as before. Charges from after `now` (a clock had run ahead) are dated `now`, so they
+    count for a whole period from now.
     """
     if not path.exists() or not path.stat().st_size:
         return False
@@ -41,7 +41,7 @@ def mend(path: Path, witness: Witness, reason: str, now: int, found: str) -> boo
 
 def _mend(db: sqlite3.Connection, progress: Progress | None, reason: str, now: int, found: str) -> Progress:
     if db.execute("PRAGMA user_version").fetchone()[0] not in {0, schema.SCHEMA_VERSION}:
-        raise StorageError("the ledger was made by another version of this library; a reset is not what it needs")
+        raise StorageError("the ledger was made by another version of this library; use that version")
     db.execute("PRAGMA synchronous = FULL")
     db.execute("BEGIN IMMEDIATE")
     schema.verify(db)
@@ -56,7 +56,7 @@ def _mend(db: sqlite3.Connection, progress: Progress | None, reason: str, now: i
 
 
 def set_aside(path: Path, now: int) -> None:
-    """Keep an unreadable ledger beside the new one: whoever can read it should be able to."""
+    """Rename an unreadable ledger, so that a new one can be made and the old one can still be examined."""
     number = 0
     while (kept := path.with_name(f"{path.name}.unusable-{now}-{number}")).exists():
         number += 1

@@ -1,17 +1,22 @@
-"""What the ledger's file looks like inside, and how to tell that it is sound: tables, state, check sums.
+"""The tables of the ledger's file, its state, and the check sums that show whether it is sound.
 
-An entry of `answers` carries everything that a report changes: the answer, its charge, the totals up to it, the
-ledger's generation and, until the outbox has it, the batch that it is sent as. So a report adds one row and rewrites
-none. What changes the ledger without an entry (a lease, a reset, a newer list of collections) is written to the one row
-of `state`, with the totals of that moment. The larger generation of the two is the ledger's.
+An entry of `answers` holds everything that a report changes in the ledger: the answer, its charge, the total before it
+and the ledger's generation. So a report adds one entry and rewrites none. A change without an entry (a lease, a reset,
+a newer signed list) is written to the one row of `state`, with the totals of that moment. The larger generation of the
+two is the ledger's.
 
-What is missing shows: entries are numbered without a gap and each has the total before it; the newest has to reach what
-the state's row knew; and where the newest itself is gone, so is its generation, which the witness remembers.
+Missing rows are detected. Entries are numbered without gaps, and each has the total before it. The newest entry must
+reach what the row of `state` noted. If the newest entry itself is gone, the ledger's generation is below the witness's.
+
+The table `outbox` lies in the same file, so that a charge and the batch that it pays for are one transaction. Each of
+its rows refers to the entry whose bytes are to be sent. No check sum covers it: it can free no budget.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -23,8 +28,8 @@ __all__ = [
     "Damaged",
     "LedgerEntry",
     "Recent",
-    "Sending",
     "State",
+    "blank",
     "check",
     "code",
     "create",
@@ -37,22 +42,21 @@ __all__ = [
     "write_state",
 ]
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 _TABLES = """
 CREATE TABLE state (one INTEGER PRIMARY KEY CHECK (one = 1), instance BLOB NOT NULL, generation INTEGER NOT NULL,
     seen INTEGER NOT NULL, answers INTEGER NOT NULL, total INTEGER NOT NULL, digest BLOB NOT NULL);
 CREATE TABLE answers (id INTEGER PRIMARY KEY, generation INTEGER NOT NULL, at INTEGER NOT NULL,
     epsilon INTEGER NOT NULL, before INTEGER NOT NULL, question_id BLOB, slot INTEGER NOT NULL, report BLOB,
-    question TEXT, collection_id BLOB, digest BLOB NOT NULL, batch_id BLOB, opens INTEGER, made REAL, due REAL);
+    question TEXT, collection_id BLOB, digest BLOB NOT NULL);
 CREATE UNIQUE INDEX answers_by_question ON answers (question_id, slot);
 CREATE TABLE leases (token BLOB PRIMARY KEY, remaining INTEGER NOT NULL, expires INTEGER NOT NULL,
     digest BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE resets (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, reason TEXT NOT NULL, found TEXT NOT NULL);
-CREATE TABLE deliveries (collection_id BLOB, slot INTEGER, PRIMARY KEY (collection_id, slot)) WITHOUT ROWID;
-CREATE TABLE outbox (id INTEGER PRIMARY KEY, batch_id BLOB NOT NULL, collection_id BLOB NOT NULL,
-    payload BLOB NOT NULL, opens INTEGER NOT NULL, made REAL NOT NULL, due REAL NOT NULL, token BLOB,
-    claimed REAL NOT NULL DEFAULT 0);
-CREATE TABLE collected (one INTEGER PRIMARY KEY CHECK (one = 1), newest INTEGER NOT NULL);
+CREATE TABLE outbox (id INTEGER PRIMARY KEY, answer INTEGER NOT NULL, batch_id BLOB NOT NULL,
+    collection_id BLOB NOT NULL, opens INTEGER NOT NULL, made REAL NOT NULL, due REAL NOT NULL,
+    before INTEGER NOT NULL, size INTEGER NOT NULL, token BLOB);
+CREATE TABLE windows (collection_id BLOB, slot INTEGER, PRIMARY KEY (collection_id, slot)) WITHOUT ROWID;
 CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE trusted (one INTEGER PRIMARY KEY CHECK (one = 1), list_bytes BLOB NOT NULL, signer BLOB NOT NULL,
     retired BLOB NOT NULL, digest BLOB NOT NULL);
@@ -60,7 +64,7 @@ CREATE TABLE trusted (one INTEGER PRIMARY KEY CHECK (one = 1), list_bytes BLOB N
 
 
 class Damaged(Exception):
-    """The file's contents do not fit together; the text says what does not."""
+    """The contents of the file do not fit together. The text says what is wrong."""
 
 
 def code(error: sqlite3.Error) -> int:
@@ -69,33 +73,33 @@ def code(error: sqlite3.Error) -> int:
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Whether the file is to blame: unsound, no database, or without the tables and columns that it should have."""
+    """Return whether the file itself is at fault: unsound, not a database, or without the right tables and columns."""
     return code(error) in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
 
 
 def new_instance() -> bytes:
-    """Return a name for a ledger that no other has."""
+    """Return a random name for a new ledger."""
     return b"".join(word.to_bytes(8, "little") for word in draw_words(2))
 
 
 def check(*fields: object) -> bytes:
-    """Return the check sum of a row: it finds accidents, not forgers."""
+    """Return the check sum of a row. It detects accidents, not attacks."""
     return blake2b(repr(fields).encode(), digest_size=8).digest()
 
 
 class LedgerEntry(NamedTuple):
-    """What a row of `answers` says of an answer, or of another charge.
+    """A row of `answers`: an answer and its charge, or a charge without an answer.
 
-    Entries are only ever added: numbered 1, 2, 3, ... and in the order of time.
+    Entries are only added. They are numbered 1, 2, 3, ... in the order of time.
     """
 
     id: int
     generation: int
-    """The ledger's generation from this entry on."""
+    """The ledger's generation after this entry."""
     at: int
     epsilon: int
     before: int
-    """Everything charged before it."""
+    """The sum of all earlier charges."""
     question_id: bytes | None = None
     slot: int = 0
     report: bytes | None = None
@@ -106,51 +110,43 @@ class LedgerEntry(NamedTuple):
         return f"LedgerEntry({self.id})"
 
 
-class Sending(NamedTuple):
-    """What a row of `answers` says beside: how a new answer is to be sent, until the outbox has it (outbox.collect).
-
-    No check sum covers it, as none covers the outbox: it can free no budget.
-    """
-
-    batch_id: bytes | None = None
-    opens: int | None = None
-    made: float | None = None
-    due: float | None = None
-
-
 Recent = tuple[int, int, int]
 """`id`, `at` and `before` of an entry."""
 
 
 @dataclass(slots=True)
 class State:
-    """What the ledger comes to: its newest entry, and one row for whatever changes it without an entry.
+    """The ledger's totals, from its newest entry and from the row that notes changes without an entry.
 
-    The row has the same numbers as of its last change. It only ever lags behind, and has to fit what came after it.
+    The row holds the totals of its last change. Later entries must continue from there.
     """
 
     instance: bytes
-    """16 random bytes, made with the file."""
+    """16 random bytes that name this ledger."""
     generation: int
-    """How often this ledger was changed."""
+    """How often this ledger has changed."""
     seen: int
-    """The latest second that the ledger knows of; it never goes back."""
+    """The latest second that the ledger has seen; it never goes back."""
     answers: int
-    """How many rows `answers` has."""
+    """The number of entries."""
     total: int
-    """Everything ever charged, open leases not included, in the units of policy.py."""
+    """The sum of all charges without open leases, in the units of policy.py."""
     leases: bool = True
-    """Whether there may be open leases; not stored."""
+    """Whether there may be open leases. Not stored."""
     changed: bool = False
-    """Whether this transaction changed something besides `answers` that a rolled-back copy would undo."""
+    """Whether this transaction changed something, other than by an entry, that a rolled-back copy would undo."""
     entered: bool = False
-    """Whether this transaction made an entry."""
+    """Whether this transaction added an entry."""
     recent: Recent | None = None
-    """The first entry of a period that ended not long ago (ledger.spending); not stored."""
+    """The first entry of a recent period, where budget.spending begins to look. Not stored."""
+
+    outbox: tuple[int, int, int, int, bool] | None = None
+    """What the outbox keeps in memory from one transaction to the next (sending/outbox.py). Not stored."""
 
     def settled(self) -> State:
-        """Return the same at the beginning of the next transaction."""
-        return State(self.instance, self.generation, self.seen, self.answers, self.total, self.leases)
+        """Return this state as the next transaction begins with it."""
+        plain = (self.instance, self.generation, self.seen, self.answers, self.total, self.leases)
+        return State(*plain, outbox=self.outbox)
 
     @property
     def grown(self) -> bool:
@@ -159,12 +155,21 @@ class State:
 
 
 def create(db: sqlite3.Connection, state: State) -> None:
-    """Make the tables and the first state, within the caller's transaction."""
+    """Make the tables and the first state within the caller's transaction."""
     for statement in _TABLES.split(";"):
         if statement.strip():
             db.execute(statement)
     db.execute("INSERT INTO state VALUES (1, ?, ?, ?, ?, ?, ?)", _row(state))
     db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+@contextmanager
+def blank() -> Iterator[tuple[sqlite3.Connection, State]]:
+    """Yield an empty ledger in memory: what there is to see before the first report."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        state = State(new_instance(), 0, 0, 0, 0)
+        create(db, state)
+        yield db, state
 
 
 def _row(state: State) -> tuple[object, ...]:
@@ -176,11 +181,11 @@ _ENTRIES = (
     "SELECT id, generation, at, epsilon, before, question_id, slot, report, question, collection_id, digest"
     " FROM answers"
 )
-_ENTER = "INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ENTER = "INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 def read_state(db: sqlite3.Connection) -> State:
-    """Return the state; Damaged if its row or the newest entry fails its check sum or they do not fit together."""
+    """Return the state. Raise Damaged if its row or the newest entry is unsound, or if the two do not fit together."""
     row = db.execute(
         "SELECT instance, generation, seen, answers, total, digest, EXISTS (SELECT 1 FROM leases) FROM state"
     ).fetchone()
@@ -209,21 +214,21 @@ def _entry(row: tuple[Any, ...]) -> LedgerEntry:
 
 
 def write_state(db: sqlite3.Connection, state: State) -> None:
-    """Store the state's row."""
+    """Store the row of `state`."""
     db.execute(
         "UPDATE state SET instance = ?, generation = ?, seen = ?, answers = ?, total = ?, digest = ?", _row(state)
     )
 
 
-def enter(db: sqlite3.Connection, state: State, entry: LedgerEntry, sending: Sending) -> None:
+def enter(db: sqlite3.Connection, state: State, entry: LedgerEntry) -> None:
     """Store the next entry."""
-    db.execute(_ENTER, (*entry, check(*entry), *sending))
+    db.execute(_ENTER, (*entry, check(*entry)))
     state.seen, state.answers, state.total = entry.at, entry.id, entry.before + entry.epsilon
     state.entered = True
 
 
 def verify(db: sqlite3.Connection) -> None:
-    """Look at everything once: SQLite's own check, every row's check sum, running totals and the order of time."""
+    """Check everything: SQLite's own check, every check sum, the running totals and the order of time."""
     if db.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
         raise Damaged("SQLite finds it unsound")
     read_state(db)
@@ -242,7 +247,7 @@ def verify(db: sqlite3.Connection) -> None:
 
 
 def redate(db: sqlite3.Connection, now: int) -> None:
-    """Bring entries from the future to `now`, after a clock that had run far ahead. They count for a period from it."""
+    """Date entries from the future `now`, after a clock had run far ahead. They count for a whole period from now."""
     for row in db.execute(_ENTRIES + " WHERE at > ?", (now,)).fetchall():
         entry = _entry(row)._replace(at=now)
         db.execute("UPDATE answers SET at = ?, digest = ? WHERE id = ?", (now, check(*entry), entry.id))

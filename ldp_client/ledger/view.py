@@ -1,4 +1,4 @@
-"""What a user may see of the ledger: spent and left, per question and in total, composed by the best rule at hand."""
+"""What a user may see of the ledger: spent and left, for each question and in total."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ __all__ = ["LedgerView", "QuestionView", "ResetView", "read_ledger"]
 
 @dataclass(frozen=True)
 class QuestionView:
-    """One question: how often it was answered, and what that cost."""
+    """One question: how often it was answered and what that cost."""
 
     question_id: bytes
     question: str | None
-    """Its words; None for charges whose question is not known."""
+    """The question's words. None for charges whose question is not known."""
     answers: int
     spent: Fraction
 
 
 @dataclass(frozen=True)
 class ResetView:
-    """One reset: when, why, and what had been found."""
+    """One reset: when, why, and what was wrong."""
 
     at: int
     reason: str
@@ -39,10 +39,10 @@ class ResetView:
 
 @dataclass(frozen=True)
 class LedgerView:
-    """The ledger at a moment. Where it cannot be believed, everything counts as spent and `problem` says why."""
+    """The ledger at a moment. If it cannot be trusted, everything counts as spent and `problem` says why."""
 
     spent: Fraction
-    """Ever, by basic composition: the sum. Open leases are in it."""
+    """The sum of all charges (basic composition), open leases included."""
     left: Fraction
     spent_in_period: Fraction
     left_in_period: Fraction
@@ -53,7 +53,7 @@ class LedgerView:
     questions: tuple[QuestionView, ...] = ()
     resets: tuple[ResetView, ...] = ()
     charges: Mapping[Fraction, int] = field(default_factory=dict)
-    """How many charges of each amount: for composition rules that know more than the sum."""
+    """How many charges there are of each amount, for composition rules that need more than the sum."""
     problem: str | None = None
 
     def statement(self) -> list[str]:
@@ -66,7 +66,7 @@ class LedgerView:
         from ldp_client.privacy.statement import Device, privacy_statement
 
         if self.problem is not None:
-            return ["This ledger cannot be believed; everything counts as spent."]
+            return ["This ledger cannot be trusted; everything counts as spent."]
         charges = Counter(self.charges)
         unnamed = self.spent - basic(charges)
         if unnamed > 0:
@@ -75,7 +75,7 @@ class LedgerView:
 
 
 def read_ledger(storage: Storage, policy: Policy, clock_time: float) -> LedgerView:
-    """Return the ledger as it stands; never raises for its condition."""
+    """Return the ledger as it is. Looking changes nothing, and a ledger in any condition raises nothing."""
     try:
         with storage.reading() as (db, state):
             return _view(db, state, policy, budget.present(state, clock_time))

@@ -1,18 +1,18 @@
-"""The ledger's witness: a small file beside it that remembers how far the ledger had come.
+"""The witness: a small file beside the ledger that remembers how far the ledger had come.
 
-A ledger alone cannot tell that it is an old copy of itself. So every transaction that changes it counts up a
-`generation`, and once the transaction is durable the same number goes into this file. A ledger whose generation is
-below its witness's has been rolled back.
+A ledger alone cannot tell that it is an old copy of itself. So every transaction that changes the ledger adds one to
+its `generation`, and after the commit the new number is written to the witness. A ledger whose generation is below its
+witness's has been rolled back.
 
-- Written after the commit: a crash in between leaves the witness one behind, which accuses nobody.
-- 64 records of 64 bytes, record `generation % 64`, each with its own check sum: a torn write costs one record and the
-  largest valid one counts. Two processes that write in the wrong order overwrite different records, so the largest
-  number stays without any lock.
-- Not flushed to the disk on every report (that would double a report's cost): the operating system does it within
-  about half a minute. A crash of the app loses nothing; a power cut may leave the witness a little behind.
+- The witness is written after the commit. A crash in between leaves it one behind, which is harmless.
+- It has 64 records of 64 bytes. Generation g goes to record g % 64, with a check sum of its own. A torn write costs one
+  record, and the largest valid one counts. Two processes that write in the wrong order write different records, so the
+  largest number stays without any lock.
+- It is not flushed to the disk for every report, which would double the cost of a report. The operating system flushes
+  it within about half a minute. A crash of the app loses nothing; a power cut may leave the witness a little behind.
 
-What it cannot see: both files restored together (a whole backup, a virtual machine's snapshot). Keep the witness where
-backups do not reach, with `Client(witness=...)`, where the platform has such a place.
+It cannot detect that both files were restored together (a whole backup, a snapshot of a virtual machine). Where the
+platform has a place that backups do not reach, keep the witness there: `LedgerFiles(directory, witness=...)`.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _WRITING = os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0)
 
 
 class WitnessDamaged(StorageError):
-    """The witness file is there, but no record in it is valid."""
+    """The witness file exists, but no record in it is valid."""
 
 
 class Progress(NamedTuple):
-    """How far a ledger had come."""
+    """How far a ledger has come."""
 
     instance: bytes  # 16 random bytes, made with the ledger
     generation: int
@@ -63,10 +63,10 @@ class Witness:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._name = str(path)  # a Path would be worked out anew for every report
+        self._name = str(path)  # converting a Path for every report would cost time
 
     def read(self) -> Progress | None:
-        """Return the furthest valid record, or None if there is no file."""
+        """Return the furthest valid record; None if there is no file."""
         try:
             data = self.path.read_bytes()
         except FileNotFoundError:
@@ -80,7 +80,7 @@ class Witness:
         return max(valid, key=lambda progress: progress.generation)
 
     def write(self, progress: Progress, *, durable: bool = False) -> None:
-        """Remember `progress`; leaves the other records alone."""
+        """Write one record; the other records stay."""
         try:
             handle = os.open(self._name, _WRITING, 0o600)
             try:
@@ -94,7 +94,7 @@ class Witness:
             raise StorageError(f"{self.path}: {error.strerror}") from None
 
     def replace(self, progress: Progress) -> None:
-        """Forget all records and remember `progress` alone: for a reset."""
+        """Replace all records by this one, for a reset."""
         fresh = self.path.with_name(self.path.name + ".new")
         try:
             fresh.unlink(missing_ok=True)

@@ -36,7 +36,6 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cache
 from itertools import accumulate
 from typing import ClassVar, Self
 
@@ -44,6 +43,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import WORD_BITS, Example, Randomizer
 from ldp_client.protocol.domain import MAX_ATTRIBUTES, Attributes, Domain
 from ldp_client.protocol.epsilon import Epsilon
+from ldp_client.protocol.subsets import subset
 
 __all__ = ["ComposedResponse", "design", "krawtchouk", "shell_weights"]
 
@@ -142,7 +142,7 @@ class ComposedResponse(Randomizer):
         left = word - self._starts[-1]
         inside = distance <= self.k
         distance = min(distance, self.k)
-        flips = _subset(self.k, distance, (word - self._starts[distance]) // self.weights[distance] * inside)
+        flips = subset(self.k, distance, (word - self._starts[distance]) // self.weights[distance] * inside)
         return (left % self.size, index ^ flips)[inside]
 
     def probability(self, index: int, report: int) -> Fraction:
@@ -170,23 +170,6 @@ class ComposedResponse(Randomizer):
     def parameters(self) -> Mapping[str, int]:
         """Return the shell and the flip."""
         return {"low": self.low, "high": self.high, "flip": self.flip}
-
-
-@cache
-def _pascal(n: int) -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(math.comb(i, j) for j in range(n + 1)) for i in range(n + 1))
-
-
-def _subset(k: int, chosen: int, rank: int) -> int:
-    """Return the rank-th subset of `chosen` out of k elements, as bits; k steps whatever the rank."""
-    binomials, flips = _pascal(k), 0
-    for place in range(k - 1, -1, -1):
-        skipped = binomials[place][chosen]
-        take = rank >= skipped
-        rank -= skipped * take
-        flips |= take << place
-        chosen -= take
-    return flips
 
 
 def design(

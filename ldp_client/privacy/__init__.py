@@ -1,16 +1,16 @@
 """Privacy accounting: plain maths, exact or rounded towards privacy, for client, server and simulator.
 
-Start with `compose` (many reports of one person), `PrivacyFilter` (a fixed total), `group` (several people)
-and `privacy_statement` (all of it in words). Everything else is in the modules, by topic.
+Start with `compose` (many reports of one person), `PrivacyFilter` (a fixed total), `group` (several people) and
+`privacy_statement` (all of it in words). The modules have the rest, by topic.
 """
 
 from ldp_client.privacy.attributes import AttributeFilter
 from ldp_client.privacy.charges import Charges, basic, tally
 from ldp_client.privacy.composition import Total, advanced, compose, every_rule
-from ldp_client.privacy.curves import Curve, GaussianCurve, LawCurve, ResponseCurve, Tcdp, pure_rho
+from ldp_client.privacy.curves import Curve, LawCurve, ResponseCurve, Tcdp, pure_rho
 from ldp_client.privacy.filters import PrivacyFilter, RenyiFilter
 from ldp_client.privacy.groups import every_group_of, group, group_rules
-from ldp_client.privacy.statement import Device, PrivacyStatement, Question, privacy_statement
+from ldp_client.privacy.statement import Device, PrivacyStatement, QuestionTerms, privacy_statement
 from ldp_client.privacy.yardsticks import d_opt, lower_bound_shape, optimal_scan_error, sigma_opt, v_opt
 
 __all__ = [
@@ -18,11 +18,10 @@ __all__ = [
     "Charges",
     "Curve",
     "Device",
-    "GaussianCurve",
     "LawCurve",
     "PrivacyFilter",
     "PrivacyStatement",
-    "Question",
+    "QuestionTerms",
     "RenyiFilter",
     "ResponseCurve",
     "Tcdp",

@@ -1,31 +1,28 @@
-"""Privacy of single attributes: a record has several, and each report touches some of them.
+"""Privacy of single attributes: a record has several, and each report depends on some of them.
 
-Two records differ in a set of attributes. A report made from a set S is a function of those attributes alone,
-so it tells the two records apart only if S meets the difference: the loss between them is the sum of the
-epsilons of the reports that do. Two numbers follow, always shown side by side: each attribute's own (records
-that differ there alone) and the person's (records that differ everywhere: every report). A joint report
-charges every attribute inside it.
+A report made from a set S of attributes is a function of these attributes alone. It can tell two records apart only if
+they differ in an attribute of S. So the loss between two records is the sum of the epsilons of the reports whose S has
+an attribute in which they differ. Two numbers follow and are always shown together: that of each attribute (records
+that differ in it alone) and that of the person (records that differ everywhere, so that every report counts). A joint
+report is charged to every attribute in it.
 
-What this does not give: protection of the person beyond the person's own number, or of attributes that are
-correlated with reported ones; a repeated attribute (a place, a message) is not a new one each day.
+This does not protect the person beyond the person's own number. It does not protect attributes that are correlated
+with reported ones. An attribute that is measured again (a place, a message) is not a new one each day.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from fractions import Fraction
-from heapq import heappop, heappush
 
 from ldp_client.errors import BudgetExceeded, InvalidSpec
 from ldp_client.privacy.rounding import Number, exact
 
-__all__ = ["AttributeFilter", "hamming", "shortest_paths"]
+__all__ = ["AttributeFilter"]
 
 
 class AttributeFilter:
-    """A cap for each attribute and one for the person; a report that would exceed any of them is refused
-    whole.
-    """
+    """A cap for each attribute and one for the person. A report that would exceed any of them is refused."""
 
     def __init__(self, caps: Mapping[str, Number], person: Number) -> None:
         if not caps:
@@ -84,41 +81,3 @@ class AttributeFilter:
             f"{name} {float(spent):g} of {float(self.caps[name]):g}" for name, spent in self.attributes.items()
         )
         return f"per attribute: {each}; the person: {float(self.person):g} of {float(self.person_cap):g}"
-
-
-def hamming(one: Mapping[str, object], two: Mapping[str, object], weights: Mapping[str, Number]) -> Fraction:
-    """Return the weighted Hamming metric: the sum of the weights of the attributes in which two records
-    differ.
-    """
-    if one.keys() != two.keys() or not one.keys() <= weights.keys():
-        raise InvalidSpec("the records and the weights must speak of the same attributes")
-    return sum((exact(weights[name]) for name in one if one[name] != two[name]), Fraction(0))
-
-
-def shortest_paths(edges: Mapping[tuple[str, str], Number], start: str) -> dict[str, Fraction]:
-    """Return the loss between `start` and every node it can reach, from guarantees for single steps.
-
-    A guarantee eps(u, v) for neighbouring values u, v (an undirected edge) extends to any two values by
-    adding along a path, so the shortest path is the guarantee. Values that cannot be reached have no
-    guarantee and are left out.
-    """
-    neighbours: dict[str, list[tuple[str, Fraction]]] = {}
-    for (one, two), weight in edges.items():
-        length = exact(weight)
-        if length < 0:
-            raise InvalidSpec("a loss must not be negative")
-        neighbours.setdefault(one, []).append((two, length))
-        neighbours.setdefault(two, []).append((one, length))
-    if start not in neighbours:
-        raise InvalidSpec("the start is not a node of the graph")
-    reached: dict[str, Fraction] = {}
-    heap = [(Fraction(0), start)]
-    while heap:
-        length, node = heappop(heap)
-        if node in reached:
-            continue
-        reached[node] = length
-        for other, step in neighbours[node]:
-            if other not in reached:
-                heappush(heap, (length + step, other))
-    return reached

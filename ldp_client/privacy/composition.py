@@ -1,4 +1,4 @@
-"""Many reports of one person: the total, by every rule that applies, and the smallest with its name.
+"""Many reports of one person: their total by every rule that applies, and the smallest with the rule's name.
 
 `charges` are the pure epsilons of the reports. Rules (delta > 0 for all but the first):
 
@@ -8,8 +8,8 @@
     renyi       the tight conversion of the sum of exact Renyi curves          conversion.py
     optimal     the exact hockey stick of the worst case                       optimal.py
 
-All but basic need the epsilons to be fixed beforehand (which questions they buy may be chosen adaptively).
-Where the *amounts* are chosen on the way, use a filter (filters.py), whose total is fixed instead.
+All rules but basic need the epsilons to be fixed beforehand; the questions may be chosen adaptively. If the *amounts*
+are chosen on the way, use a filter (filters.py), which fixes the total instead.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ldp_client.privacy.charges import Charges, basic, tally
-from ldp_client.privacy.conversion import curve_delta, curve_epsilon, tcdp_epsilon
-from ldp_client.privacy.curves import Curve, ResponseCurve, Tcdp, pure_rho
+from ldp_client.privacy.conversion import curve_epsilon, tcdp_epsilon
+from ldp_client.privacy.curves import ResponseCurve, Tcdp, pure_rho
 from ldp_client.privacy.optimal import Losses
-from ldp_client.privacy.rounding import Number, exact, fraction_down, fraction_up, probability, shown, up
+from ldp_client.privacy.rounding import fraction_up, probability, shown, up
 
-__all__ = ["Composed", "Total", "advanced", "basic", "compose", "compose_tcdp", "every_rule", "smallest"]
+__all__ = ["Total", "advanced", "basic", "compose", "every_rule", "smallest"]
 
 
 @dataclass(frozen=True)
@@ -52,37 +52,6 @@ def advanced(charges: Charges, delta: float) -> float:
     reach = -2 * math.log(probability(delta, "delta"))
     mean = math.fsum(count * value * math.tanh(value / 2) for value, count in values)
     return up(mean + math.sqrt(reach * math.fsum(count * value * value for value, count in values)))
-
-
-def compose_tcdp(parts: Iterable[Tcdp]) -> Tcdp:
-    """Add the rhos, keep the smallest omega."""
-    held = list(parts)
-    total = math.fsum(part.rho for part in held)
-    return Tcdp(up(total), min((part.omega for part in held), default=math.inf))
-
-
-class Composed(Curve):
-    """The Renyi curve of several mechanisms used one after another: the sum of theirs.
-
-    `delta` is the tight conversion, an upper bound (the exact hockey stick of a product needs its own law).
-    """
-
-    def __init__(self, parts: Iterable[Curve]) -> None:
-        self._parts = tuple(parts)
-
-    @property
-    def pure(self) -> float:
-        """The sum of the pure epsilons."""
-        return up(math.fsum(part.pure for part in self._parts))
-
-    def renyi(self, order: float) -> float:
-        """The sum of the divergences."""
-        return up(math.fsum(part.renyi(order) for part in self._parts))
-
-    def delta(self, epsilon: Number) -> float:
-        """The smallest delta that the Renyi curve supports; 0 from the pure epsilon on."""
-        asked = fraction_down(exact(epsilon))
-        return 0.0 if asked >= self.pure else curve_delta(self.renyi, asked)
 
 
 def every_rule(charges: Charges, delta: float = 0.0) -> list[Total]:

@@ -1,5 +1,6 @@
-"""From Renyi divergences and (rho, omega) to (epsilon, delta). Every answer is valid; the smallest order
-wins.
+"""From Renyi divergences and (rho, omega) to (epsilon, delta).
+
+Every order gives a valid answer; the smallest answer is used.
 
 Three forms, from readable to tight:
 - `tcdp_epsilon`: rho + 2 sqrt(rho ln(1/delta)), or rho omega + ln(1/delta)/(omega - 1) where omega cuts the
@@ -18,7 +19,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.privacy.curves import Tcdp
 from ldp_client.privacy.rounding import probability, up
 
-__all__ = ["curve_delta", "curve_epsilon", "renyi_delta", "renyi_epsilon", "tail", "tcdp_epsilon"]
+__all__ = ["best_order", "curve_epsilon", "renyi_epsilon", "tcdp_epsilon"]
 
 GOLDEN = (math.sqrt(5) - 1) / 2
 LARGEST_ORDER = 1e7
@@ -35,18 +36,6 @@ def tcdp_epsilon(privacy: Tcdp, delta: float) -> float:
     return up(rho * omega + reach / (omega - 1))
 
 
-def tail(privacy: Tcdp, excess: float) -> float:
-    """Return a bound on the probability that the loss exceeds rho + excess: Gaussian, then exponential."""
-    if excess < 0:
-        return 1.0
-    rho, omega = privacy.rho, privacy.omega
-    if rho == 0:
-        return 0.0 if excess > 0 else 1.0
-    if math.isinf(omega) or excess <= 2 * rho * (omega - 1):
-        return min(1.0, up(math.exp(-(excess**2) / (4 * rho))))
-    return min(1.0, up(math.exp((omega - 1) ** 2 * rho - (omega - 1) * excess)))
-
-
 def renyi_epsilon(order: float, divergence: float, delta: float) -> float:
     """Return the epsilon at delta of a mechanism whose Renyi divergence of this order is known."""
     if order <= 1:
@@ -56,29 +45,13 @@ def renyi_epsilon(order: float, divergence: float, delta: float) -> float:
     return max(0.0, divergence + bonus + (divergence + abs(bonus)) * 2.0**-40)
 
 
-def renyi_delta(order: float, divergence: float, epsilon: float) -> float:
-    """Return the delta at epsilon of a mechanism whose Renyi divergence of this order is known."""
-    if order <= 1:
-        raise InvalidSpec("a Renyi order is above 1")
-    if math.isinf(divergence):
-        return 1.0
-    exponent = (order - 1) * (divergence - epsilon) + order * math.log1p(-1 / order) - math.log(order - 1)
-    slack = ((order - 1) * (divergence + epsilon) + 2.0) * 2.0**-40
-    return 1.0 if exponent + slack >= 0 else up(math.exp(exponent + slack))
-
-
 def curve_epsilon(renyi: Callable[[float], float], delta: float, omega: float = math.inf) -> float:
     """Return the smallest `renyi_epsilon` over orders in (1, omega)."""
-    return _best(lambda order: renyi_epsilon(order, renyi(order), delta), omega)
+    return best_order(lambda order: renyi_epsilon(order, renyi(order), delta), omega)
 
 
-def curve_delta(renyi: Callable[[float], float], epsilon: float, omega: float = math.inf) -> float:
-    """Return the smallest `renyi_delta` over orders in (1, omega)."""
-    return _best(lambda order: renyi_delta(order, renyi(order), epsilon), omega)
-
-
-def _best(value: Callable[[float], float], omega: float) -> float:
-    """Minimise over the order: a geometric scan, then golden sections. Every order is valid."""
+def best_order(value: Callable[[float], float], omega: float) -> float:
+    """Minimise over the order: a geometric scan, then golden sections."""
 
     def at(position: float) -> float:
         return value(1 + math.exp(position))

@@ -1,4 +1,4 @@
-"""Privacy curves: everything that a mechanism's output law says about its privacy.
+"""Privacy curves: what the probabilities of a mechanism's outputs say about its privacy.
 
 For two laws P and Q on the same outputs, and L = ln(P/Q) the privacy loss of an output drawn from P:
 
@@ -7,10 +7,9 @@ For two laws P and Q on the same outputs, and L = ln(P/Q) the privacy loss of an
     rho             sup D_a/a over 1 < a < omega         (rho, omega)-tCDP; omega = infinity is rho-zCDP
 
 A curve is the worst case over all pairs of items. `LawCurve` is made from exact probabilities;
-`ResponseCurve` is randomized response in closed form; `GaussianCurve` is for comparison and for mechanisms
-that start from it.
+`ResponseCurve` is randomized response in closed form.
 
-**One curve above all others.** Every eps-LDP mechanism is, for each pair of items, a post-processing of
+**One curve bounds all others.** Every eps-LDP mechanism is, for each pair of items, a post-processing of
 *binary* randomized response with the same epsilon, so `ResponseCurve(eps)` bounds the curve of every
 mechanism of the project. And binary randomized response has rho = eps tanh(eps/2) exactly: its loss is eps
 with probability p = e/(e+1), else -eps, with mean m = eps tanh(eps/2); the Kearns-Saul inequality for a
@@ -28,11 +27,15 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Protocol
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.privacy.rounding import Number, exact, exp_floor, fraction_down, fraction_up, log_up, positive, up
 
-__all__ = ["Curve", "GaussianCurve", "LawCurve", "ResponseCurve", "Tcdp", "pure_rho"]
+__all__ = ["Curve", "LawCurve", "Lawful", "ResponseCurve", "Tcdp", "pure_rho"]
+
+MAX_LAW = 1 << 20
+"""The most probabilities that an exact audit lists."""
 
 
 @dataclass(frozen=True)
@@ -48,15 +51,13 @@ class Tcdp:
 
 
 def pure_rho(epsilon: Number) -> float:
-    """Return the zCDP parameter of every eps-LDP mechanism: eps tanh(eps/2) <= eps^2/2 (see the module's
-    top).
-    """
+    """Return the zCDP parameter of every eps-LDP mechanism: eps tanh(eps/2) <= eps^2/2 (proof above)."""
     value = positive(epsilon, "epsilon")
     return up(value * math.tanh(value / 2))
 
 
 class Curve(ABC):
-    """The worst pair of items of one mechanism, seen through three lenses. All answers are rounded up."""
+    """The privacy of one mechanism for its worst pair of items. All answers are rounded up."""
 
     @property
     @abstractmethod
@@ -165,6 +166,22 @@ def _moment(weights: Iterable[tuple[float, float]], order: float) -> float:
     return up(max(0.0, top + math.log(rest) / s), 2.0**-36)
 
 
+class Lawful(Protocol):
+    """What has an exact output law; every randomizer does."""
+
+    @property
+    def size(self) -> int:
+        """The number of items."""
+        ...
+
+    @property
+    def bound(self) -> int:
+        """The number of reports."""
+        ...
+
+    def probability(self, index: int, report: int) -> Fraction: ...
+
+
 class LawCurve(Curve):
     """The curve of an exact output law: one row of probabilities for each item, over the same outputs."""
 
@@ -181,6 +198,17 @@ class LawCurve(Curve):
             if one is not two
         }
         self._pairs = tuple(distinct)
+
+    @classmethod
+    def of(cls, randomizer: Lawful) -> LawCurve:
+        """Return the curve of a randomizer's whole law: an exact audit, for a domain that is small enough to list.
+
+        tests/client/mechanisms/battery.py compares the stated law with the real code, word by word.
+        """
+        if randomizer.size * randomizer.bound > MAX_LAW:
+            raise InvalidSpec(f"an exact audit lists at most {MAX_LAW} probabilities: use a smaller domain")
+        reports = range(randomizer.bound)
+        return cls([[randomizer.probability(x, y) for y in reports] for x in range(randomizer.size)])
 
     @property
     def ratio(self) -> Fraction | None:
@@ -247,37 +275,3 @@ class ResponseCurve(Curve):
     def divergence(self) -> float:
         """The Kullback-Leibler divergence of two items' laws: (p - q) eps nats, rounded up."""
         return up((self.p - self.q) * self._epsilon)
-
-
-class GaussianCurve(Curve):
-    """Gaussian noise of standard deviation sigma on a number that two items change by at most `sensitivity`.
-
-    Not pure at any epsilon. D_a = a (sensitivity/sigma)^2/2 exactly, and
-    delta(eps) = Phi(m/2 - eps/m) - e^eps Phi(-m/2 - eps/m), m = sensitivity/sigma.
-    """
-
-    def __init__(self, sigma: float, sensitivity: float = 1.0) -> None:
-        self._m = positive(sensitivity, "sensitivity") / positive(sigma, "sigma")
-
-    @property
-    def pure(self) -> float:
-        """No pure epsilon."""
-        return math.inf
-
-    def renyi(self, order: float) -> float:
-        """A m^2/2."""
-        if order <= 1:
-            raise InvalidSpec("a Renyi order is above 1")
-        return up(order * self._m**2 / 2)
-
-    def delta(self, epsilon: Number) -> float:
-        """The two tails; their difference loses at most a few digits, so the margin is 1e-9 of the first."""
-        asked = fraction_down(exact(epsilon))
-        first = math.erfc((asked / self._m - self._m / 2) / math.sqrt(2)) / 2
-        second = math.erfc((asked / self._m + self._m / 2) / math.sqrt(2)) / 2
-        grown = math.exp(asked + math.log(second)) if second > 0 else 0.0
-        return max(0.0, first - grown) + 1e-9 * first
-
-    def tcdp(self, omega: float = math.inf, tolerance: float = 1e-6) -> Tcdp:  # noqa: ARG002  (exact: no search)
-        """m^2/2 at every order."""
-        return Tcdp(up(self._m**2 / 2), omega)

@@ -1,13 +1,13 @@
-"""Filters: a total fixed in advance, whatever is asked for on the way, in whatever order, by whomever.
+"""Filters: a total that is fixed in advance, while the amounts of the reports are chosen on the way.
 
-`PrivacyFilter` counts pure epsilons exactly, as fractions: what a device's ledger uses. Basic composition
-holds for amounts chosen adaptively, so its promise needs no condition.
+`PrivacyFilter` counts pure epsilons exactly, as fractions, like a device's ledger. Basic composition holds for amounts
+that are chosen adaptively, so its promise has no condition.
 
-`RenyiFilter` fixes (epsilon, delta) and one order a, and stops when the Renyi divergences of that order would
-exceed what the tight conversion leaves: valid for amounts chosen adaptively too, because along every course
-of events the sum at this one order stays below the limit (the divergence bound is multiplied up step by step,
-each step conditionally on the past). The order has to be chosen beforehand; `RenyiFilter.for_reports` picks
-the one that admits the most reports of a given size.
+`RenyiFilter` fixes (epsilon, delta) and one order a. It stops when the sum of the Renyi divergences of that order would
+exceed what the tight conversion leaves. This holds for amounts that are chosen adaptively too: in every course of
+events the sum at this order stays below the limit, and the bounds multiply step by step, each conditionally on the
+past. The order must be chosen beforehand; `RenyiFilter.for_reports` picks the one that admits the most reports of a
+given size.
 """
 
 from __future__ import annotations
@@ -36,27 +36,23 @@ class PrivacyFilter:
 
     @property
     def left(self) -> Fraction:
-        """What remains; never negative, even if a smaller budget was set after spending."""
+        """The rest of the budget; 0 if a smaller budget was set after spending."""
         return max(Fraction(0), self.budget - self.spent)
 
     def can_spend(self, epsilon: Number) -> bool:
-        """Whether a report of this epsilon fits."""
         amount = exact(epsilon)
         if amount <= 0:
             raise InvalidSpec("a report's epsilon must be above 0")
         return self.spent + amount <= self.budget
 
     def spend(self, epsilon: Number) -> Fraction:
-        """Charge a report and return the new total; raises `BudgetExceeded`, charging nothing, if it does not
-        fit.
-        """
+        """Charge a report and return the new total. If it does not fit, raise `BudgetExceeded` and charge nothing."""
         if not self.can_spend(epsilon):
             raise BudgetExceeded("the budget does not cover another report of this epsilon")
         self.spent += exact(epsilon)
         return self.spent
 
     def reports_left(self, epsilon: Number) -> int:
-        """How many more reports of this epsilon fit."""
         amount = exact(epsilon)
         if amount <= 0:
             raise InvalidSpec("a report's epsilon must be above 0")
@@ -77,8 +73,7 @@ class RenyiFilter:
         if not 1 < order < math.inf:
             raise InvalidSpec("a Renyi order is above 1 and finite")
         self.order = order
-        # The conversion adds a fixed amount to the divergence; what epsilon leaves is the limit, rounded
-        # down.
+        # The conversion adds a fixed amount to the divergence. The limit is what epsilon leaves, rounded down.
         room = self.epsilon - renyi_epsilon(order, 0.0, delta)
         self.limit = room - (abs(room) + self.epsilon) * 2.0**-40
         if self.limit <= 0:
@@ -103,18 +98,17 @@ class RenyiFilter:
         return ResponseCurve(epsilon).renyi(self.order)
 
     def can_spend(self, epsilon: Number) -> bool:
-        """Whether a report of this epsilon fits."""
         return up(self.spent + self._cost(epsilon)) <= self.limit
 
     def spend(self, epsilon: Number) -> float:
-        """Charge a report; raises `BudgetExceeded`, charging nothing, if it does not fit."""
+        """Charge a report. If it does not fit, raise `BudgetExceeded` and charge nothing."""
         if not self.can_spend(epsilon):
             raise BudgetExceeded("the budget does not cover another report of this epsilon")
         self.spent = up(self.spent + self._cost(epsilon))
         return self.spent
 
     def reports_left(self, epsilon: Number) -> int:
-        """How many more reports of this epsilon surely fit."""
+        """Return a number of reports of this epsilon that surely fit."""
         return max(0, math.floor((self.limit - self.spent) / self._cost(epsilon) * (1 - 2.0**-30)))
 
     def __repr__(self) -> str:

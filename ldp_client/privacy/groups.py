@@ -1,13 +1,10 @@
-"""Groups: what the reports of k people say about all of them together.
+"""Groups: the privacy loss of k people together.
 
-In the local model each person randomizes alone, so k people are k independent reports: their losses add like
-those of one person's k reports, and mostly cancel. Where a curator's guarantee for groups grows like k, this
-one grows like sqrt(k) (advanced grouposition): with probability 1 - delta over the reports the loss is at
-most k eps^2/2 + eps sqrt(2 k ln(1/delta)). `group_rules` sets it beside k eps, the sharper forms of
-composition.py and the exact value, and the smallest is reported.
-
-The tCDP group rules at the end are for guarantees about *one step* of a record (or a curator's): a change of
-g steps.
+In the local model each person randomizes alone. So k people send k independent reports, and their losses add like those
+of k reports of one person, where most of the loss cancels. A curator's guarantee for groups grows like k; this one
+grows like sqrt(k) (advanced grouposition): with probability 1 - delta over the reports, the loss is at most
+k eps^2/2 + eps sqrt(2 k ln(1/delta)). `group_rules` returns this beside k eps, the sharper forms of composition.py and
+the exact value; `group` returns the smallest.
 """
 
 from __future__ import annotations
@@ -19,39 +16,20 @@ from fractions import Fraction
 from ldp_client.errors import InvalidSpec
 from ldp_client.privacy.charges import Charges, tally
 from ldp_client.privacy.composition import Total, every_rule, smallest
-from ldp_client.privacy.curves import Tcdp
-from ldp_client.privacy.rounding import Number, fraction_up, positive, probability, up
+from ldp_client.privacy.rounding import fraction_up, probability, up
 
 __all__ = [
     "every_group_of",
     "group",
     "group_rules",
-    "grouposition",
-    "grouposition_approximate",
-    "tcdp_group",
-    "tcdp_group_divergence",
-    "tcdp_group_epsilon",
+    "people_in",
 ]
-
-
-def grouposition(people: int, epsilon: Number, delta: float) -> float:
-    """Return k eps^2/2 + eps sqrt(2 k ln(1/delta)) for k people with one eps-LDP report each."""
-    value = positive(epsilon, "epsilon")
-    k = _people(people)
-    return up(k * value**2 / 2 + value * math.sqrt(-2 * k * math.log(probability(delta, "delta"))))
-
-
-def grouposition_approximate(people: int, epsilon: Number, delta0: float, delta: float) -> Total:
-    """Return the same for (eps, delta0)-LDP reports: the failure grows to delta + k delta0."""
-    if not 0 <= delta0 < 1:
-        raise InvalidSpec("delta0 must lie in [0, 1)")
-    return Total(grouposition(people, epsilon, delta), up(delta + people * delta0), "grouposition")
 
 
 def group_rules(people: int, charges: Charges, delta: float = 0.0) -> list[Total]:
     """Return the group's total by every rule, smallest first; `charges` are one person's reports."""
     each = tally(charges)
-    everyone: Counter[Fraction] = Counter({amount: count * _people(people) for amount, count in each.items()})
+    everyone: Counter[Fraction] = Counter({amount: count * people_in(people) for amount, count in each.items()})
     totals = every_rule(everyone, delta)
     if delta > 0 and everyone:
         reach = -2 * math.log(delta)
@@ -66,12 +44,10 @@ def group(people: int, charges: Charges, delta: float = 0.0) -> Total:
 
 
 def every_group_of(people: int, users: int, charges: Charges, delta: float) -> Total:
-    """Return a statement that holds for **all** groups of k among n users at once, with probability 1 -
-    delta.
+    """Return a total that holds for **all** groups of k among n users at once, with probability 1 - delta.
 
-    There are C(n, k) groups: each gets delta / C(n, k) (union bound). Only rules that bound the probability
-    of a large loss can be used so; a hockey stick cannot, hence basic and grouposition (with the sharper mean
-    eps tanh(eps/2)).
+    There are C(n, k) groups, and each gets delta / C(n, k) (union bound). This needs rules that bound the probability
+    of a large loss: basic, and grouposition with the sharper mean eps tanh(eps/2). A hockey stick is no such bound.
     """
     if not 1 <= people <= users:
         raise InvalidSpec("a group has at least one person and at most all users")
@@ -88,31 +64,8 @@ def every_group_of(people: int, users: int, charges: Charges, delta: float) -> T
     return smallest(totals)
 
 
-def tcdp_group(privacy: Tcdp, steps: int) -> Tcdp:
-    """Return (rho g^2, omega/g) for a change of g steps; needs omega/g > 1."""
-    if privacy.omega / _people(steps) <= 1:
-        raise InvalidSpec("omega is too small for a group of this size")
-    return Tcdp(up(privacy.rho * steps**2), privacy.omega / steps)
-
-
-def tcdp_group_divergence(privacy: Tcdp, steps: int) -> tuple[float, float]:
-    """Return (order, divergence) for any number of steps: D_a <= c (omega-1) omega rho at a = 1 + 1/c.
-
-    c = (1 + 1/(omega-1))^k - 1. The exact form; the exponential bound on it is not needed.
-    """
-    if math.isinf(privacy.omega):
-        raise InvalidSpec("this rule is for a finite omega: use (rho g^2, infinity)")
-    c = math.expm1(_people(steps) * math.log1p(1 / (privacy.omega - 1)))
-    return 1 + 1 / c, up(c * (privacy.omega - 1) * privacy.omega * privacy.rho)
-
-
-def tcdp_group_epsilon(privacy: Tcdp, steps: int, delta: float) -> float:
-    """Return e^(k/(omega-1)) (omega^2 rho + ln(1/delta)): valid for any size, soon vacuous."""
-    reach = -math.log(probability(delta, "delta"))
-    return up(math.exp(_people(steps) / (privacy.omega - 1)) * (privacy.omega**2 * privacy.rho + reach))
-
-
-def _people(count: int) -> int:
+def people_in(count: int) -> int:
+    """Check the size of a group."""
     if count < 1:
         raise InvalidSpec("a group has at least one person")
     return count

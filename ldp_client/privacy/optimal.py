@@ -1,4 +1,4 @@
-"""The exact (epsilon, delta) of many pure reports: the best statement that their epsilons alone can support.
+"""The exact (epsilon, delta) of many pure reports, if nothing is known of them but their epsilons.
 
 Each eps-LDP report is, for any two items, a post-processing of binary randomized response, and this holds for
 reports chosen adaptively too, as long as their epsilons are fixed beforehand. So the worst case of T reports
@@ -21,16 +21,14 @@ from collections import Counter
 from fractions import Fraction
 
 from ldp_client.privacy.charges import Charges, basic, tally
-from ldp_client.privacy.rounding import fraction_up, probability, up
+from ldp_client.privacy.rounding import fraction_up, up
 
-__all__ = ["Losses", "optimal_delta", "optimal_epsilon"]
+__all__ = ["Losses"]
 
 LATTICE = 20_000
 """Largest number of lattice steps from loss 0 to the largest loss when epsilons differ."""
 WINDOW = 20_000
-"""Above this many equal reports, only outcomes within the bulk of the binomial law are summed; the rest is
-delta.
-"""
+"""Above so many equal reports, only the bulk of the binomial law is summed; the rest is added to delta."""
 NEGLIGIBLE = 1e-30
 
 
@@ -101,20 +99,8 @@ class Losses:
         return up(high)
 
 
-def optimal_delta(epsilons: Charges, epsilon: float) -> float:
-    """Return the smallest delta at which all these reports together are (epsilon, delta)-private."""
-    return Losses(epsilons).delta(epsilon)
-
-
-def optimal_epsilon(epsilons: Charges, delta: float) -> float:
-    """Return the smallest epsilon at which all these reports together are (epsilon, delta)-private."""
-    return Losses(epsilons).epsilon(probability(delta, "delta"))
-
-
 def _log_choose(n: int, k: int) -> float:
-    """Ln C(n, k): exact integers where they are small, lgamma beyond (its error is inside the caller's
-    slack).
-    """
+    """Ln C(n, k): exact integers where they are small, else lgamma, whose error is inside the caller's slack."""
     if n <= 400:
         return math.log(math.comb(n, k))
     return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)

@@ -1,6 +1,6 @@
-"""Rounding towards privacy: a number that promises something is never smaller than the truth.
+"""Rounding towards privacy: a stated privacy loss is never smaller than the true one.
 
-Two tools. Where a law is known exactly, the arithmetic is done with fractions and e^x is replaced by a
+There are two tools. Where a law is known exactly, the arithmetic is done with fractions and e^x is replaced by a
 rational bound (`exp_floor`, `exp_ceil`) on the side that can only overstate the loss. Where floats are used,
 every formula of this package is written without harmful cancellation (expm1, log1p, sums of terms of one
 sign), so that its relative error stays below 2^-48, and the result is pushed outwards by `up` with a relative

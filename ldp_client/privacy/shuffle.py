@@ -1,10 +1,8 @@
-"""Shuffled reports: what would follow if somebody trusted shuffled them. **Nothing here holds without a
-shuffler.**
+"""Shuffled reports: the privacy they would have behind a trusted shuffler. **Nothing here holds without one.**
 
-Conditions, all needed: n people use the same eps0-LDP randomizer; their reports reach the analyst as a
-multiset, with no name, address, time or order; and the other n-1 people report honestly (reports of colluders
-do not hide anybody: subtract them from n). Under them the multiset is (eps, delta)-private for each person,
-with a much smaller eps.
+All of these conditions are needed: n people use the same eps0-LDP randomizer; their reports reach the analyst as a
+multiset, without name, address, time or order; and the other n-1 people report honestly (the reports of colluders hide
+nobody: subtract them from n). Then the multiset is (eps, delta)-private for each person, with a much smaller eps.
 
 Why: whatever the item x of another person, R(x) >= e^-eps0 (R(x0) + R(x1))/2 for any x0, x1, so with
 probability e^-eps0 each of them acts as a clone of "x0 or x1, by a fair coin". And R(x0), R(x1) are binary
@@ -24,14 +22,15 @@ import math
 from ldp_client.errors import InvalidSpec
 from ldp_client.privacy.rounding import Number, positive, probability, up
 
-__all__ = ["shuffled_delta", "shuffled_epsilon", "shuffled_epsilon_closed"]
+__all__ = ["Clones", "at_least_two", "shuffled_epsilon", "shuffled_epsilon_closed"]
 
 BUCKETS = 160
 TAIL = 1e-3
-"""Share of delta that may be spent on rare numbers of clones."""
+"""The part of delta that is spent on rare numbers of clones."""
 
 
-def _users(users: int) -> int:
+def at_least_two(users: int) -> int:
+    """Check the number of users."""
     if users < 2:
         raise InvalidSpec("a shuffler needs at least two users")
     return users
@@ -39,7 +38,7 @@ def _users(users: int) -> int:
 
 def shuffled_epsilon_closed(epsilon: Number, users: int, delta: float) -> float:
     """Return the closed form; epsilon itself where its condition fails or it does not help."""
-    value, n = positive(epsilon, "epsilon"), _users(users)
+    value, n = positive(epsilon, "epsilon"), at_least_two(users)
     probability(delta, "delta")
     if value > math.log(n / (16 * math.log(2 / delta))):
         return value
@@ -48,15 +47,10 @@ def shuffled_epsilon_closed(epsilon: Number, users: int, delta: float) -> float:
     return min(value, up(math.log1p(math.tanh(value / 2) * spread)))
 
 
-def shuffled_delta(epsilon0: Number, users: int, epsilon: float) -> float:
-    """Return an upper bound on delta(epsilon) of n shuffled eps0-LDP reports."""
-    return _Clones(positive(epsilon0, "epsilon"), _users(users), 1e-12).delta(epsilon)
-
-
 def shuffled_epsilon(epsilon0: Number, users: int, delta: float, tolerance: float = 1e-4) -> float:
     """Return the smallest epsilon with delta(epsilon) <= delta, rounded up to a relative tolerance."""
     value = positive(epsilon0, "epsilon")
-    clones = _Clones(value, _users(users), probability(delta, "delta") * TAIL)
+    clones = Clones(value, at_least_two(users), probability(delta, "delta") * TAIL)
     low, high = 0.0, shuffled_epsilon_closed(epsilon0, users, delta)
     if clones.delta(low) <= delta:
         return 0.0
@@ -68,10 +62,8 @@ def shuffled_epsilon(epsilon0: Number, users: int, delta: float, tolerance: floa
     return up(high)
 
 
-class _Clones:
-    """The law of the number of clones, in buckets: more clones only help, so a bucket is as bad as its
-    smallest.
-    """
+class Clones:
+    """The law of the number of clones, in buckets. More clones only help, so a bucket counts as its smallest number."""
 
     def __init__(self, epsilon0: float, users: int, rare: float) -> None:
         self.epsilon0 = epsilon0

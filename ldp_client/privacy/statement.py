@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
+from ldp_client.durations import format_duration
 from ldp_client.errors import InvalidSpec
 from ldp_client.privacy.charges import Charges, basic, tally
 from ldp_client.privacy.composition import Total, compose
@@ -20,9 +21,8 @@ from ldp_client.privacy.groups import every_group_of, group
 from ldp_client.privacy.information import best_guess, mutual_information, odds_factor
 from ldp_client.privacy.rounding import HasValue, Number, exact, fraction_up, shown
 from ldp_client.privacy.shuffle import shuffled_epsilon
-from ldp_client.trust.durations import format_duration
 
-__all__ = ["Asked", "Device", "PrivacyStatement", "Question", "Repeated", "privacy_statement"]
+__all__ = ["Asked", "Device", "PrivacyStatement", "QuestionTerms", "Repeated", "privacy_statement"]
 
 DELTA = 1e-6
 GROUPS = (2, 5)
@@ -51,8 +51,8 @@ class Asked(Protocol):
 
 
 @dataclass(frozen=True)
-class Question:
-    """A question without a collection."""
+class QuestionTerms:
+    """What a statement needs of a question that has no collection."""
 
     epsilon: Number
     """Of one report."""
@@ -91,7 +91,7 @@ class _Crowd:
 
 
 def privacy_statement(
-    asked: Asked | Question | None = None,
+    asked: Asked | QuestionTerms | None = None,
     *,
     device: Device | None = None,
     users: int | None = None,
@@ -106,7 +106,7 @@ def privacy_statement(
     """
     lines: list[str] = []
     if asked is not None:
-        question = asked if isinstance(asked, Question) else _question(asked)
+        question = asked if isinstance(asked, QuestionTerms) else _question(asked)
         amount = exact(question.epsilon)
         if amount <= 0 or question.reports < 1:
             raise InvalidSpec("a statement is about at least one report with an epsilon above 0")
@@ -124,11 +124,11 @@ def privacy_statement(
     return PrivacyStatement(tuple(lines))
 
 
-def _question(asked: Asked) -> Question:
+def _question(asked: Asked) -> QuestionTerms:
     schedule = asked.schedule
     if schedule is None:
-        return Question(asked.epsilon)
-    return Question(asked.epsilon, schedule.reports, schedule.period_seconds)
+        return QuestionTerms(asked.epsilon)
+    return QuestionTerms(asked.epsilon, schedule.reports, schedule.period_seconds)
 
 
 def _report_line(amount: Fraction) -> str:
@@ -141,7 +141,7 @@ def _report_line(amount: Fraction) -> str:
     )
 
 
-def _question_lines(question: Question, delta: float) -> Iterator[str]:
+def _question_lines(question: QuestionTerms, delta: float) -> Iterator[str]:
     if question.period_seconds is not None:
         yield f"A device answers once every {format_duration(question.period_seconds)}."
     elif question.reports == 1:

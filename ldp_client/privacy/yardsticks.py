@@ -1,17 +1,15 @@
-"""What is achievable at best: the errors that plots, planners and benchmarks are measured against.
+"""The smallest errors that are possible or known: what plots, planners and benchmarks are compared with.
 
 n users, epsilon a report, |X| = `size` items, beta the probability of failing anywhere.
 
 - `v_opt`: 4e/(e-1)^2, the best per-user variance known for estimating the count of an item that nobody holds
 - `sigma_opt`: sqrt(n v_opt), its standard deviation over n users
-- `d_opt`: sigma_opt sqrt(2 ln(2|X|/beta)), the error such an oracle would have on *every* item of X at once,
-  with probability 1 - beta. For a large X nobody can compute all those estimates; as a yardstick it still
-  says which items a one-round protocol could hope to list, so thresholds are quoted as multiples of it.
-- `optimal_scan_error`: the same, exactly: the (1 - beta) quantile of the largest of |X| independent normal
-  errors
-- `lower_bound_shape`: (1/eps) sqrt(n ln(|X|/beta)), the shape of the lower bound for every non-interactive
-  protocol, valid for eps = O(1) only. **Its constant is unknown**: draw it as a shape, labelled so, never as
-  a floor.
+- `d_opt`: sigma_opt sqrt(2 ln(2|X|/beta)), the error that such an oracle has on *every* item of X at once with
+  probability 1 - beta. For a large X nobody can compute all these estimates. It still says which items a one-round
+  protocol may be able to list, so thresholds are given as multiples of it.
+- `optimal_scan_error`: the same, exactly: the (1 - beta) quantile of the largest of |X| independent normal errors
+- `lower_bound_shape`: (1/eps) sqrt(n ln(|X|/beta)), the shape of the lower bound for every non-interactive protocol,
+  valid for eps = O(1) only. **Its constant is unknown**: draw it as a shape with that label, never as a lower limit.
 """
 
 from __future__ import annotations
@@ -40,8 +38,7 @@ def d_opt(users: float, epsilon: Number, size: int, beta: float = 0.05) -> float
 
 
 def optimal_scan_error(users: float, epsilon: Number, size: int, beta: float = 0.05) -> float:
-    """Return the error that an optimal oracle evaluated on all of X exceeds anywhere with probability beta
-    exactly.
+    """Return the error that an optimal oracle on all of X exceeds for some item with probability beta exactly.
 
     P[max |error| <= t] = (1 - 2Q(t/sigma))^|X| = 1 - beta, errors taken as independent normals.
     """
@@ -70,8 +67,7 @@ def normal_tail_quantile(log_tail: float) -> float:
 def _log_normal_tail(t: float) -> float:
     if t < 20:
         return math.log(math.erfc(t / math.sqrt(2)) / 2)
-    # Mills' ratio as a continued fraction: 1/(t + 1/(t + 2/(t + 3/(t + ...)))), 40 terms are exact beyond t =
-    # 20.
+    # Mills' ratio as a continued fraction: 1/(t + 1/(t + 2/(t + 3/(t + ...)))); 40 terms are exact beyond t = 20.
     fraction = t
     for term in range(40, 0, -1):
         fraction = t + term / fraction

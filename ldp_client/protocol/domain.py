@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Final, Self
 
-from ldp_client.errors import InvalidSpec
+from ldp_client.errors import InvalidSpec, WrongType
 
 __all__ = [
     "DOMAINS",
@@ -96,8 +96,8 @@ class Domain(ABC):
             raise ValueError(f"index outside 0..{self.size - 1}")
 
 
-def _wrong_type(domain: str, wanted: str, item: object) -> TypeError:
-    return TypeError(f"an item of a {domain} domain is {wanted} or None, not {type(item).__name__}")
+def _wrong_type(domain: str, wanted: str, item: object) -> WrongType:
+    return WrongType(f"an item of a {domain} domain is {wanted} or None, not {type(item).__name__}")
 
 
 def _check_names(names: tuple[str, ...], most: int, domain: str, one: str) -> None:
@@ -108,7 +108,7 @@ def _check_names(names: tuple[str, ...], most: int, domain: str, one: str) -> No
     if any(len(name.encode("utf-8", "surrogatepass")) > _MAX_NAME_BYTES for name in names):
         raise InvalidSpec(f"the name of every {one} has at most {_MAX_NAME_BYTES} bytes")
     if len(set(names)) != len(names):
-        raise InvalidSpec(f"every {one} is listed once only: a name is there twice")
+        raise InvalidSpec(f"the name of a {one} is listed twice")
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""Reports on their way: the outbox, the background sender, and the transports."""
+"""Sending: the outbox, the background sender, the transports, and the subscription to the signed list."""

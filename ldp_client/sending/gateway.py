@@ -1,8 +1,8 @@
-"""A gateway: prepared batches of many reports through one stream, for relays, tests and simulators.
+"""A gateway: send prepared batches of many reports through one stream, for relays, tests and simulators.
 
-It keeps nothing on disk: who feeds it keeps the batches until their outcomes have come back. A window bounds how many
-are on their way unanswered. When the stream breaks, what was not answered is sent again on a new one, the same bytes
-under the same ids, with backoff, within one overall deadline.
+It keeps nothing on disk. The caller keeps the batches until their outcomes have come back. A window limits how many
+batches are unanswered at a time. When the stream breaks, unanswered batches are sent again on a new one: the same bytes
+with the same ids, with backoff, within one overall deadline.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from ldp_client.clock import Clock, SystemClock
 from ldp_client.coins import draw_words
 from ldp_client.errors import Unavailable
 from ldp_client.sending.grpc_transport import GrpcTransport
-from ldp_client.sending.transport import Backoff, Batch, BatchOutcome, Tls
+from ldp_client.sending.target import Tls
+from ldp_client.sending.transport import Backoff, Batch, BatchOutcome
 
 __all__ = ["Gateway"]
 
@@ -27,21 +28,20 @@ class Gateway:
         self,
         target: str,
         *,
-        tls: Tls | None = None,
-        plaintext: bool = False,
+        tls: Tls | bool = True,
         window: int = 256,
         clock: Clock | None = None,
         pause: Callable[[float], object] | None = None,
     ) -> None:
-        self._transport = GrpcTransport(target, tls=tls, plaintext=plaintext)
+        self._transport = GrpcTransport(target, tls=tls)
         self._window = window
         self._clock = clock or SystemClock()
         self._pause = pause or threading.Event().wait
         self.retries = 0
-        """How often a stream had to be begun again."""
+        """How often a stream had to be started again."""
 
     def send(self, batches: Iterable[Batch], timeout: float) -> Iterator[BatchOutcome]:
-        """Send batches as they come; yield their outcomes, in order. Unavailable if `timeout` is not enough."""
+        """Send batches as they come; yield their outcomes in order. Raise Unavailable if `timeout` is not enough."""
         deadline = self._clock.monotonic() + timeout
         feed = _Feed(iter(batches), self._window)
         backoff = Backoff(lambda: draw_words(1)[0] / 2.0**64, first=0.2, cap=10.0)
@@ -67,12 +67,11 @@ class Gateway:
                 feed.stop()
 
     def close(self) -> None:
-        """Close the connection."""
         self._transport.close()
 
 
 class _Feed:
-    """What is sent and what is not answered yet. `requests` runs in gRPC's thread, one at a time."""
+    """The batches that are not answered yet, and those to come. gRPC's thread runs `requests`, one at a time."""
 
     def __init__(self, source: Iterator[Batch], window: int) -> None:
         self._source = source
@@ -84,7 +83,7 @@ class _Feed:
         self.finished = False
 
     def requests(self) -> Iterator[Batch]:
-        """What is still unanswered, once more, then what comes new."""
+        """Return the unanswered batches once more, then new ones."""
         self._round += 1
         return self._requests(self._round, list(self.unanswered))
 
@@ -106,11 +105,11 @@ class _Feed:
             yield batch
 
     def answered(self) -> None:
-        """The oldest one is done."""
+        """The oldest unanswered batch is done."""
         self.unanswered.popleft()
         self._room.release()
 
     def stop(self) -> None:
-        """End the round: its requests stop, and nothing more is taken from the source."""
+        """End the round: nothing more is taken from the source for it."""
         with self._pulling:
             self._round += 1

@@ -1,9 +1,12 @@
 """The transport over gRPC, with TLS unless the target is this machine and plain text was asked for.
 
-The channel is made when first needed, made anew after any failure and when a TLS file has changed, so that restarts and
-new certificates need no restart of the app. Retries are the sender's business (one overall deadline, its own backoff),
-so gRPC's are switched off. What a server says about a failure is not repeated in errors or logs, because a hostile
-server chooses those words; only the status code and a few causes of our own wording are.
+The channel is made when it is first needed. It is made anew after any failure and when a TLS file has changed, so a
+server's restart or a new certificate needs no restart of the app. The sender does the retries (one overall deadline,
+its own backoff), so gRPC's are switched off. What a server says about a failure does not reach errors or logs, because
+a hostile server chooses those words. They hold the status code and a few causes in words of our own.
+
+gRPC reads environment variables of its own. Among them are `grpc_proxy`, `https_proxy`, `http_proxy`, `no_grpc_proxy`
+and `no_proxy` (a proxy for the connection), and GRPC_DEFAULT_SSL_ROOTS_FILE_PATH (the public roots).
 """
 
 from __future__ import annotations
@@ -11,24 +14,17 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ldp_client.errors import InvalidSpec, PolicyRefused, StorageError, Unavailable
+from ldp_client.errors import StorageError, Unavailable
 from ldp_client.ledger.forks import leak
 from ldp_client.sending.retry_info import retry_after
-from ldp_client.sending.transport import (
-    Accepted,
-    Batch,
-    BatchOutcome,
-    Garbled,
-    PublicCollections,
-    Refused,
-    Tls,
-    is_loopback,
-)
+from ldp_client.sending.target import Tls, check_target, check_tls
+from ldp_client.sending.transport import Accepted, Batch, BatchOutcome, Garbled, PublicCollections, Refused
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import grpc
 
     from ldp_client.protocol.v1 import collector_pb2, collector_pb2_grpc
@@ -36,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["GrpcTransport"]
 
 MAX_REPLY = 16 << 20
-"""The most bytes that one reply may have; a longer one is refused before it is held in memory."""
+"""The most bytes of a reply. A longer one is refused before it is held in memory."""
 _OPTIONS: tuple[tuple[str, Any], ...] = (
     ("grpc.enable_retries", 0),
     ("grpc.max_receive_message_length", MAX_REPLY),
@@ -61,15 +57,9 @@ _CAUSES = {
 class GrpcTransport:
     """A connection to one Collector."""
 
-    def __init__(self, target: str, *, tls: Tls | None = None, plaintext: bool = False) -> None:
-        if not isinstance(target, str) or not target.strip():
-            raise InvalidSpec('the target is text such as "collector.example.org:443"')
-        if plaintext and tls is not None:
-            raise InvalidSpec("plaintext and tls exclude each other")
-        if plaintext and not is_loopback(target):
-            raise PolicyRefused("plain text is only allowed to this machine itself (localhost, 127.0.0.1, ::1, unix:)")
-        self.target = target
-        self._tls = None if plaintext else tls or Tls()
+    def __init__(self, target: str, *, tls: Tls | bool = True) -> None:
+        self.target = check_target(target)
+        self._tls = check_tls(tls, target)
         self._lock = threading.Lock()
         self._channel: grpc.Channel | None = None
         self._stub: collector_pb2_grpc.CollectorStub | None = None
@@ -79,10 +69,10 @@ class GrpcTransport:
     def __repr__(self) -> str:
         return f"GrpcTransport({self.target!r})"
 
-    # -- the seam
+    # -- the interface
 
     def submit(self, batches: Sequence[Batch], timeout: float) -> Iterator[BatchOutcome]:
-        """Send batches: one alone by a unary call, several through a stream."""
+        """Send one batch by a unary call, several through a stream."""
         import grpc
 
         stub = self._connect()
@@ -99,7 +89,7 @@ class GrpcTransport:
             raise
 
     def stream(self, requests: Iterator[Batch], unanswered: Sequence[Batch], timeout: float) -> Iterator[BatchOutcome]:
-        """Send batches as `requests` gives them; the answer to come next is about `unanswered[0]`."""
+        """Send batches as `requests` gives them. The next answer is about `unanswered[0]`."""
         import grpc
 
         stub = self._connect()
@@ -119,7 +109,6 @@ class GrpcTransport:
             call.cancel()
 
     def get_collection(self, collection_id: bytes, timeout: float) -> bytes:
-        """Ask for one collection's bytes."""
         from ldp_client.protocol.v1 import collector_pb2
 
         request = collector_pb2.GetCollectionRequest(collection_id=collection_id)
@@ -127,7 +116,6 @@ class GrpcTransport:
         return reply.spec_bytes
 
     def list_collections(self, timeout: float) -> PublicCollections:
-        """Ask for the public list."""
         from ldp_client.protocol.v1 import collector_pb2
 
         request = collector_pb2.ListCollectionsRequest()
@@ -136,17 +124,17 @@ class GrpcTransport:
         return PublicCollections(tuple(reply.spec_bytes), signed.list_bytes, signed.signature, signed.public_key)
 
     def close(self) -> None:
-        """Close the channel, which ends what is under way."""
+        """Close the channel. This ends what is under way."""
         with self._lock:
             channel, self._channel, self._stub = self._channel, None, None
         if channel is not None:
             channel.close()
 
     def forked(self) -> None:
-        """In a child process: leave the parent's channel alone, and gRPC too if the parent had begun to use it.
+        """In a child process: leave the parent's channel alone, and do not use gRPC if the parent had begun to use it.
 
-        gRPC's own threads are not in the child, but their locks are, as they stood at the fork: a call may hang for
-        ever (about one in a hundred did here). The storage is shared, so the parent sends what the child stores.
+        The child has no copies of gRPC's threads, but it has their locks as they were at the fork. So a call may hang
+        for ever (about one in a hundred did when measured). The parent sends what the child stores.
         """
         if self._channel is not None:
             leak(self._channel)
@@ -190,20 +178,16 @@ class GrpcTransport:
         _used_by = _used_by or os.getpid()
         if self._tls is None:
             return grpc.insecure_channel(self.target, options=_OPTIONS)
-        credentials = grpc.ssl_channel_credentials(
-            root_certificates=_read(self._tls.ca),
-            private_key=_read(self._tls.key),
-            certificate_chain=_read(self._tls.certificate),
-        )
+        roots, key, chain = (_read(path) for path in self._tls.files())
+        credentials = grpc.ssl_channel_credentials(root_certificates=roots, private_key=key, certificate_chain=chain)
         return grpc.secure_channel(self.target, credentials, options=_OPTIONS)
 
     def _stamps(self) -> tuple[object, ...]:
-        """What the TLS files look like from outside; other stamps mean other contents."""
-        names = [self._tls.ca, self._tls.certificate, self._tls.key] if self._tls else []
+        """Return what shows whether a TLS file has changed: its time, size and number."""
         stamps: list[object] = []
-        for name in names:
+        for path in self._tls.files() if self._tls else ():
             try:
-                found = Path(name).expanduser().stat() if name else None
+                found = path.stat() if path else None
             except OSError:
                 found = None
             stamps.append(found and (found.st_mtime_ns, found.st_size, found.st_ino))
@@ -211,16 +195,16 @@ class GrpcTransport:
 
 
 _used_by: int | None = None
-"""The process that first built a channel here; a child inherits the number with the rest."""
+"""The process that first built a channel. A forked child inherits the number."""
 
 
-def _read(name: str | None) -> bytes | None:
-    if name is None:
+def _read(path: Path | None) -> bytes | None:
+    if path is None:
         return None
     try:
-        return Path(name).expanduser().read_bytes()
+        return path.read_bytes()
     except OSError as error:
-        raise StorageError(f"TLS file {name}: {error.strerror}") from None
+        raise StorageError(f"TLS file {path}: {error.strerror}; nothing was sent") from None
 
 
 def _request(batch: Batch) -> collector_pb2.SubmitRequest:
@@ -247,7 +231,7 @@ def _stream(stub: collector_pb2_grpc.CollectorStub, batches: Sequence[Batch], ti
 
 
 def _outcome(reply: collector_pb2.SubmitResponse, batch: Batch) -> BatchOutcome:
-    """Read an answer; one that is about another batch, or about nothing, is no answer."""
+    """Read an answer. One about another batch, or without an outcome, is no answer."""
     if reply.batch_id != batch.batch_id:
         raise Garbled("the server answered about another batch")
     kind = reply.WhichOneof("outcome")

@@ -1,4 +1,4 @@
-"""Collections that come from the server: fetched on a schedule of their own, believed only as far as policy goes."""
+"""The subscription: collections from the server, fetched on a schedule and trusted only if the policy allows it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ logger = logging.getLogger("ldp_client")
 
 
 class Subscription:
-    """The signed list as this device knows it, and single collections by id."""
+    """The signed list that this device holds, and single collections by id."""
 
     def __init__(
         self, storage: Storage, transport: Transport, policy: Policy, every: int, uniform: Callable[[], float]
@@ -37,7 +37,7 @@ class Subscription:
         self._parsed: tuple[SignedList, Mapping[bytes, Collection]] | None = None
 
     def ids(self) -> frozenset[bytes] | None:
-        """Return the ids on the list; None if there is none yet."""
+        """Return the ids on the list; None if there is no list yet."""
         held = self._current()
         return held.ids if held else None
 
@@ -54,17 +54,17 @@ class Subscription:
                 try:
                     found[collection_id(spec)] = Collection.from_bytes(spec)
                 except InvalidSpec:
-                    continue  # for newer versions of this library
+                    continue  # it needs a newer version of this library
             self._parsed = held, MappingProxyType(found)
         return self._parsed[1]
 
     def refresh(self, timeout: float) -> int:
-        """Fetch the list, check it against the one held, keep it; return its number."""
+        """Fetch the list, check it against the one that is held, and keep it. Return its number."""
         if not self._policy.list_keys:
-            raise PolicyRefused("this device's policy names no key that may sign a list of collections")
+            raise PolicyRefused("this device's policy names no key for a signed list; give list_keys")
         listing = self._transport.list_collections(timeout)
         if not listing.list_bytes:
-            raise PolicyRefused("the server has no signed list of collections")
+            raise PolicyRefused("the server has no signed list")
         with self._storage.charging(background=True) as (db, state):
             held = _load(db.execute("SELECT list_bytes, signer, retired, digest FROM trusted").fetchone())
             found = verify_list(
@@ -78,20 +78,26 @@ class Subscription:
         return found.serial
 
     def refresh_quietly(self) -> float:
-        """For the sender's thread: refresh, and say when to come again (not at the same time on every device)."""
+        """Refresh, for the sender's thread. Return when to do it again, at a different time on every device."""
         try:
             self.refresh(30.0)
         except LdpError as error:
-            logger.info("ldp_client: the list of collections was not refreshed: %s", error)
+            logger.info("ldp_client: the signed list was not refreshed: %s", error)
             return min(self._every, 3600) * (0.5 + self._uniform())
         return self._every * (0.5 + self._uniform())
 
-    def fetch(self, wanted: bytes, timeout: float) -> Collection:
-        """Return a trusted collection, from the list or from the server."""
+    def fetch(self, asked: bytes | str, timeout: float) -> Collection:
+        """Return a trusted collection by its id (bytes, or hexadecimal), from the list or from the server."""
         from ldp_client.collection import Collection
 
+        try:
+            wanted = bytes.fromhex(asked) if isinstance(asked, str) else bytes(asked)
+        except ValueError:
+            raise InvalidSpec("collection_id: write 64 hexadecimal digits") from None
         if self._policy.pinned is None and not self._policy.list_keys:
-            raise PolicyRefused("fetching needs a policy with pinned ids or list keys: else any collection would do")
+            raise PolicyRefused(
+                "fetching needs a policy with pinned ids or list keys, or any collection would be trusted"
+            )
         self._policy.check_trust(wanted, self.ids() if self._policy.list_keys else None)
         if self._policy.list_keys and wanted in self.collections():
             return self.collections()[wanted]
@@ -108,7 +114,7 @@ class Subscription:
 
 
 def _load(row: tuple[bytes, bytes, bytes, bytes] | None) -> SignedList | None:
-    """Read the kept list; a damaged one is no list, and the next fetch has to be signed by the policy's own keys."""
+    """Read the list that is held. A damaged one counts as none; then a key of the policy must sign the next one."""
     if row is None or check(*row[:3]) != row[3]:
         return None
     retired = frozenset(row[2][start : start + 32] for start in range(0, len(row[2]), 32))

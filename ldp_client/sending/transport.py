@@ -1,30 +1,18 @@
-"""The seam between the client and the wire: what is sent, what comes back, and how patience is spent.
+"""The interface between the client and the wire: what is sent, what comes back, and how long to wait between attempts.
 
-`Transport` is what a sender needs; channel.py speaks gRPC, testing.py keeps everything in memory. An outcome is final
-for its batch: accepted, or refused for good. Everything else ("nobody answered", "not now", an answer that makes no
-sense) is `Unavailable`: the same bytes go out again later.
+The sender needs a `Transport`. grpc_transport.py speaks gRPC, and testing.py has one in memory. An outcome is final for
+its batch: accepted, or refused for good. Everything else (no answer, "not now", an answer that makes no sense) is
+`Unavailable`: the same bytes are sent again later.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from ldp_client.errors import InvalidSpec, Unavailable
+from ldp_client.errors import Unavailable
 
-__all__ = [
-    "Accepted",
-    "Backoff",
-    "Batch",
-    "BatchOutcome",
-    "Garbled",
-    "PublicCollections",
-    "Refused",
-    "Tls",
-    "Transport",
-    "is_loopback",
-]
+__all__ = ["Accepted", "Backoff", "Batch", "BatchOutcome", "Garbled", "PublicCollections", "Refused", "Transport"]
 
 
 class Batch(NamedTuple):
@@ -40,7 +28,7 @@ class Batch(NamedTuple):
 
 
 class Accepted(NamedTuple):
-    """Durable at the server, counted once."""
+    """The batch is durable at the server and counted once."""
 
     batch_id: bytes
     reports: int = 1
@@ -48,7 +36,7 @@ class Accepted(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """Refused for good, for `reason` (the name of a Reason in proto/ldp/v1/collector.proto)."""
+    """The batch is refused for good, for `reason` (the name of a Reason in proto/ldp/v1/collector.proto)."""
 
     batch_id: bytes
     reason: str
@@ -62,7 +50,7 @@ BatchOutcome = Accepted | Refused
 
 
 class PublicCollections(NamedTuple):
-    """The server's public collections; the signed list where the operator has a key."""
+    """The server's public collections, and the signed list if the operator has a key."""
 
     spec_bytes: tuple[bytes, ...]
     list_bytes: bytes = b""
@@ -71,11 +59,11 @@ class PublicCollections(NamedTuple):
 
 
 class Garbled(Unavailable):
-    """The server did answer, but not as it should: the first batch without an outcome may be what it chokes on."""
+    """The server answered, but not as it should. It may be unable to read the first batch without an outcome."""
 
 
 class Transport(Protocol):
-    """How batches leave the device. Used by one thread at a time; `close` may come from another."""
+    """How batches leave the device. One thread at a time uses it; `close` may come from another."""
 
     def submit(self, batches: Sequence[Batch], timeout: float) -> Iterator[BatchOutcome]:
         """Send batches; yield an outcome for each, in order, once the server has answered. May raise Unavailable."""
@@ -86,11 +74,11 @@ class Transport(Protocol):
         ...
 
     def list_collections(self, timeout: float) -> PublicCollections:
-        """Return the server's public list. The caller checks it."""
+        """Return the server's public collections. The caller checks them."""
         ...
 
     def close(self) -> None:
-        """Stop what is under way; the next use begins afresh."""
+        """Stop what is under way. The transport can be used again."""
         ...
 
     def forked(self) -> None:
@@ -98,26 +86,10 @@ class Transport(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Tls:
-    """Where the TLS files are; read again whenever a channel is built, so that they may change.
-
-    No `ca`: the public roots that gRPC ships. `certificate` and `key`: this device's own, where the server asks.
-    """
-
-    ca: str | None = None
-    certificate: str | None = None
-    key: str | None = field(default=None, repr=False)
-
-    def __post_init__(self) -> None:
-        if (self.certificate is None) != (self.key is None):
-            raise InvalidSpec("a client certificate needs both `certificate` and `key`")
-
-
 class Backoff:
     """Exponential backoff with full jitter: delay n is uniform on [0, min(cap, first * 2^n)].
 
-    A server's own wish (`retry_after`) is a lower bound on the delay, within reason.
+    If the server asked for a delay (`retry_after`), that is added, up to one day.
     """
 
     LONGEST_WISH = 86_400.0
@@ -129,7 +101,7 @@ class Backoff:
         self.failures = 0
 
     def reset(self) -> None:
-        """It worked: begin again with short delays."""
+        """Begin again with short delays, after a success."""
         self.failures = 0
 
     def delay(self, retry_after: float | None = None) -> float:
@@ -138,12 +110,3 @@ class Backoff:
         self.failures += 1
         wish = min(max(retry_after or 0.0, 0.0), self.LONGEST_WISH)
         return wish + self._uniform() * ceiling
-
-
-def is_loopback(target: str) -> bool:
-    """Whether a target can only be this machine."""
-    if target.startswith(("unix:", "unix-abstract:")):
-        return True
-    host = target.removeprefix("dns:///").removeprefix("ipv4:").removeprefix("ipv6:").rsplit(":", 1)[0].strip("[]")
-    parts = host.split(".")
-    return host in {"localhost", "::1"} or (len(parts) == 4 and parts[0] == "127" and all(p.isdigit() for p in parts))

@@ -1,1 +1,1 @@
-"""What this device believes: the app's policy, and the signed list of collections."""
+"""Trust: the app's policy and the signed list of collections."""

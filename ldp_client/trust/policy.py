@@ -1,14 +1,14 @@
-"""What this device allows, whatever a server asks for: the app's own promise to its user.
+"""The policy: what this device allows, whatever a server asks for. It is the app's promise to its user.
 
-A policy is checked before any item is looked at. It knows three things: which collections are trusted, how large one
-report's epsilon may be, and how much privacy may be spent in any stretch of `period` and in the device's whole life.
-All amounts are exact decimals; a float is refused, because 0.1 is not one tenth.
+The client checks the policy before it looks at any item. A policy says three things: which collections are trusted, how
+large the epsilon of one report may be, and how much budget may be spent in any stretch of `period` and in the whole
+life of the device. All amounts are exact decimals. A float is refused, because the float 0.1 is not one tenth.
 
-Trust has three forms:
+There are three ways to trust collections:
 
-- nothing said: what the app itself loads and hands over is pinned by being shipped with it;
-- `pinned`: only these collection ids;
-- `list_keys`: only what stands on the operator's signed, public, monotonic list (trust.py), besides `pinned`.
+- neither `pinned` nor `list_keys` is given: the app trusts every collection that it passes to the client;
+- `pinned`: only the collections with these ids are trusted;
+- `list_keys`: the collections on the operator's signed list are trusted too (signed_list.py).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ldp_client.errors import InvalidSpec, PolicyRefused
-from ldp_client.trust.durations import format_duration, parse_duration
+from ldp_client.durations import format_duration, parse_duration
+from ldp_client.errors import InvalidSpec, PolicyRefused, WrongType
 
 if TYPE_CHECKING:
     from ldp_client.collection import Collection
@@ -35,17 +35,17 @@ _LARGEST_AMOUNT = 1_000_000
 
 
 def amount(value: str | int | Decimal, name: str = "amount") -> Fraction:
-    """Return an exact, positive amount of privacy budget from a decimal such as "0.5".
+    """Return an amount of privacy budget, exact and above 0, from a decimal such as "0.5".
 
     >>> amount("0.5")
     Fraction(1, 2)
     """
     if isinstance(value, bool) or not isinstance(value, str | int | Decimal):
-        raise TypeError(f'{name}: write a decimal as text, such as "0.5"; a {type(value).__name__} is not exact')
+        raise WrongType(f'{name}: write a decimal as text, such as "0.5"; a {type(value).__name__} is not exact')
     try:
         decimal = Decimal(value)
     except InvalidOperation:
-        raise InvalidSpec(f'{name}: not a decimal number; write it as in "0.5"') from None
+        raise InvalidSpec(f'{name}: not a decimal number; write it as text, such as "0.5"') from None
     if not decimal.is_finite() or not 0 < decimal <= _LARGEST_AMOUNT or decimal != round(decimal, 12):
         raise InvalidSpec(f"{name}: must be above 0, at most {_LARGEST_AMOUNT}, with at most 12 decimals")
     return Fraction(decimal)
@@ -53,7 +53,7 @@ def amount(value: str | int | Decimal, name: str = "amount") -> Fraction:
 
 @dataclass(frozen=True, init=False, repr=False)
 class Policy:
-    """Limits that this device keeps, and the collections that it trusts.
+    """The limits of this device and the collections that it trusts. `period` is text such as "30 days".
 
     >>> Policy(max_epsilon="1", budget="2", period="30 days", lifetime="12")
     Policy(max_epsilon=1, budget=2 in 30 days, lifetime=12)
@@ -62,32 +62,32 @@ class Policy:
     max_epsilon: Fraction
     """The largest epsilon of one report."""
     budget: Fraction
-    """What may be spent in any stretch of `period` seconds."""
+    """The most that may be spent in any stretch of `period` seconds."""
     period: int
     lifetime: Fraction
-    """What may be spent at all. There is no default: privacy loss adds up and somebody must say where it ends."""
+    """The most that may ever be spent. There is no default: privacy loss adds up, and the app must set its limit."""
     mechanisms: frozenset[str] | None
-    """Names of the mechanisms that are allowed; None: all that this version knows."""
+    """Names of the allowed mechanisms. None: all mechanisms of this version."""
     pinned: frozenset[bytes] | None
-    """Ids of the collections that are allowed."""
+    """Ids of the trusted collections. None: see the module's docstring."""
     list_keys: frozenset[bytes]
-    """Ed25519 public keys, any of which may sign the list of allowed collections."""
+    """Ed25519 public keys. Each of them may sign the list of trusted collections."""
 
     def __init__(
         self,
         *,
         max_epsilon: str | int | Decimal,
         budget: str | int | Decimal,
-        period: str | int,
+        period: str,
         lifetime: str | int | Decimal,
         mechanisms: Iterable[str] | None = None,
         pinned: Iterable[bytes | str] | None = None,
         list_keys: Iterable[bytes | str] = (),
     ) -> None:
-        put = object.__setattr__  # frozen: the only place that sets anything
+        put = object.__setattr__  # the class is frozen
         put(self, "max_epsilon", amount(max_epsilon, "max_epsilon"))
         put(self, "budget", amount(budget, "budget"))
-        put(self, "period", parse_duration(period))
+        put(self, "period", parse_duration(period, "period"))
         put(self, "lifetime", amount(lifetime, "lifetime"))
         put(self, "mechanisms", None if mechanisms is None else _names(mechanisms))
         put(self, "pinned", None if pinned is None else _hexes(pinned, "pinned"))
@@ -98,22 +98,22 @@ class Policy:
         if not self.max_epsilon <= self.budget <= self.lifetime:
             raise InvalidSpec(
                 "a policy needs max_epsilon <= budget <= lifetime: "
-                "one report must fit into a period, and a period into a life"
+                "one report must fit into the budget of a period, and that into the lifetime budget"
             )
 
     @cached_property
     def report_units(self) -> int:
-        """The largest epsilon of one report as the ledger counts."""
+        """`max_epsilon` in the ledger's units."""
         return units(self.max_epsilon)
 
     @cached_property
     def budget_units(self) -> int:
-        """The period's budget as the ledger counts."""
+        """`budget` in the ledger's units."""
         return units(self.budget)
 
     @cached_property
     def lifetime_units(self) -> int:
-        """The lifetime's budget as the ledger counts."""
+        """`lifetime` in the ledger's units."""
         return units(self.lifetime)
 
     def __repr__(self) -> str:
@@ -122,7 +122,7 @@ class Policy:
 
     @classmethod
     def load(cls, path: str | Path) -> Policy:
-        """Read a policy from a TOML file with the same names as the arguments."""
+        """Read a policy from a TOML file. Its names are those of the arguments."""
         import tomllib
 
         try:
@@ -135,9 +135,9 @@ class Policy:
             raise InvalidSpec(f"policy file {path}: {error}") from None
 
     def check(self, collection: Collection, listed: Group[bytes] | None) -> None:
-        """Raise PolicyRefused unless the collection is trusted and within limits. Sees no item.
+        """Raise PolicyRefused unless the collection is trusted and within the limits. No item is looked at.
 
-        `listed` holds the ids on the signed list, None when no list is held yet.
+        `listed` holds the ids on the signed list; None if there is no list yet.
         """
         self.check_trust(collection.id, listed)
         if cost(collection.epsilon) > self.report_units:
@@ -152,7 +152,7 @@ class Policy:
     def check_trust(self, collection_id: bytes, listed: Group[bytes] | None) -> None:
         """Raise PolicyRefused unless this collection id is trusted."""
         if self.pinned is None and not self.list_keys:
-            return  # shipped with the app that hands it over
+            return  # the app trusts what it passes
         if self.pinned is not None and collection_id in self.pinned:
             return
         short = collection_id.hex()[:12]
@@ -166,20 +166,20 @@ class Policy:
 
 def _names(names: Iterable[str]) -> frozenset[str]:
     if isinstance(names, str):
-        raise TypeError("mechanisms: give a list of names, not one text")
+        raise WrongType("mechanisms: give a list of names, not one text")
     return frozenset(names)
 
 
 def _hexes(values: Iterable[bytes | str], name: str) -> frozenset[bytes]:
-    """32-byte ids or keys, as bytes or as hexadecimal text."""
+    """Read ids or keys of 32 bytes, given as bytes or as hexadecimal text."""
     if isinstance(values, str | bytes):
-        raise TypeError(f"{name}: give a list, not one value")
+        raise WrongType(f"{name}: give a list, not one value")
     found = set()
     for value in values:
         try:
             raw = bytes.fromhex(value) if isinstance(value, str) else bytes(value)
         except ValueError:
-            raise InvalidSpec(f"{name}: not hexadecimal") from None
+            raise InvalidSpec(f"{name}: write each one as 64 hexadecimal digits") from None
         if len(raw) != 32:
             raise InvalidSpec(f"{name}: each must be 32 bytes (64 hexadecimal digits)")
         found.add(raw)
@@ -187,7 +187,7 @@ def _hexes(values: Iterable[bytes | str], name: str) -> frozenset[bytes]:
 
 
 UNITS = 10**12
-"""The ledger counts in whole trillionths of epsilon: exact for every amount and epsilon that is accepted."""
+"""The ledger counts whole trillionths of epsilon. This is exact for every amount and epsilon that is accepted."""
 
 
 def units(value: Fraction) -> int:
@@ -199,7 +199,7 @@ def units(value: Fraction) -> int:
 
 
 def cost(epsilon: Epsilon) -> int:
-    """Return what one report costs, in the ledger's units."""
+    """Return the cost of one report in the ledger's units."""
     return _cost(epsilon.text)
 
 
@@ -209,5 +209,5 @@ def _cost(text: str) -> int:
 
 
 def decimal_text(value: Fraction) -> str:
-    """Return a sum of decimals, kept as a fraction, as a decimal again."""
+    """Return a fraction that is a sum of decimals as a decimal."""
     return format((Decimal(value.numerator) / Decimal(value.denominator)).normalize(), "f")

@@ -1,15 +1,15 @@
-"""The signed, public, monotonic list of collections: trust for apps that do not ship every question.
+"""The signed list: the public, append-only, signed list of collections, for apps that do not ship every question.
 
-A collection made for one device is a fingerprint. So a device believes only one list, the same for everybody:
+A collection that is shown to one device only identifies that device. So a device accepts one list, meant for all:
 
-- signed with Ed25519 over "hearsay/collection-list/v1" || list_bytes, by a key that the app's policy names or that an
-  earlier accepted list announced (`next_key`);
-- its serial never falls, an equal serial means equal bytes, and a later list holds every collection of the earlier one;
-- rotation: a list announces `next_key`; either key may sign until the first list signed by the new one, which retires
-  the old one for good on this device.
+- It is signed with Ed25519 over "hearsay/collection-list/v1" || list_bytes. The key is one that the app's policy names,
+  or one that an earlier accepted list announced (`next_key`).
+- Its serial never falls. An equal serial means equal bytes. A later list holds every collection of an earlier one.
+- To change keys, a list announces `next_key`. Both keys may sign until the first list signed by the new key. From then
+  on this device refuses the old key.
 
-One device cannot see whether another is shown a different list of the same serial; comparing lists (they are public)
-is for those who watch the operator.
+A device cannot tell whether another device is shown a different list with the same serial. The lists are public, so
+anyone can compare them.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ SIGNED_LIST = tags.COLLECTION_LIST
 
 
 def collection_id(spec_bytes: bytes) -> bytes:
-    """Return the id of a collection, from its bytes alone."""
+    """Return the id of the collection with these bytes."""
     return sha256(tags.COLLECTION + spec_bytes).digest()
 
 
 @dataclass(frozen=True)
 class SignedList:
-    """A list whose signature and history were checked on this device."""
+    """A list whose signature and history this device has checked."""
 
     list_bytes: bytes = field(repr=False)
     signer: bytes = field(repr=False)
@@ -49,12 +49,12 @@ class SignedList:
         try:
             message = collector_pb2.SignedListBody.FromString(self.list_bytes)
         except DecodeError:
-            raise PolicyRefused("the list of collections cannot be read") from None
+            raise PolicyRefused("the signed list cannot be read") from None
         return message.serial, tuple(message.spec_bytes), message.next_key
 
     @property
     def serial(self) -> int:
-        """The list's number; only grows."""
+        """The number of the list; it never falls."""
         return self._parsed[0]
 
     @property
@@ -64,26 +64,25 @@ class SignedList:
 
     @property
     def next_key(self) -> bytes:
-        """The key that may sign later lists; empty if none is announced."""
+        """The key that may also sign later lists; empty if none is announced."""
         return self._parsed[2]
 
     @cached_property
     def ids(self) -> frozenset[bytes]:
-        """The ids of the collections on the list."""
         return frozenset(collection_id(spec) for spec in self.specs)
 
 
 def verify_list(
     list_bytes: bytes, signature: bytes, public_key: bytes, *, keys: Iterable[bytes], previous: SignedList | None
 ) -> SignedList:
-    """Return the list if its signature and its place after `previous` hold; raise PolicyRefused if not."""
+    """Return the list if it is rightly signed and may follow `previous`; raise PolicyRefused if not."""
     allowed = set(keys)
     retired = previous.retired if previous else frozenset()
     if previous:
         allowed |= {previous.signer} | ({previous.next_key} if previous.next_key else set())
     allowed -= retired
     if public_key not in allowed:
-        raise PolicyRefused("the list of collections is signed by a key that this device does not trust")
+        raise PolicyRefused("the signed list has a key that this device does not trust")
     _check_signature(list_bytes, signature, public_key)
     if previous and public_key != previous.signer:
         retired |= {previous.signer}
@@ -91,17 +90,17 @@ def verify_list(
     if previous:
         _check_history(previous, found)
     if found.next_key and len(found.next_key) != 32:
-        raise PolicyRefused("the list of collections announces a key that is not 32 bytes long")
+        raise PolicyRefused("the signed list announces a key that is not 32 bytes long")
     return found
 
 
 def _check_history(previous: SignedList, found: SignedList) -> None:
     if found.serial < previous.serial:
-        raise PolicyRefused(f"the list of collections went back from number {previous.serial} to {found.serial}")
+        raise PolicyRefused(f"the signed list went back from number {previous.serial} to {found.serial}")
     if found.serial == previous.serial and found.list_bytes != previous.list_bytes:
-        raise PolicyRefused(f"two different lists of collections carry the number {found.serial}")
+        raise PolicyRefused(f"two different signed lists have the number {found.serial}")
     if not previous.ids <= found.ids:
-        raise PolicyRefused("the list of collections lost an entry; a list may only grow")
+        raise PolicyRefused("the signed list lost a collection; it may only grow")
 
 
 def _check_signature(list_bytes: bytes, signature: bytes, public_key: bytes) -> None:
@@ -111,4 +110,4 @@ def _check_signature(list_bytes: bytes, signature: bytes, public_key: bytes) -> 
     try:
         Ed25519PublicKey.from_public_bytes(public_key).verify(signature, SIGNED_LIST + list_bytes)
     except (InvalidSignature, ValueError):
-        raise PolicyRefused("the signature of the list of collections is not valid") from None
+        raise PolicyRefused("the signature of the signed list is not valid") from None

@@ -8,7 +8,7 @@ failures      gRPC's statuses as the project's errors, with what to do
 local         where the server of this machine is
 """
 
-from ldp_client.sending.transport import Tls
+from ldp_client.sending.target import Tls
 from ldp_server.analyst.answers import CollectionEstimates, CollectionHeavyHitters
 from ldp_server.analyst.client import Analyst, Which
 from ldp_server.analyst.collections import CollectionInfo, CollectionSummary, Exported, ServerStatus

@@ -15,7 +15,7 @@ from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, Unavailable
 from ldp_client.protocol.domain import Item
 from ldp_client.protocol.v1 import analyst_pb2 as pb
-from ldp_client.sending.transport import Tls, is_loopback
+from ldp_client.sending.target import Tls, is_loopback
 from ldp_server.analyst.answers import CollectionEstimates, CollectionHeavyHitters
 from ldp_server.analyst.collections import CollectionInfo, CollectionSummary, Exported, ServerStatus
 from ldp_server.analyst.connection import Connection, Timeouts, read_token

@@ -19,7 +19,7 @@ from google.protobuf.message import Message
 
 from ldp_client.errors import Cancelled, InvalidSpec
 from ldp_client.protocol.v1 import analyst_pb2_grpc
-from ldp_client.sending.transport import Tls, is_loopback
+from ldp_client.sending.target import Tls, is_loopback
 from ldp_server.analyst.failures import Reached, error_of, is_connection_failure
 
 __all__ = ["Connection", "PinnedTls", "Timeouts", "read_token"]

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ldp_client.errors import InvalidSpec, StorageError, Unavailable
-from ldp_client.sending.transport import Tls
+from ldp_client.sending.target import Tls
 from ldp_server.analyst.connection import PinnedTls
 from ldp_server.store import DataDirectory
 from ldp_server.store.errors import translated

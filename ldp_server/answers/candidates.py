@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms import bounded_number, composed_response, hierarchy
+from ldp_client.mechanisms import bounded_number, composed_response, hierarchy, subset_selection
 from ldp_client.mechanisms.base import Randomizer
 from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_client.mechanisms.linear_hash import MAX_CELLS, LinearHash, is_prime
@@ -41,6 +41,8 @@ TOLERANCE = 1.02
 TEAMS = (16, 8, 4, 2, 1)
 COLLISION_SHARE = 0.05
 LARGEST_PRIME = 4096
+SUBSETS_AT_ONCE = 1 << 14
+"""Reports that the oracle of subset selection unpacks together."""
 
 
 class Kind(Enum):
@@ -88,6 +90,12 @@ class Candidate:
     """Of the standard error; empty for that of the numbers themselves."""
     yardstick: str = ""
     """The name of a comparison that is no mechanism."""
+    counted: int | None = None
+    """How many numbers the server keeps; None: one for each report that there can be."""
+    workspace: int = 0
+    """Bytes that counting takes beside them."""
+    steps: int = 1
+    """Steps that counting one report takes."""
 
 
 Offer = Callable[[Wish], Iterator[Candidate]]
@@ -121,6 +129,18 @@ def _response(wish: Wish) -> Iterator[Candidate]:
         randomizer = RandomizedResponse(wish.epsilon, wish.size)
         p, q = float(randomizer.response.p), float(randomizer.response.q)
         yield Candidate(randomizer, _spread(p, q, wish.size), wish.size, wish.size)
+
+
+@offers(Kind.FREQUENCIES)
+def _subset_selection(wish: Wish) -> Iterator[Candidate]:
+    if wish.size <= subset_selection.MAX_CATEGORIES:
+        randomizer = subset_selection.SubsetSelection(
+            wish.epsilon, wish.size, **subset_selection.design(wish.epsilon, wish.size)
+        )
+        if randomizer.d > 1:  # a subset of one is randomized response
+            p, q = (float(x) for x in randomizer.support)
+            variance, k = _spread(p, q, wish.size), wish.size
+            yield Candidate(randomizer, variance, k, k, counted=k, workspace=SUBSETS_AT_ONCE * (k + 32), steps=k)
 
 
 @offers(Kind.FREQUENCIES)

@@ -105,8 +105,12 @@ def choose(
 
 
 def _alternative(found: Candidate, wish: Wish, optimum: float) -> Alternative:
-    steps = NANOSECONDS_COUNT * wish.users + NANOSECONDS_CELL * found.all_cells * max(1.0, math.log2(found.cells))
+    decoding = found.all_cells * max(1.0, math.log2(found.cells))
+    steps = NANOSECONDS_COUNT * wish.users * found.steps + NANOSECONDS_CELL * decoding
     maker = found.randomizer
+    counted = found.counted
+    if counted is None:
+        counted = found.cells if maker is None else maker.bound
     return Alternative(
         mechanism=found.yardstick if maker is None else maker.name,
         parameters={} if maker is None else dict(maker.parameters()),
@@ -114,7 +118,7 @@ def _alternative(found: Candidate, wish: Wish, optimum: float) -> Alternative:
         variance_over_optimum=found.per_user / optimum,
         report_bits=0 if maker is None else maker.report_bits,
         report_bytes=0 if maker is None else maker.report_bytes,
-        memory_bytes=counts_bytes(found.cells if maker is None else maker.bound, found.cells),
+        memory_bytes=counts_bytes(counted, found.cells) + found.workspace,
         seconds=steps * 1e-9,
         remark=found.remark,
         unit=found.unit,

@@ -1,1 +1,1 @@
-"""The protocol over numpy arrays: bit-identical twins of ldp_client/protocol, for servers and simulators."""
+"""The protocol over numpy arrays, for servers and simulators: the same results as ldp_client/protocol, bit for bit."""

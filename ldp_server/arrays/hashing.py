@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ldp_client.protocol.hashing import MERSENNE, KWiseHash, PairwiseHash
 
-__all__ = ["Indexes", "kwise", "limb", "pairwise", "pairwise_rows"]
+__all__ = ["Indexes", "kwise", "limb", "pairwise", "pairwise_own"]
 
 Indexes = npt.NDArray[np.uint64] | npt.NDArray[np.uint32]
 U64 = npt.NDArray[np.uint64]
@@ -67,15 +67,15 @@ def pairwise(hash_: PairwiseHash, indexes: Indexes) -> U64:
     return out
 
 
-def pairwise_rows(hashes: tuple[PairwiseHash, ...], rows: npt.NDArray[np.intp], indexes: Indexes) -> U64:
-    """Hash every index with the hash of its own row."""
+def pairwise_own(hashes: tuple[PairwiseHash, ...], teams: npt.NDArray[np.intp], indexes: Indexes) -> U64:
+    """Hash every index with the hash of its own team."""
     table = _coefficients(hashes)
     out = np.empty(len(indexes), np.uint64)
     for start in range(0, len(out), _CHUNK):
-        part, row = indexes[start : start + _CHUNK], rows[start : start + _CHUNK]
-        total = table[0][row]
+        part, team = indexes[start : start + _CHUNK], teams[start : start + _CHUNK]
+        total = table[0][team]
         for place in range(hashes[0].limbs):
-            total += limb(part, place) * table[place + 1][row]
+            total += limb(part, place) * table[place + 1][team]
         out[start : start + _CHUNK] = _reduce(total, hashes[0].range_size)
     return out
 

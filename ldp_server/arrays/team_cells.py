@@ -1,7 +1,7 @@
-"""The cells of sketches on arrays: the twins of the clients' codes, and the way back from pieces to indexes.
+"""The cells of sketches on arrays: the twins of the clients' codes, and back from their pieces to indexes.
 
-A code sees a permuted block as a row of fields (a Reed-Solomon code's data symbols, a tree's payloads), an array of
-shape (n, fields), the lowest first. Decoders piece blocks together in that form, and call it a message.
+A code reads a permuted block as a row of fields (a Reed-Solomon code's data symbols, a tree's payloads): an array of
+shape (n, fields), the lowest first. Decoders combine pieces to such rows, which are called messages.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ldp_client.protocol.expander_code import ExpanderCode
 from ldp_client.protocol.hashing import limb_count
 from ldp_client.protocol.permutation import BlockPermutation
 from ldp_client.protocol.tree_code import TreeCode
-from ldp_server.arrays.hashing import Indexes, kwise, limb, pairwise, pairwise_rows
+from ldp_server.arrays.hashing import Indexes, kwise, limb, pairwise, pairwise_own
 from ldp_server.arrays.permutation import forward, inverse
 from ldp_server.arrays.reed_solomon import BulkReedSolomon
 
@@ -118,7 +118,7 @@ class BulkHashes(BulkCells):
         return pairwise(self._hashes[team], blocks).astype(np.int64)
 
     def own_cells(self, indexes: Indexes, teams: npt.NDArray[np.int64]) -> Cells:
-        return pairwise_rows(self._hashes, teams.astype(np.intp), indexes).astype(np.int64)
+        return pairwise_own(self._hashes, teams.astype(np.intp), indexes).astype(np.int64)
 
 
 class BulkCode(BulkCells):
@@ -137,7 +137,6 @@ class BulkCode(BulkCells):
         return []
 
     def permuted(self, indexes: Indexes) -> Indexes:
-        """Indexes as permuted blocks."""
         return forward(self.permutation, indexes)
 
     def messages(self, indexes: Indexes) -> Messages:
@@ -163,7 +162,7 @@ class BulkCode(BulkCells):
 
 
 class BulkExpanderCode(BulkCode):
-    """The twin of ldp_client/protocol/expander_code.py; a message is the k data symbols."""
+    """The cells of ldp_client/protocol/expander_code.py; a message is the k data symbols."""
 
     def __init__(self, code: ExpanderCode) -> None:
         self.code = code
@@ -172,8 +171,8 @@ class BulkExpanderCode(BulkCode):
         self.starts, self.widths = code.starts, code.widths
 
     def near_copies(self) -> list[tuple[list[int], float]]:
-        """An element that shares the cells of some teams S has their symbols and their pointers: |S| c bits, and y bits
-        for every hash that those cells name. All S that leave two teams or more; of many teams, runs and pairs.
+        """An element that shares the cells of some teams S has their symbols and pointers: |S| c bits, and y bits for
+        every hash in those cells. Returned are all S that leave two teams or more; for many teams, runs and pairs.
         """
         code, teams = self.code, range(self.teams)
         if self.teams <= 8:
@@ -224,7 +223,6 @@ class BulkExpanderCode(BulkCode):
         return None if hash_ is None else kwise(hash_, blocks).astype(np.int64)
 
     def block_cells(self, blocks: Indexes, team: int) -> Cells:
-        """The cells of permuted blocks in one team."""
         fields = zip(self.starts, self.widths, strict=True)
         data = np.stack([_field(blocks, start, width) for start, width in fields], axis=1).astype(np.int64)
         near = (team, *self.code.expander.neighbours[team])
@@ -233,7 +231,6 @@ class BulkExpanderCode(BulkCode):
         return self._assemble(words[team], self._hashes(blocks, words, near), self._buckets(blocks), team)
 
     def cells(self, messages: Messages) -> Cells:
-        """The cells of every team, shape (n, M); each hash is worked out once."""
         blocks = self.blocks(messages)
         encoded = self.reed_solomon.encode(messages)
         words = {m: encoded[:, m] for m in range(self.teams)}
@@ -243,7 +240,7 @@ class BulkExpanderCode(BulkCode):
 
 
 class BulkTreeCode(BulkCode):
-    """The twin of a tree's code; a message is the payloads of the levels that have one."""
+    """The cells of ldp_client/protocol/tree_code.py; a message is the payloads of the levels that have one."""
 
     def __init__(self, code: TreeCode) -> None:
         self.code = code
@@ -271,7 +268,6 @@ class BulkTreeCode(BulkCode):
         return pairwise(hash_, prefix).astype(np.int64)
 
     def block_cells(self, blocks: Indexes, team: int) -> Cells:
-        """The cells of permuted blocks at one level."""
         start, width, hash_ = self.code.starts[team], self.code.widths[team], self.code.hashes[team]
         payload = _field(blocks, start, width).astype(np.int64) if width else np.zeros(len(blocks), np.int64)
         if hash_ is None:
@@ -285,7 +281,7 @@ def _bulk(code: ExpanderCode | TreeCode) -> BulkExpanderCode | BulkTreeCode:
 
 
 def bulk_code(randomizer: TeamSketch) -> BulkExpanderCode | BulkTreeCode:
-    """The array form of a sketch's code."""
+    """Return the array form of a sketch's code."""
     if not isinstance(randomizer, ExpanderSketch | TreeSketch):
         raise TypeError(f"{randomizer.name} is no sketch of teams")
     return _bulk(randomizer.code)

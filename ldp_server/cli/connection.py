@@ -16,7 +16,7 @@ import click
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
-from ldp_client.sending.transport import Tls
+from ldp_client.sending.target import Tls
 from ldp_server.analyst import Analyst, Which
 
 __all__ = ["connected", "data_option", "json_option", "which_argument"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from ldp_client.errors import LdpError
 from ldp_server.cli.connection import data_option, json_option
@@ -31,9 +32,13 @@ class Unhealthy(LdpError):
 @json_option
 def doctor(data: Path, file: Path | None, deep: bool, as_json: bool) -> None:
     """Check a data directory and a configuration, and say what is wrong. Changes nothing."""
+    if file is not None and click.get_current_context().get_parameter_source("data") is ParameterSource.DEFAULT:
+        examined = None  # the directory that the file names
+    else:
+        examined = data
     found = []
     with busy("looking", quiet=as_json) as tell:
-        for diagnosis in examine(data, file, deep=deep):
+        for diagnosis in examine(examined, file, deep=deep):
             found.append(diagnosis)
             tell(f"looked at {diagnosis.what}")
     if as_json:

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from ldp_client.collection import Collection
-from ldp_client.trust.durations import parse_duration
+from ldp_client.durations import parse_duration
 from ldp_server.cli.connection import data_option, json_option
 from ldp_server.cli.files import new_private_file
 from ldp_server.cli.main import cli

@@ -1,16 +1,17 @@
-"""Which sketch for which question, and what it will find.
+"""Which sketch for which question, and which items it will list.
 
-For (users, domain, epsilon, false items, memory) `plans` returns every mechanism that fits, best first: parameters, the
-frequency from which an item is listed with probability 95%, the size of a report, memory and time of decoding. Where
-even an item that everybody holds would not be seen, it returns the number of users it would take.
+For (users, domain, epsilon, false items, memory) `plans` returns every mechanism that fits, best first, each with its
+parameters, the frequency from which an item is listed with probability 95%, the size of a report, and the memory and
+time of a decoding. If even an item that all users hold would not be listed, the plan says how many users it takes.
 
-The promise is promise.py's formula. tests/heavy_hitters/test_promise.py holds it against simulation.
+The frequency comes from the formula in promise.py. tests/server/heavy_hitters/test_planner.py compares it with
+simulations.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
@@ -20,14 +21,14 @@ from ldp_client.mechanisms.prefix_tree import PrefixTree
 from ldp_client.mechanisms.randomized_response import Response
 from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_client.mechanisms.tree_sketch import TreeSketch
-from ldp_client.privacy.yardsticks import v_opt
+from ldp_client.privacy.yardsticks import d_opt
 from ldp_client.protocol.domain import Domain
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.stream import SEED_BYTES
 from ldp_server.heavy_hitters.paper.expansion import best_attempt
 from ldp_server.heavy_hitters.promise import least_users, reliable_users
 
-__all__ = ["DEFAULT_MEMORY", "Plan", "create", "d_opt", "plan", "plans", "table"]
+__all__ = ["DEFAULT_MEMORY", "SketchPlan", "create", "plan", "plans", "table"]
 
 DEFAULT_MEMORY = 3 << 29
 _SEED = bytes(SEED_BYTES)  # a promise does not depend on the seed
@@ -37,7 +38,7 @@ _POINTER = 4  # bits
 
 
 @dataclass(frozen=True)
-class Plan:
+class SketchPlan:
     """One sketch with its parameters, and what to expect of it."""
 
     mechanism: str
@@ -45,11 +46,11 @@ class Plan:
     parameters: dict[str, int]
     users: int
     reliable: float
-    """An item that so many users hold is listed with probability 95%; above `users` if nothing can be seen."""
+    """Frequency from which an item is listed with probability 95%; above `users` if no frequency suffices."""
     multiple: float
-    """The same over D_opt, the error of an optimal oracle over the whole domain."""
+    """`reliable` over D_opt, the error of an optimal oracle over the whole domain."""
     users_needed: int
-    """From how many users on an item that all of them hold is listed."""
+    """The number of users from which an item that all of them hold is listed."""
     report_bits: int
     report_bytes: int
     memory_bytes: int
@@ -58,27 +59,17 @@ class Plan:
 
     @property
     def enough(self) -> bool:
-        """Whether anything can be seen."""
+        """True if an item that all users hold would be listed."""
         return self.reliable <= self.users
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data for JSON, the promise in words included."""
-        return asdict(self) | {"enough": self.enough, "promise": self.promise}
 
     @property
     def promise(self) -> str:
-        """The plan in a sentence."""
         if not self.enough:
             return f"not enough users to see anything: it takes about {self.users_needed:,}"
         return (
             f"lists every item held by {math.ceil(self.reliable):,} users ({self.reliable / self.users:.2%}) "
             "with probability 95%"
         )
-
-
-def d_opt(users: int, epsilon: float, log_items: float, beta: float = 0.05) -> float:
-    """sqrt(n v_opt) sqrt(2 ln(2 |X| / beta)): what an optimal oracle over every element would err by."""
-    return math.sqrt(users * v_opt(epsilon)) * math.sqrt(2 * (log_items + math.log(2 / beta)))
 
 
 def _field(epsilon: Epsilon, cells: int) -> tuple[int, int] | None:
@@ -101,10 +92,10 @@ def _field(epsilon: Epsilon, cells: int) -> tuple[int, int] | None:
 
 
 def _expander(epsilon: Epsilon, size: int, cell_bits: int, forced: bool) -> ExpanderSketch | None:
-    """Two pointers of 4 bits, chunks as large as the cell then allows, one team more than data; a cycle.
+    """A cycle with two pointers of 4 bits, chunks as long as the cell then allows, and one team more than data chunks.
 
-    A chunk is a bit longer than the item needs: every bit of padding halves the near-copies that an item is tested
-    against, which cost more true items than the longer search for one more team does.
+    A chunk is one bit longer than the item needs. Each bit of padding halves the number of near-copies that an item is
+    tested against. These tests lose more true items than the longer search with one more team.
     """
     bits = (size - 1).bit_length()
     widest = min(16, cell_bits - 2 * _POINTER)
@@ -119,7 +110,7 @@ def _expander(epsilon: Epsilon, size: int, cell_bits: int, forced: bool) -> Expa
 
 
 def _tree(epsilon: Epsilon, size: int, cell_bits: int, forced: bool) -> TreeSketch | None:
-    """A first level without a hash, then equal payloads beside hashes of 8 bits, and two levels that check."""
+    """A first level without a hash, levels of equal payloads beside 8 bits of hash, and two levels that only check."""
     del forced
     bits = (size - 1).bit_length()
     first = min(cell_bits, bits)
@@ -132,7 +123,7 @@ def _tree(epsilon: Epsilon, size: int, cell_bits: int, forced: bool) -> TreeSket
 
 
 def _prefix(epsilon: Epsilon, size: int, cell_bits: int, forced: bool) -> PrefixTree | None:
-    """Sixteen bits, then eight at a time."""
+    """A first level of 16 bits, then 8 bits a level."""
     del forced
     bits = (size - 1).bit_length()
     field = _field(epsilon, 1 << cell_bits)
@@ -142,13 +133,13 @@ def _prefix(epsilon: Epsilon, size: int, cell_bits: int, forced: bool) -> Prefix
 
 
 def _memory(sketch: TeamSketch) -> int:
-    """Counts and scores of every team, the arrays of one transform, the search's lists."""
+    """Bytes for the counts and scores of every team, the arrays of one transform and the lists of the search."""
     cells = sketch.inner.size
     return sketch.teams * (4 * sketch.inner.bound + 4 * cells) + 48 * cells + (64 << 20)
 
 
 def _seconds(sketch: TeamSketch, decoder: str) -> float:
-    """Transforms and search, from counted operations."""
+    """CPU seconds of transforms and search, from counted operations."""
     cells, teams = sketch.inner.size, sketch.teams
     transform = 2.5e-8 * cells * teams
     search = {"soft": 0.012 * teams * teams, "paths": 0.06 * teams, "levels": 0.01 * teams}[decoder]
@@ -166,8 +157,8 @@ def plans(
     false_items: float = 0.05,
     memory: int = DEFAULT_MEMORY,
     mechanism: str = "auto",
-) -> list[Plan]:
-    """Every mechanism that fits into the memory, the one that finds the rarest items first."""
+) -> list[SketchPlan]:
+    """Return every mechanism that fits into the memory; the one that finds the rarest items comes first."""
     epsilon = epsilon if isinstance(epsilon, Epsilon) else Epsilon.parse(epsilon)
     if users < 1:
         raise InvalidSpec("a plan needs at least one user")
@@ -190,16 +181,16 @@ def plans(
     return sorted(found, key=lambda p: p.reliable)
 
 
-def _plan(sketch: TeamSketch, decoder: str, users: int, false_items: float) -> Plan:
+def _plan(sketch: TeamSketch, decoder: str, users: int, false_items: float) -> SketchPlan:
     log_items = math.log(sketch.size)
     reliable = reliable_users(sketch, decoder, log_items, false_items, users)
-    return Plan(
+    return SketchPlan(
         mechanism=sketch.name,
         decoder=decoder,
         parameters=dict(sketch.parameters()),
         users=users,
         reliable=reliable,
-        multiple=reliable / d_opt(users, float(sketch.epsilon), log_items),
+        multiple=reliable / d_opt(users, float(sketch.epsilon), sketch.size),
         users_needed=least_users(sketch, decoder, log_items, false_items),
         report_bits=sketch.report_bits,
         report_bytes=sketch.report_bytes,
@@ -216,20 +207,25 @@ def plan(
     false_items: float = 0.05,
     memory: int = DEFAULT_MEMORY,
     mechanism: str = "auto",
-) -> Plan:
-    """The first of `plans`."""
+) -> SketchPlan:
+    """Return the first of `plans`."""
     return plans(users, domain, epsilon, false_items=false_items, memory=memory, mechanism=mechanism)[0]
 
 
 def create(
-    question: str, domain: Domain, epsilon: Epsilon | str, chosen: Plan, *, opens: int, closes: int, nonce: int = 0
+    question: str,
+    domain: Domain,
+    epsilon: Epsilon | str,
+    chosen: SketchPlan,
+    *,
+    opens: int,
+    closes: int,
+    nonce: int = 0,
 ) -> Collection:
-    """The collection that a plan describes."""
+    """Return the collection that a plan describes."""
 
     def attempt(number: int) -> Collection:
-        chosen_here = replace(chosen, parameters=dict(chosen.parameters))
-        if "attempt" in chosen_here.parameters:
-            chosen_here.parameters["attempt"] = number
+        parameters = chosen.parameters | ({"attempt": number} if "attempt" in chosen.parameters else {})
         return Collection.create(
             question,
             domain,
@@ -237,15 +233,15 @@ def create(
             epsilon,
             opens=opens,
             closes=closes,
-            parameters=chosen_here.parameters,
+            parameters=parameters,
             nonce=nonce,
         )
 
     return best_attempt(attempt)
 
 
-def table(found: list[Plan]) -> str:
-    """Plans as text, a line each."""
+def table(found: list[SketchPlan]) -> str:
+    """Return plans as text, a line each."""
     lines = [f"{'mechanism':<16} {'listed from':>12} {'x D_opt':>8} {'report':>8} {'memory':>9} {'decode':>8}"]
     for p in found:
         listed = f"{math.ceil(p.reliable):,}" if p.enough else f"> {p.users:,}"

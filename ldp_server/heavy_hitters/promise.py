@@ -1,10 +1,9 @@
-"""What a decoder is expected to find, before and after the reports are in.
+"""Which items a decoder is expected to list, before and after the reports are in.
 
 In units of its standard error an item's total estimate is z ~ N(f/sqrt(n v), about 1). It is listed when z passes the
-threshold t, which tails.py sets by |X| tail(t) <= false items. So 95% of the items with f = (t + 1.645 sd) sqrt(n v)
-are listed by any search that does not lose them; `SEARCH` is what the searches lose, measured (docs/heavy-hitters.md).
-`MIXTURES` raises t: on skewed data a few items just below the threshold can lend each other cells, and false items
-appear that pure noise does not explain.
+threshold t, which tails.py sets by |X| tail(t) <= false items. So a search that loses no item lists 95% of those with
+f = (t + 1.645 sd) sqrt(n v). `SEARCH` is the measured loss of the searches (docs/heavy-hitters.md). `MIXTURES` raises
+t: on skewed data, cells of a few items just below the threshold can combine to false items beyond those of the noise.
 """
 
 from __future__ import annotations
@@ -28,13 +27,17 @@ _LEVELS = 0.4
 
 
 def sketch_law(sketch: TeamSketch) -> tuple[float, float, float, float]:
-    """(p, s, v, r): supports of a held and an unheld cell, variance of a report, and a holder's relative to it."""
+    """Return (p, s, v, r).
+
+    p and s are the supports of a held and an unheld cell, v is the variance of a report of a user who does not hold the
+    cell, and r is a holder's variance relative to v.
+    """
     p, s = (float(x) for x in sketch.inner.support)
     return p, s, s * (1 - s) / (p - s) ** 2, p * (1 - p) / (s * (1 - s))
 
 
 def reliable_score(sketch: TeamSketch, decoder: str, bar: float, users: float) -> float:
-    """The mean score (in the decoder's units) from which an item is listed with probability 95%."""
+    """Return the mean score (in the decoder's units) from which an item is listed with probability 95%."""
     _, _, v, r = sketch_law(sketch)
     z = bar
     for _ in range(20):  # a fixed point: the spread grows with the item's share
@@ -45,7 +48,7 @@ def reliable_score(sketch: TeamSketch, decoder: str, bar: float, users: float) -
 
 
 def _allowance(sketch: TeamSketch, decoder: str) -> float:
-    """What the classical decoders need besides: every level, or most teams, must succeed on their own."""
+    """The extra score that the classical decoders need: every level, or most teams, must succeed alone."""
     if decoder == "levels":
         return _LEVELS
     if decoder != "cluster" or not isinstance(sketch, ExpanderSketch):
@@ -56,7 +59,7 @@ def _allowance(sketch: TeamSketch, decoder: str) -> float:
 
 
 def reliable_users(sketch: TeamSketch, decoder: str, log_items: float, false_items: float, users: int) -> float:
-    """The frequency from which an item is listed with probability 95%, at so many users."""
+    """Return the frequency from which an item is listed with probability 95%, at so many users."""
     _, s, v, _ = sketch_law(sketch)
     part = 1.0
     if decoder == "levels":
@@ -71,7 +74,7 @@ def reliable_users(sketch: TeamSketch, decoder: str, log_items: float, false_ite
 
 
 def least_users(sketch: TeamSketch, decoder: str, log_items: float, false_items: float, share: float = 1.0) -> int:
-    """The least number of users, to 1%, at which an item held by a `share` of them is listed with probability 95%."""
+    """Return the least number of users, to 1%, at which an item that a `share` holds is listed with probability 95%."""
     low, high = 1, 2
     while reliable_users(sketch, decoder, log_items, false_items, high) > share * high:
         low, high = high, 2 * high

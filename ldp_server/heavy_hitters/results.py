@@ -1,10 +1,10 @@
-"""What a heavy-hitter decoding says: items, numbers, and the guarantee in words.
+"""The answer of a heavy-hitter decoding: items, numbers, and the guarantee in words.
 
-Each listed item carries two intervals, both about the raw estimate:
-- `low`, `high`: 95% for this item *given that it was listed*: an estimate that had to pass a threshold t to be seen
-  follows the normal law cut off at t, and the interval inverts that law. So of the listed items' intervals, 95% hold
-  the truth on average, however many of the domain's items were passed over. Near t it reaches far down, as it must;
-- `surest_low`, `surest_high`: at once for every item of the domain, listed or not, with probability 95%.
+Each listed item has two intervals around its raw estimate:
+- `low`, `high`: 95% for this item *given that it was listed*. An estimate that is listed only above a threshold t
+  follows the normal law cut off at t, and the interval inverts that law. So on average 95% of the listed items'
+  intervals hold the truth, however many items of the domain are not listed. Near t the interval reaches far down;
+- `surest_low`, `surest_high`: right with probability 95% for every item of the domain at once, listed or not.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ldp_server.heavy_hitters.search.tails import log_normal_tail, normal_quanti
 __all__ = ["HeavyHitter", "HeavyHitters", "heavy_hitters", "selected_interval", "surest_interval"]
 
 CONFIDENCE = 0.95
-_CAUTION = 0.01  # what the normal law and the search leave out: the ends are those of a 96% interval
+_CAUTION = 0.01  # for errors of the normal law and of the search: the ends are those of a 96% interval
 
 
 @dataclass(frozen=True)

@@ -62,13 +62,15 @@ class Oracle(ABC):
 
     kind: ClassVar[type[Randomizer]]
     """The mechanism whose reports this oracle reads."""
+    state: ClassVar[type[Counts]] = Counts
+    """What is counted: reports of each number, unless a mechanism has too many of them."""
     instead: ClassVar[str] = "ask for what it estimates"
     """What to ask an oracle that does not estimate frequencies of items."""
 
     def __init__(self, randomizer: Randomizer) -> None:
         if not isinstance(randomizer, self.kind):
             raise InvalidSpec(f"this oracle reads reports of {self.kind.name}, not of {randomizer.name}")
-        self.set_counts(Counts(randomizer))
+        self.set_counts(self.state(randomizer))
 
     def set_counts(self, counts: Counts) -> None:
         """Take these counts for the state; a subclass makes its views of them here."""
@@ -104,7 +106,7 @@ class Oracle(ABC):
     def from_bytes(cls, randomizer: Randomizer, data: bytes) -> Self:
         """Return the oracle whose `to_bytes` this is; `ServerRefused` (BAD_STATE) for any other bytes."""
         oracle = cls(randomizer)
-        oracle.set_counts(Counts.from_bytes(randomizer, data))
+        oracle.set_counts(cls.state.from_bytes(randomizer, data))
         return oracle
 
     def _forget(self) -> None:  # noqa: B027 - most oracles keep nothing

@@ -1,7 +1,9 @@
-"""The additive state under every oracle: how many reports there were of each number, for one or several rows.
+"""The additive state under every oracle: how many reports there were of each number.
 
-Counts are 32-bit integers while there are fewer than 2^32 reports, then 64-bit ones. Their bytes are a header that
-names the version and the mechanism (with everything that gives its reports a meaning), then the counts.
+A mechanism with too many different reports counts something else: every report then adds one to `each` of `cells`
+cells, and a subclass says to which. Counts are 32-bit integers while there are fewer than 2^32 reports, then 64-bit
+ones. Their bytes are a header that names the version and the mechanism (with everything that gives its reports a
+meaning), then the counts.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import struct
 import zlib
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -35,18 +38,23 @@ def _fingerprint(randomizer: Randomizer) -> bytes:
 class Counts:
     """How often each report was seen."""
 
-    def __init__(self, randomizer: Randomizer) -> None:
+    def __init__(self, randomizer: Randomizer, cells: int | None = None, each: int = 1) -> None:
         self.randomizer = randomizer
-        self.values: npt.NDArray[np.uint32] | npt.NDArray[np.uint64] = np.zeros(randomizer.bound, np.uint32)
+        self.cells = randomizer.bound if cells is None else cells
+        self.each = each
+        self.values: npt.NDArray[np.uint32] | npt.NDArray[np.uint64] = np.zeros(self.cells, np.uint32)
         self.total = 0
 
     def add(self, payload: bytes) -> int:
         """Count the reports in a payload; `ServerRefused`, and nothing changed, if it is not one of this mechanism."""
         reports = unpack(payload, self.randomizer.report_bytes, self.randomizer.bound)
         self._make_room(len(reports))
-        np.add.at(self.values, reports.astype(np.intp), self.values.dtype.type(1))
+        self._add(reports)
         self.total += len(reports)
         return len(reports)
+
+    def _add(self, reports: npt.NDArray[np.unsignedinteger]) -> None:
+        np.add.at(self.values, reports.astype(np.intp), self.values.dtype.type(1))
 
     def merge(self, other: Counts) -> None:
         """Add the counts of another."""
@@ -67,7 +75,7 @@ class Counts:
         return _HEADER.pack(_MAGIC, _fingerprint(self.randomizer), self.total, width, zlib.crc32(body)) + body
 
     @classmethod
-    def from_bytes(cls, randomizer: Randomizer, data: bytes) -> Counts:
+    def from_bytes(cls, randomizer: Randomizer, data: bytes) -> Self:
         """Read what `to_bytes` wrote; `ServerRefused(BAD_STATE)` if damaged or of another mechanism or version."""
         if len(data) < _HEADER.size:
             raise ServerRefused("BAD_STATE", "saved counts are cut short")
@@ -77,7 +85,8 @@ class Counts:
             raise ServerRefused("BAD_STATE", "saved counts are of another version or another mechanism")
         if width not in (4, 8) or zlib.crc32(body) != checksum:
             raise ServerRefused("BAD_STATE", "saved counts are damaged")
-        size = randomizer.bound * width
+        counts = cls(randomizer)
+        size = counts.cells * width
         inflate = zlib.decompressobj()
         try:
             raw = inflate.decompress(body, size + 1)
@@ -85,10 +94,9 @@ class Counts:
             raise ServerRefused("BAD_STATE", "saved counts are damaged") from None
         if len(raw) != size:
             raise ServerRefused("BAD_STATE", "saved counts are damaged")
-        counts = cls(randomizer)
         read = np.frombuffer(raw, f"<u{width}")
         counts.values = read.astype(np.uint32) if width == 4 else read.astype(np.uint64)
-        if int(counts.values.sum(dtype=np.uint64)) != total:
+        if int(counts.values.sum(dtype=np.uint64)) != total * counts.each:
             raise ServerRefused("BAD_STATE", "saved counts do not add up")
         counts.total = total
         return counts

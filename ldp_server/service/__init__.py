@@ -1,14 +1,16 @@
-"""The server itself: thin handlers over the store, one event loop, one writer thread, one niced child process.
+"""The server: thin handlers over the store, one event loop, one writer thread, one child process.
 
-wire          bytes to messages and errors to statuses, the same for every method
-live          the collections as the running server holds them, and what a batch must pass
+assemble      puts one server together, runs it and drains it
+ports         the ports, and which wire service is on which
+operators     the methods that operators and analysts call
+collector     the methods that apps call, and the way of a batch to the disk and back
+background    checkpoints of counts, compaction and sweeping by the clock
+compaction    folding reports into counts, and dropping what is not needed
+lifecycle     creating, closing and deleting collections
+live          the collections as the running server holds them
 admission     who may submit: tokens, certificates, rates
-ingest        from a request to a ticket and back to an acknowledgement, with bounded memory
-collector     the methods that apps call; stream: many batches on one call
-operators     the methods that operators call; calls: who called, and how it ended
-lifecycle     creating, closing, deleting and compacting collections
 signed_list   the public list of collections
-auth, tls     who may call, and over what
-background    checkpoints, compaction and sweeping in the background
-assemble      puts it together; runs and drains it
+wire          bytes to messages and errors to statuses
+tls           certificates that may change while the server runs
+logs, metrics
 """

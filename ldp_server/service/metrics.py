@@ -1,7 +1,7 @@
 """What the server counts, for Prometheus.
 
-Everything is added up once a group of batches, outside of the commit; the labels of a collection are the first
-twelve digits of its id, for a bounded number of collections, the others being counted together as "other".
+Counters change once for each group of batches, outside of the commit. A collection's label is the first twelve digits
+of its id. The number of labels is bounded: further collections are counted together as "other".
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Metrics:
             "hearsay_refused_batches", "Batches refused for good", ["reason"], registry=registry
         )
         self.busy = Counter("hearsay_busy", 'Batches answered "not now"', ["why"], registry=registry)
-        self.malformed = Counter("hearsay_malformed", "Requests that are no message at all", registry=registry)
+        self.malformed = Counter("hearsay_malformed", "Requests that are not a valid message", registry=registry)
         self.refused_calls = Counter("hearsay_refused_calls", "Analyst calls refused", ["code"], registry=registry)
         self.storage_errors = Counter("hearsay_storage_errors", "Groups that could not be written", registry=registry)
         self.failures = Counter("hearsay_internal_errors", "Calls that ended in a defect", registry=registry)

@@ -1,8 +1,8 @@
-"""The public list of collections: the same for everybody, append-only, signed where the operator has a key.
+"""The public list of collections: the same for everybody, append-only, signed if the operator has set a key.
 
-A list that is the same for everybody cannot single anybody out: a collection made for one device would be in it for
-all to see. `serial` is the number of public collections ever made, deleted ones included, so a list with a higher
-serial holds all that a list with a lower one held.
+Because the list is the same for everybody, a collection that was made for one device would be visible to all. `serial`
+is the number of public collections ever made, deleted ones included. So a list with a higher serial holds everything
+that a list with a lower one held.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ListPublisher:
         self._response: bytes | None = None
 
     def put(self, record: CollectionRecord) -> None:
-        """Enter a collection, or note that it was deleted."""
+        """Enter a collection, or note that it was deleted since."""
         if record.public:
             self._public[record.id] = (record.spec, record.deleted is None)
             self._response = None

@@ -1,8 +1,7 @@
 """TLS from files that may be replaced while the server runs.
 
-gRPC asks at every handshake whether there is something new. A new certificate that does not parse, or does not fit
-its key (half of a renewal), is left alone and the old one goes on: a server that keeps its doors open with yesterday's
-certificate is better than one that is shut.
+gRPC asks at every handshake whether the files changed. New files that do not parse, or whose key does not fit the
+certificate (a renewal that is half done), are not used: the server goes on with the old certificate.
 """
 
 from __future__ import annotations

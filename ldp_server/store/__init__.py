@@ -11,7 +11,7 @@ commit         the writer thread: one transaction for everything that waits
 checkpoints    files with the counts up to a position of the log
 access         analyst tokens
 directory      the data directory and the lock on it
-backup, files  copying a log; files that only the operator may read
+backup         copying a log
 errors         what can be wrong, for an operator
 """
 

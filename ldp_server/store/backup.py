@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from ldp_server.store.errors import StorageError, translated
-from ldp_server.store.files import create_private
 from ldp_server.store.schema import connect
 
 __all__ = ["backup"]
@@ -20,7 +20,7 @@ def backup(source: Path, target: Path) -> None:
     origin = connect(source, read_only=True)
     try:
         with translated(target):
-            create_private(draft).close()
+            os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         copy = connect(draft)
         try:
             with translated(target):

@@ -7,7 +7,7 @@ larger the groups. Other work on the log (creating, closing, folding) runs betwe
 `run`. So there is one writer, and no lock to wait for.
 
 Trouble with the disk reaches the tickets as an error, never as an acknowledgement. If the disk is full, the next group
-tries again. Every other storage error is fatal: after a failed fsync nobody knows what the disk holds, so the thread
+tries again. Every other storage error is fatal: after a failed fsync it is unknown what the disk holds, so the thread
 stops and says why.
 """
 
@@ -50,7 +50,7 @@ class Ticket:
         self.submission = submission
         self.reports = reports
         self.done = done
-        """Called by whoever takes delivery, not on the writer thread."""
+        """Called by the receiver of the delivery, not on the writer thread."""
         self.born = time.perf_counter()
         self.outcome: AppendOutcome | None = None
         self.error: StorageError | None = None
@@ -221,7 +221,7 @@ class GroupCommit:
             LOGGER.warning("the disk has room again: batches are taken")
 
     def _abandon(self) -> None:
-        """Nothing is written any more: say so to whoever waits. Whoever comes later calls this for himself."""
+        """Nothing is written any more: give an error to all that wait. `submit` and `run` call this later."""
         error = self.failure or StorageError("the server is stopping")
         with suppress(IndexError):  # the other thread may be emptying the same queues
             while True:

@@ -1,4 +1,4 @@
-"""The report log: what a store must do, whatever it is made of.
+"""The report log: what every store must do.
 
 A log keeps submissions exactly once. `append` returns when they are durable and says what became of each. A batch id
 that returns with the same payload is a `DUPLICATE` and is not kept again; with another payload it is a `CONFLICT`.

@@ -134,7 +134,7 @@ class SqliteLog(SqliteReader, ReportLog):
         super().close()
 
     def last(self, collection: int) -> int:
-        """Looked up once: nobody else writes."""
+        """Looked up once, because only this object writes."""
         if collection not in self._last:
             self._last[collection] = super().last(collection)
         return self._last[collection]

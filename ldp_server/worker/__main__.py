@@ -16,7 +16,7 @@ from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.oracles import FrequencyOracle
 from ldp_server.store import DataDirectory, SqliteReader
 from ldp_server.worker import decoding, estimating
-from ldp_server.worker.counts import WarmCounts
+from ldp_server.worker.counts import CountsCache
 from ldp_server.worker.frames import read_frame, write_frame
 from ldp_server.worker.messages import (
     Advance,
@@ -40,7 +40,7 @@ from ldp_server.worker.messages import (
 class Child:
     """Answers one question after the other. `send` writes an answer and its body."""
 
-    def __init__(self, counts: WarmCounts, send: Callable[[Answer, bytes], None]) -> None:
+    def __init__(self, counts: CountsCache, send: Callable[[Answer, bytes], None]) -> None:
         self._counts = counts
         self._send = send
         self._table: dict[type[Question], Callable[[Any, bytes], tuple[Answer, bytes]]] = {
@@ -52,7 +52,7 @@ class Child:
         }
 
     def answer(self, question: Question, body: bytes) -> tuple[Answer, bytes]:
-        """The last answer to a question; whatever goes wrong is an answer too."""
+        """The last answer to a question. An error is an answer too."""
         try:
             return self._table[type(question)](question, body)
         except (LdpError, MemoryError) as error:
@@ -62,15 +62,15 @@ class Child:
             return Failure.of(error), b""
 
     def _estimate(self, question: Estimate, body: bytes) -> tuple[Answer, bytes]:
-        warm = self._counts.get(question.number)
-        return Done(), estimating.estimate(warm, pb.EstimateRequest.FromString(body))
+        counts = self._counts.get(question.number)
+        return Done(), estimating.estimate(counts, pb.EstimateRequest.FromString(body))
 
     def _summarise(self, question: Summarise, _: bytes) -> tuple[Answer, bytes]:
-        warm = self._counts.get(question.number)
-        oracle, compacted = warm.oracle, warm.record.generation is not None
+        counts = self._counts.get(question.number)
+        oracle, compacted = counts.oracle, counts.record.generation is not None
         summary = WorkerSummary(
             reports=oracle.reports,
-            batches=warm.batches,
+            batches=counts.batches,
             standard_error=estimating.null_error(oracle),
             lists_domain=isinstance(oracle, FrequencyOracle) and oracle.can_list,
             decodes_heavy_hitters=decoding.can_decode(oracle.randomizer.name),
@@ -79,24 +79,24 @@ class Child:
         return summary, b""
 
     def _advance(self, question: Advance, _: bytes) -> tuple[Answer, bytes]:
-        warm = self._counts.get(question.number, seconds=question.seconds)
-        behind = self._counts.behind(warm)
-        if not behind and warm.sequence > max(warm.saved, 0):
-            self._counts.save(warm)
-        return Advanced(warm.sequence, behind), b""
+        counts = self._counts.get(question.number, seconds=question.seconds)
+        behind = self._counts.behind(counts)
+        if not behind and counts.sequence > max(counts.saved, 0):
+            self._counts.save(counts)
+        return Advanced(counts.sequence, behind), b""
 
     def _checkpoint(self, question: Checkpoint, _: bytes) -> tuple[Answer, bytes]:
-        warm = self._counts.get(question.number)
-        self._counts.save(warm)
-        return CheckpointWritten(warm.sequence), b""
+        counts = self._counts.get(question.number)
+        self._counts.save(counts)
+        return CheckpointWritten(counts.sequence), b""
 
     def _decode(self, question: Decode, _: bytes) -> tuple[Answer, bytes]:
         def progress(stage: str, fraction: float) -> None:
             self._send(Progress(stage, fraction), b"")
 
         progress("counting", 0.0)
-        warm = self._counts.get(question.number)
-        return Done(), decoding.decode(warm, question.limit, progress)
+        counts = self._counts.get(question.number)
+        return Done(), decoding.decode(counts, question.limit, progress)
 
 
 def serve(child: Child, send: Callable[[Answer, bytes], None]) -> None:
@@ -114,14 +114,14 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever prints goes to the log, not between the frames
+    os.dup2(2, 1)  # printed text goes to the log, not between the frames
 
     def send(answer: Answer, body: bytes) -> None:
         out.write(write_frame(to_header(answer), body))
         out.flush()
 
     directory = DataDirectory(Path(data))
-    counts = WarmCounts(SqliteReader(directory.log), directory.states, keep_bytes=limit // 4)
+    counts = CountsCache(SqliteReader(directory.log), directory.states, keep_bytes=limit // 4)
     serve(Child(counts, send), send)
 
 

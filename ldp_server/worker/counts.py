@@ -21,7 +21,7 @@ from ldp_server.store import CollectionRecord, LogReader
 from ldp_server.store.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
 from ldp_server.store.errors import Corrupt
 
-__all__ = ["Warm", "WarmCounts", "memory_bytes", "state_bytes"]
+__all__ = ["CollectionCounts", "CountsCache", "memory_bytes", "state_bytes"]
 
 CHUNK = 4_000_000
 """Bytes of payloads read from the log at a time."""
@@ -30,7 +30,7 @@ TIMES = 3
 
 
 @dataclass
-class Warm:
+class CollectionCounts:
     """The counts of one collection, up to and including `sequence`."""
 
     record: CollectionRecord
@@ -43,65 +43,68 @@ class Warm:
     """The sequence of the newest checkpoint file."""
 
 
-class WarmCounts:
-    """The counts of the collections asked about lately, as many as fit into `keep_bytes`."""
+class CountsCache:
+    """The counts of the collections that were asked about last, as many as fit into `keep_bytes`."""
 
     def __init__(self, log: LogReader, states: Path, *, keep_bytes: int) -> None:
         self._log = log
         self._states = states
         self._keep = keep_bytes
-        self._warm: OrderedDict[int, Warm] = OrderedDict()
+        self._held: OrderedDict[int, CollectionCounts] = OrderedDict()
 
-    def get(self, number: int, *, seconds: float | None = None) -> Warm:
+    def get(self, number: int, *, seconds: float | None = None) -> CollectionCounts:
         """The counts of a collection, with everything that was durable when this was called.
 
         With `seconds` it may stop early (see `behind`), for work in the background.
         """
         record = self._log.record(number)
         if record is None or record.deleted is not None:
-            self._warm.pop(number, None)
+            self._held.pop(number, None)
             raise InvalidSpec("no such collection")
-        warm = self._warm.pop(number, None)
-        if warm is None or warm.record.generation != record.generation:
-            warm = self._load(record)
-        self._warm[number] = warm
-        warm.record = record
-        self._advance(warm, None if seconds is None else time.monotonic() + seconds)
+        counts = self._held.pop(number, None)
+        if counts is None or counts.record.generation != record.generation:
+            counts = self._load(record)
+        self._held[number] = counts
+        counts.record = record
+        self._advance(counts, None if seconds is None else time.monotonic() + seconds)
         self._evict()
-        return warm
+        return counts
 
-    def behind(self, warm: Warm) -> int:
+    def behind(self, counts: CollectionCounts) -> int:
         """How many batches the log holds that the counts do not."""
-        return max(0, self._log.last(warm.record.number) - warm.sequence)
+        return max(0, self._log.last(counts.record.number) - counts.sequence)
 
-    def save(self, warm: Warm) -> Path:
+    def save(self, counts: CollectionCounts) -> Path:
         """Write a checkpoint of the counts."""
-        state = warm.oracle.to_bytes()
-        checkpoint = Checkpoint(warm.record.id, warm.sequence, warm.oracle.reports, warm.batches, warm.last_id, state)
+        state = counts.oracle.to_bytes()
+        record, reports = counts.record, counts.oracle.reports
+        checkpoint = Checkpoint(record.id, counts.sequence, reports, counts.batches, counts.last_id, state)
         path = write_checkpoint(self._states, checkpoint)
-        warm.saved = warm.sequence
+        counts.saved = counts.sequence
         return path
 
-    def _advance(self, warm: Warm, deadline: float | None) -> None:
-        width = warm.collection.randomizer.report_bytes
-        for batches in self._log.read(warm.record.number, warm.sequence, max_bytes=CHUNK):
+    def _advance(self, counts: CollectionCounts, deadline: float | None) -> None:
+        width = counts.collection.randomizer.report_bytes
+        for batches in self._log.read(counts.record.number, counts.sequence, max_bytes=CHUNK):
             try:
-                warm.oracle.accumulate(b"".join([batch.payload for batch in batches]))
+                counts.oracle.accumulate(b"".join([batch.payload for batch in batches]))
             except ServerRefused:
-                # Everything in the log was checked before it was acknowledged: this is damage, or another version.
-                self._warm.pop(warm.record.number, None)
-                raise Corrupt(f"the log holds a report that is not one ({width} bytes each)") from None
-            warm.sequence = batches[-1].sequence
-            warm.last_id = batches[-1].batch_id
-            warm.batches += len(batches)
+                # The log was checked before it was acknowledged: it is damaged, or of another version.
+                self._held.pop(counts.record.number, None)
+                raise Corrupt(
+                    f"the log holds a report that is out of range ({width} bytes each): restore a backup"
+                ) from None
+            counts.sequence = batches[-1].sequence
+            counts.last_id = batches[-1].batch_id
+            counts.batches += len(batches)
             if deadline is not None and time.monotonic() >= deadline:
                 return
 
-    def _load(self, record: CollectionRecord) -> Warm:
+    def _load(self, record: CollectionRecord) -> CollectionCounts:
         collection = Collection.from_bytes(record.spec)
         return self._from_checkpoint(record, collection) or self._from_log(record, collection)
 
-    def _from_checkpoint(self, record: CollectionRecord, collection: Collection) -> Warm | None:
+    def _from_checkpoint(self, record: CollectionRecord, collection: Collection) -> CollectionCounts | None:
         found = read_checkpoint(self._states, record.id)
         if found is None or not self._belongs(found, record):
             return None
@@ -109,17 +112,19 @@ class WarmCounts:
             oracle = restore(collection, found.state)
         except ServerRefused:
             return None
-        return Warm(record, collection, oracle, found.sequence, found.batches, found.batch_id, found.sequence)
+        return CollectionCounts(
+            record, collection, oracle, found.sequence, found.batches, found.batch_id, found.sequence
+        )
 
-    def _from_log(self, record: CollectionRecord, collection: Collection) -> Warm:
+    def _from_log(self, record: CollectionRecord, collection: Collection) -> CollectionCounts:
         state = self._log.folded_state(record)
         if state is None:
-            return Warm(record, collection, oracle_for(collection), 0, 0, bytes(16), -1)
+            return CollectionCounts(record, collection, oracle_for(collection), 0, 0, bytes(16), -1)
         try:
             oracle = restore(collection, state)
         except ServerRefused:
             raise Corrupt("the folded counts of a collection are damaged: restore a backup") from None
-        return Warm(record, collection, oracle, record.folded, record.folded_batches, _fold_id(record), -1)
+        return CollectionCounts(record, collection, oracle, record.folded, record.folded_batches, _fold_id(record), -1)
 
     def _belongs(self, checkpoint: Checkpoint, record: CollectionRecord) -> bool:
         """Whether a checkpoint continues this very log, and not one that was since replaced by a backup."""
@@ -130,8 +135,8 @@ class WarmCounts:
         return self._log.holds(record.number, checkpoint.sequence, checkpoint.batch_id)
 
     def _evict(self) -> None:
-        while len(self._warm) > 1 and sum(memory_bytes(warm.oracle) for warm in self._warm.values()) > self._keep:
-            self._warm.popitem(last=False)
+        while len(self._held) > 1 and sum(memory_bytes(counts.oracle) for counts in self._held.values()) > self._keep:
+            self._held.popitem(last=False)
 
 
 def _fold_id(record: CollectionRecord) -> bytes:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server import heavy_hitters
 from ldp_server.answers.wire import to_wire
-from ldp_server.worker.counts import Warm
+from ldp_server.worker.counts import CollectionCounts
 from ldp_server.worker.messages import Unsupported
 
 __all__ = ["can_decode", "decode"]
@@ -19,13 +19,13 @@ def can_decode(mechanism: str) -> bool:
     return mechanism in heavy_hitters.DECODERS
 
 
-def decode(warm: Warm, limit: int, progress: Callable[[str, float], None]) -> bytes:
+def decode(counts: CollectionCounts, limit: int, progress: Callable[[str, float], None]) -> bytes:
     """Return the serialised HeavyHittersResult of a collection; whoever wants to cancel ends this process."""
-    name = warm.collection.randomizer.name
+    name = counts.collection.randomizer.name
     if not can_decode(name):
         raise Unsupported(
             f"collections of the mechanism {name} have no heavy-hitter decoder: "
             "ask for the top of a listable domain, or for given items"
         )
-    found = heavy_hitters.decode(warm.collection, warm.oracle, progress=progress)
+    found = heavy_hitters.decode(counts.collection, counts.oracle, progress=progress)
     return to_wire(replace(found, items=found.items[:limit]), pb.HeavyHittersResult).SerializeToString()

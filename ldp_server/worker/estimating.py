@@ -11,7 +11,7 @@ from ldp_server.answers.estimates import Coverage, Estimates
 from ldp_server.answers.wire import item_from_wire, to_wire
 from ldp_server.oracles import as_frequency
 from ldp_server.oracles.base import Oracle
-from ldp_server.worker.counts import Warm
+from ldp_server.worker.counts import CollectionCounts
 
 __all__ = ["estimate", "null_error"]
 
@@ -31,15 +31,15 @@ def null_error(oracle: Oracle) -> float:
         return 0.0
 
 
-def estimate(warm: Warm, request: pb.EstimateRequest) -> bytes:
+def estimate(counts: CollectionCounts, request: pb.EstimateRequest) -> bytes:
     """Return the serialised EstimateResponse to a request."""
-    return to_wire(_answer(warm, request), pb.EstimateResponse).SerializeToString()
+    return to_wire(_answer(counts, request), pb.EstimateResponse).SerializeToString()
 
 
-def _answer(warm: Warm, request: pb.EstimateRequest) -> Estimates:
+def _answer(counts: CollectionCounts, request: pb.EstimateRequest) -> Estimates:
     confidence = request.confidence or _CONFIDENCE
     threshold = request.threshold if request.threshold > 0 else None
-    collection, oracle, which = warm.collection, warm.oracle, request.WhichOneof("which")
+    collection, oracle, which = counts.collection, counts.oracle, request.WhichOneof("which")
     if which == "all":
         if collection.domain.size > MOST:
             raise InvalidSpec(f"an answer lists at most {MOST} items: ask for the top ones, or for given items")

@@ -1,6 +1,6 @@
 """A frame: four bytes header length, eight bytes body length (little endian), a JSON header, a body of bytes.
 
-Both ends are ours and trust each other; JSON keeps it that way if one of them is ever confused.
+Both ends are this program and trust each other. JSON cannot run code, unlike pickle, should one of them be confused.
 """
 
 from __future__ import annotations

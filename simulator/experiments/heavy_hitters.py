@@ -21,13 +21,13 @@ from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.answers.to_json import item_json
 from ldp_server.arrays.items import to_ints
 from ldp_server.heavy_hitters import HeavyHitters, decode
-from ldp_server.heavy_hitters.planner import DEFAULT_MEMORY, Plan, create, plan
+from ldp_server.heavy_hitters.planner import DEFAULT_MEMORY, SketchPlan, create, plan
 from ldp_server.oracles.base import binomial_variance
 from simulator.engine import Counted, Job, count, run_seed
 from simulator.experiments.options import SimulationOptions
 from simulator.machine import Stopwatch, check_memory, peak_rss_mb
 from simulator.population.kinds import Planted, Population
-from simulator.population.naming import Naming, naming
+from simulator.population.naming import NamedRanks, naming
 from simulator.population.text import NamedPopulation, read
 from simulator.shapes import HeavyHittersRun
 
@@ -75,7 +75,7 @@ class _Planted:
 
     collection: Collection
     multiples: tuple[float, ...]
-    naming: Naming
+    naming: NamedRanks
 
     def indexes(self) -> Iterator[tuple[float, int]]:
         """Each item's multiple of D_opt and index."""
@@ -164,7 +164,7 @@ def _users_for(search: Search, total: float) -> int:
     return math.ceil((total * search.unit / math.sqrt(search.options.users)) ** 2)
 
 
-def _truth(counted: Counted, named: Naming) -> dict[int, int]:
+def _truth(counted: Counted, named: NamedRanks) -> dict[int, int]:
     """How many users hold each index, without the items of single users."""
     ranks = np.flatnonzero(counted.held)
     indexes = named.indexes(ranks.astype(np.uint64))
@@ -206,7 +206,7 @@ def _rows(answer: HeavyHitters, truth: dict[int, int], search: Search) -> list[d
 
 
 def _shape(
-    search: Search, chosen: Plan, tally: _Tally, watch: Stopwatch, rows: list[dict[str, Any]]
+    search: Search, chosen: SketchPlan, tally: _Tally, watch: Stopwatch, rows: list[dict[str, Any]]
 ) -> HeavyHittersRun:
     recall = {f"{m:g}": sum(hits) / len(hits) for m, hits in tally.found.items()}
     smallest = None

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from ldp_client.privacy import Device, Question, privacy_statement
+from ldp_client.privacy import Device, QuestionTerms, privacy_statement
 from simulator.experiments import longitudinal
 from simulator.experiments.options import SimulationOptions, output_options, simulation_options
 from simulator.report.output import OutputOptions, asked_command
@@ -67,7 +67,7 @@ def show(rows: list[LongitudinalRow], options: SimulationOptions, days: int) -> 
         "error: root mean square error of the estimates, in users."
     )
     print_table(f"Daily reports on {days} days", [*rows[:-1:step], rows[-1]], _COLUMNS, caption)
-    statement = privacy_statement(Question(options.epsilon, days, _DAY), device=Device([options.epsilon] * days))
+    statement = privacy_statement(QuestionTerms(options.epsilon, days, _DAY), device=Device([options.epsilon] * days))
     sys.stdout.write(f"\n{statement}\n")
 
 

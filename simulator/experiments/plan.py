@@ -23,7 +23,7 @@ from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_client.privacy.yardsticks import v_opt
 from ldp_client.protocol.domain import Domain
 from ldp_server.answers.choose import DEFAULT_MEMORY, Alternative, alternatives
-from ldp_server.heavy_hitters.planner import Plan, create, plans
+from ldp_server.heavy_hitters.planner import SketchPlan, create, plans
 from ldp_server.heavy_hitters.promise import least_users
 from simulator.experiments import frequencies, heavy_hitters
 from simulator.experiments.frequencies import prepare
@@ -105,7 +105,7 @@ def sketch_rows(options: SimulationOptions, domain: Domain, frequency: float | N
     return [_sketch_row(line, options, domain, frequency) for line in found]
 
 
-def _sketch_row(line: Plan, options: SimulationOptions, domain: Domain, frequency: float | None) -> PlanRow:
+def _sketch_row(line: SketchPlan, options: SimulationOptions, domain: Domain, frequency: float | None) -> PlanRow:
     sketch = create("plan", domain, options.epsilon, line, opens=1, closes=2).randomizer
     assert isinstance(sketch, TeamSketch)  # noqa: S101 - every plan of heavy hitters is one
     p, s = (float(x) for x in sketch.inner.support)

@@ -28,7 +28,7 @@ from ldp_server.oracles.base import LISTABLE
 from simulator.population.kinds import SINGLE
 from simulator.population.text import vocabulary
 
-__all__ = ["STYLES", "Naming", "naming", "parse_domain"]
+__all__ = ["STYLES", "NamedRanks", "naming", "parse_domain"]
 
 U64 = npt.NDArray[np.uint64]
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -55,7 +55,7 @@ def _mix(z: U64) -> U64:
 
 
 @dataclass(frozen=True)
-class Naming:
+class NamedRanks:
     """A domain, and the index of each rank's item. Without a table, rank r has index r."""
 
     domain: Domain
@@ -161,23 +161,23 @@ def _distinct(domain: Domain, count: int, seed: int, style: str) -> list[int]:
 
 def naming(
     domain: Domain | None, distinct: int, items: Sequence[Item] | None, *, seed: int, style: str = "random"
-) -> Naming:
+) -> NamedRanks:
     """Name the ranks of a population. Without a domain, the population's items are the domain."""
     if style not in STYLES:
         raise InvalidSpec(f"unknown style of strings {style!r}: one of {', '.join(STYLES)}")
     if domain is None:
         if items is None or not all(isinstance(item, str) and item for item in items):
             raise InvalidSpec("give --domain: this population does not say what its items are")
-        return Naming(Categories(tuple(str(item) for item in items)), seed, None, tuple(items))
+        return NamedRanks(Categories(tuple(str(item) for item in items)), seed, None, tuple(items))
     if domain.size <= LISTABLE and isinstance(domain, Integers):
         if distinct >= domain.size:
             raise InvalidSpec(f"the population has {distinct} items, the domain {domain.size - 1}: enlarge --domain")
-        return Naming(domain, seed, None, tuple(items) if items is not None else None)
+        return NamedRanks(domain, seed, None, tuple(items) if items is not None else None)
     if items is not None:
         indexes = [_index(domain, item) for item in items]
     else:
         indexes = _distinct(domain, distinct, seed, style)
-    return Naming(domain, seed, from_ints([0, *indexes], domain.bits))
+    return NamedRanks(domain, seed, from_ints([0, *indexes], domain.bits))
 
 
 def _index(domain: Domain, item: Item) -> int:

@@ -22,12 +22,11 @@ _SHORT = 26
 
 @dataclass(frozen=True)
 class Series:
-    """One line of a panel: measured points (with error bars, if any), or a theory line without markers."""
+    """One line of a panel: measured points, or a theory line without markers."""
 
     name: str
     x: Sequence[float]
     y: Sequence[float]
-    error: Sequence[float] | None = None
     theory: bool = False
 
 
@@ -52,31 +51,20 @@ def _fill(axes: Any, panel: Panel, shared: bool) -> None:
     measured = theory = 0
     for series in panel.series:
         points = [
-            (x, y, 0.0 if series.error is None else series.error[i])
-            for i, (x, y) in enumerate(zip(series.x, series.y, strict=True))
+            (x, y)
+            for x, y in zip(series.x, series.y, strict=True)
             if math.isfinite(x) and math.isfinite(y) and not (panel.log_y and y <= 0)
         ]
-        xs, ys, errors = ([p[i] for p in points] for i in range(3))
+        style: dict[str, Any] = {"label": drawable(series.name), "linewidth": 1.3}
         if series.theory:
-            dash = DASHES[1 + theory % 6]
-            axes.plot(xs, ys, color=THEORY, linestyle=dash, linewidth=1.3, label=drawable(series.name))
+            style |= {"color": THEORY, "linestyle": DASHES[1 + theory % 6]}
             theory += 1
-            continue
-        place = measured % len(COLOURS)
-        axes.errorbar(
-            xs,
-            ys,
-            yerr=errors if series.error is not None else None,
-            color=COLOURS[place],
-            marker=MARKERS[place],
-            markersize=4.5,
-            linewidth=1.3,
-            linestyle=DASHES[place],
-            capsize=2.5,
-            markevery=max(1, len(xs) // _MARKED),
-            label=drawable(series.name),
-        )
-        measured += 1
+        else:
+            place = measured % len(COLOURS)
+            style |= {"color": COLOURS[place], "linestyle": DASHES[place], "marker": MARKERS[place]}
+            style |= {"markersize": 4.5, "markevery": max(1, len(points) // _MARKED)}
+            measured += 1
+        axes.plot([x for x, _ in points], [y for _, y in points], **style)
     if panel.level is not None:
         axes.axhline(panel.level[1], color=THEORY, linewidth=1.0, linestyle=(0, (1, 2)), label=drawable(panel.level[0]))
     axes.set_title(drawable(panel.title), loc="left")

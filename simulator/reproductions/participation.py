@@ -6,7 +6,7 @@ who takes part.
 
 Privacy. The channel is s P_x + (1-s) R with R the average of all P: every ordered pair of P_x, P_x', R is within the
 inner ratio r, so the ratio is at most 1 + s (r - 1): epsilon shrinks to ln(1 + s (e^eps - 1)) at most
-(privacy/subsampling.py); for binary randomized response it is again randomized response, with p' = s p + (1-s)/2.
+(subsampling.py); for binary randomized response it is again randomized response, with p' = s p + (1-s)/2.
 
 Price. The inner estimate is of s f + (1-s) n/size, so it is shifted and divided by s: the signal shrinks by s, the
 variance grows by 1/s^2. **This is a smaller epsilon by another name**: the gain is in scheduling and unlinkability,

@@ -46,7 +46,7 @@ def send(
 
     `tell` is told the number of reports in each batch that is acknowledged.
     """
-    sent, gateway = Sent(), Gateway(target, plaintext=True)
+    sent, gateway = Sent(), Gateway(target, tls=False)
     try:
         lost = _round(gateway, batches, timeout, sent, tell)
         _round(gateway, [replace(batch, lose=False) for batch in lost], timeout, sent, tell)

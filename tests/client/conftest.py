@@ -2,7 +2,20 @@ from __future__ import annotations
 
 import pytest
 
-from ldp_client import Categories, Client, Collection, Integers, Policy, Schedule, Strings
+from ldp_client import (
+    Categories,
+    Client,
+    Collection,
+    Integers,
+    LedgerFiles,
+    OutboxLimits,
+    Policy,
+    Schedule,
+    Sending,
+    Sources,
+    Strings,
+)  # fmt: skip
+from ldp_client.clock import SystemClock
 from ldp_client.testing import FakeCollector, ManualClock, RepeatableCoins
 
 NOW = 1_800_000_000
@@ -77,16 +90,18 @@ def open_client(tmp_path, policy, clock, collector):
     """Open clients on one storage; by default with everything in the test's hands."""
     opened = []
 
-    def opener(**options):
-        options = {
-            "storage": tmp_path / "ldp",
-            "policy": policy,
-            "clock": clock,
-            "coins": RepeatableCoins(),
-            "transport": collector,
-            "background": False,
-        } | options
-        client = Client("fake", **options)
+    def opener(
+        *, transport=collector, storage=tmp_path / "ldp", policy=policy, clock=clock, coins=None, background=False,
+        limits=None, tokens=None, witness=None, **options,
+    ):  # fmt: skip
+        client = Client(
+            transport,
+            storage=LedgerFiles(storage, witness),
+            policy=policy,
+            sending=Sending(limits=limits or OutboxLimits(), tokens=tokens, background=background),
+            sources=Sources(clock=clock or SystemClock(), coins=coins or RepeatableCoins()),
+            **options,
+        )
         opened.append(client)
         return client
 

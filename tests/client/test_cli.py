@@ -62,20 +62,31 @@ def test_send_again_says_that_the_answer_stands(run, files, tmp_path):
     assert code == 0 and "answered before" in out and "waiting 1" in out  # not due yet: no attempt, no error
 
 
-def test_looking_at_the_outbox_of_an_app_with_wide_limits_drops_nothing(run, files, tmp_path):
-    run("send", files["page"], *options(tmp_path), "--timeout", 0.1, stdin=b"a\n")
+def test_looking_changes_nothing(run, files, tmp_path):
+    """Not even the outbox of an app with wide limits; and what is due is not sent."""
+    run("send", files["page"], *options(tmp_path), "--delay", 0, "--timeout", 0.1, stdin=b"a\n")
     with sqlite3.connect(tmp_path / "ldp" / "ledger.sqlite") as db:
-        columns = "batch_id, collection_id, payload, opens, made, due"
+        rest = "answer, collection_id, opens, made, due, before, size"
         db.execute(
             "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 20010) "
-            f"INSERT INTO outbox ({columns}) SELECT randomblob(16), collection_id, payload, opens, made, due "
-            "FROM outbox, numbers"
+            f"INSERT INTO outbox (batch_id, {rest}) SELECT randomblob(16), {rest} FROM outbox, numbers"
         )
-        db.execute("UPDATE answers SET (batch_id, opens, made, due) = (SELECT x'01', opens, made, due FROM outbox)")
-        db.execute("DELETE FROM collected")  # the answer is as if it was new
     db.close()
-    code, out, _ = run("outbox", *options(tmp_path), "--json")
-    assert code == 0 and json.loads(out)["waiting"] == 20012 and json.loads(out)["counters"] == {}
+    before = {file.name: file.read_bytes() for file in (tmp_path / "ldp").iterdir()}
+    collector = HonestCollector()
+    with serving(collector) as port:
+        code, out, _ = run("outbox", *options(tmp_path, port), "--json")
+        assert run("ledger", *options(tmp_path, port))[0] == 0
+    assert code == 0 and json.loads(out)["waiting"] == 20011 and json.loads(out)["counters"] == {}
+    assert {file.name: file.read_bytes() for file in (tmp_path / "ldp").iterdir()} == before
+    assert collector.requests == []
+
+
+def test_looking_where_nothing_is_makes_nothing(run, tmp_path):
+    code, out, _ = run("ledger", *options(tmp_path))
+    assert code == 0 and "spent 0 in all, 12 left" in out
+    assert run("outbox", *options(tmp_path))[0] == 0
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_send_keeps_what_the_server_does_not_take(run, files, tmp_path):
@@ -136,12 +147,12 @@ def test_ledger_shows_spent_and_left(run, files, tmp_path):
 
 
 def test_ledger_says_what_tighter_accounting_gives(run, tmp_path):
-    from ldp_client import Client, Policy
+    from ldp_client import Client, Policy, Sending
     from ldp_client.privacy.composition import compose
     from ldp_client.testing import FakeCollector
 
     policy = Policy(max_epsilon="1", budget="90", period="30 days", lifetime="90")
-    with Client("x", storage=tmp_path, policy=policy, transport=FakeCollector(), background=False) as client:
+    with Client(FakeCollector(), storage=tmp_path, policy=policy, sending=Sending(background=False)) as client:
         for number in range(60):
             client.report(live(number), "a")
     limits = ["--max-epsilon", 1, "--budget", 90, "--period", "30 days", "--lifetime", 90]
@@ -158,7 +169,7 @@ def test_ledger_that_cannot_be_believed_and_its_reset(run, files, tmp_path):
     run("send", files["page"], *options(tmp_path), "--timeout", 0.1, stdin=b"a\n")
     (tmp_path / "ldp" / "ledger.witness").unlink()
     code, out, _ = run("ledger", *options(tmp_path))
-    assert code == 3 and "NOT BELIEVED" in out and "witness is missing" in out and ", 0 left" in out
+    assert code == 3 and "NOT TRUSTED" in out and "witness is missing" in out and ", 0 left" in out
     code, _, err = run("send", files["age"], *options(tmp_path), stdin=b"5\n")
     assert code == 1 or (code == 3 and "cannot be trusted" in err)
     code, _, err = run("ledger", *options(tmp_path), "--reset", " ")
@@ -231,6 +242,6 @@ def test_the_prompt_does_not_show_the_item(run, files, tmp_path, monkeypatch):
 )  # fmt: skip
 def test_lines_as_items(files, name, line, item):
     from ldp_client import Collection
-    from ldp_client.cli import _item
+    from ldp_client.cli.items import read_item
 
-    assert _item(Collection.load(files[name]), line) == item
+    assert read_item(Collection.load(files[name]), line) == item

@@ -79,10 +79,10 @@ def test_ten_minutes(shell):
 
 
 def test_every_command_of_the_client_is_on_the_page():
-    from ldp_client.cli import _parser
+    from ldp_client.cli.arguments import make_parser
 
     text = PAGE.read_text("utf-8")
-    commands = next(action for action in _parser()._actions if action.choices).choices
+    commands = next(action for action in make_parser()._actions if action.choices).choices
     for name, command in commands.items():
         assert f"`ldp-client {name}" in text
         assert command.get_default("command")

@@ -9,7 +9,7 @@ import traceback
 
 import pytest
 
-from ldp_client import Client, LdpError, PolicyRefused
+from ldp_client import Client, LdpError, PolicyRefused, Sending, Sources, WrongType
 from ldp_client.cli import main
 from ldp_client.testing import FakeCollector, ManualClock, RepeatableCoins
 from tests.client.collectors import HonestCollector, serving
@@ -24,20 +24,13 @@ def transcript(directory, policy, item, collection_of, lease=None):
     clock, coins, collector = ManualClock(NOW), RepeatableCoins(b"observer"), FakeCollector()
     statements = []
     client = Client(
-        "fake",
-        storage=directory,
-        policy=policy,
-        transport=collector,
-        clock=clock,
-        coins=coins,
-        background=False,
-        lease=lease,
-    )
-    client.ledger()
+        collector, storage=directory, policy=policy, lease=lease, sending=Sending(background=False),
+        sources=Sources(clock=clock, coins=coins),
+    )  # fmt: skip
     for link in (client._storage._front, client._storage._back):
-        client._storage._open(link) if link.db is None else None
-        link.db = link.db or client._storage._open(link)
-        link.db.set_trace_callback(lambda sql: statements.append(sql.split("VALUES")[0].split("SET")[0][:60]))
+        client._storage._opening.open(link).set_trace_callback(
+            lambda sql: statements.append(sql.split("VALUES")[0].split("SET")[0][:60])
+        )
     seen = []
     for day in range(4):
         receipt = client.report(collection_of, item)
@@ -80,8 +73,8 @@ def test_different_items_do_make_different_reports(tmp_path, wide):
     for number, item in enumerate(["a", "b", "c", "d", None]):
         collector = FakeCollector()
         client = Client(
-            "fake", storage=tmp_path / str(number), policy=wide, transport=collector, clock=ManualClock(NOW),
-            coins=RepeatableCoins(b"1"), background=False,
+            collector, storage=tmp_path / str(number), policy=wide, sending=Sending(background=False),
+            sources=Sources(clock=ManualClock(NOW), coins=RepeatableCoins(b"1")),
         )  # fmt: skip
         client.report(make(), item)
         client.flush(everything=True)
@@ -116,10 +109,11 @@ def test_a_refusal_comes_before_the_item_is_looked_at(open_client, policy):
 
 def test_a_wrong_type_charges_nothing(open_client):
     client = open_client()
-    with pytest.raises(TypeError) as caught:
+    with pytest.raises(WrongType) as caught:
         client.report(make(), 1234567)
-    assert "1234567" not in str(caught.value)
-    with pytest.raises(TypeError, match="takes a Collection"):
+    assert "1234567" not in str(caught.value) + repr(caught.value)
+    assert isinstance(caught.value, LdpError) and isinstance(caught.value, TypeError)
+    with pytest.raises(WrongType, match="give a Collection"):
         client.report("homepage", "a")
     assert client.ledger().spent == 0 and client.outbox().waiting == 0
 
@@ -161,9 +155,7 @@ def test_no_trace_of_the_item_anywhere(tmp_path, wide, caplog, capfd, lease):
     refusing = live(50, domain=Categories(("a",)), mechanism="randomized-response")
     with caplog.at_level(0), serving(wire) as port:
         logging.getLogger("ldp_client").setLevel(0)
-        client = Client(
-            f"127.0.0.1:{port}", storage=tmp_path / "ldp", policy=wide, plaintext=True, delay=0, lease=lease
-        )
+        client = Client(f"127.0.0.1:{port}", storage=tmp_path / "ldp", policy=wide, tls=False, delay=0, lease=lease)
         for number in range(20):
             said.append(repr(client.report(live(number), SECRET)))
             said.append(repr(client.report(live(number), SECRET.encode())))

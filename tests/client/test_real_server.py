@@ -7,7 +7,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from ldp_client import Categories, Client, Policy, PolicyRefused, Unavailable
+from ldp_client import Categories, Client, Policy, PolicyRefused, Sending, Sources, Unavailable
 from ldp_client.sending.gateway import Gateway
 from ldp_client.sending.transport import Accepted, Batch
 from ldp_server.testing import ServerProcess
@@ -59,8 +59,10 @@ def server(tmp_path):
 
 @contextmanager
 def open_client(server, storage, **more):
-    options = {"policy": Policy(**WIDE), "plaintext": True, "delay": 0, "background": False} | more
-    client = Client(server.listen, storage=storage, **options)
+    sources = Sources(clock=more.pop("clock")) if "clock" in more else None
+    options = {"policy": Policy(**WIDE), "tls": False, "delay": 0, "sending": Sending(background=False)} | more
+    target = server.listen.replace(":0", ":1")  # before the server has started, nobody is there
+    client = Client(target, storage=storage, sources=sources, **options)
     yield client
     client.close(1.0)
 
@@ -160,7 +162,7 @@ def test_a_gateway_feeds_it(server):
     server.start()
     server.enter(collection)
     batches = [Batch(collection.id, os.urandom(16), bytes(1000)) for _ in range(300)]
-    gateway = Gateway(server.listen, plaintext=True)
+    gateway = Gateway(server.listen, tls=False)
     stream = gateway.send(batches, 60)
     outcomes = [next(stream) for _ in range(50)]
     server.kill()

@@ -1,6 +1,8 @@
 """What is exported, what an import costs, the asyncio client, and the fake."""
 
 import asyncio
+import importlib
+import importlib.metadata
 import inspect
 import json
 import subprocess
@@ -9,7 +11,7 @@ import sys
 import pytest
 
 import ldp_client
-from ldp_client import BudgetExceeded, Client, Unavailable, aio, testing
+from ldp_client import BudgetExceeded, Client, InvalidSpec, Sending, Unavailable, WrongType, aio, testing
 from ldp_client.sending.transport import Accepted, Batch, Refused, Transport
 from ldp_client.testing import FakeCollector
 from tests.client.conftest import live, make
@@ -22,13 +24,21 @@ def python(script):
 
 def test_all_is_sorted_complete_and_importable():
     assert ldp_client.__all__ == sorted(ldp_client.__all__)
-    assert set(ldp_client._HOME) == set(ldp_client.__all__)
-    for name in ldp_client.__all__:
-        value = getattr(ldp_client, name)
-        assert value.__module__ == f"ldp_client.{ldp_client._HOME[name]}", name
+    assert set(ldp_client._HOME) | {"__version__"} == set(ldp_client.__all__)
+    for name, home in ldp_client._HOME.items():
+        module = importlib.import_module(f"ldp_client.{home}")
+        assert getattr(ldp_client, name) is getattr(module, name), name
+        assert name in module.__all__, name
     assert set(ldp_client.__all__) <= set(dir(ldp_client))
     with pytest.raises(AttributeError):
         ldp_client.Nonsense  # noqa: B018
+
+
+def test_the_version_is_the_distributions(monkeypatch):
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: {"hearsay": "1.2.3"}[name])
+    monkeypatch.delitem(vars(ldp_client), "__version__", raising=False)
+    assert ldp_client.__version__ == "1.2.3"
+    monkeypatch.delitem(vars(ldp_client), "__version__")
 
 
 def test_star_import_gives_exactly_all():
@@ -86,6 +96,28 @@ print(json.dumps(sorted(sys.modules)))
     assert not {name.split(".")[0] for name in loaded} & {"numpy", "scipy", "click", "rich", "prometheus_client"}
 
 
+# -- settings that mean something else than they seem to
+
+
+@pytest.mark.parametrize("options", [{"delay": 30}, {"delay": 0.5}, {"delay": True}, {"delay": "30"}, {"delay": None}])
+def test_a_delay_without_a_unit_is_refused(open_client, options):
+    with pytest.raises(InvalidSpec, match=r'delay: .*"30 days"'):
+        open_client(**options)
+
+
+def test_no_delay_is_written_as_zero(open_client):
+    assert [open_client(delay=none)._delay for none in (0, "0", "0 s")] == [0, 0, 0]
+
+
+def test_other_settings_are_checked_at_once(open_client, tmp_path):
+    with pytest.raises(InvalidSpec, match="refresh: a number alone"):
+        Sending(refresh=86_400)
+    with pytest.raises(WrongType, match="limits"):
+        Sending(limits=(10, 10))
+    with pytest.raises(InvalidSpec, match="leave tls out"):
+        open_client(tls=False)
+
+
 # -- asyncio
 
 
@@ -102,10 +134,18 @@ def test_the_asyncio_client_has_the_same_surface():
         assert inspect.iscoroutinefunction(getattr(aio.AsyncClient, name)), name
 
 
+def test_the_constructors_are_the_same_typed_and_short():
+    ours, theirs = (inspect.signature(kind.__init__).parameters for kind in (aio.AsyncClient, Client))
+    assert [str(p) for p in ours.values()] == [str(p) for p in theirs.values()]
+    assert len(theirs) - 1 <= 8  # without self
+    assert all(p.annotation is not p.empty for name, p in ours.items() if name != "self")
+    assert not any(p.kind in {p.VAR_KEYWORD, p.VAR_POSITIONAL} for p in ours.values())
+
+
 async def test_the_asyncio_client_reports_and_flushes(tmp_path, policy):
     collector = FakeCollector()
     async with aio.AsyncClient(
-        "fake", storage=tmp_path, policy=policy, transport=collector, delay=0, background=False
+        collector, storage=tmp_path, policy=policy, delay=0, sending=Sending(background=False)
     ) as client:
         receipts = await asyncio.gather(*(client.report(live(number), "a") for number in range(2)))
         assert all(receipt.made for receipt in receipts)
@@ -121,7 +161,7 @@ async def test_the_asyncio_client_reports_and_flushes(tmp_path, policy):
 
 
 async def test_the_loop_is_not_held_up(tmp_path, policy):
-    client = aio.AsyncClient("fake", storage=tmp_path, policy=policy, transport=FakeCollector(), background=False)
+    client = aio.AsyncClient(FakeCollector(), storage=tmp_path, policy=policy, sending=Sending(background=False))
     inner = client._client._storage._front.lock
     inner.acquire()  # a disk that takes its time
     task = asyncio.ensure_future(client.report(live(), "a"))

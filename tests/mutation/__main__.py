@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import random
 import sys
 from pathlib import Path
 
@@ -39,6 +38,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         command.add_argument("--file", help="only mutants of files whose path contains this text")
         command.add_argument("--again", action="store_true", help="try those again that survived")
         command.add_argument("--seconds", type=float, default=CEILING, help=f"of tests in one round ({CEILING:g})")
+        command.add_argument("--rounds", type=int, default=2, help="1: stop after the first round of tests")
         command.add_argument("--trust", action="store_true", help="do not run the tests on the unchanged tree first")
     return parser.parse_args(arguments)
 
@@ -57,10 +57,9 @@ def _reach(tests: list[str]) -> int:
 
 
 def _run(chosen: list[Mutant], results: Results, options: argparse.Namespace) -> int:
-    runner = Runner(ROOT, Reach.load(BUILD / "reach.json"), ceiling=options.seconds)
+    runner = Runner(ROOT, Reach.load(BUILD / "reach.json"), ceiling=options.seconds, rounds=options.rounds)
     try:
         todo = results.todo(chosen, options.again)
-        random.Random(options.seed).shuffle(todo)  # so that what a stopped run has tried is a uniform sample too
         verdict, test = "survived", ""
         if not options.trust:
             verdict, test = runner.control(sorted({mutant.file for mutant in todo}))

@@ -9,9 +9,9 @@ others, and stop at the first failure.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib
 import os
-import random
 import resource
 import shutil
 import signal
@@ -43,16 +43,18 @@ FILES = 5
 MEMORY = 8 << 30
 WALL = 300.0
 """Seconds of the clock after which a mutant's run is ended, whatever it waits for."""
+COLLECTION = 8.0
+"""Seconds of processor time to import the tests: some mutants never end while a module is imported."""
 CEILING = 2.0
 """Seconds of tests in a round, at most. More tests could only kill more."""
 
 
 def sample(found: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
-    """A uniform sample, in the order of the source; everything if there is no more."""
-    if count >= len(found):
-        return list(found)
-    chosen = random.Random(seed).sample(range(len(found)), count)
-    return [found[index] for index in sorted(chosen)]
+    """A uniform sample: the mutants whose keys have the smallest hashes, in the order of the hashes.
+
+    So a smaller sample is the beginning of a larger one, and a mutant stays in it while other files change.
+    """
+    return sorted(found, key=lambda m: hashlib.sha256(f"{seed}/{m.key}".encode()).digest())[:count]
 
 
 def select(reach: Reach, mutant: Mutant, kills: Counter[str], ceiling: float = CEILING) -> list[list[str]]:
@@ -90,6 +92,7 @@ class Judge:
         self.limits, self.note = limits, note
         self.current = "collection"
         signal.signal(signal.SIGPROF, lambda *_: self._end(71))
+        signal.setitimer(signal.ITIMER_PROF, COLLECTION)
 
     def _end(self, code: int) -> None:
         os.write(self.note, self.current.encode())
@@ -122,8 +125,10 @@ class Judge:
 class Runner:
     """A scratch copy of the tree, and the loop over mutants."""
 
-    def __init__(self, root: Path, reach: Reach, patience: float = 1.0, ceiling: float = CEILING) -> None:
-        self.reach, self.patience, self.ceiling = reach, patience, ceiling
+    def __init__(
+        self, root: Path, reach: Reach, patience: float = 1.0, ceiling: float = CEILING, rounds: int = 2
+    ) -> None:
+        self.reach, self.patience, self.ceiling, self.rounds = reach, patience, ceiling, rounds
         self.scratch = Path(tempfile.mkdtemp(prefix="mutation-"))
         names = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         listed = subprocess.run(names, cwd=root, check=True, capture_output=True).stdout.decode().split("\0")
@@ -149,7 +154,7 @@ class Runner:
         """Yield for each mutant its verdict, the test that decided, and the seconds it took."""
         for mutant in mutants:
             kills = self.kills.setdefault(mutant.file, Counter())
-            rounds = select(self.reach, mutant, kills, self.ceiling)
+            rounds = select(self.reach, mutant, kills, self.ceiling)[: self.rounds]
             started = time.monotonic()
             verdict, test = self._try(mutant, rounds) if rounds else (UNREACHED, "")
             if verdict == KILLED:

@@ -124,13 +124,21 @@ def test_a_module_s_own_tests_have_a_round_of_their_own_and_rounds_are_short():
     assert select(known, mutant, Counter(), 0.5) == [own[:1], ["b/test_all.py::one"]]
 
 
-def test_a_sample_is_repeatable_and_in_order():
+def test_a_sample_is_repeatable_and_grows():
     found = mutants("room/sums.py", SOURCE)
     drawn = sample(found, 5, 11)
-    assert drawn == sample(found, 5, 11) == [m for m in found if m in drawn]
-    assert len(drawn) == 5
+    assert len(set(drawn)) == 5
+    assert drawn == sample(found, 6, 11)[:5] == sample(found[::-1], 5, 11)
     assert drawn != sample(found, 5, 12)
-    assert sample(found, 10**9, 11) == found
+    assert set(sample(found, 10**9, 11)) == set(found)
+
+
+def test_every_mutant_is_drawn_equally_often():
+    """Over 2,000 seeds: each of n mutants is in half of the samples of n/2; |z| < 5."""
+    found = mutants("room/sums.py", SOURCE)
+    drawn = Counter(mutant for seed in range(2000) for mutant in sample(found, len(found) // 2, seed))
+    share = len(found) // 2 / len(found)
+    assert max(abs(drawn[m] - 2000 * share) for m in found) < 5 * (2000 * share * (1 - share)) ** 0.5
 
 
 def test_results_are_kept_and_a_run_goes_on(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -177,7 +178,23 @@ def cli(*arguments: str, data: Path | None = None, stdin: str | None = None, tim
     )
 
 
-def wait_until(test, seconds=20.0):
+async def send(server, requests):
+    return [response async for response in server.collector.SubmitStream(iter(requests))]
+
+
+PATIENCE = 120.0
+"""Seconds until a condition that must come true is given up: generous, because the machine may be busy."""
+
+
+async def until(condition, seconds=PATIENCE):
+    """Wait for a condition while the server in this process goes on."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it never came true"
+        await asyncio.sleep(0.02)
+
+
+def wait_until(test, seconds=PATIENCE):
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if test():

@@ -1,28 +1,32 @@
 """Write the golden vectors, tests/vectors/v1/*.json, from the product's code: `python -m tests.vectors.generate`.
 
-Inputs are listed here or spread by SHAKE-256 of a name, so that every run writes the same bytes. tests/test_vectors.py
-compares the committed files with this module, with tests/independent.py and with the numpy twins.
+Inputs are listed here or spread by SHAKE-256 of a name, so that every run writes the same bytes. test_vectors.py
+compares the committed files with this module, with independent.py and with the numpy twins.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 from typing import Any
 
 from ldp_client.collection import Collection, Schedule
+from ldp_client.errors import InvalidSpec
+from ldp_client.mechanisms import MECHANISMS, bounded_number, composed_response, hierarchy, subset_selection
 from ldp_client.mechanisms.base import Randomizer
 from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.randomized_response import Response
+from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_client.protocol import packing
-from ldp_client.protocol.domain import Categories, Domain, Integers, Item, Strings
+from ldp_client.protocol.domain import Attributes, Categories, Domain, Integers, Item, Strings
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.hashing import KWiseHash, PairwiseHash
 from ldp_client.protocol.permutation import BlockPermutation
 from ldp_client.protocol.stream import expand
+from simulator.reproductions import genprot
 from tests.vectors import malformed
 
 FOLDER = Path(__file__).with_name("v1")
@@ -38,69 +42,67 @@ NOVEMBER = {"opens": 1_793_491_200, "closes": 1_796_083_200}
 SHORTEST = {"opens": 0, "closes": 1}
 
 
-def collections() -> dict[str, Collection]:
-    """Every domain with every mechanism, and limits of every field."""
-    make = Collection.create
-    weekly, longest = Schedule(604_800, 52), Schedule(1 << 40, 1 << 20)
-    names = Categories(tuple(f"page {i}" for i in range(300)))
-    return {
-        "yes-no": make("Dark mode?", Categories(("yes", "no")), "randomized-response", "1", **NOVEMBER),
-        "one-name": make("?", Categories(("x",)), "randomized-response", "0.01", **SHORTEST),
-        "cities": make("Où habitez-vous ? 🏠", CITIES, "randomized-response", "2.25", **NOVEMBER, schedule=weekly),
-        "cities-linear": make("Wo?", CITIES, "linear-hash", "0.5", **NOVEMBER, parameters={"q": 2, "t": 4}, nonce=1),
-        "cities-hashed": make("Wo?", CITIES, "hashtogram", "3", **LIMITS, parameters={"rows": 3, "q": 2, "t": 1}),
-        "pages": make("Which page?", names, "linear-hash", "1.5", **NOVEMBER, parameters={"q": 7, "t": 3}),
-        "byte": make("One byte", Strings(1), "randomized-response", "0.1", **NOVEMBER, schedule=Schedule(60, 1)),
-        "two-bytes": make("Two", Strings(2), "linear-hash", "1", **NOVEMBER, parameters={"q": 2, "t": 17}),
-        "words": make("A word", Strings(32), "hashtogram", "1", **NOVEMBER, parameters={"rows": 16, "q": 3, "t": 10}),
-        "urls": make(
-            "x" * 4096, Strings(1024), "hashtogram", "20", **LIMITS, parameters={"rows": 128, "q": 2, "t": 24}
-        ),
-        "tabs": make(
-            "How many tabs are open?",
-            Integers(0, 1000),
-            "linear-hash",
-            "1",
-            opens=1_790_000_000,
-            closes=1_800_000_000,
-            parameters={"q": 5, "t": 5},
-        ),
-        "tabs-nonce": make(
-            "How many tabs are open?",
-            Integers(0, 1000),
-            "hashtogram",
-            "1",
-            opens=1_790_000_000,
-            closes=1_800_000_000,
-            parameters={"rows": 4096, "q": 3, "t": 5},
-            nonce=300,
-        ),
-        "signed": make("°C\n\t", Integers(-40, 101), "randomized-response", "1.123456789", **NOVEMBER),
-        "most-answers": make("Many", Integers(1, (1 << 20) - 1), "randomized-response", "0.01", **NOVEMBER),
-        "largest-prime": make(
-            "Prime",
-            Integers(-(1 << 63), 1_048_572),
-            "linear-hash",
-            "13.8",
-            **LIMITS,
-            schedule=longest,
-            parameters={"q": 1_048_573, "t": 1},
-        ),
-        "prime-squared": make(
-            "Prime", Integers(7, 16_000_000), "linear-hash", "8", **NOVEMBER, parameters={"q": 4093, "t": 2}
-        ),
-        "all-integers": make(
-            "Any",
-            Integers(-(1 << 63), N - 1),
-            "hashtogram",
-            "0.7",
-            **SHORTEST,
-            parameters={"rows": 1, "q": 251, "t": 3},
-        ),
-        "high-integers": make(
-            "High", Integers((1 << 63) - 1, N - 1), "hashtogram", "4", **LIMITS, parameters={"rows": 7, "q": 11, "t": 2}
-        ),
-    }
+_make = Collection.create
+_WEEKLY, _LONGEST = Schedule(604_800, 52), Schedule(1 << 40, 1 << 20)
+_PAGES = Categories(tuple(f"page {i}" for i in range(300)))
+
+COLLECTIONS: dict[str, Collection] = {
+    "yes-no": _make("Dark mode?", Categories(("yes", "no")), "randomized-response", "1", **NOVEMBER),
+    "one-name": _make("?", Categories(("x",)), "randomized-response", "0.01", **SHORTEST),
+    "cities": _make("Où habitez-vous ? 🏠", CITIES, "randomized-response", "2.25", **NOVEMBER, schedule=_WEEKLY),
+    "cities-linear": _make("Wo?", CITIES, "linear-hash", "0.5", **NOVEMBER, parameters={"q": 2, "t": 4}, nonce=1),
+    "cities-hashed": _make("Wo?", CITIES, "hashtogram", "3", **LIMITS, parameters={"rows": 3, "q": 2, "t": 1}),
+    "pages": _make("Which page?", _PAGES, "linear-hash", "1.5", **NOVEMBER, parameters={"q": 7, "t": 3}),
+    "byte": _make("One byte", Strings(1), "randomized-response", "0.1", **NOVEMBER, schedule=Schedule(60, 1)),
+    "two-bytes": _make("Two", Strings(2), "linear-hash", "1", **NOVEMBER, parameters={"q": 2, "t": 17}),
+    "words": _make("A word", Strings(32), "hashtogram", "1", **NOVEMBER, parameters={"rows": 16, "q": 3, "t": 10}),
+    "urls": _make("x" * 4096, Strings(1024), "hashtogram", "20", **LIMITS, parameters={"rows": 128, "q": 2, "t": 24}),
+    "tabs": _make(
+        "How many tabs are open?",
+        Integers(0, 1000),
+        "linear-hash",
+        "1",
+        opens=1_790_000_000,
+        closes=1_800_000_000,
+        parameters={"q": 5, "t": 5},
+    ),
+    "tabs-nonce": _make(
+        "How many tabs are open?",
+        Integers(0, 1000),
+        "hashtogram",
+        "1",
+        opens=1_790_000_000,
+        closes=1_800_000_000,
+        parameters={"rows": 4096, "q": 3, "t": 5},
+        nonce=300,
+    ),
+    "signed": _make("°C\n\t", Integers(-40, 101), "randomized-response", "1.123456789", **NOVEMBER),
+    "most-answers": _make("Many", Integers(1, (1 << 20) - 1), "randomized-response", "0.01", **NOVEMBER),
+    "largest-prime": _make(
+        "Prime",
+        Integers(-(1 << 63), 1_048_572),
+        "linear-hash",
+        "13.8",
+        **LIMITS,
+        schedule=_LONGEST,
+        parameters={"q": 1_048_573, "t": 1},
+    ),
+    "prime-squared": _make(
+        "Prime", Integers(7, 16_000_000), "linear-hash", "8", **NOVEMBER, parameters={"q": 4093, "t": 2}
+    ),
+    "all-integers": _make(
+        "Any",
+        Integers(-(1 << 63), N - 1),
+        "hashtogram",
+        "0.7",
+        **SHORTEST,
+        parameters={"rows": 1, "q": 251, "t": 3},
+    ),
+    "high-integers": _make(
+        "High", Integers((1 << 63) - 1, N - 1), "hashtogram", "4", **LIMITS, parameters={"rows": 7, "q": 11, "t": 2}
+    ),
+}
+"""Every domain with every mechanism, and limits of every field."""
 
 
 def spread(name: str, bits: int) -> int:
@@ -122,6 +124,8 @@ def tagged(item: Item) -> dict[str, Any] | None:
     """An item as JSON, with its type."""
     if item is None:
         return None
+    if isinstance(item, Set):
+        return {"attributes": sorted(item)}
     if isinstance(item, str):
         return {"text": item}
     return {"integer": number(item)} if isinstance(item, int) else {"hex": item.hex()}
@@ -142,7 +146,7 @@ def items_of(domain: Domain) -> list[Item]:
 
 
 def collection_vectors() -> Iterator[dict[str, Any]]:
-    for name, collection in collections().items():
+    for name, collection in COLLECTIONS.items():
         domain, randomizer = collection.domain, collection.randomizer
         schedule = collection.schedule
         yield {
@@ -167,7 +171,7 @@ def collection_vectors() -> Iterator[dict[str, Any]]:
 
 
 def item_vectors() -> Iterator[dict[str, Any]]:
-    for name, collection in collections().items():
+    for name, collection in COLLECTIONS.items():
         domain = collection.domain
         if name in ("urls", "cities-linear", "cities-hashed", "tabs-nonce"):
             continue
@@ -302,7 +306,7 @@ def word_lines(randomizer: Randomizer) -> Iterator[list[int]]:
 
 
 def report_vectors() -> Iterator[dict[str, Any]]:
-    for name, collection in collections().items():
+    for name, collection in COLLECTIONS.items():
         items = items_of(collection.domain)
         for i, words in enumerate(word_lines(collection.randomizer)):
             for item in (items[i % len(items)], items[(i + 5) % len(items)]):
@@ -349,6 +353,185 @@ def refused_payload_vectors() -> Iterator[dict[str, Any]]:
         yield {"bound": bound, "hex": chunk, "times": times, "reason": reason}
 
 
+# --- Attributes, numbers, subsets: a file of collections and their reports -------------------------------------------
+
+LINES = 12
+
+
+def structured_collections() -> dict[str, Collection]:
+    """Every mechanism of the file with small, usual and extreme parameters."""
+    make = Collection.create
+    habits = Attributes(("smokes", "drives", "votes", "läuft", "🦔"))
+    many = Attributes(tuple(f"a{i}" for i in range(20)))
+    hours, signed, wide = Integers(0, 24), Integers(-500, 1001), Integers(-(1 << 63), N - 1)
+    plain = {
+        "habits": (habits, "composed-response", "2", composed_response.design("2", 5)),
+        "habits-shell": (habits, "composed-response", "6", {"low": 0, "high": 5, "flip": 1 << 46}),
+        "one-habit": (Attributes(("x",)), "composed-response", "0.1", composed_response.design("0.1", 1)),
+        "many": (many, "composed-response", "4", composed_response.design("4", 20, shell=(4, 9))),
+        "sampled": (habits, "sampled-attribute", "1", {}),
+        "sampled-many": (many, "sampled-attribute", "0.01", {}),
+        "hours": (hours, "bounded-number", "1", bounded_number.design("1", presence=32)),
+        "hours-wide": (hours, "bounded-number", "20", {"answers": 256, "window": 10, "presence": 255}),
+        "signed": (signed, "bounded-number", "3", bounded_number.design("3")),
+        "any-number": (wide, "bounded-number", "0.01", {"answers": 5, "window": 2, "presence": 0}),
+        "tree": (signed, "hierarchy", "1", hierarchy.design("1", 1001)),
+        "tree-two": (Integers(7, 2), "hierarchy", "5", {"branching": 1024, "q": 2}),
+        "tree-deep": (Integers(-8, 100_000), "hierarchy", "2", {"branching": 2, "q": 11}),
+        "pure-number": (hours, "genprot", "1", genprot.design("1")),
+        "pure-choice": (Categories(("a", "b", "c")), "genprot", "0.5", genprot.design("0.5")),
+    }
+    return {
+        name: make(f"{name}?", domain, mechanism, epsilon, **NOVEMBER, parameters=parameters)
+        for name, (domain, mechanism, epsilon, parameters) in plain.items()
+    }
+
+
+def subset_collections() -> dict[str, Collection]:
+    """Subset selection with small, usual and extreme parameters."""
+    pages = Categories(tuple(f"page {i}" for i in range(63)))
+    plain = {
+        "two": (Categories(("x",)), "1", 1),
+        "three": (Categories(("a", "b")), "0.01", 1),
+        "six": (Categories(("a", "b", "c", "d", "e")), "1", 2),
+        "eight": (Integers(-3, 7), "20", 4),
+        "pages": (pages, "1", 17),
+        "pages-half": (pages, "0.01", 32),
+        "pages-few": (pages, "3", 3),
+        "sixty-six": (Integers(0, 65), "0.5", 33),
+        "bytes": (Integers(0, 255), "2", 11),
+        "bytes-one": (Integers(0, 255), "10", 1),
+    }
+    return {
+        name: Collection.create(f"{name}?", domain, "subset-selection", epsilon, **NOVEMBER, parameters={"d": d})
+        for name, (domain, epsilon, d) in plain.items()
+    }
+
+
+def few_items(domain: Domain) -> list[Item]:
+    """Items at every edge, one in the middle, and some that are outside."""
+    if isinstance(domain, Attributes):
+        names = domain.names
+        return [None, frozenset(), frozenset(names), frozenset(names[:1]), frozenset(names[::2]), frozenset({"?"})]
+    if isinstance(domain, Integers):
+        inside = [domain.lowest, domain.highest, domain.lowest + spread("number", 64) % domain.count]
+        return [None, *inside, domain.lowest - 1, domain.highest + 1]
+    return [None, domain.item(1), domain.item(domain.size - 1), "elsewhere"]
+
+
+def boundary_words(collection: Collection) -> list[int]:
+    """Words on both sides of every boundary of the mechanism's law."""
+    maker = collection.randomizer
+    found = {0, N - 1, N // 2, N // 3}
+    if isinstance(maker, subset_selection.SubsetSelection):
+        found |= {maker.truth - 1, maker.truth, N // maker.holding, N // maker.others}
+    elif isinstance(maker, composed_response.ComposedResponse):
+        steps = [*maker._starts, *(start + weight for start, weight in zip(maker._starts, maker.weights, strict=False))]
+        found |= {word for step in steps for word in (step - 1, step)}
+    elif isinstance(maker, bounded_number.BoundedNumber):
+        law = maker.law
+        steps = [law.window * law.truth, law.used, law.truth, maker.response.truth]
+        found |= {word for step in steps for word in (step - 1, step, step + 1)}
+    elif isinstance(maker, hierarchy.Hierarchy):
+        found |= {-(-level * N // len(maker.levels)) for level in range(len(maker.levels))}
+        found |= {level.response.truth for level in maker.levels}
+    return sorted(word for word in found if 0 <= word < N)
+
+
+def structured_vectors(collections: dict[str, Collection]) -> Iterator[dict[str, Any]]:
+    """A collection, then its reports."""
+    for name, collection in collections.items():
+        maker, items, marks = collection.randomizer, few_items(collection.domain), boundary_words(collection)
+        yield {
+            "name": name,
+            "domain": {key: number(v) if isinstance(v, int) else v for key, v in collection.domain.describe().items()},
+            "epsilon": collection.epsilon.text,
+            "mechanism": maker.name,
+            "parameters": {key: number(value) for key, value in maker.parameters().items()},
+            "spec": collection.spec_bytes.hex(),
+            "id": collection.id.hex(),
+            "seed": collection.seed.hex(),
+            "bound": number(maker.bound),
+            "words": maker.words,
+        }
+        for line in range(max(LINES, len(marks)) if maker.words < 4 else 5):
+            words = [spread(f"{name} {line} {i}", 64) for i in range(maker.words)]
+            if line < len(marks):
+                words[(line + maker.words - 1) % maker.words] = marks[line]
+            item = items[line % len(items)]
+            yield {
+                "collection": name,
+                "item": tagged(item),
+                "index": number(collection.domain.index(item)),
+                "words": numbers(words),
+                "payload": collection.randomize(item, words).hex(),
+            }
+
+
+# --- Sketches of teams -----------------------------------------------------------------------------------------------
+
+SKETCHES_FILE = Path(__file__).with_name("sketches-v1.json")
+SEED = SEEDS[0]
+EXPANDER = dict.fromkeys(("attempt", "bucket_bits"), 0) | {"chunk_bits": 16, "degree": 2, "hash_bits": 3}
+EXPANDER |= dict.fromkeys(("oracle_q", "oracle_rows", "oracle_t"), 0)
+EXPANDER |= {"q": 3, "symbol_pointers": 1, "t": 14, "teams": 5}
+ITEM = {"symbol_pointers": 0, "hash_bits": 2}
+SKETCHES: list[tuple[str, str, int, dict[str, int]]] = [
+    ("expander-sketch", "1", 64, EXPANDER),
+    ("expander-sketch", "4", 64, EXPANDER | ITEM | {"q": 47, "t": 4}),
+    ("expander-sketch", "1", 65, EXPANDER | {"chunk_bits": 13, "teams": 6}),
+    ("expander-sketch", "2", 129, EXPANDER | {"chunk_bits": 15, "teams": 10, "q": 7, "t": 8, "attempt": 7}),
+    (
+        "expander-sketch",
+        "1",
+        64,
+        EXPANDER | ITEM | {"chunk_bits": 8, "teams": 12, "degree": 3, "bucket_bits": 3, "t": 13},
+    ),
+    ("expander-sketch", "0.5", 40, EXPANDER | ITEM | {"chunk_bits": 9, "teams": 9, "degree": 4, "t": 13}),
+    ("tree-sketch", "1", 129, {"first_bits": 22, "step_bits": 14, "cell_bits": 22, "q": 3, "t": 14, "check_levels": 2}),
+    ("tree-sketch", "1", 257, {"first_bits": 22, "step_bits": 14, "cell_bits": 22, "q": 3, "t": 14, "check_levels": 1}),
+    ("prefix-tree", "2", 64, {"first_bits": 16, "step_bits": 8, "cell_bits": 22, "q": 7, "t": 8}),
+]
+
+
+def _number(label: str, bits: int) -> int:
+    return int.from_bytes(hashlib.shake_256(label.encode()).digest(64), "little") % (1 << bits)
+
+
+def sketch_vectors() -> list[dict[str, Any]]:
+    """Each sketch with some items: every team's cell, and reports."""
+    out = []
+    for name, epsilon, bits, wanted in SKETCHES:
+        for attempt in range(wanted.get("attempt", 0), 1 << 12):
+            parameters = wanted | ({"attempt": attempt} if "attempt" in wanted else {})
+            try:
+                sketch = MECHANISMS[name](Epsilon(epsilon), 1 << bits, SEED, **parameters)  # type: ignore[call-arg]
+                break
+            except InvalidSpec:
+                continue
+        assert isinstance(sketch, TeamSketch)
+        lines = []
+        for i in range(4):
+            index = [0, (1 << bits) - 1][i] if i < 2 else _number(f"item {name} {bits} {i}", bits)
+            words = [_number(f"word {name} {bits} {i} {w}", 64) for w in range(3)]
+            lines.append(
+                {
+                    "index": hex(index),
+                    "cells": [sketch.cell(index, team) for team in range(sketch.teams)],
+                    "words": [hex(word) for word in words],
+                    "report": sketch.randomize(index, words),
+                }
+            )
+        out.append({"mechanism": name, "epsilon": epsilon, "bits": bits, "parameters": parameters, "items": lines})
+    return out
+
+
+def sketch_text() -> str:
+    """Return the text of the file: one vector a line."""
+    body = ",\n".join(json.dumps(v) for v in sketch_vectors())
+    return f'{{"version": 1, "seed": "{SEED.hex()}", "vectors": [\n{body}\n]}}\n'
+
+
 FILES = {
     "collections": collection_vectors,
     "items": item_vectors,
@@ -361,6 +544,8 @@ FILES = {
     "payloads": payload_vectors,
     "refused_payloads": refused_payload_vectors,
     "refused_specs": malformed.vectors,
+    "numbers": lambda: structured_vectors(structured_collections()),
+    "subset_selection": lambda: structured_vectors(subset_collections()),
 }
 
 
@@ -375,6 +560,7 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     for name in FILES:
         (FOLDER / f"{name}.json").write_text(render(name), "ascii", newline="\n")
+    SKETCHES_FILE.write_text(sketch_text())
 
 
 if __name__ == "__main__":

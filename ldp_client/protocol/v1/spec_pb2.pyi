@@ -86,7 +86,7 @@ class Schedule(_message.Message):
     def __init__(self, period_seconds: _Optional[int] = ..., reports: _Optional[int] = ...) -> None: ...
 
 class Mechanism(_message.Message):
-    __slots__ = ("randomized_response", "linear_hash", "hashtogram", "expander_sketch", "prefix_tree", "tree_sketch", "composed_response", "bounded_number", "genprot", "hierarchy", "sampled_attribute")
+    __slots__ = ("randomized_response", "linear_hash", "hashtogram", "expander_sketch", "prefix_tree", "tree_sketch", "composed_response", "bounded_number", "genprot", "hierarchy", "sampled_attribute", "subset_selection")
     RANDOMIZED_RESPONSE_FIELD_NUMBER: _ClassVar[int]
     LINEAR_HASH_FIELD_NUMBER: _ClassVar[int]
     HASHTOGRAM_FIELD_NUMBER: _ClassVar[int]
@@ -98,6 +98,7 @@ class Mechanism(_message.Message):
     GENPROT_FIELD_NUMBER: _ClassVar[int]
     HIERARCHY_FIELD_NUMBER: _ClassVar[int]
     SAMPLED_ATTRIBUTE_FIELD_NUMBER: _ClassVar[int]
+    SUBSET_SELECTION_FIELD_NUMBER: _ClassVar[int]
     randomized_response: RandomizedResponse
     linear_hash: LinearHash
     hashtogram: Hashtogram
@@ -109,7 +110,8 @@ class Mechanism(_message.Message):
     genprot: GenProt
     hierarchy: Hierarchy
     sampled_attribute: SampledAttribute
-    def __init__(self, randomized_response: _Optional[_Union[RandomizedResponse, _Mapping]] = ..., linear_hash: _Optional[_Union[LinearHash, _Mapping]] = ..., hashtogram: _Optional[_Union[Hashtogram, _Mapping]] = ..., expander_sketch: _Optional[_Union[ExpanderSketch, _Mapping]] = ..., prefix_tree: _Optional[_Union[PrefixTree, _Mapping]] = ..., tree_sketch: _Optional[_Union[TreeSketch, _Mapping]] = ..., composed_response: _Optional[_Union[ComposedResponse, _Mapping]] = ..., bounded_number: _Optional[_Union[BoundedNumber, _Mapping]] = ..., genprot: _Optional[_Union[GenProt, _Mapping]] = ..., hierarchy: _Optional[_Union[Hierarchy, _Mapping]] = ..., sampled_attribute: _Optional[_Union[SampledAttribute, _Mapping]] = ...) -> None: ...
+    subset_selection: SubsetSelection
+    def __init__(self, randomized_response: _Optional[_Union[RandomizedResponse, _Mapping]] = ..., linear_hash: _Optional[_Union[LinearHash, _Mapping]] = ..., hashtogram: _Optional[_Union[Hashtogram, _Mapping]] = ..., expander_sketch: _Optional[_Union[ExpanderSketch, _Mapping]] = ..., prefix_tree: _Optional[_Union[PrefixTree, _Mapping]] = ..., tree_sketch: _Optional[_Union[TreeSketch, _Mapping]] = ..., composed_response: _Optional[_Union[ComposedResponse, _Mapping]] = ..., bounded_number: _Optional[_Union[BoundedNumber, _Mapping]] = ..., genprot: _Optional[_Union[GenProt, _Mapping]] = ..., hierarchy: _Optional[_Union[Hierarchy, _Mapping]] = ..., sampled_attribute: _Optional[_Union[SampledAttribute, _Mapping]] = ..., subset_selection: _Optional[_Union[SubsetSelection, _Mapping]] = ...) -> None: ...
 
 class RandomizedResponse(_message.Message):
     __slots__ = ()
@@ -232,3 +234,9 @@ class Hierarchy(_message.Message):
     branching: int
     q: int
     def __init__(self, branching: _Optional[int] = ..., q: _Optional[int] = ...) -> None: ...
+
+class SubsetSelection(_message.Message):
+    __slots__ = ("d",)
+    D_FIELD_NUMBER: _ClassVar[int]
+    d: int
+    def __init__(self, d: _Optional[int] = ...) -> None: ...

@@ -1,8 +1,8 @@
 """The paper's decoder: argmax lists, clusters, and a second report for the frequencies (section 3.3).
 
-For every (team, bucket, y) the cell with the largest estimate goes into the list L_m^b if it stands out; for every
-bucket the lists are decoded by the unique-list-recoverable code; every block found is estimated through the second
-reports, Hashtogram at epsilon/2, which are independent of the first: so the threshold only has to allow for as many
+For every (team, bucket, y) the cell with the largest estimate goes into the list L_m^b if it stands out from the noise.
+For every bucket the unique-list-recoverable code decodes the lists. Every block found is estimated from the second
+reports (Hashtogram at epsilon/2). These are independent of the first ones, so the threshold must allow only for as many
 items as were found.
 """
 
@@ -30,7 +30,7 @@ _LIST = 4.0  # C in the paper's |L| <= C log |X|
 
 
 def lists(scores: npt.NDArray[np.float32], sketch: ExpanderSketch, log_items: float) -> list[list[Pair]]:
-    """For every bucket, the (y, z) that stand out in one team: for each y the best z, if above the noise's own best."""
+    """Return for every bucket the (y, z) of one team whose score is above the largest that noise alone would have."""
     code = sketch.code
     buckets, ys, symbols = 1 << code.bucket_bits, 1 << code.hash_bits, 1 << code.chunk_bits
     pointers = 1 << code.degree * code.hash_bits
@@ -56,7 +56,7 @@ def candidates(
     log_items: float,
     say: Callable[[str, float], None],
 ) -> list[int]:
-    """The indexes that the clusters of every bucket spell."""
+    """Return the indexes that the clusters of every bucket decode to."""
     code = sketch.code
     alpha = min(0.45, (code.teams - code.data) / code.teams)
     recover = UniqueListRecoverableCode(code, alpha)
@@ -74,7 +74,9 @@ def candidates(
 def estimates(
     oracle: ExpanderSketchOracle, second: HashtogramOracle, indexes: list[int], false_items: float
 ) -> tuple[Floats, Floats, float, float]:
-    """Estimates and standard errors of the candidates, the noise of an unheld one, and the threshold in its units."""
+    """Return the candidates' estimates and standard errors, the standard error of an item that nobody holds (the unit),
+    and the threshold in this unit.
+    """
     unit = float(np.sqrt(second.variance(np.zeros(1))[0]))
     bar = threshold(oracle.reports, second.by_team.s, math.log(max(2, len(indexes))), false_items)
     if not indexes:

@@ -1,8 +1,8 @@
-"""How well a sketch's graph expands: checked by whoever creates or serves a collection, never by clients.
+"""How well a sketch's graph expands. Whoever creates or serves a collection checks it; clients do not.
 
 The theorem wants the second eigenvalue lambda of the adjacency matrix, in magnitude, well below the degree d. A random
-d-regular graph has lambda near 2 sqrt(d-1). On the 5 to 20 teams of the practical form the theorem's constants say
-nothing; there, d = 2 (a cycle) costs the fewest bits of a cell and is what decodes best.
+d-regular graph has lambda near 2 sqrt(d-1). For the 5 to 20 teams of the practical form the theorem's constants give no
+bound. There, d = 2 (a cycle) takes the fewest bits of a cell, and it decodes best.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def second_eigenvalue(expander: Expander) -> float:
 
 
 def best_attempt(create: Callable[[int], Collection], tries: int = 64) -> Collection:
-    """The collection, of those that `create` makes from attempt 0, 1, 2 ..., whose graph expands best.
+    """Return the collection whose graph expands best, of those that `create` makes from attempt 0, 1, 2 ...
 
-    Attempts that are no graph are passed over; with degree 1 or 2 all graphs are alike and the first is taken.
+    Attempts that give no graph are left out. With degree 1 or 2 all graphs are alike, and the first is returned.
     """
     best: tuple[float, Collection] | None = None
     failure: InvalidSpec | None = None

@@ -1,4 +1,4 @@
-"""Whom the soft decoder believes: how a score and its parts are distributed, and the tests that an item must pass."""
+"""Which items the soft decoder accepts: the law of a score and its parts, and the tests that an item must pass."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ _STEPS = 30
 
 @dataclass(frozen=True)
 class Settings:
-    """How wide to search and when to believe."""
+    """How wide to search, and when to accept an item."""
 
     threshold: float
     """The joint score from which an item is listed."""
     width: int = 1 << 14
     last: int = 1
-    """How many times as wide the search is once it finds nothing new."""
+    """The factor by which the search is widened once it finds nothing new."""
     margin: float = 2.0
-    """How far below the threshold candidates are still modelled."""
+    """Candidates are modelled down to this score below the threshold."""
     chi_tail: float = 5e-3
-    """How often balance across teams may refuse a true item."""
+    """Probability with which the balance test may refuse a true item."""
     copy_tail: float = 2e-4
-    """How often the near-copies of one true item may produce one that is not told from it."""
+    """Probability with which near-copies of a true item may include one that cannot be told from it."""
     rounds: int = 8
     most: int = 4000
-    """No more modelled items than this."""
+    """The most items that are modelled."""
     peel: float = 0.5
-    """A round accepts nothing below this part of its best."""
+    """A round accepts no candidate below this part of its best one."""
 
 
 @dataclass(frozen=True)
@@ -50,30 +50,31 @@ class Noise:
     holder_ratio: float
 
     def share(self, z: npt.ArrayLike) -> Floats:
-        """The part of all users that holds an item with score z."""
+        """The share of users who hold an item with score z."""
         return np.asarray(np.clip(np.asarray(z, float) * np.sqrt(self.variance / self.reports), 0.0, 1.0))
 
     def spread(self, z: npt.ArrayLike) -> Floats:
-        """The variance of an item's score, relative to that of an unheld one: holders answer by another law."""
+        """The variance of an item's score relative to that of an unheld item: holders answer by another law."""
         return np.asarray(1.0 + self.share(z) * (self.holder_ratio - 1.0))
 
     def team_spread(self, z: npt.ArrayLike) -> Floats:
-        """The same for one team's part, whose number of holders is a draw as well."""
+        """The same for one team, whose number of holders is random too."""
         share = self.share(z)
         return np.asarray(self.spread(z) + share * (1 - share) / self.variance)
 
 
 class Acceptance:
-    """What an item must pass besides the threshold, from its teams' values and its score.
+    """The tests that an item must pass besides the threshold, from its teams' values and its score.
 
-    *Balance*: chi-square of the teams' values about the item's score refuses chimeras of several strong items: cells of
-    as many teams as carry data can be pieced together; in the other teams what they make is strong by chance only.
-    *Near-copies*: the elements that share part of their cells with a true item borrow its evidence there. So the teams
-    that tell them apart must prove the item by themselves, against as many rivals as there are near-copies.
+    *Balance*: a chi-square test of the teams' values about the item's score. It refuses chimeras, which combine cells
+    of several strong items: only as many teams as carry data can be combined, and in the others a chimera is strong by
+    chance alone.
+    *Near-copies*: elements that share part of their cells with a true item have its evidence there. So the teams that
+    tell them apart must prove the item alone, against as many rivals as there are near-copies.
 
-    An excess is no sign of a chimera, but of another item in the same cell, or of liars who would have a true item
-    taken for one. So what fails as it stands may pass `capped`: its highest teams cut down to what is in balance with
-    the others, with all that is then left of its evidence.
+    A team with too high a value is no sign of a chimera: another item may have the same cell, or liars may have added
+    reports so that a true item is refused. So an item that fails may still pass `capped`: its highest teams are cut to
+    what is in balance with the others, and it is tested with what is left.
     """
 
     def __init__(self, code: BulkCode, weights: Floats, noise: Noise, settings: Settings) -> None:
@@ -89,8 +90,8 @@ class Acceptance:
             self._needed[i] = normal_quantile(math.log(settings.copy_tail) - log_count)
 
     def misfit(self, values: Floats, z: Floats) -> Floats:
-        """Chi-square. The last term lets strong items share a cell: a chimera as strong would need stronger parents,
-        and those are found first.
+        """Return chi-square. Its last term allows strong items to share a cell: a chimera as strong would have stronger
+        parents, and these are found first.
         """
         strong = np.maximum(0.0, np.asarray(z) - _STRONG * self._threshold)
         spread = self._noise.team_spread(z) + (_LENIENT * strong) ** 2 / len(self._weights)
@@ -98,12 +99,12 @@ class Acceptance:
         return np.asarray((gaps**2).sum(axis=-1) / spread)
 
     def passed(self, values: Floats, z: Floats) -> npt.NDArray[np.bool_]:
-        """Which rows of values pass as they stand."""
+        """Return which rows of values pass."""
         own = (values @ self._parts.T >= self._needed).all(axis=-1)
         return np.asarray((self.misfit(values, z) <= self.limit) & own)
 
     def capped(self, values: Floats) -> tuple[Floats, Floats]:
-        """Every row with its teams cut to the highest common level (in units of the score) that is in balance."""
+        """Return the rows with their teams cut to the highest level (in units of the score) that is in balance."""
         weights = self._weights
         levels = np.where(weights > 0, values / np.maximum(weights, 1e-12), np.inf)
         low, high = levels.min(axis=1), np.where(np.isfinite(levels), levels, -np.inf).max(axis=1)
@@ -116,7 +117,7 @@ class Acceptance:
         return cut, np.asarray(cut @ weights)
 
     def proved(self, values: Floats, z: Floats) -> npt.NDArray[np.bool_]:
-        """Which rows may be listed: above the threshold as they stand, or when capped."""
+        """Return which rows may be listed: those that pass above the threshold, as they are or capped."""
         cut, left = self.capped(values)
         as_it_stands = (z >= self._threshold) & self.passed(values, z)
         return np.asarray(as_it_stands | (left >= self._threshold) & self.passed(cut, left))

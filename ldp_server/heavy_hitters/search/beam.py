@@ -1,9 +1,9 @@
 """The search of the soft decoder: from every team as a start, the T best partial paths, one team at a time.
 
 A path is one cell in each team visited so far; its score is the sum of the cells' weighted scores, which is the
-item's estimate in units of its standard error once all teams are in. Cells name their own hash and their neighbours'
-hashes, so a path is continued only by cells that agree with every hash it has learnt (joins.py). As soon as as many
-teams are visited as carry data, the pieces give the whole message; whoever asked scores it from its true cells.
+item's estimate in units of its standard error once all teams are visited. A cell has its own hash and its neighbours'
+hashes, so a path is continued only by cells that agree with every hash that it knows (joins.py). After as many teams as
+carry data, the pieces give the whole message; the caller scores it from its true cells.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_server.arrays.team_cells import BulkExpanderCode
-from ldp_server.heavy_hitters.search.joins import Sorted, best_cells, join_rows
+from ldp_server.heavy_hitters.search.joins import Sorted, best_cells, join
 
-__all__ = ["Paths", "TeamScores", "propose", "search"]
+__all__ = ["Paths", "TeamCells", "propose", "search"]
 
-KEEP = 100_000
-"""How many cells of a team a search looks at: the best ones. An item that can be listed has its cells far above."""
+MOST_CELLS = 100_000
+"""How many of a team's cells are searched, the best ones. An item that can be listed has its cells far above them."""
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -36,8 +36,8 @@ class Paths:
     cells: Ints
 
 
-class TeamScores:
-    """One team's best cells, by falling score, with the hashes they name; and the orders for joins, made once each."""
+class TeamCells:
+    """One team's best cells by falling score, the hashes in them, and the orders for joins, made once each."""
 
     def __init__(self, code: BulkExpanderCode, team: int, residual: npt.NDArray[np.float32], weight: float) -> None:
         spec = code.code
@@ -89,14 +89,14 @@ def _possible(code: BulkExpanderCode, team: int, residual: npt.NDArray[np.float3
     chunk = code.code.chunk_bits
     width = code.widths[team] if team < code.code.data else chunk
     if width == chunk:
-        return best_cells(residual, KEEP)
+        return best_cells(residual, MOST_CELLS)
     view = residual.reshape(-1, 1 << chunk)[:, : 1 << width].ravel()
-    chosen = best_cells(view, KEEP)
+    chosen = best_cells(view, MOST_CELLS)
     return (chosen >> width << chunk) | chosen & ((1 << width) - 1)
 
 
-def _next_team(visited: list[int], known: int, lists: list[TeamScores]) -> int:
-    """An unvisited team whose own hash is known if there is one, then the one with most known fields."""
+def _next_team(visited: list[int], known: int, lists: list[TeamCells]) -> int:
+    """The team to visit next: one whose own hash is known if there is one, then the one with most known fields."""
     rest = [m for m in range(len(lists)) if m not in visited]
     return max(rest, key=lambda m: (known >> m & 1, len(lists[m].slots(known)), -m))
 
@@ -106,9 +106,9 @@ def _mask(teams: tuple[int, ...]) -> int:
 
 
 def search(
-    code: BulkExpanderCode, lists: list[TeamScores], start: int, width: int, tick: Callable[[], None] | None = None
+    code: BulkExpanderCode, lists: list[TeamCells], start: int, width: int, tick: Callable[[], None] | None = None
 ) -> Ints:
-    """The messages (rows of symbols) of the complete paths that grow from one team."""
+    """Return the messages (rows of symbols) of the complete paths that start in one team."""
     first = lists[start]
     best = np.arange(min(width, len(first.cells)))
     hashes = first.learn(np.zeros((len(best), code.teams), np.int32), 0, best)
@@ -119,7 +119,7 @@ def search(
             tick()
         team = _next_team(visited, known, lists)
         here = lists[team]
-        parents, chosen, scores = join_rows(paths.scores, here.blocks(paths.hashes, known), here.order(known), width)
+        parents, chosen, scores = join(paths.scores, here.blocks(paths.hashes, known), here.order(known), width)
         hashes = here.learn(paths.hashes[parents], known, chosen)
         paths = Paths(scores, hashes, np.concatenate([paths.cells[parents], here.cells[chosen, None]], axis=1))
         visited.append(team)
@@ -138,7 +138,7 @@ def propose(
     executor: Executor | None,
 ) -> Iterator[Ints]:
     """Search from every team; yield the messages of each start."""
-    lists = [TeamScores(code, m, residual[m], float(weights[m])) for m in range(code.teams)]
+    lists = [TeamCells(code, m, residual[m], float(weights[m])) for m in range(code.teams)]
     if executor is None:
         for start in range(code.teams):
             yield search(code, lists, start, width, tick)

@@ -2,9 +2,9 @@
 
 A path may only be continued by the cells of its block (those that agree with every hash it knows). Cells are sorted
 by (block, falling score) under one key, block * SPAN - score, so the cells that lift a path to a sum of at least tau
-are a run of that order, and counting them is one binary search. tau is found by bisection on the best paths and an
-even sample of the rest, such that about `width` pairs survive. No table of paths by cells is ever made: time and
-memory are bounded by the width and by `KEEP` cells a team, whatever the reports hold.
+are a run of that order, and one binary search counts them. tau is found by bisection on the best paths and an even
+sample of the rest, so that about `width` pairs remain. There is no table of paths by cells: time and memory are bounded
+by the width and the number of cells of a team, for any reports.
 """
 
 from __future__ import annotations
@@ -12,10 +12,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["KEEP", "Sorted", "best_cells", "join_rows"]
-
-KEEP = 200_000
-"""How many cells of a team a search looks at: the best ones."""
+__all__ = ["Sorted", "best_cells", "join"]
 
 _SPAN = 4096.0  # wider than any two scores differ, and exact in a 64-bit float beside 2^24 blocks
 _REACH = _SPAN / 2 - 1
@@ -27,7 +24,7 @@ Ints = npt.NDArray[np.int64]
 
 
 def best_cells(scores: npt.NDArray[np.float32], keep: int) -> Ints:
-    """The numbers of about `keep` of the highest scores, and never more than twice as many."""
+    """Return the places of about `keep` of the highest scores, and never of more than twice as many."""
     if scores.size <= keep:
         return np.arange(scores.size)
     sample = scores[:: max(1, scores.size // 65536)]
@@ -59,7 +56,7 @@ class Sorted:
         return np.asarray(np.maximum(reached - starts, 0), np.int64)
 
 
-def join_rows(scores: Floats, blocks: Ints, cells: Sorted, width: int) -> tuple[Ints, Ints, Floats]:
+def join(scores: Floats, blocks: Ints, cells: Sorted, width: int) -> tuple[Ints, Ints, Floats]:
     """About `width` best pairs: which path, which cell (in the order that `cells` was given), and the sum; best first.
 
     Paths come best first.

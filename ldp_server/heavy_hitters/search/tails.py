@@ -1,4 +1,4 @@
-"""The probabilities behind acceptance: the binomial tail of an unheld item's support, and chi-square quantiles.
+"""Probabilities for acceptance: the binomial tail of an unheld item's support, and chi-square quantiles.
 
 An item that nobody holds is supported by each report with a probability very near q0 = 1/q, so its total support is
 Binomial(n, q0), and its score z = (support - n q0)/sqrt(n q0 (1 - q0)). The normal law is not good enough this far

@@ -14,7 +14,7 @@ __all__ = ["Peer"]
 def _address(peer: str) -> tuple[str, bool]:
     """The part of a peer that stands for one subscriber, and whether it is this machine.
 
-    An IPv6 subscriber owns at least a /64, so that is what is counted.
+    An IPv6 subscriber owns at least a /64, so the /64 is counted.
     """
     kind, _, rest = peer.partition(":")
     host = unquote(rest).rpartition(":")[0].strip("[]")
@@ -31,7 +31,7 @@ def _address(peer: str) -> tuple[str, bool]:
 
 @lru_cache(maxsize=4096)
 def _plain(peer: str) -> Peer:
-    """A peer without a certificate: one connection makes many calls, and taking its address apart is not free."""
+    """A peer without a certificate. Cached, because one connection makes many calls."""
     address, local = _address(peer)
     return Peer(address, local, frozenset())
 

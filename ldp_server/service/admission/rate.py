@@ -1,8 +1,8 @@
-"""A token bucket for each address: what one peer may send where anybody may submit.
+"""A token bucket for each address: what one peer may send to an open collection.
 
 It stops one machine from sending most of the reports by accident. Against somebody with many addresses only tokens or
-certificates help. Memory is bounded: the addresses that have been quiet longest are forgotten, and a
-forgotten address starts with a full bucket, as it would have after a quiet time anyway.
+certificates help. Memory is bounded: the addresses that sent nothing for longest are forgotten. A forgotten address
+starts with a full bucket, which it would also have after a time without reports.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""One-time admission tokens: 81 bytes that say "one batch, for this collection" and nothing about the user.
+"""One-time admission tokens: 81 bytes that admit one batch to one collection and hold nothing about the user.
 
     token     = 0x01 || token_id (16 random bytes) || signature (64)
     signature = Ed25519 over "hearsay/admission-token/v1" || collection_id (32) || token_id
 
-The operator's own back end hands them out to users whom it knows, by whatever log-in it has. It could remember who
-got which token id and ask the server which batch came with it: a token limits *how often* somebody answers, it does
-not hide *who* answered from an operator who is both. What a report says about its sender is bounded by epsilon
-either way.
+The operator's own back end gives them to users whom it knows by its own log-in. A token limits how often somebody
+answers. It does not hide who answered from an operator who runs both back end and server, because the back end could
+remember who got which token id. What a report says about its sender is bounded by epsilon in any case.
 
-The server keeps the ids of used tokens, with the batch each admitted, until the window ends: the same batch may be
-sent again with its token, another batch may not. A token has no date of its own: that would split the users.
+The server keeps the ids of used tokens, with the batch that each admitted, until the collection is compacted or
+deleted. The same batch may be sent again with its token, another batch may not. A token has no date of its own, because
+dates would tell users apart.
 """
 
 from __future__ import annotations

@@ -78,11 +78,10 @@ class Ingest:
         if reason is not None:
             raise ServerRefused(reason)
         token_id = self._admission.admit(live.record, request.admission_token, peer, reports)
-        if not self.waiting.fits(len(payload)):
+        if not self.waiting.enter(len(payload)):
             raise Busy("full", 0.5)
         digest = hashlib.sha256(payload).digest()[:16]
         ticket = Ticket(Submission(live.record.number, batch_id, digest, payload, token_id), reports, done)
-        self.waiting.enter(ticket)
         self._commit.submit(ticket)
         return ticket
 

@@ -39,13 +39,13 @@ class Waiting:
         self.stored: dict[int, int] = {}
         """Batches made durable since the start, by the collection's number."""
 
-    def fits(self, size: int) -> bool:
-        """Whether `size` more bytes may wait."""
-        return self.bytes + size <= self._limit
-
-    def enter(self, ticket: Ticket) -> None:
-        self.bytes += len(ticket.submission.payload)
+    def enter(self, size: int) -> bool:
+        """Count one more batch with `size` bytes; False if it does not fit, and then it is not counted."""
+        if self.bytes + size > self._limit:
+            return False
+        self.bytes += size
         self.batches += 1
+        return True
 
     def delivered(self, tickets: list[Ticket], seconds: float) -> None:
         """Called by the writer thread: bring a group's tickets back to the event loop."""

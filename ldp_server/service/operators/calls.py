@@ -61,7 +61,7 @@ class Calls:
 
 
 class _Call:
-    """One call. Its block is not run if the caller is nobody; its errors become the call's status."""
+    """One call. It ends before its block if the caller is not known; errors of the block become its status."""
 
     def __init__(self, auth: Auth, metrics: Metrics, name: str, context: Context) -> None:
         self._auth = auth

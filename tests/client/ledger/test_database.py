@@ -70,7 +70,7 @@ def test_an_emptied_ledger_is_spent(open_client, files):
     refused(open_client(), "its file is empty")
 
 
-def test_a_deleted_marker_is_spent(open_client, files):
+def test_a_deleted_witness_is_spent(open_client, files):
     client = open_client()
     spend(client, 1)
     client.close()
@@ -78,7 +78,7 @@ def test_a_deleted_marker_is_spent(open_client, files):
     refused(open_client(), "its witness is missing")
 
 
-def test_a_damaged_marker_is_spent(open_client, files):
+def test_a_damaged_witness_is_spent(open_client, files):
     client = open_client()
     spend(client, 1)
     client.close()
@@ -132,7 +132,7 @@ def test_a_ledger_of_another_installation_is_spent(open_client, files, tmp_path)
     refused(open_client(), "another ledger")
 
 
-def test_the_marker_can_live_elsewhere(open_client, files, tmp_path):
+def test_the_witness_can_live_elsewhere(open_client, files, tmp_path):
     client = open_client(witness=tmp_path / "safe" / "mark") if (tmp_path / "safe").mkdir() is None else None
     spend(client, 0)
     client.close()
@@ -433,13 +433,13 @@ def test_a_file_that_may_not_grow(tmp_path):
     """A hard limit on file size (as a quota gives) in a process of its own: errors, no charge without its bytes."""
     script = """
 import resource, signal, sys
-from ldp_client import Client, LdpError, Policy
+from ldp_client import Client, LdpError, Policy, Sending, Sources
 from ldp_client.testing import FakeCollector, ManualClock
 from tests.client.conftest import NOW, make
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 policy = Policy(max_epsilon="1", budget="1000", period="30 days", lifetime="1000")
-client = Client("x", storage=sys.argv[1], policy=policy, transport=FakeCollector(),
-                clock=ManualClock(NOW), background=False)
+client = Client(FakeCollector(), storage=sys.argv[1], policy=policy, sending=Sending(background=False),
+                sources=Sources(clock=ManualClock(NOW)))
 client.report(make(0), "a")
 resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
 made = 1
@@ -458,12 +458,12 @@ for number in range(1, 400):
     storage = Storage(tmp_path / "ldp")
     with storage.reading() as (db, state):
         answers = db.execute("SELECT count(*) FROM answers").fetchone()[0]
-        bytes_of_their_own = db.execute("SELECT count(*) FROM answers WHERE length(batch_id) = 16").fetchone()[0]
+        bytes_of_their_own = db.execute("SELECT count(DISTINCT answer) FROM outbox").fetchone()[0]
         assert state.answers == answers == bytes_of_their_own == int(made)
     storage.close()
 
 
-def test_a_marker_that_cannot_be_written_stops_the_next_charge(open_client, files):
+def test_a_witness_that_cannot_be_written_stops_the_next_charge(open_client, files):
     client = open_client()
     spend(client, 0)
     (files / "ledger.witness").rename(files / "away")

@@ -10,7 +10,6 @@ from tests.client.conftest import NOW, daily, make
 
 
 def rows(client):
-    client.outbox()
     with client._storage.reading() as (db, _):
         return {
             name: db.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in ("answers", "outbox", "leases")
@@ -123,9 +122,35 @@ def test_an_idle_lease_is_given_back(open_client, wide, clock):
     client = open_client(policy=wide, lease="5")
     client.report(make(), "a")
     clock.advance(LEASE_SECONDS * 0.8)
-    client._tend_lease()
+    client._lease.tend()
     assert client.ledger().spent == 1
     assert client.report(make(1), "a").made
+
+
+def test_due_answers_rightly_and_stores_nothing(open_client, wide, clock):
+    """What is in memory counts as answered; asking does not write it."""
+    client, collection = open_client(policy=wide, lease="50"), daily(reports=3, period=60)
+    assert client.due(collection)
+    for number in range(3):
+        assert client.report(collection, "a").made
+        assert not client.due(collection)
+        clock.advance(60)
+        assert client.due(collection) == (number < 2)
+    assert rows(client)["answers"] == 0 and client._lease.pending == 3
+    client.flush()
+    assert not client.due(collection)
+
+
+def test_an_answer_that_is_being_stored_is_counted_once(open_client, wide, clock):
+    """Between the commit of a flush and the moment when the lease forgets the answer it is in both places."""
+    client, collection = open_client(policy=wide, lease="50"), daily(reports=2)
+    client.report(collection, "a")
+    client._lease._settled = lambda made: None  # the moment lasts
+    client.flush()
+    clock.advance(86_400)
+    assert client._lease.slots(collection) and rows(client)["answers"] == 1
+    assert client.due(collection)
+    assert client.report(collection, "a").made
 
 
 def test_schedules_count_what_is_in_memory(open_client, wide, clock):
@@ -140,7 +165,6 @@ def test_schedules_count_what_is_in_memory(open_client, wide, clock):
 def test_a_failed_flush_keeps_the_reports(open_client, wide, collector, monkeypatch):
     client = open_client(policy=wide, lease="5")
     client.report(make(), "a")
-    client._storage.reading().__enter__  # noqa: B018
     with client._storage.working() as db:
         pages = db.execute("PRAGMA page_count").fetchone()[0]
         db.execute(f"PRAGMA max_page_count = {pages}")

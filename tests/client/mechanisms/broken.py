@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.randomized_response import RandomizedResponse, Response
+from ldp_client.mechanisms.subset_selection import SubsetSelection
 
 
 class CoordinateNeverRandomized(LinearHash):
@@ -66,6 +67,28 @@ class RemembersTheItem(RandomizedResponse):
 
     def randomize(self, index: int, words: Sequence[int]) -> int:
         return self.size if index == 1 and words[0] == 0 else self.response.choose(words[0], index)
+
+
+class TurnedTheWrongWay(SubsetSelection):
+    """The set is turned away from the item: it holds another category instead."""
+
+    def randomize(self, index: int, words: Sequence[int]) -> int:
+        return super().randomize((-index) % self.size, words)
+
+
+class OneWordForTheRank(SubsetSelection):
+    """The rank is drawn from half of the words: some sets are out of reach."""
+
+    def randomize(self, index: int, words: Sequence[int]) -> int:
+        return super().randomize(index, (words[0], words[1] | 1 << self.word_bits - 1, words[2]))
+
+
+class HoldsTheItemTooOften(SubsetSelection):
+    """The threshold is rounded towards accuracy."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "truth", self.truth + 1)
 
 
 class OverstatedRatio(RandomizedResponse):

@@ -15,7 +15,6 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.composed_response import (
     FLIP_BITS,
     ComposedResponse,
-    _subset,
     design,
     krawtchouk,
     shell_weights,
@@ -24,6 +23,7 @@ from ldp_client.mechanisms.sampled_attribute import SampledAttribute
 from ldp_client.privacy.curves import LawCurve
 from ldp_client.protocol.domain import Attributes, Categories
 from ldp_client.protocol.epsilon import Epsilon
+from ldp_client.protocol.subsets import subset
 from tests.client.mechanisms.battery import check_declared
 
 ONE, TWO, FOUR = Epsilon("1"), Epsilon("2"), Epsilon("4")
@@ -45,7 +45,7 @@ def test_designed_parameters_spend_all_of_epsilon_and_no_more(epsilon, k):
 
 @pytest.mark.parametrize(("k", "chosen"), [(5, 0), (5, 2), (7, 3), (6, 6)])
 def test_subsets_are_counted_once_each(k, chosen):
-    found = [_subset(k, chosen, rank) for rank in range(math.comb(k, chosen))]
+    found = [subset(k, chosen, rank) for rank in range(math.comb(k, chosen))]
     assert sorted(found) == sorted(sum(1 << i for i in some) for some in itertools.combinations(range(k), chosen))
 
 

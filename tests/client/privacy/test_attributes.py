@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_client.errors import BudgetExceeded, InvalidSpec
-from ldp_client.privacy.attributes import AttributeFilter, hamming, shortest_paths
+from ldp_client.privacy.attributes import AttributeFilter
+from tests.client.accounting import hamming, shortest_paths
 from tests.client.privacy.reference import dec
 
 NAMES = "abcd"

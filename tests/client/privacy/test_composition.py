@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.privacy.charges import basic, tally
-from ldp_client.privacy.composition import Total, advanced, compose, compose_tcdp, every_rule
+from ldp_client.privacy.composition import Total, advanced, compose, every_rule
 from ldp_client.privacy.curves import Tcdp
-from ldp_client.privacy.optimal import Losses, optimal_delta, optimal_epsilon
+from ldp_client.privacy.optimal import Losses
+from tests.client.accounting import compose_tcdp, optimal_delta, optimal_epsilon
 from tests.client.privacy.reference import composed_delta, dec, many_delta
 
 charges = st.lists(st.sampled_from(["0.05", "0.1", "0.5", "1", "2.25"]), min_size=1, max_size=8)
@@ -132,3 +133,23 @@ def test_bad_charges(bad):
 def test_bad_tcdp(rho, omega):
     with pytest.raises(InvalidSpec):
         Tcdp(rho, omega)
+
+
+@pytest.mark.parametrize(("epsilon", "count"), [("0.5", 3), ("2", 12), ("0.01", 500)])
+def test_the_exact_sum_is_rounded_up_by_its_margin(epsilon, count):
+    """The weights' margin: 2^-40, and 2^-46 for each unit of what lgamma and the powers could lose."""
+    asked = float(epsilon) * count / 3
+    value, truth = dec(optimal_delta([epsilon] * count, asked)), many_delta(epsilon, count, asked)
+    units = math.lgamma(count + 1) + count * (1 + float(epsilon))
+    stated = 2.0**-46 * units + 2.0**-40 + 2.0**-40  # and the result's own
+    excess = float(value / truth - 1)
+    assert 0.8 * stated < excess
+    # What a loss is moved by counts too: 2^-50 of it, beside its distance from what was asked.
+    assert excess < 1.3 * stated + 2.0**-48 * count * float(epsilon) / min(1.0, float(epsilon))
+
+
+def test_outcomes_outside_the_window_are_all_charged():
+    """Above 20,000 equal reports the sum leaves out two tails, and 10^-30 is added for them."""
+    assert Losses({Fraction(1, 10): 20_000}).lost == 0.0
+    assert Losses({Fraction(1, 10): 20_001}).lost == 1e-30
+    assert Losses({Fraction(1, 10): 20_001}).delta(2000.1) == 1e-30

@@ -7,15 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.privacy.conversion import (
-    curve_delta,
-    curve_epsilon,
-    renyi_delta,
-    renyi_epsilon,
-    tail,
-    tcdp_epsilon,
-)
-from ldp_client.privacy.curves import GaussianCurve, ResponseCurve, Tcdp
+from ldp_client.privacy.conversion import curve_epsilon, renyi_epsilon, tcdp_epsilon
+from ldp_client.privacy.curves import ResponseCurve, Tcdp
+from tests.client.accounting import GaussianCurve, curve_delta, renyi_delta, tail
 from tests.client.privacy.reference import dec
 
 rhos = st.floats(1e-4, 10)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.randomized_response import RandomizedResponse
-from ldp_client.privacy.composition import Composed
-from ldp_client.privacy.curves import GaussianCurve, LawCurve, ResponseCurve, Tcdp, pure_rho
+from ldp_client.privacy.curves import LawCurve, ResponseCurve, Tcdp, pure_rho
 from ldp_client.protocol.epsilon import Epsilon
+from tests.client.accounting import Composed, GaussianCurve
 from tests.client.privacy import reference
 from tests.client.privacy.reference import dec
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from fractions import Fraction
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_client.errors import BudgetExceeded, InvalidSpec
+from ldp_client.privacy.curves import ResponseCurve
 from ldp_client.privacy.filters import PrivacyFilter, RenyiFilter
 from ldp_client.protocol.epsilon import Epsilon
 from tests.client.privacy.reference import composed_delta, dec
@@ -105,3 +107,26 @@ def test_bad_input(make):
 def test_repr_shows_the_state():
     assert repr(PrivacyFilter("0.5", "0.1")) == "PrivacyFilter(budget=1/2, spent=1/10)"
     assert "order=8" in repr(RenyiFilter(2, 1e-3, 8))
+
+
+def test_a_renyi_filter_that_spent_more_than_its_limit_leaves_nothing():
+    guard = RenyiFilter(2, 1e-3, 8, spent=100)
+    assert guard.reports_left(1) == 0
+    assert not guard.can_spend("0.01")
+    with pytest.raises(BudgetExceeded):
+        guard.spend("0.01")
+    assert guard.spent == 100
+
+
+def test_a_renyi_filter_spends_to_the_last_report():
+    """Reports are admitted while their sum, rounded up each time, is at most the limit."""
+    guard = RenyiFilter(4, 0.25, 2.0)
+    cost = ResponseCurve(1).renyi(2.0)
+    fits = math.floor(guard.limit / cost)
+    for number in range(fits):
+        assert guard.reports_left(1) == fits - number
+        guard.spend(1)
+    assert guard.spent == pytest.approx(fits * cost)
+    assert guard.spent >= fits * cost
+    assert guard.reports_left(1) == 0
+    assert not guard.can_spend(1)

@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.privacy.curves import Tcdp
-from ldp_client.privacy.groups import (
-    every_group_of,
-    group,
-    group_rules,
+from ldp_client.privacy.groups import every_group_of, group, group_rules
+from tests.client.accounting import (
     grouposition,
     grouposition_approximate,
     tcdp_group,

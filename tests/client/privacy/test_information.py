@@ -10,15 +10,13 @@ from hypothesis import strategies as st
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.privacy.curves import pure_rho
-from ldp_client.privacy.information import (
-    best_guess,
+from ldp_client.privacy.information import best_guess, mutual_information, odds_factor
+from tests.client.accounting import (
     block_information,
     block_total_variation,
     information_of_response,
     max_information,
     max_information_rules,
-    mutual_information,
-    odds_factor,
 )
 from tests.client.privacy.reference import dec, response_law
 

@@ -12,30 +12,29 @@ from fractions import Fraction
 import pytest
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.privacy.composition import advanced, compose_tcdp, every_rule
-from ldp_client.privacy.conversion import renyi_delta, renyi_epsilon, tcdp_epsilon
-from ldp_client.privacy.curves import GaussianCurve, ResponseCurve, Tcdp, pure_rho
+from ldp_client.privacy.composition import advanced, every_rule
+from ldp_client.privacy.conversion import renyi_epsilon, tcdp_epsilon
+from ldp_client.privacy.curves import ResponseCurve, Tcdp, pure_rho
 from ldp_client.privacy.filters import RenyiFilter
-from ldp_client.privacy.groups import (
+from ldp_client.privacy.information import best_guess, mutual_information, odds_factor
+from ldp_client.privacy.rounding import exp_ceil, exp_floor, log_up, shown, up
+from ldp_client.privacy.shuffle import shuffled_epsilon, shuffled_epsilon_closed
+from ldp_client.privacy.yardsticks import d_opt, lower_bound_shape, optimal_scan_error, sigma_opt, v_opt
+from simulator.reproductions.subsampling import hidden_epsilon, hidden_renyi, hidden_tcdp, visible_renyi
+from tests.client.accounting import (
+    GaussianCurve,
+    block_information,
+    block_total_variation,
+    compose_tcdp,
     grouposition,
     grouposition_approximate,
+    information_of_response,
+    max_information,
+    renyi_delta,
     tcdp_group,
     tcdp_group_divergence,
     tcdp_group_epsilon,
 )
-from ldp_client.privacy.information import (
-    best_guess,
-    block_information,
-    block_total_variation,
-    information_of_response,
-    max_information,
-    mutual_information,
-    odds_factor,
-)
-from ldp_client.privacy.rounding import exp_ceil, exp_floor, log_up, shown, up
-from ldp_client.privacy.shuffle import shuffled_epsilon, shuffled_epsilon_closed
-from ldp_client.privacy.subsampling import hidden_epsilon, hidden_renyi, hidden_tcdp, visible_renyi
-from ldp_client.privacy.yardsticks import d_opt, lower_bound_shape, optimal_scan_error, sigma_opt, v_opt
 from tests.client.privacy.reference import dec, delta, renyi, response_law
 
 ONE = dec(1)

@@ -16,9 +16,9 @@ from ldp_client.mechanisms.composed_response import ComposedResponse
 from ldp_client.privacy import every_rule
 from ldp_client.privacy.information import best_guess, mutual_information, odds_factor
 from ldp_client.privacy.shuffle import shuffled_epsilon
-from ldp_client.privacy.subsampling import hidden_epsilon
 from ldp_client.protocol.epsilon import Epsilon
 from simulator.reproductions.genprot import GenProt, design, price, total_variation
+from simulator.reproductions.subsampling import hidden_epsilon
 
 DOCS = Path(__file__).parents[3] / "docs"
 

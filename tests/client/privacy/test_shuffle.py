@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.privacy.shuffle import shuffled_delta, shuffled_epsilon, shuffled_epsilon_closed
+from ldp_client.privacy.shuffle import shuffled_epsilon, shuffled_epsilon_closed
+from tests.client.accounting import shuffled_delta
 from tests.client.privacy.reference import dec
 
 

@@ -26,6 +26,7 @@ def test_v_opt_is_the_formula(epsilon):
 
 def test_reference_values():
     assert sigma_opt(10**6, 1) == pytest.approx(1919, abs=1)
+    assert d_opt(10**6, 1, 2**64) == pytest.approx(18_805, rel=0.002)
     assert d_opt(10**6, 1, 2**64) / sigma_opt(10**6, 1) == pytest.approx(9.80, abs=0.005)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.epsilon import Epsilon, floor_exp
-from tests import independent
+from tests.vectors import independent
 
 EXACT = Context(prec=120)
 EPSILONS = st.integers(10_000_000, 20_000_000_000).map(lambda n: Epsilon.parse(str(Decimal(n).scaleb(-9))))
@@ -104,3 +104,18 @@ def test_other_forms_are_refused_in_a_spec(text: object) -> None:
 def test_frozen() -> None:
     with pytest.raises(AttributeError):
         Epsilon("1").text = "20"
+
+
+def test_what_a_person_may_write_is_thirty_two_characters_long() -> None:
+    assert Epsilon.parse("1." + "0" * 30) == Epsilon("1")
+    with pytest.raises(InvalidSpec, match="too many digits"):
+        Epsilon.parse("1." + "0" * 31)
+    with pytest.raises(InvalidSpec, match=r"between 0\.01 and 20"):
+        Epsilon.parse((1 << 32) - 1)
+    with pytest.raises(InvalidSpec, match="too many digits"):
+        Epsilon.parse(1 << 32)
+
+
+def test_e_to_the_zero_is_one_and_ends() -> None:
+    assert floor_exp(Fraction(0), 64) == 1 << 64
+    assert floor_exp(Fraction(0), 1) == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.protocol.expander_code import ExpanderCode
+from ldp_client.protocol.expander_code import ExpanderCode, ExpanderShape
 from ldp_client.protocol.hashing import KWiseHash, PairwiseHash
 from ldp_client.protocol.permutation import BlockPermutation
 from ldp_client.protocol.reed_solomon import ReedSolomon
@@ -18,7 +18,7 @@ def made(bits=30, **changed):
     parameters = {"teams": 6, "chunk_bits": 8, "hash_bits": 3, "degree": 2} | changed
     for attempt in range(500):
         try:
-            return ExpanderCode(SEED, bits, **({"attempt": attempt} | parameters))
+            return ExpanderCode(SEED, bits, ExpanderShape(**({"attempt": attempt} | parameters)))
         except InvalidSpec as error:
             if "double edge" not in str(error):
                 raise
@@ -105,7 +105,7 @@ def test_the_ends_of_the_ranges_are_allowed(changed):
         ({"hash_bits": 17}, "hash_bits is 1 to 16"),
         ({"bucket_bits": -1}, "bucket_bits 0 to 16"),
         ({"bucket_bits": 17}, "bucket_bits 0 to 16"),
-        ({"bucket_bits": 1, "symbol_pointers": True}, "paper's form"),
+        ({"bucket_bits": 1, "symbol_pointers": True}, "must be 0 with symbol_pointers"),
         ({"hash_bits": 16, "chunk_bits": 15}, "at most 62 bits, not 63"),
     ],
 )

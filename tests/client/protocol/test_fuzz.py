@@ -16,8 +16,7 @@ from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_client.protocol.packing import unpack
 from ldp_server.arrays import packing as bulk
-from tests import independent
-from tests.vectors import generate, malformed
+from tests.vectors import generate, independent, malformed
 
 quick = settings(
     max_examples=300,
@@ -50,7 +49,7 @@ def agree(spec: bytes) -> bool:
 
 # --- Specs ------------------------------------------------------------------------------------------------------------
 
-SPECS = [c.spec_bytes for c in generate.collections().values() if len(c.spec_bytes) < 300]
+SPECS = [c.spec_bytes for c in generate.COLLECTIONS.values() if len(c.spec_bytes) < 300]
 SPECS += [malformed.BASE.spec_bytes, malformed.PLAIN.spec_bytes]
 PIECES = [*(bytes([byte]) for byte in (0, 1, 2, 8, 10, 18, 26, 34, 42, 50, 56, 127, 128, 255)), b"\x80\x00"]
 
@@ -131,6 +130,7 @@ MECHANISMS = st.one_of(
     st.just({"randomized_response": {}}),
     st.fixed_dictionaries({"linear_hash": st.fixed_dictionaries({"q": PRIMES, "t": PLACES})}),
     st.fixed_dictionaries({"hashtogram": st.fixed_dictionaries({"rows": ROWS, "q": PRIMES, "t": PLACES})}),
+    st.fixed_dictionaries({"subset_selection": st.fixed_dictionaries({"d": around(1, 5, 11, 33, 128)})}),
 )
 SCHEDULES = st.fixed_dictionaries({"period_seconds": around(60, 1 << 40), "reports": around(1, 1 << 20)})
 WINDOWS = st.fixed_dictionaries({"opens": around(0, 1 << 40), "closes": around(1, 1 << 40)})
@@ -148,6 +148,7 @@ ONE_NAME = {"categories": {"names": ["a"]}}
 STARTS: list[dict[str, Any]] = [
     {"domain": ONE_NAME, "mechanism": {"randomized_response": {}}},
     {"domain": {"integers": {"lowest": -3, "count": 124}}, "mechanism": {"linear_hash": {"q": 5, "t": 3}}},
+    {"domain": {"integers": {"lowest": 0, "count": 65}}, "mechanism": {"subset_selection": {"d": 33}}},
     {"domain": {"strings": {"max_bytes": 9}}, "mechanism": {"hashtogram": {"rows": 9, "q": 3, "t": 2}}},
 ]
 
@@ -184,6 +185,7 @@ def good(draw: st.DrawFn) -> bytes:
     mechanisms: list[dict[str, Any]] = [{"hashtogram": {"rows": draw(st.integers(1, 4096)), "q": 3, "t": 7}}]
     mechanisms += [{"randomized_response": {}}] if size <= 1 << 20 else []
     mechanisms += [{"linear_hash": {"q": 5, "t": 10}}] if size <= 5**10 else []
+    mechanisms += [{"subset_selection": {"d": draw(st.integers(1, min(11, size // 2)))}}] if size <= 256 else []
     opens = draw(st.integers(0, (1 << 40) - 1))
     question: dict[str, Any] = {
         "text": draw(st.text(min_size=1, max_size=60)) + "?",
@@ -243,7 +245,7 @@ VALUES = st.recursive(
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=6), inner, max_size=3)),
     max_leaves=6,
 )
-PLAIN = [collection.to_dict() | {"id": None} for collection in generate.collections().values()]
+PLAIN = [collection.to_dict() | {"id": None} for collection in generate.COLLECTIONS.values()]
 
 
 @st.composite
@@ -284,8 +286,8 @@ def test_readable_forms_of_any_values_raise_one_error(data: dict[str, Any]) -> N
         assert agree(from_dict.spec_bytes)
 
 
-TOMLS = [collection.to_toml() for collection in generate.collections().values() if len(collection.spec_bytes) < 300]
-JSONS = [collection.to_json() for collection in generate.collections().values() if len(collection.spec_bytes) < 300]
+TOMLS = [collection.to_toml() for collection in generate.COLLECTIONS.values() if len(collection.spec_bytes) < 300]
+JSONS = [collection.to_json() for collection in generate.COLLECTIONS.values() if len(collection.spec_bytes) < 300]
 SNIPPETS = [
     *(
         '"',

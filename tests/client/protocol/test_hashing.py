@@ -34,7 +34,7 @@ def test_pairwise_twins_agree(bits: int) -> None:
     for size in (1, 2, 3, 10, 1 << 16, 59049, (1 << 31) + 1, (1 << 32) - 1, 1 << 32):
         hashes = tuple(PairwiseHash(SEED, f"row/{row}", bits, size) for row in range(5))
         rows = np.arange(len(indexes)) % 5
-        one, own = bulk.pairwise(hashes[0], array), bulk.pairwise_rows(hashes, rows, array)
+        one, own = bulk.pairwise(hashes[0], array), bulk.pairwise_own(hashes, rows, array)
         assert one.tolist() == [hashes[0](index) for index in indexes]
         assert own.tolist() == [hashes[row](index) for row, index in zip(rows, indexes, strict=True)]
         assert max(one) < size

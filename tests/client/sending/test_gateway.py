@@ -19,7 +19,7 @@ def batches(count):
 def test_outcomes_come_in_order():
     collector = HonestCollector()
     with serving(collector) as port:
-        gateway = Gateway(f"127.0.0.1:{port}", plaintext=True, window=16)
+        gateway = Gateway(f"127.0.0.1:{port}", tls=False, window=16)
         assert list(gateway.send(iter(batches(500)), 30)) == [Accepted(b.batch_id) for b in batches(500)]
         gateway.close()
     assert len(collector.requests) == 500
@@ -27,7 +27,7 @@ def test_outcomes_come_in_order():
 
 def test_nothing_to_send():
     with serving(HonestCollector()) as port:
-        gateway = Gateway(f"127.0.0.1:{port}", plaintext=True)
+        gateway = Gateway(f"127.0.0.1:{port}", tls=False)
         assert list(gateway.send([], 5)) == []
         gateway.close()
 
@@ -43,7 +43,7 @@ def test_the_window_bounds_what_is_under_way():
             yield batch
 
     with serving(collector) as port:
-        gateway = Gateway(f"127.0.0.1:{port}", plaintext=True, window=10)
+        gateway = Gateway(f"127.0.0.1:{port}", tls=False, window=10)
         outcomes = gateway.send(source(), 30)
         threading.Timer(0.5, gate.set).start()
         first = next(outcomes)
@@ -65,7 +65,7 @@ def test_a_broken_stream_is_begun_again_with_the_same_bytes():
 
     collector.take = breaking
     with serving(collector) as port:
-        gateway = Gateway(f"127.0.0.1:{port}", plaintext=True, window=8)
+        gateway = Gateway(f"127.0.0.1:{port}", tls=False, window=8)
         outcomes = list(gateway.send(batches(150), 60))
         gateway.close()
     assert [outcome.batch_id for outcome in outcomes] == [b.batch_id for b in batches(150)]
@@ -80,7 +80,7 @@ def test_a_restart_in_between():
     collector = HonestCollector()
     outcomes = []
     with serving(collector) as port:
-        gateway = Gateway(f"127.0.0.1:{port}", plaintext=True, window=4)
+        gateway = Gateway(f"127.0.0.1:{port}", tls=False, window=4)
         stream = gateway.send(iter(batches(60)), 60)
         outcomes += [next(stream) for _ in range(20)]
     with serving(collector, port):
@@ -92,7 +92,7 @@ def test_a_restart_in_between():
 
 def test_the_deadline_is_kept():
     start = time.monotonic()
-    gateway = Gateway("127.0.0.1:1", plaintext=True)
+    gateway = Gateway("127.0.0.1:1", tls=False)
     with pytest.raises(Unavailable):
         list(gateway.send(batches(3), 1.0))
     assert time.monotonic() - start < 4

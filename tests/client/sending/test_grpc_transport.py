@@ -8,12 +8,25 @@ import grpc
 import pytest
 import trustme
 
-from ldp_client import Client, InvalidSpec, Policy, PolicyRefused, StorageError, Tls, Unavailable
+from ldp_client import (
+    Client,
+    InvalidSpec,
+    LdpError,
+    Policy,
+    PolicyRefused,
+    Sending,
+    StorageError,
+    Tls,
+    Unavailable,
+    WrongType,
+)  # fmt: skip
 from ldp_client.protocol.v1 import collector_pb2
 from ldp_client.sending.grpc_transport import GrpcTransport
 from ldp_client.sending.transport import Accepted, Batch, Garbled, Refused
 from tests.client.collectors import HonestCollector, serving
 from tests.client.conftest import live, make
+
+WIDE = Policy(max_epsilon="1", budget="100000", period="30 days", lifetime="200000")
 
 
 def batch(number, payload=b"abc"):
@@ -21,7 +34,7 @@ def batch(number, payload=b"abc"):
 
 
 def submit(port, batches, timeout=5.0, **options):
-    transport = GrpcTransport(f"127.0.0.1:{port}", **({"plaintext": True} | options))
+    transport = GrpcTransport(f"127.0.0.1:{port}", **({"tls": False} | options))
     try:
         return list(transport.submit(batches, timeout))
     finally:
@@ -34,9 +47,11 @@ def open_live(tmp_path):
     opened = []
 
     def opener(port, **options):
-        policy = Policy(max_epsilon="1", budget="100000", period="30 days", lifetime="200000")
-        defaults = {"storage": tmp_path / "ldp", "policy": policy, "plaintext": True, "delay": 0, "background": False}
-        client = Client(f"127.0.0.1:{port}", **(defaults | options))
+        defaults = {"storage": tmp_path / "ldp", "policy": WIDE, "delay": 0}
+        target = options.pop("transport", None) or f"127.0.0.1:{port}"
+        defaults["tls"] = not isinstance(target, str)
+        defaults["sending"] = Sending(background=options.pop("background", False))
+        client = Client(target, **(defaults | options))
         opened.append(client)
         return client
 
@@ -67,7 +82,9 @@ def test_reports_arrive_once_with_the_stored_bytes(open_live):
             client.report(live(number), "a")
         assert client.outbox().waiting == 5
         with client._storage.reading() as (db, _):
-            stored = set(db.execute("SELECT batch_id, payload FROM outbox").fetchall())
+            stored = set(
+                db.execute("SELECT batch_id, report FROM outbox JOIN answers ON answers.id = answer").fetchall()
+            )
         assert client.flush().accepted == 5
         assert {(r.batch_id, r.payload) for r in collector.counted.values()} == stored
         assert client.outbox().waiting == 0 and client.outbox().counters == {"accepted": 5}
@@ -104,7 +121,7 @@ def test_nobody_there(open_live):
     start = time.monotonic()
     client.report(live(), "a")
     assert time.monotonic() - start < 1
-    delivery = client.flush(1.0)
+    delivery = client._sender.deliver(20.0)
     assert isinstance(delivery.error, Unavailable) and "connection refused" in str(delivery.error)
     assert delivery.waiting == 1
     assert time.monotonic() - start < 5
@@ -203,14 +220,12 @@ def test_a_lie_is_no_answer(open_live, lie, count, caplog):
         client = open_live(port)
         for number in range(count):
             client.report(live(number), "a")
-        delivery = client.flush(0.3)
+        delivery = client._sender.deliver(20.0)  # one attempt, however busy the machine is
         assert isinstance(delivery.error, Garbled)
         assert (delivery.accepted, client.outbox().waiting) == (0, count)
         assert client.outbox().counters == {}
         collector.take = honest
-        client._storage.close()
-        with client._storage.working() as db:
-            db.execute("UPDATE outbox SET claimed = 0")
+        client._sender._deliverer._aside.clear()
         assert client.flush(10.0).accepted == count
 
 
@@ -278,7 +293,7 @@ def test_the_servers_words_do_not_reach_errors_or_logs(open_live, caplog):
     with serving(collector) as port, caplog.at_level(0, "ldp_client"):
         client = open_live(port)
         client.report(live(), "a")
-        error = client.flush(0.3).error
+        error = client._sender.deliver(20.0).error
         client._sender._note_failure(error)
     assert str(error) == "INTERNAL" and "EVIL" not in caplog.text
 
@@ -325,6 +340,11 @@ def test_fetch_checks_that_the_bytes_belong_to_the_id(open_live):
             client.fetch(wanted.id)
 
 
+def test_an_id_that_is_not_hexadecimal_is_refused(open_live):
+    with pytest.raises(InvalidSpec, match="64 hexadecimal digits"):
+        open_live(1).fetch("homepage")
+
+
 def test_nothing_is_fetched_without_a_policy_for_it(open_live):
     with pytest.raises(PolicyRefused, match="pinned ids or list keys"):
         open_live(1).fetch(make().id)
@@ -354,7 +374,7 @@ def write(path, blob):
 
 
 def secure(port, tls, timeout=5.0):
-    transport = GrpcTransport(f"localhost:{port}", tls=tls)
+    transport = GrpcTransport(f"localhost:{port}", tls=tls or True)
     try:
         return list(transport.submit([batch(1)], timeout))
     finally:
@@ -409,17 +429,57 @@ def test_new_roots_are_taken_up_without_a_restart(authority, tmp_path, open_live
         assert client.flush(0.3).waiting == 1
 
 
-def test_a_missing_tls_file_is_a_storage_error(tmp_path):
+def test_a_tls_file_that_cannot_be_used_is_refused_at_once(tmp_path):
+    with pytest.raises(InvalidSpec, match="nowhere: No such file"):
+        GrpcTransport("localhost:1", tls=Tls(ca=str(tmp_path / "nowhere")))
+    (tmp_path / "text").write_text("no certificate")
+    with pytest.raises(InvalidSpec, match="not a PEM file"):
+        Client("localhost:1", storage=tmp_path, policy=WIDE, tls=Tls(ca=str(tmp_path / "text")))
+
+
+def test_a_tls_file_that_goes_missing_is_a_storage_error(tmp_path, authority):
+    name = write(tmp_path / "ca", authority.cert_pem)
+    transport = GrpcTransport("localhost:1", tls=Tls(ca=name))
+    (tmp_path / "ca").unlink()
     with pytest.raises(StorageError, match="TLS file"):
-        secure(1, Tls(ca=str(tmp_path / "nowhere")))
+        list(transport.submit([batch(1)], 1.0))
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["https://collector.example.org:443", "http://localhost:80", "collector.example.org:443/v1",
+     "collector.example.org", "", " ", "a b:1", "host:0", "host:70000", "host:https", "::1:443", "user@host:443"],
+)  # fmt: skip
+def test_what_is_no_target_is_refused_at_once(tmp_path, target):
+    with pytest.raises(InvalidSpec, match="host and port alone") as caught:
+        Client(target, storage=tmp_path, policy=WIDE)
+    assert ("URL" in str(caught.value)) == ("//" in target)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "target", ["dns:///collector.example.org:443", "ipv4:10.0.0.1:443", "[2001:db8::1]:443", "h:1"]
+)
+def test_targets_that_grpc_knows(target):
+    assert GrpcTransport(target).target == target
+
+
+@pytest.mark.parametrize(
+    "options", [{"target": None}, {"target": 7}, {"tls": "ca.pem"}, {"tls": None}, {"policy": "wide"}]
+)
+def test_wrong_types_are_refused_at_once(tmp_path, options):
+    options = {"target": "localhost:1", "storage": tmp_path, "policy": WIDE} | options
+    with pytest.raises(WrongType) as caught:
+        Client(options.pop("target"), **options)
+    assert isinstance(caught.value, TypeError) and isinstance(caught.value, LdpError)
 
 
 @pytest.mark.parametrize("target", ["collector.example.org:443", "192.168.1.7:50051", "127.0.0.1.example.org:443"])
 def test_plain_text_only_to_this_machine(target):
     with pytest.raises(PolicyRefused, match="plain text"):
-        GrpcTransport(target, plaintext=True)
+        GrpcTransport(target, tls=False)
 
 
 @pytest.mark.parametrize("target", ["localhost:1", "127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "unix:/tmp/x"])
 def test_plain_text_to_this_machine(target):
-    GrpcTransport(target, plaintext=True)
+    GrpcTransport(target, tls=False)

@@ -1,3 +1,4 @@
+import pytest
 from google.protobuf import any_pb2, duration_pb2
 from google.rpc import error_details_pb2, status_pb2
 from hypothesis import given
@@ -27,6 +28,18 @@ def test_skips_other_details():
 
 def test_negative_delays_mean_nothing():
     assert parse_retry_info(status(-5_000_000_000)) is None
+
+
+def test_an_oversized_status_means_nothing():
+    other = any_pb2.Any(type_url="x", value=bytes(20_000))
+    assert parse_retry_info(status(3_000_000_000, [other])) is None
+
+
+@pytest.mark.parametrize(("seconds", "nanos"), [(1 << 40, 0), (-1, 0), (1, -1), (1, 10**9)])
+def test_delays_out_of_range_mean_nothing(seconds, nanos):
+    wish = any_pb2.Any()
+    wish.Pack(error_details_pb2.RetryInfo(retry_delay=duration_pb2.Duration(seconds=seconds, nanos=nanos)))
+    assert parse_retry_info(status_pb2.Status(details=[wish]).SerializeToString()) is None
 
 
 @given(st.binary(max_size=200))

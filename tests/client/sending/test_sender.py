@@ -1,6 +1,7 @@
-"""Patience, delays, claims and admission tokens."""
+"""Patience, delays, one sender at a time, and admission tokens."""
 
 import itertools
+import os
 import statistics
 import threading
 import time
@@ -8,14 +9,13 @@ import time
 import pytest
 
 from ldp_client import OutboxLimits, Unavailable
-from ldp_client.sending.outbox import CLAIM_SECONDS
+from ldp_client.sending.delivery import OthersSend
 from ldp_client.sending.transport import Backoff
-from ldp_client.testing import FakeCollector
+from ldp_client.testing import FakeCollector, RepeatableCoins
 from tests.client.conftest import NOW, live, make
 
 
 def dues(client):
-    client.outbox()
     with client._storage.reading() as (db, _):
         return [row[0] for row in db.execute("SELECT due FROM outbox ORDER BY id")]
 
@@ -98,22 +98,19 @@ def test_every_retry_has_the_same_bytes(open_client, wide, collector, clock):
     assert len(seen) == 7 == len(collector.received)
 
 
-def test_answers_move_to_the_outbox_once(open_client, collector):
-    """Even if it is forgotten how far that had come: an answer's batch goes with it."""
+def test_a_report_is_in_the_outbox_when_it_is_made(open_client, collector):
+    """Answer, charge and batch are one transaction; the batch's bytes are the answer's."""
     client, other = open_client(), open_client()
     for number in range(2):
         client.report(make(number), "a")
     with client._storage.reading() as (db, _):
-        made = db.execute("SELECT batch_id, collection_id, report, opens, made, due FROM answers").fetchall()
+        assert db.execute("SELECT answer, collection_id FROM outbox ORDER BY id").fetchall() == [
+            (1, make(0).id), (2, make(1).id),
+        ]  # fmt: skip
+        reports = {row[0] for row in db.execute("SELECT report FROM answers")}
     assert client.outbox().waiting == other.outbox().waiting == 2
-    with client._storage.working() as db:
-        columns = "batch_id, collection_id, payload, opens, made, due"
-        assert db.execute(f"SELECT {columns} FROM outbox ORDER BY id").fetchall() == made
-        assert db.execute("SELECT count(*) FROM answers WHERE batch_id IS NULL AND due IS NULL").fetchone() == (2,)
-        db.execute("DELETE FROM collected")
-    assert client.outbox().waiting == 2
     assert client.flush(everything=True).accepted == 2
-    assert {batch_id for batch_id, *_ in made} == set(collector.received)
+    assert {batch.payload for batch in collector.received.values()} == reports
     assert other.flush(everything=True).accepted == 0
     assert client.outbox().waiting == 0
 
@@ -131,17 +128,112 @@ def test_a_standing_answer_queues_up_behind_what_was_made_before(open_client, wi
     assert left == [make(1).id, make(0, closes=NOW + 2 * 10**8).id, make(2).id]
 
 
-def test_another_senders_claims_are_left_alone_until_they_run_out(open_client, collector, clock):
-    from ldp_client.sending import outbox
+def test_one_sender_at_a_time(open_client, wide):
+    """While one client sends, another client on the same storage sends nothing of it, and says so."""
+    stuck = Stuck()
+    one, other_collector = open_client(policy=wide, transport=stuck, delay=0), FakeCollector()
+    other = open_client(policy=wide, transport=other_collector, delay=0, coins=RepeatableCoins(b"other"))
+    one.report(make(0), "a")
+    thread = threading.Thread(target=one.flush)
+    thread.start()
+    assert stuck.entered.wait(10)
+    other.report(make(1), "a")
+    delivery = other.flush(0.2)
+    assert isinstance(delivery.error, OthersSend) and delivery.waiting == 2
+    assert other_collector.calls == []
+    stuck.freed.set()
+    thread.join()
+    assert other.flush(5.0).waiting == 0
+    assert len(stuck.received) + len(other_collector.received) == 2  # the first one found the second report, too
 
-    client = open_client(delay=0)
-    client.report(make(), "a")
-    with client._storage.working() as db:
-        outbox.collect(db, outbox.OutboxLimits())
-        assert len(outbox.claim(db, clock.time(), 10)) == 1  # somebody else, who then dies
-    assert client.flush().accepted == 0
-    clock.advance(CLAIM_SECONDS + 1)
+
+def test_a_dead_senders_batches_are_sent_at_once(open_client, collector, wide):
+    """The lock is the operating system's: no claim has to run out."""
+    dead = open_client(policy=wide, delay=0)
+    dead.report(make(), "a")
+    lock = dead._sender._deliverer._lock
+    assert lock.acquire(0.0, lambda: False)
+    other = open_client(policy=wide, delay=0)
+    assert isinstance(other.flush(0.0).error, OthersSend)
+    os.close(lock._held)  # what the end of a process does
+    lock._held = None
+    assert other.flush().accepted == 1
+
+
+def transactions(client):
+    """Count the commits of write transactions from here on."""
+    seen = []
+    for link in (client._storage._front, client._storage._back):
+        db = client._storage._opening.open(link)
+        db.set_trace_callback(seen.append)
+    return lambda: (seen.count("BEGIN IMMEDIATE"), sum(sql.startswith(WRITES) for sql in seen))
+
+
+WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE")
+
+
+def test_a_delivered_report_is_two_write_transactions(open_client, wide):
+    client = open_client(policy=wide, delay=0)
+    client.report(make(0), "a")
+    client.flush()
+    count = transactions(client)
+    client.report(make(1), "a")
+    assert count()[0] == 1
     assert client.flush().accepted == 1
+    assert count()[0] == 2
+
+
+def test_a_failed_attempt_writes_nothing(open_client, wide, collector):
+    client = open_client(policy=wide, delay=0)
+    client.report(make(0), "a")
+    count = transactions(client)
+    collector.down = True
+    assert client._sender.deliver(1.0).error is not None
+    assert count() == (0, 0)
+
+
+def test_the_bound_holds_when_a_report_is_made(open_client, wide):
+    """Nobody has to look for it."""
+    client = open_client(policy=wide, limits=OutboxLimits(batches=3))
+    for number in range(8):
+        client.report(make(number), "a")
+        with client._storage.reading() as (db, _):
+            assert db.execute("SELECT count(*) FROM outbox").fetchone()[0] == min(number + 1, 3)
+    assert client.outbox().counters == {"dropped": 5}
+
+
+@pytest.mark.parametrize("lease", [None, "100"])
+def test_what_was_sent_makes_room(open_client, wide, lease):
+    """Sending and storing through the same connection (a lease is flushed by the sender's) keeps the count right."""
+    client = open_client(policy=wide, limits=OutboxLimits(batches=3), delay=0, lease=lease)
+    for number in range(5):
+        client.report(make(number), "a")
+    if lease:
+        client._lease.flush()
+    assert client.outbox().counters == {"dropped": 2}
+    assert client.flush().accepted == 3
+    for number in range(10, 13):
+        client.report(make(number), "a")
+    if lease:
+        client._lease.flush()
+    view = client.outbox()
+    assert (view.waiting, view.counters) == (3, {"accepted": 3, "dropped": 2})
+
+
+def test_the_bound_counts_what_is_held_and_not_gaps(open_client, wide, collector):
+    """Batches in the middle were settled; the first and the last are far apart and still both are kept."""
+    client = open_client(policy=wide, limits=OutboxLimits(batches=4), delay=0)
+    client.report(make(100, opens=NOW + 10**6), "a")  # waits long
+    for number in range(10):
+        client.report(make(number), "a")
+        assert client.flush().accepted == 1
+    for number in range(20, 23):
+        client.report(make(number), "a")
+    view = client.outbox()
+    assert (view.waiting, view.counters) == (4, {"accepted": 10})
+    client.report(make(30), "a")
+    view = client.outbox()
+    assert (view.waiting, view.counters["dropped"]) == (4, 1)
 
 
 def test_admission_tokens_are_asked_for_once_a_batch(open_client, collector):
@@ -151,7 +243,7 @@ def test_admission_tokens_are_asked_for_once_a_batch(open_client, collector):
         asked.append(collection_id)
         return next(tokens)
 
-    client = open_client(delay=0, admission=admission)
+    client = open_client(delay=0, tokens=admission)
     client.report(make(1), "a")
     client.report(make(2), "a")
     collector.down = True
@@ -169,7 +261,7 @@ def test_a_failing_admission_callback_keeps_the_batch_and_its_words_to_itself(op
     def admission(collection_id):
         raise RuntimeError("token=hunter2")
 
-    client = open_client(delay=0, admission=admission)
+    client = open_client(delay=0, tokens=admission)
     client.report(make(), "a")
     delivery = client._sender.deliver(1.0)
     assert isinstance(delivery.error, Unavailable) and "RuntimeError" in str(delivery.error)

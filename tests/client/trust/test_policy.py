@@ -3,7 +3,7 @@ from fractions import Fraction
 
 import pytest
 
-from ldp_client import InvalidSpec, Policy, PolicyRefused
+from ldp_client import InvalidSpec, Policy, PolicyRefused, WrongType
 from ldp_client.trust.policy import amount, decimal_text
 from tests.client.conftest import make
 
@@ -19,7 +19,7 @@ def test_amounts_are_exact_decimals():
 
 @pytest.mark.parametrize("value", [0.5, True, None, b"1"])
 def test_what_is_not_exact_is_refused(value):
-    with pytest.raises(TypeError):
+    with pytest.raises(WrongType):
         amount(value)
 
 
@@ -39,6 +39,17 @@ def test_senseless_amounts_are_refused(value):
 def test_a_policy_that_makes_no_sense_is_refused(change):
     with pytest.raises(InvalidSpec):
         Policy(**(GOOD | change))
+
+
+@pytest.mark.parametrize("period", [30, 30.0, "30"])
+def test_a_period_without_a_unit_is_refused(period, tmp_path):
+    """30 would be half a minute, and is meant as 30 days."""
+    with pytest.raises(InvalidSpec, match=r'period: .*"30 days"'):
+        Policy(**(GOOD | {"period": period}))
+    file = tmp_path / "policy.toml"
+    file.write_text('max_epsilon = "1"\nbudget = "2"\nperiod = 30\nlifetime = "12"\n')
+    with pytest.raises(InvalidSpec, match=r"policy\.toml: period: a number alone has no unit"):
+        Policy.load(file)
 
 
 def test_a_lifetime_is_mandatory():

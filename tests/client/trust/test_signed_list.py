@@ -179,7 +179,7 @@ def test_over_the_wire_and_by_itself(tmp_path, operator):
     )
     with serving(wire) as port:
         policy = Policy(**LIMITS, list_keys=[operator.public.hex()])
-        with Client(f"127.0.0.1:{port}", storage=tmp_path, policy=policy, plaintext=True) as client:
+        with Client(f"127.0.0.1:{port}", storage=tmp_path, policy=policy, tls=False) as client:
             deadline = time.monotonic() + 15
             while not client.collections() and time.monotonic() < deadline:
                 time.sleep(0.02)

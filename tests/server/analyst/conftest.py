@@ -31,7 +31,7 @@ def analyst(server):
 def deliver(server, collection, indexes, seed=5):
     """Send the reports of users with these indexes; return the oracle that counted the same bytes."""
     oracle, width = oracle_for(collection), collection.randomizer.report_bytes
-    gateway = Gateway(server.target, plaintext=True)
+    gateway = Gateway(server.target, tls=False)
     for reports in simulate(collection.randomizer, np.asarray(indexes, np.uint64), seed=seed):
         payloads = [pack(reports[start : start + 5000], width) for start in range(0, len(reports), 5000)]
         for payload in payloads:

@@ -11,7 +11,7 @@ import pytest
 from ldp_client.errors import Cancelled, InvalidSpec
 from ldp_client.protocol.domain import Integers, Strings
 from ldp_server.answers.to_json import dump, to_json
-from ldp_server.heavy_hitters import DECODERS, Limits, decode
+from ldp_server.heavy_hitters import DECODERS, DecodeLimits, decode
 from ldp_server.oracles import oracle_for
 from tests.server.heavy_hitters.cases import EXPANDER, ITEM_POINTERS, PAPER, PREFIX, TREE, collection, filled
 
@@ -177,6 +177,6 @@ def test_a_hostile_crowd_neither_crashes_nor_stretches_the_decoder(name):
     for reports in crowds:
         oracle = oracle_for(spec)
         oracle.accumulate(b"".join(int(r).to_bytes(width, "little") for r in reports))
-        answer = decode(spec, oracle, decoder=decoder, limits=Limits(width=512, rounds=4, items=50))
+        answer = decode(spec, oracle, decoder=decoder, limits=DecodeLimits(width=512, rounds=4, items=50))
         assert len(answer.items) <= 50 or decoder in ("levels", "cluster")
         assert answer.reports == 50_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
@@ -15,16 +14,12 @@ from ldp_server.arrays.items import from_ints
 from ldp_server.arrays.packing import pack
 from ldp_server.heavy_hitters import decode
 from ldp_server.heavy_hitters.paper.expansion import best_attempt, second_eigenvalue
-from ldp_server.heavy_hitters.planner import create, d_opt, plan, plans, table
+from ldp_server.heavy_hitters.planner import create, plan, plans, table
 from ldp_server.oracles import oracle_for
 from simulator import crowd
 from tests.server.heavy_hitters.cases import EXPANDER, collection
 
 WIDE = Integers(0, (1 << 64) - 1)
-
-
-def test_d_opt_is_the_known_number():
-    assert d_opt(10**6, 1.0, 64 * math.log(2)) == pytest.approx(18_805, rel=0.002)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +36,6 @@ def test_plans_are_collections_that_fit(domain, epsilon, memory):
         assert found.enough
         assert 1.0 < found.multiple < 3
         assert f"{math.ceil(found.reliable):,}" in found.promise
-        assert json.loads(json.dumps(found.to_dict()))["promise"] == found.promise
     assert plans(10**6, domain, epsilon)[0].mechanism in ("expander-sketch", "tree-sketch")
 
 

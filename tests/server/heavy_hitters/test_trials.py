@@ -10,14 +10,14 @@ import pytest
 from benchmarks.hitters.benchmark import fitted95
 from benchmarks.hitters.poison import _common
 from benchmarks.hitters.theorem import MULTIPLES, error_at, expander_trial, repeated_trial
-from benchmarks.hitters.trials import KINDS, Setting, Trial, population, run_trial
+from benchmarks.hitters.trials import KINDS, Trial, TrialSetting, population, run_trial
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.protocol.domain import Integers, Strings
 from ldp_client.protocol.epsilon import Epsilon
 
 
 def test_a_trial_finds_what_it_planted():
-    trial = run_trial(Setting(Integers(0, (1 << 40) - 1), 50_000, "4").plant((2.0, 0.3), 2), 1)
+    trial = run_trial(TrialSetting(Integers(0, (1 << 40) - 1), 50_000, "4").plant((2.0, 0.3), 2), 1)
     assert [hit for multiple, hit in trial.planted if multiple == 2.0] == [True, True]
     assert [hit for multiple, hit in trial.planted if multiple == 0.3] == [False, False]
     assert trial.false == 0
@@ -27,7 +27,7 @@ def test_a_trial_finds_what_it_planted():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_populations_add_up(kind):
-    setting = Setting(Strings(8), 20_000, "4", kind=kind).plant((1.5,), 2)
+    setting = TrialSetting(Strings(8), 20_000, "4", kind=kind).plant((1.5,), 2)
     indexes, truth, planted = population(setting, 3)
     assert len(indexes) == sum(truth.values()) == 20_000
     assert all(truth[index] >= round(1.5 * setting.d_opt) for index in planted)

@@ -13,7 +13,7 @@ from ldp_server.config import AdmissionConfig, AnalystConfig, CollectorConfig, C
 from ldp_server.service.admission import AdmissionControl, Peer, RateLimit, TokenSigner, TokenVerifier
 from ldp_server.service.admission.tokens import TOKEN_BYTES, make_key
 from ldp_server.store import Admission, CollectionRecord, Submission, Ticket
-from tests.server.helpers import Clock, batch, live, make_collection, reason, taken
+from tests.server.helpers import PATIENCE, Clock, batch, live, make_collection, reason, taken
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ async def test_tls_and_nothing_else(tmp_path, authority):
         ):
             async with channel:
                 with pytest.raises(grpc.aio.AioRpcError) as refused:
-                    await channel.unary_unary("/ldp.v1.Collector/ListCollections")(b"", timeout=5)
+                    await channel.unary_unary("/ldp.v1.Collector/ListCollections")(b"", timeout=PATIENCE)
                 assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
 
 
@@ -179,7 +179,7 @@ async def test_collections_that_ask_for_a_certificate(tmp_path, authority):
         for client in (None, stranger):
             async with secure(authority, client)(server.server.port) as channel:
                 with pytest.raises(grpc.aio.AioRpcError):
-                    await channel.unary_unary("/ldp.v1.Collector/ListCollections")(b"", timeout=5)
+                    await channel.unary_unary("/ldp.v1.Collector/ListCollections")(b"", timeout=PATIENCE)
         ask = pb.ServerStatusRequest().SerializeToString()
         async with secure(authority, alice)(server.server.port) as channel:
             await channel.unary_unary("/ldp.v1.Analyst/ServerStatus")(ask)  # no token: her name is enough
@@ -206,13 +206,13 @@ async def test_certificates_are_read_again_when_they_change(tmp_path, authority)
         await server.channel.unary_unary(ask)(b"")
         (tmp_path / "server.key").write_bytes(b"half of a renewal")
         async with secure(first)(server.server.port) as channel:
-            await channel.unary_unary(ask)(b"", timeout=5)  # the old one goes on
+            await channel.unary_unary(ask)(b"", timeout=PATIENCE)  # the old one goes on
         tls_files(tmp_path, second)
         async with secure(second)(server.server.port) as channel:
-            await channel.unary_unary(ask)(b"", timeout=5)
+            await channel.unary_unary(ask)(b"", timeout=PATIENCE)
         async with secure(first)(server.server.port) as channel:
             with pytest.raises(grpc.aio.AioRpcError):
-                await channel.unary_unary(ask)(b"", timeout=5)
+                await channel.unary_unary(ask)(b"", timeout=PATIENCE)
 
 
 @pytest.mark.parametrize("broken", ["missing", "mismatch", "junk"])

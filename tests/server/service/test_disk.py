@@ -9,7 +9,7 @@ import pytest
 
 from ldp_client.protocol.v1 import collector_pb2_grpc
 from ldp_server.store.errors import ReadOnly
-from tests.server.helpers import ServerProcess, batch, cli, live, make_collection, taken
+from tests.server.helpers import PATIENCE, ServerProcess, batch, cli, live, make_collection, taken
 
 
 @contextlib.contextmanager
@@ -33,7 +33,7 @@ def fill_up(server, collection, most=4000):
         for _ in range(most):
             request = batch(collection, 20_000)
             try:
-                acknowledged.append((request, taken(stub.Submit(request, timeout=20))))
+                acknowledged.append((request, taken(stub.Submit(request, timeout=PATIENCE))))
             except grpc.RpcError as error:
                 return acknowledged, request, error
     raise AssertionError("the disk never filled up")
@@ -48,11 +48,14 @@ def check_full(server, collection, make_room):
     make_room()
     with server.channel() as channel:
         stub = collector_pb2_grpc.CollectorStub(channel)
-        assert not taken(stub.Submit(refused, timeout=20)).duplicate  # it was not half kept
-        assert all(taken(stub.Submit(request, timeout=20)).duplicate for request, _ in acknowledged)
+        assert not taken(stub.Submit(refused, timeout=PATIENCE)).duplicate  # it was not half kept
+        assert all(taken(stub.Submit(request, timeout=PATIENCE)).duplicate for request, _ in acknowledged)
     assert server.reports(collection) == 20_000 * (len(acknowledged) + 1)
     assert server.stop() == 0
-    assert "Traceback" not in server.log.read_text()
+    log = server.log.read_text()
+    assert "Traceback" not in log
+    assert log.count("the disk is full: batches are refused") == 1
+    assert log.count("the disk has room again") == 1
 
 
 def test_a_full_disk_refuses_for_now_and_goes_on_when_there_is_room(tmp_path):
@@ -140,7 +143,7 @@ async def test_a_log_that_cannot_be_written_any_more_stops_the_server(tmp_path):
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await server.create(make_collection("another"))
         assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
-        await asyncio.wait_for(server.server.wait(signals=False), 5)
+        await asyncio.wait_for(server.server.wait(signals=False), PATIENCE)
         assert isinstance(server.server.failure, ReadOnly)
     async with live(tmp_path / "d") as again:
         assert (await again.show(collection)).reports == 1

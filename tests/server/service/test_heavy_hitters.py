@@ -15,7 +15,7 @@ from ldp_server.arrays.packing import pack
 from ldp_server.heavy_hitters import planner
 from ldp_server.oracles import oracle_for
 from simulator.crowd import simulate
-from tests.server.helpers import batch, cli, live, taken
+from tests.server.helpers import batch, cli, live, taken, until
 
 USERS = 60_000
 
@@ -92,10 +92,7 @@ async def test_cancelling_ends_the_decode_and_frees_its_place(tmp_path, case):
         taken(await server.collector.Submit(batch(collection)))
         assert (await server.show(collection)).reports == USERS + 1  # others are answered meanwhile
         first.cancel()
-        for _ in range(100):
-            if not server.server.parts.queries.decodes.locked():
-                break
-            await asyncio.sleep(0.05)
+        await until(lambda: not server.server.parts.queries.decodes.locked())
         events = [event async for event in server.analyst.HeavyHitters(ask, metadata=server.auth)]
         assert events[-1].WhichOneof("event") == "result"
 

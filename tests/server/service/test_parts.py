@@ -15,9 +15,9 @@ from ldp_server.config import SAMPLE, Config, load_config, parse_config
 from ldp_server.doctor import examine
 from ldp_server.service.logs import _Lines, event
 from ldp_server.service.metrics import Metrics
-from ldp_server.store import AccessFile, SqliteLog
+from ldp_server.store import AccessFile, DataDirectory, SqliteLog
 from ldp_server.store.errors import Corrupt, WrongVersion
-from tests.server.helpers import Clock, ServerProcess, batch, live, make_collection, taken
+from tests.server.helpers import PATIENCE, Clock, ServerProcess, batch, cli, live, make_collection, taken
 
 
 def test_the_sample_has_every_setting_at_its_default():
@@ -177,7 +177,7 @@ def test_metrics_are_served(tmp_path):
     file = tmp_path / "server.toml"
     file.write_text(f'data = "d"\n[collector]\nlisten = "127.0.0.1:0"\n[watch]\nmetrics = "127.0.0.1:{port}"\n')
     server = ServerProcess(tmp_path / "d", "--config", str(file))
-    with server, urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as page:
+    with server, urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE) as page:
         text = page.read().decode()
     assert "hearsay_disk_free_bytes" in text
     assert "hearsay_commit_seconds_bucket" in text
@@ -220,6 +220,19 @@ async def test_the_doctor_finds_what_is_wrong_and_changes_nothing(tmp_path):
     assert verdicts(examine(data, None))["permissions"] == "warning"
     (tmp_path / "server.toml").write_text("[tls]\nkey = 'k'")
     assert verdicts(examine(data, tmp_path / "server.toml"))["configuration"] == "wrong"
+
+
+def test_the_doctor_looks_at_the_directory_that_the_configuration_names(tmp_path):
+    DataDirectory(tmp_path / "here").create()
+    SqliteLog(tmp_path / "here" / "log.db").close()
+    file = tmp_path / "server.toml"
+    file.write_text('data = "here"')
+    assert verdicts(examine(None, file))["log"] == "ok"
+    assert verdicts(examine(tmp_path / "there", file))["data directory"] == "wrong"
+    assert cli("doctor", "--config", str(file)).returncode == 0
+    assert cli("doctor", "--config", str(file), data=tmp_path / "there").returncode == 1
+    file.write_text("[tls]\nkey = 'k'")
+    assert verdicts(examine(None, file)) == {"configuration": "wrong"}
 
 
 async def test_a_spec_of_a_later_version_stops_the_start(tmp_path):

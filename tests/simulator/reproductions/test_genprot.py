@@ -12,13 +12,13 @@ from scipy import stats
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, ServerRefused
-from ldp_client.privacy.curves import GaussianCurve
 from ldp_client.protocol.domain import Categories, Integers, Strings
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.arrays.packing import pack
 from ldp_server.oracles import oracle_for, restore
 from simulator import crowd
 from simulator.reproductions.genprot import GenProt, design, draw_noise, noise_law, price, total_variation
+from tests.client.accounting import GaussianCurve
 from tests.client.mechanisms.battery import check_law
 
 SEED = bytes(range(32))

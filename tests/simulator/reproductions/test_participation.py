@@ -14,11 +14,11 @@ from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.randomized_response import RandomizedResponse
 from ldp_client.privacy.curves import LawCurve
-from ldp_client.privacy.subsampling import hidden_epsilon
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.arrays.packing import pack
 from simulator import crowd
 from simulator.reproductions.participation import DummyParticipation, DummyParticipationOracle
+from simulator.reproductions.subsampling import hidden_epsilon
 from tests.client.mechanisms.battery import check_law
 
 ONE = Epsilon("1")

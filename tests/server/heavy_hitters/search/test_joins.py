@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ldp_server.heavy_hitters.search.joins import Sorted, best_cells, join_rows
+from ldp_server.heavy_hitters.search.joins import Sorted, best_cells, join
 
 
 @pytest.mark.parametrize("width", [5, 100, 4000, 10**6])
@@ -15,7 +15,7 @@ def test_the_best_pairs_that_agree(width, paths):
     scores = np.sort(rng.normal(size=paths))[::-1]
     blocks = rng.integers(0, 16, paths)
     cell_scores, cell_blocks = rng.normal(size=200), rng.integers(0, 16, 200)
-    parents, chosen, sums = join_rows(scores, blocks, Sorted(cell_blocks, cell_scores), width)
+    parents, chosen, sums = join(scores, blocks, Sorted(cell_blocks, cell_scores), width)
     assert (blocks[parents] == cell_blocks[chosen]).all()
     assert np.allclose(sums, scores[parents] + cell_scores[chosen])
     assert (np.diff(sums) <= 0).all()
@@ -30,7 +30,7 @@ def test_the_best_pairs_that_agree(width, paths):
 
 
 def test_equal_scores_do_not_blow_up():
-    parents, _, _ = join_rows(
+    parents, _, _ = join(
         np.zeros(5000), np.zeros(5000, np.int64), Sorted(np.zeros(5000, np.int64), np.zeros(5000)), 100
     )
     assert len(parents) <= 200
@@ -40,8 +40,8 @@ def test_nothing_joins_nothing():
     empty = np.empty(0)
     none = np.empty(0, np.int64)
     for result in (
-        join_rows(empty, none, Sorted(none, empty), 10),
-        join_rows(np.ones(1), np.zeros(1, np.int64), Sorted(none, empty), 10),
+        join(empty, none, Sorted(none, empty), 10),
+        join(np.ones(1), np.zeros(1, np.int64), Sorted(none, empty), 10),
     ):
         assert all(len(part) == 0 for part in result)
 

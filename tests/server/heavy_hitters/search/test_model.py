@@ -7,7 +7,8 @@ import pytest
 
 from ldp_server.arrays.team_cells import bulk_code
 from ldp_server.heavy_hitters.search.acceptance import Noise, Settings
-from ldp_server.heavy_hitters.search.model import decode_scores
+from ldp_server.heavy_hitters.search.model import TeamScores
+from ldp_server.heavy_hitters.search.rounds import decode_scores
 from tests.server.heavy_hitters.cases import EXPANDER, collection
 
 CODE = bulk_code(collection("expander-sketch", EXPANDER).randomizer)
@@ -32,7 +33,7 @@ def put(arrays, item, values):
 
 
 def listed(arrays):
-    found = decode_scores(CODE, arrays, np.full(TEAMS, 200_000), NOISE, SETTINGS)
+    found = decode_scores(CODE, [TeamScores(part, 200_000) for part in arrays], NOISE, SETTINGS)
     return {tuple(row) for row in found.messages.tolist()}
 
 

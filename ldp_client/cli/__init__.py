@@ -1,0 +1,5 @@
+"""The command line: `ldp-client`."""
+
+from ldp_client.cli.main import main
+
+__all__ = ["main"]

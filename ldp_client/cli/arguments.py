@@ -1,0 +1,72 @@
+"""The commands and options of `ldp-client`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ldp_client.cli import commands
+
+__all__ = ["make_parser"]
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line; each command sets `command` to its function."""
+    parser = argparse.ArgumentParser(
+        prog="ldp-client",
+        description="Report items privately. They are read from standard input or a prompt, never from arguments.",
+    )
+    group = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    send = _command(group, "send", commands.send, "report one item for each collection, then send what is due")
+    send.add_argument("collection", nargs="+", help="collection files; standard input has one line for each, in order")
+    send.add_argument("--delay", default="1 hour", help='longest random delay before sending (default "1 hour")')
+    _network(send)
+
+    ledger = _command(group, "ledger", commands.ledger, "show what is spent and left")
+    ledger.add_argument("--reset", metavar="REASON", help="trust a damaged, lost or rolled-back ledger again")
+
+    box = _command(group, "outbox", commands.outbox, "show what waits to be sent")
+    box.add_argument("--flush", action="store_true", help="send what is due now")
+    _network(box)
+
+    listed = _command(
+        group, "collections", commands.collections, "show collections: of files, or of the signed list", storage=False
+    )
+    listed.add_argument("collection", nargs="*", help="collection files")
+    listed.add_argument("--refresh", action="store_true", help="fetch the signed list from the server first")
+    listed.add_argument("--timeout", type=float, default=10.0, help="seconds to wait for the server (default 10)")
+
+    explained = group.add_parser("explain", help="say what could be sent for an item, with exact probabilities")
+    explained.add_argument("collection", help="a collection file")
+    explained.add_argument("--json", action="store_true", help="print JSON")
+    explained.set_defaults(command=commands.explain)
+    return parser
+
+
+def _command(
+    group: Any, name: str, run: Callable[[argparse.Namespace], int], about: str, *, storage: bool = True
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = group.add_parser(name, help=about)
+    parser.set_defaults(command=run)
+    parser.add_argument("--storage", required=storage, type=Path, help="directory of ledger and outbox")
+    parser.add_argument("--server", default="localhost:443", help="host:port of the collection server")
+    parser.add_argument("--ca", help="PEM file of the root certificates for the server's certificate")
+    parser.add_argument("--cert", help="PEM file of this device's certificate")
+    parser.add_argument("--key", help="PEM file of this device's key")
+    parser.add_argument("--plaintext", action="store_true", help="no TLS; only for a server on this machine")
+    parser.add_argument("--policy", help="TOML file of the policy, with max_epsilon, budget, period and lifetime")
+    parser.add_argument("--max-epsilon", help='largest epsilon of one report, such as "1"')
+    parser.add_argument("--budget", help="most that may be spent in a period")
+    parser.add_argument("--period", help='length of the period, such as "30 days"')
+    parser.add_argument("--lifetime", help="most that may ever be spent")
+    parser.add_argument("--list-key", action="append", help="Ed25519 key (hexadecimal) that may sign the list")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    return parser
+
+
+def _network(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--timeout", type=float, default=10.0, help="seconds to try to send for (default 10)")
+    parser.add_argument("--everything", action="store_true", help="also send what is not due yet")

@@ -1,0 +1,226 @@
+"""What each command does. Commands that only look send nothing and change nothing."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from ldp_client.cli.items import read_items
+from ldp_client.cli.output import say, say_json, say_table
+from ldp_client.errors import InvalidSpec, LdpError, PolicyRefused
+from ldp_client.ledger.budget import utc
+from ldp_client.trust.policy import Policy, decimal_text
+
+if TYPE_CHECKING:
+    from ldp_client.client import Client
+    from ldp_client.collection import Collection
+    from ldp_client.ledger.view import LedgerView, QuestionView
+    from ldp_client.sending.delivery import Delivery
+
+__all__ = ["collections", "explain", "ledger", "outbox", "send"]
+
+
+def send(options: argparse.Namespace) -> int:
+    """Report one item for each collection, then send what is due."""
+    from ldp_client.collection import Collection
+
+    found = [Collection.load(name) for name in options.collection]
+    items = read_items(found)
+    refusals: list[LdpError] = []
+    rows = []
+    client = _client(options, delay=options.delay)
+    try:
+        for collection, item in zip(found, items, strict=True):
+            try:
+                receipt = client.report(collection, item)
+                rows.append(_sent_row(collection, "made" if receipt.made else "answered before"))
+            except PolicyRefused as error:
+                refusals.append(error)
+                rows.append(_sent_row(collection, f"refused: {error}"))
+        delivery = client.flush(options.timeout, everything=options.everything)
+    finally:
+        client.close(0)
+    _show_sent(rows, delivery, as_json=options.json)
+    _warn(delivery)
+    return 1 if refusals else 4 if delivery.error is not None else 0
+
+
+def _sent_row(collection: Collection, what: str) -> dict[str, str]:
+    return {
+        "collection": collection.id.hex()[:12],
+        "question": collection.question,
+        "epsilon": collection.epsilon.text,
+        "report": what,
+    }
+
+
+def _show_sent(rows: list[dict[str, str]], delivery: Delivery, *, as_json: bool) -> None:
+    counts = {"accepted": delivery.accepted, "refused": delivery.refused, "waiting": delivery.waiting}
+    if as_json:
+        say_json({"reports": rows, **counts})
+        return
+    say_table(("collection", "question", "epsilon", "report"), [tuple(row.values()) for row in rows])
+    say(", ".join(f"{name} {number}" for name, number in counts.items()))
+
+
+def _warn(delivery: Delivery | None) -> None:
+    if delivery is not None and delivery.error is not None:
+        sys.stderr.write(f"ldp-client: {delivery.error}; what waits is kept\n")
+
+
+def ledger(options: argparse.Namespace) -> int:
+    """Show what is spent and left; with --reset, trust the ledger again first."""
+    client = _client(options)
+    if options.reset is not None:
+        found = client.reset(options.reset)
+        sys.stderr.write(f"ldp-client: reset; found before: {found}\n")
+    view = client.ledger()
+    client.close(0)
+    data = _ledger_data(view)
+    if options.json:
+        say_json(data)
+    else:
+        _show_ledger(data, view.questions)
+    return 3 if view.problem else 0
+
+
+def _ledger_data(view: LedgerView) -> dict[str, Any]:
+    return {
+        "spent": decimal_text(view.spent),
+        "left": decimal_text(view.left),
+        "spent_in_period": decimal_text(view.spent_in_period),
+        "left_in_period": decimal_text(view.left_in_period),
+        "leased": decimal_text(view.leased),
+        "period_seconds": view.period,
+        "ledger_time": view.now,
+        "problem": view.problem,
+        "statement": view.statement(),
+        "questions": [
+            {
+                "question_id": question.question_id.hex(),
+                "question": question.question,
+                "answers": question.answers,
+                "spent": decimal_text(question.spent),
+            }
+            for question in view.questions
+        ],
+        "resets": [{"at": reset.at, "reason": reset.reason, "found": reset.found} for reset in view.resets],
+    }
+
+
+def _show_ledger(data: dict[str, Any], questions: Iterable[QuestionView]) -> None:
+    if data["problem"]:
+        say(f"NOT TRUSTED: {data['problem']}")
+    say(f"spent {data['spent']} in all, {data['left']} left of the lifetime budget")
+    say(f"spent {data['spent_in_period']} in the last {data['period_seconds']} s, {data['left_in_period']} left")
+    for line in data["statement"]:
+        say(line)
+    rows = [(q.question or "(in doubt)", str(q.answers), decimal_text(q.spent)) for q in questions]
+    if rows:
+        say_table(("question", "answers", "spent"), rows)
+    for reset in data["resets"]:
+        say(f"reset at {utc(reset['at'])}: {reset['reason']} (found: {reset['found']})")
+
+
+def outbox(options: argparse.Namespace) -> int:
+    """Show what waits to be sent; with --flush, send what is due first."""
+    client = _client(options)
+    delivery = client.flush(options.timeout, everything=options.everything) if options.flush else None
+    view = client.outbox()
+    client.close(0)
+    data = view._asdict() | {"counters": dict(view.counters)}
+    if options.json:
+        say_json(data)
+    else:
+        say(f"{view.waiting} waiting, {view.bytes} bytes")
+        if view.oldest is not None and view.next_due is not None:
+            say(f"oldest from {utc(view.oldest)}, next due {utc(view.next_due)}")
+        say_table(("counter", "value"), [(name, str(value)) for name, value in view.counters.items()])
+    _warn(delivery)
+    return 4 if delivery is not None and delivery.error is not None else 0
+
+
+def collections(options: argparse.Namespace) -> int:
+    """Show the collections in files, or on the signed list."""
+    from ldp_client.collection import Collection
+
+    found = [Collection.load(name) for name in options.collection]
+    if options.refresh or not found:
+        found += _listed(options)
+    rows: list[dict[str, Any]] = [
+        {
+            "id": collection.id.hex(),
+            "question": collection.question,
+            "mechanism": collection.randomizer.name,
+            "epsilon": collection.epsilon.text,
+            "opens": collection.opens,
+            "closes": collection.closes,
+            "report_bytes": collection.randomizer.report_bytes,
+        }
+        for collection in found
+    ]
+    if options.json:
+        for row in rows:
+            say_json(row)
+    else:
+        head = tuple(rows[0]) if rows else ("id",)
+        shown = [row | {"opens": utc(row["opens"]), "closes": utc(row["closes"])} for row in rows]
+        say_table(head, [tuple(map(str, row.values())) for row in shown])
+    return 0
+
+
+def _listed(options: argparse.Namespace) -> list[Collection]:
+    if options.storage is None:
+        raise InvalidSpec("give collection files, or --storage: the signed list is kept there")
+    client = _client(options)
+    try:
+        if options.refresh:
+            client.refresh(options.timeout)
+        return list(client.collections().values())
+    finally:
+        client.close(0)
+
+
+def explain(options: argparse.Namespace) -> int:
+    """Show what could be sent for an item, with exact probabilities."""
+    from ldp_client import explain as explaining
+    from ldp_client.collection import Collection
+
+    collection = Collection.load(options.collection)
+    explanation = explaining.explain(collection, read_items([collection])[0])
+    if options.json:
+        say_json(explanation.as_dict())
+    else:
+        for line in explanation.lines():
+            say(line)
+    return 0
+
+
+def _client(options: argparse.Namespace, *, delay: str = "1 hour") -> Client:
+    from ldp_client.client import Client
+    from ldp_client.options import Sending
+    from ldp_client.sending.target import Tls
+
+    files = (options.ca, options.cert, options.key)
+    if options.plaintext and any(files):
+        raise InvalidSpec("--plaintext excludes --ca, --cert and --key: give one or the other")
+    return Client(
+        options.server,
+        storage=options.storage,
+        policy=_policy(options),
+        tls=Tls(*files) if any(files) else not options.plaintext,
+        delay=delay,
+        sending=Sending(background=False),
+    )
+
+
+def _policy(options: argparse.Namespace) -> Policy:
+    if options.policy:
+        return Policy.load(options.policy)
+    names = ("max_epsilon", "budget", "period", "lifetime")
+    given = {name: getattr(options, name) for name in names}
+    if any(value is None for value in given.values()):
+        raise InvalidSpec("give --policy FILE, or all of --max-epsilon, --budget, --period and --lifetime")
+    return Policy(**given, list_keys=options.list_key or ())

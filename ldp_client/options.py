@@ -1,0 +1,87 @@
+"""What a client can be told besides its target, storage and policy: small value objects with defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from ldp_client.clock import Clock, SystemClock
+from ldp_client.coins import draw_words
+from ldp_client.durations import parse_duration
+from ldp_client.errors import InvalidSpec, WrongType
+from ldp_client.sending.delivery import TokenSource
+from ldp_client.sending.outbox import OutboxLimits
+from ldp_client.sending.target import Tls
+from ldp_client.sending.transport import Transport
+
+__all__ = ["LedgerFiles", "Sending", "Sources", "open_transport", "parse_delay"]
+
+
+@dataclass(frozen=True)
+class LedgerFiles:
+    """Where ledger and outbox are kept, and where the ledger's witness is (default: in the same directory).
+
+    A witness in a place that backups do not reach shows when a backup of the directory was restored
+    (ledger/witness.py).
+    """
+
+    directory: str | Path
+    witness: str | Path | None = None
+
+
+@dataclass(frozen=True)
+class Sending:
+    """How a client sends.
+
+    `limits`        how much the outbox holds
+    `tokens`        gives a token for a collection id, for collections that ask for admission tokens
+    `refresh`       how often the signed list is fetched, such as "1 day"
+    `background`    False: start no thread; only `flush` and `close` send. For scripts and tests
+    `exit_seconds`  how long the end of the program may take if `close` was not called
+    """
+
+    limits: OutboxLimits = field(default_factory=OutboxLimits)
+    tokens: TokenSource | None = field(default=None, repr=False)
+    refresh: str = "1 day"
+    background: bool = True
+    exit_seconds: float = 2.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.limits, OutboxLimits):
+            raise WrongType(f"limits: give OutboxLimits(...), not {type(self.limits).__name__}")
+        parse_duration(self.refresh, "refresh")
+
+    @cached_property
+    def refresh_seconds(self) -> int:
+        return parse_duration(self.refresh, "refresh")
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where a client gets the time and its private random words. Only tests change them (ldp_client.testing)."""
+
+    clock: Clock = field(default_factory=SystemClock)
+    coins: Callable[[int], Sequence[int]] = draw_words
+
+
+def parse_delay(delay: str | int) -> int:
+    """Return the seconds of a delay: text such as "1 hour", or 0 for none."""
+    none = delay == 0 if isinstance(delay, int) and not isinstance(delay, bool) else delay in ("0", "0 s")
+    if none:
+        return 0
+    return parse_duration(delay, "delay")
+
+
+def open_transport(target: str | Transport, tls: Tls | bool) -> Transport:
+    """Return a transport over gRPC to "host:port", or the Transport that was given."""
+    if isinstance(target, str):
+        from ldp_client.sending.grpc_transport import GrpcTransport  # other transports need none of it
+
+        return GrpcTransport(target, tls=tls)
+    if not hasattr(target, "submit"):
+        raise WrongType(f'target: give "host:port" or a Transport, not {type(target).__name__}')
+    if tls is not True:
+        raise InvalidSpec("tls: a Transport has its own settings; leave tls out")
+    return target

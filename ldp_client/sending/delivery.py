@@ -1,0 +1,166 @@
+"""Deliver what is due: read it from the outbox, send it, and store what became of it in one write transaction.
+
+Nothing is written before the server has answered, except admission tokens. A failed attempt writes nothing: its batches
+are still in the outbox, and the next attempt sends the same bytes. One thread or process sends at a time (lock.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ldp_client.clock import Clock
+from ldp_client.errors import LdpError, StorageError, Unavailable
+from ldp_client.sending.lock import SendingLock
+from ldp_client.sending.outbox import Outbox, Waiting
+from ldp_client.sending.transport import Accepted, Backoff, BatchOutcome, Garbled, Transport
+
+__all__ = ["ASIDE_SECONDS", "Deliverer", "Delivery", "OthersSend", "TokenSource"]
+
+TokenSource = Callable[[bytes], bytes]
+"""Gives an admission token for a collection id. The sender calls it, never `report`."""
+
+ASIDE_SECONDS = 120.0
+"""How long a batch is left aside that the server may be unable to read."""
+_AT_ONCE = 512
+
+
+class Delivery(NamedTuple):
+    """What a delivery achieved."""
+
+    accepted: int = 0
+    refused: int = 0
+    waiting: int = 0
+    error: LdpError | None = None
+    """Why the rest still waits, if something went wrong."""
+
+
+class OthersSend(Unavailable):
+    """Another thread or process is sending from this storage, this process's batches included."""
+
+
+class Deliverer:
+    """Delivers the batches of one outbox through one transport."""
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        transport: Transport,
+        clock: Clock,
+        uniform: Callable[[], float],
+        tokens: TokenSource | None = None,
+    ) -> None:
+        self._outbox = outbox
+        self._transport = transport
+        self._clock = clock
+        self._uniform = uniform
+        self._tokens = tokens
+        self._lock = SendingLock(outbox.storage.directory / "sending.lock")
+        self.stopping = threading.Event()
+        self._aside: dict[bytes, float] = {}
+
+    def forked(self) -> None:
+        """In a child process: the delivery under way is the parent's."""
+        self._lock.forked()
+        self.stopping = threading.Event()
+
+    def deliver(
+        self, timeout: float, *, everything: bool = False, patient: bool = False, queue: bool = True
+    ) -> Delivery:
+        """Send what is due (or everything) within `timeout` seconds.
+
+        `patient` retries within that time. `queue` waits within that time if another thread or process is sending.
+        """
+        start = self._clock.monotonic()
+        try:
+            if not self._due(everything):
+                return Delivery(waiting=self._waiting())
+            if not self._lock.acquire(timeout if queue else 0.0, self.stopping.is_set):
+                error = OthersSend("another thread or process is sending what waits in this storage")
+                return Delivery(waiting=self._waiting(), error=error)
+            try:
+                return self._deliver(start + timeout, everything, patient)
+            finally:
+                self._lock.release()
+        except StorageError as error:
+            return Delivery(error=error)
+
+    def next_due(self) -> float | None:
+        """Return when there will be something to send (wall clock); None if nothing waits."""
+        now = self._clock.monotonic()
+        aside = self._left_aside()
+        moments = [self._clock.time() + until - now for until in aside.values()]
+        due = self._outbox.next_due(aside)
+        return min([due, *moments] if due is not None else moments, default=None)
+
+    def _deliver(self, deadline: float, everything: bool, patient: bool) -> Delivery:
+        backoff = Backoff(self._uniform, first=0.2, cap=10.0)
+        accepted = refused = 0
+        error: LdpError | None = None
+        while not self.stopping.is_set():
+            due = self._due(everything)
+            if not due:
+                break
+            outcomes, error = self._send(due, deadline)
+            good = sum(isinstance(outcome, Accepted) for outcome in outcomes)
+            accepted, refused = accepted + good, refused + len(outcomes) - good
+            if error is None:
+                backoff.reset()
+                continue
+            wait = backoff.delay(error.retry_after if isinstance(error, Unavailable) else None)
+            if not patient or self._clock.monotonic() + wait >= deadline:
+                break
+            self.stopping.wait(wait)
+        waiting = self._waiting()
+        return Delivery(accepted, refused, waiting, error if waiting else None)
+
+    def _send(self, due: list[Waiting], deadline: float) -> tuple[list[BatchOutcome], LdpError | None]:
+        """Make one attempt. Whatever was answered is settled, even if the attempt then fails."""
+        outcomes: list[BatchOutcome] = []
+        error: LdpError | None = None
+        try:
+            due = self._admitted(due)
+            left = max(deadline - self._clock.monotonic(), 0.05)
+            for outcome in self._transport.submit([batch for _, batch in due], left):
+                outcomes.append(outcome)  # one by one: what was answered before a failure counts
+        except (Unavailable, StorageError) as caught:
+            error = caught
+        finally:
+            self._outbox.settle(list(zip(due, outcomes, strict=False)))  # a transport answers in order
+        if isinstance(error, Garbled) and len(due) > max(len(outcomes), 1):
+            # The first batch without an answer may be what the server cannot read: it must not hold up the others.
+            self._aside[due[len(outcomes)].batch.batch_id] = self._clock.monotonic() + ASIDE_SECONDS
+        return outcomes, error
+
+    def _admitted(self, due: list[Waiting]) -> list[Waiting]:
+        """Get a token for every batch without one, and store it before it is shown: a retry shows the same token."""
+        if self._tokens is None or all(batch.token is not None for _, batch in due):
+            return due
+        admitted, failure = [], None
+        for number, batch in due:
+            token = batch.token
+            if token is None and failure is None:
+                try:
+                    token = bytes(self._tokens(batch.collection_id))
+                except Exception as error:  # the app's own code; its words may hold a token
+                    failure = type(error).__name__
+            admitted.append(Waiting(number, batch._replace(token=token)))
+        self._outbox.keep_tokens(admitted)
+        if failure:
+            raise Unavailable(f"the app's token source failed: {failure}")
+        return admitted
+
+    def _due(self, everything: bool) -> list[Waiting]:
+        return self._outbox.due(self._clock.time(), _AT_ONCE, everything=everything, but=self._left_aside())
+
+    def _left_aside(self) -> dict[bytes, float]:
+        now = self._clock.monotonic()
+        self._aside = {batch_id: until for batch_id, until in self._aside.items() if until > now}
+        return self._aside
+
+    def _waiting(self) -> int:
+        with contextlib.suppress(StorageError):
+            return self._outbox.view().waiting
+        return 0

@@ -1,0 +1,200 @@
+"""One decoding: its inputs, what all decoders compute from them, and the answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from ldp_client.collection import Collection
+from ldp_client.errors import Cancelled
+from ldp_client.mechanisms.team_sketch import TeamSketch
+from ldp_server.arrays.items import to_ints
+from ldp_server.arrays.team_cells import BulkCode, bulk_code
+from ldp_server.heavy_hitters.promise import least_users, reliable_score
+from ldp_server.heavy_hitters.results import (
+    HeavyHitter,
+    HeavyHitters,
+    heavy_hitters,
+    selected_interval,
+    surest_interval,
+)
+from ldp_server.heavy_hitters.search.acceptance import Noise
+from ldp_server.heavy_hitters.search.model import TeamScores
+from ldp_server.oracles.team_sketch import TeamSketchOracle
+from ldp_server.oracles.transform import support
+
+__all__ = ["DecodeLimits", "Estimated", "OnProgress", "Run", "Watch", "team_scores"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+OnProgress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class DecodeLimits:
+    """Limits on the work and memory of a decoding. They hold for any reports, hostile ones too."""
+
+    width: int = 1 << 13
+    """Partial paths kept by each of an expander's searches; a tree's only search keeps four times as many, and sixteen
+    times in its last rounds."""
+    rounds: int = 16
+    items: int = 2000
+    """Items modelled."""
+    keep: int = 64
+    """Prefixes kept at each level by the classical tree."""
+
+
+class Watch:
+    """The caller's two functions: one is told about progress, the other says whether to stop."""
+
+    def __init__(self, progress: OnProgress | None, cancelled: Callable[[], bool] | None) -> None:
+        self._progress, self._cancelled = progress, cancelled
+
+    def tick(self) -> None:
+        """Raise `Cancelled` if the decoding was cancelled."""
+        if self._cancelled is not None and self._cancelled():
+            raise Cancelled("the decoding was cancelled")
+
+    def say(self, stage: str, part: float) -> None:
+        self.tick()
+        if self._progress is not None:
+            self._progress(stage, part)
+
+
+@dataclass(frozen=True)
+class Estimated:
+    """What a decoder lists, best first, in units of the standard error of an item that nobody holds."""
+
+    indexes: list[int]
+    scores: Floats
+    errors: Floats
+    unit: float
+    """That standard error, as a number of users."""
+    bar: float
+    """The least score that is listed."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One decoding."""
+
+    collection: Collection
+    oracle: TeamSketchOracle
+    decoder: str
+    false_items: float
+    limits: DecodeLimits
+    watch: Watch
+    executor: Executor | None
+
+    @property
+    def sketch(self) -> TeamSketch:
+        return self.oracle.sketch
+
+    @cached_property
+    def code(self) -> BulkCode:
+        return bulk_code(self.sketch)
+
+    @cached_property
+    def support(self) -> tuple[float, float]:
+        """(p, s): the probability that a report supports a cell that its user holds, and one that it does not."""
+        p, s = self.sketch.inner.support
+        return float(p), float(s)
+
+    @property
+    def reports(self) -> int:
+        return self.oracle.reports
+
+    @property
+    def log_items(self) -> float:
+        return math.log(self.collection.domain.size)
+
+    def noise(self, share: float = 1.0) -> Noise:
+        """The inner oracle's law for a part of the users."""
+        p, s = self.support
+        return Noise(int(self.reports * share), s * (1 - s) / (p - s) ** 2, p * (1 - p) / (s * (1 - s)))
+
+    def scores(self) -> list[TeamScores]:
+        """Return every team's scores."""
+        sketch, oracle = self.sketch, self.oracle
+        counts = oracle.counts.values.reshape(sketch.teams, -1)
+        rest = (sketch.inner.q, sketch.inner.t, *self.support, oracle.cells)
+        out: list[TeamScores] = []
+        if self.executor is None:
+            for m in range(sketch.teams):
+                self.watch.say("transform", m / sketch.teams)
+                out.append(team_scores(counts[m], *rest))
+            return out
+        jobs = [self.executor.submit(team_scores, counts[m], *rest) for m in range(sketch.teams)]
+        for m, job in enumerate(jobs):
+            self.watch.say("transform", m / sketch.teams)
+            out.append(job.result())
+        return out
+
+    def indexes(self, messages: Ints) -> list[int]:
+        return to_ints(self.code.indexes(messages))
+
+    def in_domain(self, messages: Ints) -> npt.NDArray[np.bool_]:
+        """Return which messages are those of an item."""
+        size = self.collection.domain.size
+        if size == 1 << self.code.bits:
+            return np.ones(len(messages), bool)
+        return np.array([index < size for index in self.indexes(messages)], bool)
+
+    def answer(self, found: Estimated) -> HeavyHitters:
+        """Return the answer that lists what was found."""
+        self.watch.say("done", 1.0)
+        users = self.reports / self.sketch.teams if self.decoder == "levels" else float(self.reports)
+        reliable = reliable_score(self.sketch, self.decoder, found.bar, users) * found.unit
+        return heavy_hitters(
+            self._items(found),
+            reports=self.reports,
+            decoder=self.decoder,
+            threshold=reliable,
+            false_items=self.false_items,
+            users_needed=None if reliable <= self.reports else self._needed(),
+            least_estimate=found.bar * found.unit,
+        )
+
+    def nothing(self) -> HeavyHitters:
+        """Return the answer that there are too few reports."""
+        return heavy_hitters(
+            (),
+            reports=self.reports,
+            decoder=self.decoder,
+            threshold=math.inf,
+            false_items=self.false_items,
+            users_needed=self._needed(),
+            least_estimate=None,
+        )
+
+    def _needed(self) -> int:
+        return least_users(self.sketch, self.decoder, self.log_items, self.false_items)
+
+    def _items(self, found: Estimated) -> list[HeavyHitter]:
+        s = self.support[1]
+        skewness = (1 - 2 * s) / math.sqrt(self.reports * s * (1 - s))
+        out = []
+        for index, score, error in zip(found.indexes, found.scores, found.errors, strict=True):
+            estimate, se = float(score) * found.unit, float(error) * found.unit
+            chosen = selected_interval(estimate, se, found.bar * found.unit, skewness)
+            surest = surest_interval(estimate, se, self.log_items, skewness)
+            out.append(HeavyHitter(self.collection.domain.item(index), estimate, se, *chosen, *surest, float(score)))
+        return out
+
+
+def team_scores(counts: npt.NDArray[np.unsignedinteger], q: int, t: int, p: float, s: float, cells: int) -> TeamScores:
+    """Return one team's E: its cell estimates less the expected background, in units of their standard error."""
+    reports = int(counts.sum(dtype=np.int64))
+    scores = support(counts, q, t)[:cells]
+    if reports == 0:
+        return TeamScores(np.zeros(cells, np.float32), 0)
+    sd = math.sqrt(reports * s * (1 - s))
+    scores = scores - (reports * s + (p - s) * reports / cells)
+    scores /= sd
+    return TeamScores(scores.astype(np.float32, copy=False), reports)

@@ -1,0 +1,117 @@
+"""The writer thread, on a log that fails as told: who hears of it, and what is written in the server's log."""
+
+import logging
+import os
+import queue
+
+import pytest
+
+from ldp_client.errors import StorageError
+from ldp_server.store import Admission, AppendOutcome, GroupCommit, NewCollection, SqliteLog, Submission, Ticket
+from ldp_server.store.errors import DiskFull, ReadOnly
+
+SECONDS = 60
+
+
+class Failing(SqliteLog):
+    """Fails to append while `error` is set."""
+
+    error = None
+
+    def append(self, submissions):
+        if self.error is not None:
+            raise self.error
+        return super().append(submissions)
+
+
+@pytest.fixture
+def log(tmp_path):
+    log = Failing(tmp_path / "log.db")
+    log.add(NewCollection(b"c" * 32, b"spec", True, Admission(), 1))
+    yield log
+    log.close()
+
+
+@pytest.fixture
+def delivered():
+    return queue.Queue()
+
+
+@pytest.fixture
+def commit(log, delivered):
+    commit = GroupCommit(
+        log, lambda _, payloads: [payload != b"bad" for payload in payloads], lambda group, _: delivered.put(group)
+    )
+    commit.start()
+    yield commit
+    commit.stop()
+
+
+def ticket(payload=b"abc"):
+    return Ticket(Submission(1, os.urandom(16), b"d" * 16, payload), 1, lambda _: None)
+
+
+def send(commit, delivered, payload=b"abc"):
+    sent = ticket(payload)
+    commit.submit(sent)
+    assert delivered.get(timeout=SECONDS) == [sent]
+    return sent
+
+
+def test_a_ticket_comes_back_with_its_outcome(commit, delivered):
+    assert send(commit, delivered).outcome is AppendOutcome.STORED
+    refused = send(commit, delivered, b"bad")
+    assert (refused.outcome, refused.error) == (AppendOutcome.OUT_OF_RANGE, None)
+
+
+def test_a_full_disk_is_logged_when_it_begins_and_when_it_ends(log, commit, delivered, caplog):
+    caplog.set_level(logging.INFO)
+    assert send(commit, delivered).outcome is AppendOutcome.STORED
+    assert caplog.messages == []
+    log.error = DiskFull("no space left for log.db")
+    for _ in range(3):
+        assert isinstance(send(commit, delivered).error, DiskFull)
+    send(commit, delivered, b"bad")  # writes nothing, so it says nothing about the disk
+    assert caplog.messages == ["the disk is full: batches are refused until there is room"]
+    assert caplog.records[0].levelname == "ERROR"
+    assert caplog.records[0].fields == {"reason": "no space left for log.db"}
+    log.error = None
+    for _ in range(2):
+        assert send(commit, delivered).outcome is AppendOutcome.STORED
+    assert caplog.messages[1:] == ["the disk has room again: batches are taken"]
+    log.error = DiskFull("again")
+    send(commit, delivered)
+    assert len(caplog.messages) == 3
+    assert commit.failure is None
+
+
+def test_any_other_error_ends_the_thread(log, commit, delivered):
+    log.error = ReadOnly("may not be written")
+    assert send(commit, delivered).error is log.error
+    with pytest.raises(StorageError, match="may not be written"):
+        commit.run(lambda log: log.last(1)).result(SECONDS)
+    assert send(commit, delivered).error is log.error
+    assert commit.failure is log.error
+
+
+def test_other_work_runs_between_groups_and_its_errors_are_its_caller_s(commit, delivered):
+    assert commit.run(lambda log: log.last(1)).result(SECONDS) == 0
+    with pytest.raises(ZeroDivisionError):
+        commit.run(lambda _: 1 // 0).result(SECONDS)
+    assert send(commit, delivered).outcome is AppendOutcome.STORED
+    assert commit.run(lambda log: log.last(1)).result(SECONDS) == 1
+
+
+def test_stopping_finishes_what_waits(log, delivered):
+    commit = GroupCommit(log, lambda _, payloads: [True] * len(payloads), lambda group, _: delivered.put(group))
+    sent = [ticket() for _ in range(5)]
+    for one in sent:
+        commit.submit(one)
+    work = commit.run(lambda log: log.last(1))
+    commit.start()
+    commit.stop()
+    assert [one.outcome for one in sent] == [AppendOutcome.STORED] * 5
+    assert work.result(SECONDS) == 5
+    late = ticket()
+    commit.submit(late)
+    assert "stopping" in str(late.error)
