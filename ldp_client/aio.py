@@ -17,7 +17,6 @@ from ldp_client.client import Client
 if TYPE_CHECKING:
     from decimal import Decimal
     from pathlib import Path
-    from types import TracebackType
 
     from ldp_client.client import Receipt
     from ldp_client.collection import Collection
@@ -102,9 +101,7 @@ class AsyncClient:
     async def __aenter__(self) -> AsyncClient:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def _run(self, call: Callable[[], T]) -> T:

@@ -28,8 +28,6 @@ from ldp_client.sending.transport import Transport
 from ldp_client.trust.policy import Policy, amount, cost, units
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from ldp_client.collection import Collection
     from ldp_client.ledger.lease import Lease
     from ldp_client.ledger.view import LedgerView
@@ -223,9 +221,7 @@ class Client:
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # -- looking: changes nothing

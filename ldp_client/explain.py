@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ldp_client.collection import Collection
     from ldp_client.protocol.domain import Item
 
-__all__ = ["Example", "Explanation", "explain"]
+__all__ = ["ExplainedMessage", "Explanation", "explain"]
 
 _LIST_ALL = 16
 _LOOK_AT_ALL = 2048
@@ -27,7 +27,7 @@ _LOOK_AT = 256
 
 
 @dataclass(frozen=True)
-class Example:
+class ExplainedMessage:
     """One message and its probabilities."""
 
     message: int
@@ -45,7 +45,7 @@ class Explanation:
     epsilon: str
     messages: int
     bytes: int
-    examples: tuple[Example, ...]
+    examples: tuple[ExplainedMessage, ...]
     complete: bool
     """Whether every message is among the examples."""
     others_looked_at: int
@@ -131,10 +131,10 @@ def explain(collection: Collection, item: Item) -> Explanation:
     )
 
 
-def _example(collection: Collection, message: int, index: int, others: list[int]) -> Example:
+def _example(collection: Collection, message: int, index: int, others: list[int]) -> ExplainedMessage:
     probability = collection.randomizer.probability
     found = [probability(other, message) for other in others]
-    return Example(message, probability(index, message), min(found), max(found))
+    return ExplainedMessage(message, probability(index, message), min(found), max(found))
 
 
 def _others(index: int, size: int) -> list[int]:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_client.collection import Collection
+from ldp_client.mechanisms.subset_selection import SubsetSelection
 from ldp_client.protocol.packing import MAX_PAYLOAD
 from ldp_server.arrays.packing import pack
 from ldp_server.oracles import Oracle, oracle_for, restore
@@ -163,7 +164,9 @@ def _size(job: Job) -> int:
     """About how many bytes the counts and one decoding take."""
     randomizer = job.collection.randomizer
     cells = getattr(getattr(randomizer, "inner", randomizer), "size", randomizer.size)
-    return 8 * randomizer.bound + 32 * min(cells, randomizer.bound) + 16 * job.population.distinct
+    # Sets are counted by the categories that they hold, all other reports by their number.
+    counted = randomizer.size if isinstance(randomizer, SubsetSelection) else randomizer.bound
+    return 8 * counted + 32 * min(cells, counted) + 16 * job.population.distinct
 
 
 def _here(job: Job, shares: list[range], progress: Progress | None) -> Counted:

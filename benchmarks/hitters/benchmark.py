@@ -1,8 +1,8 @@
-"""Heavy hitters: how rare an item is found, how many false ones are listed, how honest the intervals, how fast.
+"""Heavy hitters: recall by frequency, false items, coverage of the intervals, and speed.
 
 Users hold a Zipf(1.1) body of 10,000 strings (80% of those who hold no planted item) and singletons (20%); items are
-planted at multiples of D_opt, the error of an optimal oracle over the whole domain at beta = 0.05. Every report is a
-real one, through the real packing. Recall counts planted items over all runs; `mu95` is where the recall curve reaches
+planted at multiples of D_opt, the error of an optimal oracle over the whole domain at beta = 0.05. All reports are made
+and packed by the real code. Recall counts planted items over all runs; `mu95` is where the recall curve reaches
 95%, fitted with the slope that the theory gives it. False items are listed items that nobody holds.
 """
 
@@ -33,7 +33,7 @@ ZIPF_LISTED = 0.023
 
 
 def fitted95(trials: list[Trial], slope: float) -> float:
-    """Where Phi(slope (mu - m)) + its 95% point lies: m by maximum likelihood over all planted items."""
+    """Return the 95% point of the curve Phi(slope (mu - m)), m fitted by maximum likelihood over all planted items."""
     points = [(multiple, found) for trial in trials for multiple, found in trial.planted]
     law = NormalDist()
 
@@ -49,7 +49,7 @@ def fitted95(trials: list[Trial], slope: float) -> float:
 
 
 def recall_rows(name: str, trials: list[Trial], slope: float, target: str) -> Iterator[Row]:
-    """The curve and its 95% point."""
+    """Yield the recall curve and its 95% point."""
     found: dict[float, list[bool]] = {}
     for trial in trials:
         for multiple, hit in trial.planted:
@@ -60,7 +60,7 @@ def recall_rows(name: str, trials: list[Trial], slope: float, target: str) -> It
 
 
 def quality_rows(name: str, trials: list[Trial], *, strict: bool = True) -> Iterator[Row]:
-    """False items, error and coverage of what was listed."""
+    """Yield false items, error and coverage of the lists."""
     false = sum(trial.false for trial in trials)
     yield row(f"{name}: false items, {len(trials)} runs", false / len(trials), "a run", "<= 0.05" if strict else None)
     ratios = np.array([ratio for trial in trials for ratio in trial.errors])
@@ -107,7 +107,7 @@ def curves(options: Options) -> Iterator[Row]:
 
 
 def populations(options: Options) -> Iterator[Row]:
-    """False items over the kinds of strings that real people hold."""
+    """Yield false items over kinds of strings that people hold."""
     runs = 60 if options.full else 15
     every: list[Trial] = []
     for kind in KINDS:

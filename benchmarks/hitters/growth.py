@@ -1,7 +1,7 @@
-"""How cost grows: the table beside Table 1 of the paper, with fitted exponents.
+"""How costs grow, with fitted exponents, for comparison with Table 1 of the paper.
 
 An exponent is the slope of log cost against log n (or log length), by least squares. The sketch's cells are fixed, so
-the server's time is a constant (the transforms and the search) plus counting; both are shown.
+the server's time is constant (the transforms and the search) but for counting. Both are shown.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _slope(x: list[float], y: list[float]) -> float:
 
 
 def growth_rows(options: Options) -> Iterator[Row]:
-    """Against n, then against the length of items."""
+    """Yield the growth with n, then with the length of items."""
     sizes = [10**4, 10**5, 10**6, *([10**7] if options.full else [])]
     counting, decoding, state, user, bits = [], [], [], [], []
     for users in sizes:

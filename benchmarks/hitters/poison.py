@@ -1,15 +1,15 @@
-"""What users who lie together can do: how many it takes to plant an item that nobody holds, and to hide one.
+"""Users who lie together: how many are needed to plant an item that nobody holds, and how many to hide one.
 
-They know everything public and send any report they like.
+They know everything that is public and can send any report.
 
 - *Plant*: spread over the teams, each sends a report that supports the item's cell for certain. An honest holder
   does so with probability p only, so a liar counts as (1 - s)/(p - s) holders.
 - *Plant several*: a report names a linear function and its value, and supports every cell on a hyperplane: one liar
-  can support up to t cells at once, so several items cost no more than one.
-- *Deny*: each sends a report that does not support the item's cell: it takes off s/(p - s) holders.
+  can support up to t cells at once, so several items need no more liars than one.
+- *Deny*: each sends a report that does not support the item's cell, which takes s/(p - s) holders from the estimate.
 - *Deny in one team*: all join one team and deny the item there, until the teams disagree so much that the decoder
   takes the item for a chimera.
-- *Unbalance*: the same from above: they support the item's cell in one team.
+- *Unbalance*: all support the item's cell in one team, with the same aim.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SHARES = {
 
 
 def _common(inner: LinearHash, cells: list[int], rng: np.random.Generator) -> tuple[int, int]:
-    """A point and an answer that support as many of the cells as can be had in some tries: greedy, by elimination."""
+    """Return a point and an answer that support as many of the cells as some greedy tries by elimination find."""
     q, t = inner.q, inner.t
     digits = np.array([[cell // q**i % q for i in range(t)] for cell in cells])
     differences = (digits[1:] - digits[0]) % q
@@ -71,7 +71,7 @@ def _common(inner: LinearHash, cells: list[int], rng: np.random.Generator) -> tu
 
 
 def _lies(sketch: TeamSketch, kind: str, indexes: list[int], count: int, rng: np.random.Generator) -> list[int]:
-    """The reports of `count` liars."""
+    """Return the reports of `count` liars."""
     inner, out = sketch.inner, []
     cells = [[sketch.cell(index, team) for index in indexes] for team in range(sketch.teams)]
     for i in range(count):
@@ -88,7 +88,7 @@ def _lies(sketch: TeamSketch, kind: str, indexes: list[int], count: int, rng: np
 
 
 def attack(epsilon: str, kind: str, share: float, seed: int) -> float:
-    """The part of the wanted items that the liars planted (or, to hide, whether they hid the one)."""
+    """Return the part of the wanted items that the liars planted; if they hide one, whether they did."""
     setting = TrialSetting(DOMAIN, 10**6, epsilon, mechanism="expander-sketch").plant((1.5,), 1)
     collection: Collection = setting.collection(seed)
     sketch = collection.randomizer
@@ -111,7 +111,7 @@ def _try(epsilon: str, kind: str, how: tuple[float, int]) -> float:
 
 
 def poison_rows(options: Options) -> Iterator[Row]:
-    """The least share of liars, of those tried, that succeeds in most trials; 1 where none does."""
+    """Yield the least share of liars, of those tried, that succeeds in most trials; 1 if none does."""
     runs = 5 if options.full else 1
     for epsilon in ("1", "4"):
         for kind, shares in SHARES.items():

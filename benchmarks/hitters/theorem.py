@@ -1,13 +1,13 @@
 """The theorem's point: the error against the failure probability beta, beside a protocol that repeats itself.
 
 The expander sketch hashes an item once a team, with M independent functions and a code across them: an item is missed
-when several teams fail at once, and its miss probability falls exponentially in its frequency. Before it, a single
-hash h told items apart in every team; two popular items that meet in h lose each other whatever their frequency, so
-beta has a floor. The way out was to run R independent copies on a budget of epsilon/R each and join the lists: the
-floor falls to its R-th power, and the error grows by about R (Theorem 3.3: sqrt(log(1/beta)) more).
+when several teams fail at once, and its miss probability falls exponentially in its frequency. Earlier protocols use
+one hash h in every team. Two frequent items with the same hash are then both missed at any frequency, so beta cannot
+fall below a limit. Their remedy is R independent copies with epsilon/R each, whose lists are joined: the limit falls to
+its R-th power, and the error grows by about R (Theorem 3.3: sqrt(log(1/beta)) more).
 
-Both are simulated with real linear-hash reports: 24-bit items, eight popular ones, and one item at each of several
-multiples of D_opt; a miss is counted when it is not listed.
+Both are simulated with real linear-hash reports: 24-bit items, eight frequent ones, and one item at each of several
+multiples of D_opt. An item that is not listed is a miss.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ U64 = npt.NDArray[np.uint64]
 
 
 def users_of(seed: int) -> tuple[U64, list[int]]:
-    """Everybody's index, and the planted ones."""
+    """Return every user's index, and the planted ones."""
     rng = np.random.default_rng(seed)
     unit = d_opt(USERS, float(EPSILON), DOMAIN.size)
     counts = [round(m * unit) for m in MULTIPLES] + [round(SHARE * USERS)] * POPULAR
@@ -63,7 +63,7 @@ def users_of(seed: int) -> tuple[U64, list[int]]:
 
 
 def expander_trial(seed: int) -> list[bool]:
-    """Which multiples the expander sketch lists."""
+    """Return which multiples the expander sketch lists."""
     parameters = {
         "teams": 5,
         "chunk_bits": 8,
@@ -125,7 +125,7 @@ def _field(epsilon: Epsilon) -> tuple[int, int]:
 
 
 def repeated_trial(seed: int, copies: int) -> list[bool]:
-    """Which multiples the union of `copies` lists has."""
+    """Return which multiples are in the union of the `copies` lists."""
     indexes, planted = users_of(seed)
     epsilon = Epsilon.parse(f"{float(EPSILON) / copies:.6f}")
     listed: set[int] = set()
@@ -135,7 +135,7 @@ def repeated_trial(seed: int, copies: int) -> list[bool]:
 
 
 def error_at(missed: list[float], beta: float) -> float:
-    """The least multiple from which on no more than a part beta is missed."""
+    """Return the least multiple from which on at most a part beta is missed."""
     good = [m for i, m in enumerate(MULTIPLES) if all(part <= beta for part in missed[i:])]
     return good[0] if good else math.inf
 

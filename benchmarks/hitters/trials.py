@@ -59,7 +59,7 @@ BODY = 10_000
 
 @dataclass(frozen=True)
 class TrialSetting:
-    """Who the users are and what they are asked."""
+    """The users of a trial, and what they are asked."""
 
     domain: Domain
     users: int
@@ -78,7 +78,7 @@ class TrialSetting:
         return replace(self, planted=tuple(m for m in multiples for _ in range(each)))
 
     def with_mechanism(self, name: str) -> TrialSetting:
-        """The same users, asked otherwise."""
+        """The same users with another mechanism."""
         return replace(self, mechanism=name)
 
     @property
@@ -99,7 +99,7 @@ class TrialSetting:
 
 @dataclass
 class Trial:
-    """What one experiment gave."""
+    """The result of one trial."""
 
     mechanism: str
     planted: list[tuple[float, bool]]
@@ -112,7 +112,7 @@ class Trial:
 
 
 def _words(domain: Domain, kind: str, count: int, rng: np.random.Generator) -> list[Item]:
-    """Distinct items of a kind."""
+    """Return distinct items of a kind."""
     if isinstance(domain, Integers):
         return [int(x) for x in rng.integers(0, domain.count, count, np.uint64)]
     if not isinstance(domain, Strings):
@@ -139,7 +139,7 @@ def _letters(number: int, alphabet: str) -> str:
 
 
 def population(setting: TrialSetting, seed: int) -> tuple[Indexes, dict[int, int], list[int]]:
-    """Every user's index, the count of every index held twice or more, and the planted indexes."""
+    """Return every user's index, the count of every index held twice or more, and the planted indexes."""
     rng = np.random.default_rng(seed)
     domain, bits = setting.domain, setting.domain.bits
     planted = [round(multiple * setting.d_opt) for multiple in setting.planted]
@@ -162,7 +162,7 @@ def population(setting: TrialSetting, seed: int) -> tuple[Indexes, dict[int, int
 
 
 def collect(collection: Collection, indexes: Indexes, seed: int) -> tuple[Oracle, dict[str, float]]:
-    """Randomize, pack, count, as production does; and the CPU seconds of it."""
+    """Randomize, pack and count as production does; return the oracle and the CPU seconds."""
     start = process_time()
     reports = np.concatenate(list(crowd.simulate(collection.randomizer, indexes, seed)))
     randomized = process_time()
@@ -177,7 +177,7 @@ def collect(collection: Collection, indexes: Indexes, seed: int) -> tuple[Oracle
 
 
 def run_trial(setting: TrialSetting, seed: int, decoder: str | None = None) -> Trial:
-    """One experiment."""
+    """Run one trial."""
     collection = setting.collection(seed)
     indexes, truth, planted = population(setting, seed)
     oracle, seconds = collect(collection, indexes, seed)
@@ -203,7 +203,7 @@ def run_trial(setting: TrialSetting, seed: int, decoder: str | None = None) -> T
 
 @cache
 def _workers() -> ProcessPoolExecutor:
-    """A process for each core; they leave an interrupt to the one that started them, and go when it has gone."""
+    """Return a process for each core. They ignore interrupts and end with the process that started them."""
     context = get_context("spawn")
     return ProcessPoolExecutor(os.cpu_count(), mp_context=context, initializer=_begin, initargs=(os.getpid(),))
 
@@ -220,7 +220,7 @@ def _begin(parent: int) -> None:
 
 
 def side_by_side(name: str, work: Callable[[Given], Result], given: Iterable[Given]) -> list[Result]:
-    """Work on everything given, on all cores; where somebody watches, say how far it is."""
+    """Call a function on every element, on all cores; on a terminal, show the progress."""
     todo, done = list(given), []
     for result in _workers().map(work, todo):
         done.append(result)
@@ -231,7 +231,7 @@ def side_by_side(name: str, work: Callable[[Given], Result], given: Iterable[Giv
 
 
 def run_trials(name: str, setting: TrialSetting, seeds: Iterable[int]) -> list[Trial]:
-    """One experiment for each seed."""
+    """Run one trial for each seed."""
     return side_by_side(name, partial(run_trial, setting), seeds)
 
 
@@ -278,7 +278,10 @@ print(json.dumps(peak()))
 
 
 def _memory(epsilon: str) -> float:
-    """Megabytes of a whole process that simulates (a tenth of the users: counts do not grow), counts and decodes."""
+    """Return the megabytes of a process that simulates, counts and decodes.
+
+    A tenth of the users suffices: counts do not grow with their number.
+    """
     root = Path(__file__).resolve().parents[2]
     child = subprocess.run(
         [sys.executable, "-c", _CHILD, epsilon], cwd=root, check=True, capture_output=True, text=True, timeout=600

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ldp_client.errors import StorageError
 from ldp_client.ledger.schema import Damaged, Recent, State
-from ldp_client.ledger.witness import Progress, Witness
+from ldp_client.ledger.witness import LedgerProgress, Witness
 
 __all__ = ["Course"]
 
-_NOWHERE = Progress(b"", 0)
+_NOWHERE = LedgerProgress(b"", 0)
 
 
 class Course:
@@ -24,7 +24,7 @@ class Course:
         """Begin anew, after a reset."""
         self.seen = _NOWHERE
 
-    def check(self, state: State, seen: Progress, *, alone: bool) -> None:
+    def check(self, state: State, seen: LedgerProgress, *, alone: bool) -> None:
         """Refuse a state that is behind `seen`. `alone`: no other process can commit meanwhile."""
         if state.instance == seen.instance:
             if state.generation < seen.generation:
@@ -34,7 +34,7 @@ class Course:
             if alone:
                 self.compare(state, self.witness.read())
 
-    def compare(self, state: State, progress: Progress | None) -> None:
+    def compare(self, state: State, progress: LedgerProgress | None) -> None:
         """Refuse a state that does not fit the witness."""
         if progress is None:
             if state.generation:
@@ -44,9 +44,9 @@ class Course:
         elif state.generation < progress.generation:
             raise Damaged("it is an older copy of itself")
 
-    def begin(self, state: State, progress: Progress | None, *, writes: bool) -> None:
+    def begin(self, state: State, progress: LedgerProgress | None, *, writes: bool) -> None:
         """Take note of a ledger that was opened and found sound. Only a writer brings a late witness up to date."""
-        current = Progress(state.instance, state.generation)
+        current = LedgerProgress(state.instance, state.generation)
         self._look_ahead(current)
         if progress is not None and progress.generation >= current.generation:
             return
@@ -64,14 +64,14 @@ class Course:
     def after_charge(self, state: State) -> None:
         """Take note of a commit. If the witness cannot be written the charge stands, and the next one has to wait."""
         self.recent = state.recent  # only now: time must not depend on what is not on the disk
-        progress = Progress(state.instance, state.generation)
+        progress = LedgerProgress(state.instance, state.generation)
         self._look_ahead(progress)
         try:
             self.witness.write(progress, durable=progress.generation == 1)
         except StorageError:
             self._witness_late = True
 
-    def _look_ahead(self, progress: Progress) -> None:
+    def _look_ahead(self, progress: LedgerProgress) -> None:
         """Threads may report their progress in any order."""
         if progress.instance != self.seen.instance:
             self.recent = None

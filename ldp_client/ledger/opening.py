@@ -11,7 +11,7 @@ from ldp_client.ledger import connection, schema
 from ldp_client.ledger.connection import Link, file_at
 from ldp_client.ledger.course import Course
 from ldp_client.ledger.schema import SCHEMA_VERSION, Damaged, State
-from ldp_client.ledger.witness import Progress
+from ldp_client.ledger.witness import LedgerProgress
 
 __all__ = ["Opening"]
 
@@ -101,7 +101,7 @@ class Opening:
         self._check_empty(db)
         state = State(schema.new_instance(), 0, 0, 0, 0)
         schema.create(db, state)
-        self._course.witness.replace(Progress(state.instance, 0))
+        self._course.witness.replace(LedgerProgress(state.instance, 0))
 
     def _check_empty(self, db: sqlite3.Connection) -> None:
         self._nothing_charged("its file is empty")

@@ -9,7 +9,7 @@ from pathlib import Path
 from ldp_client.errors import StorageError
 from ldp_client.ledger import schema
 from ldp_client.ledger.schema import Damaged
-from ldp_client.ledger.witness import Progress, Witness, WitnessDamaged
+from ldp_client.ledger.witness import LedgerProgress, Witness, WitnessDamaged
 
 __all__ = ["mend", "set_aside"]
 
@@ -39,7 +39,7 @@ def mend(path: Path, witness: Witness, reason: str, now: int, found: str) -> boo
     return True
 
 
-def _mend(db: sqlite3.Connection, progress: Progress | None, reason: str, now: int, found: str) -> Progress:
+def _mend(db: sqlite3.Connection, progress: LedgerProgress | None, reason: str, now: int, found: str) -> LedgerProgress:
     if db.execute("PRAGMA user_version").fetchone()[0] not in {0, schema.SCHEMA_VERSION}:
         raise StorageError("the ledger was made by another version of this library; use that version")
     db.execute("PRAGMA synchronous = FULL")
@@ -52,7 +52,7 @@ def _mend(db: sqlite3.Connection, progress: Progress | None, reason: str, now: i
     schema.write_state(db, state)
     db.execute("INSERT INTO resets (at, reason, found) VALUES (?, ?, ?)", (now, reason, found))
     db.execute("COMMIT")
-    return Progress(state.instance, state.generation)
+    return LedgerProgress(state.instance, state.generation)
 
 
 def set_aside(path: Path, now: int) -> None:

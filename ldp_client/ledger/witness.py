@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from ldp_client.errors import StorageError
 
-__all__ = ["Progress", "Witness", "WitnessDamaged"]
+__all__ = ["LedgerProgress", "Witness", "WitnessDamaged"]
 
 _RECORDS = 64
 _SIZE = 64
@@ -38,24 +38,24 @@ class WitnessDamaged(StorageError):
     """The witness file exists, but no record in it is valid."""
 
 
-class Progress(NamedTuple):
+class LedgerProgress(NamedTuple):
     """How far a ledger has come."""
 
     instance: bytes  # 16 random bytes, made with the ledger
     generation: int
 
 
-def _encode(progress: Progress) -> bytes:
+def _encode(progress: LedgerProgress) -> bytes:
     body = _LAYOUT.pack(_MAGIC, progress.instance, progress.generation)
     return (body + blake2b(body, digest_size=16).digest()).ljust(_SIZE, b"\0")
 
 
-def _decode(record: bytes) -> Progress | None:
+def _decode(record: bytes) -> LedgerProgress | None:
     body, check = record[: _LAYOUT.size], record[_LAYOUT.size : _LAYOUT.size + 16]
     if len(record) != _SIZE or blake2b(body, digest_size=16).digest() != check:
         return None
     magic, instance, generation = _LAYOUT.unpack(body)
-    return Progress(instance, generation) if magic == _MAGIC else None
+    return LedgerProgress(instance, generation) if magic == _MAGIC else None
 
 
 class Witness:
@@ -65,7 +65,7 @@ class Witness:
         self.path = path
         self._name = str(path)  # converting a Path for every report would cost time
 
-    def read(self) -> Progress | None:
+    def read(self) -> LedgerProgress | None:
         """Return the furthest valid record; None if there is no file."""
         try:
             data = self.path.read_bytes()
@@ -79,7 +79,7 @@ class Witness:
             raise WitnessDamaged(f"{self.path}: no valid record")
         return max(valid, key=lambda progress: progress.generation)
 
-    def write(self, progress: Progress, *, durable: bool = False) -> None:
+    def write(self, progress: LedgerProgress, *, durable: bool = False) -> None:
         """Write one record; the other records stay."""
         try:
             handle = os.open(self._name, _WRITING, 0o600)
@@ -93,7 +93,7 @@ class Witness:
         except OSError as error:
             raise StorageError(f"{self.path}: {error.strerror}") from None
 
-    def replace(self, progress: Progress) -> None:
+    def replace(self, progress: LedgerProgress) -> None:
         """Replace all records by this one, for a reset."""
         fresh = self.path.with_name(self.path.name + ".new")
         try:

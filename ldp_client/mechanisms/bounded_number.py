@@ -176,8 +176,7 @@ class BoundedNumber(Randomizer):
 
     @classmethod
     def build(cls, epsilon: Epsilon, domain: Domain, seed: bytes, parameters: Mapping[str, int]) -> Self:
-        """Make the randomizer that a spec describes; it uses no public randomness."""
-        del seed
+        del seed  # it uses no public randomness
         if not isinstance(domain, Integers):
             raise InvalidSpec("bounded-number takes an integers domain")
         return cls(epsilon, domain.size, parameters["answers"], parameters["window"], parameters["presence"])
@@ -212,7 +211,6 @@ class BoundedNumber(Randomizer):
         return ((places, 2), ((index - 1) * places, self.size - 2))[index > 0]
 
     def randomize(self, index: int, words: Sequence[int]) -> int:
-        """Return the report for `index`: presence and answer are both worked out, one is sent."""
         about_presence = words[0] * _ROLES >> self.word_bits < self.presence
         numerator, denominator = self._fraction(index)
         place, rest = divmod(numerator, denominator)
@@ -221,7 +219,6 @@ class BoundedNumber(Randomizer):
         return (self.law.choose(words[2], place), held)[about_presence]
 
     def probability(self, index: int, report: int) -> Fraction:
-        """Return the exact probability of a report."""
         total = 1 << self.word_bits
         asked = Fraction(-(-(self.presence << self.word_bits) // _ROLES), total)
         if report >= self.answers:
@@ -239,7 +236,6 @@ class BoundedNumber(Randomizer):
         return max(self.law.ratio, self.response.ratio) if self.presence else self.law.ratio
 
     def parameters(self) -> Mapping[str, int]:
-        """Return answers, window and presence."""
         return {"answers": self.answers, "window": self.window, "presence": self.presence}
 
 

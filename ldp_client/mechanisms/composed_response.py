@@ -7,16 +7,16 @@ With w_d the probability of one answer y at distance d from x,
     w_d = (1-f)^(k-d) f^d           low <= d <= high
     w_d = rest / (answers outside)  else, rest = 1 - sum over the shell of C(k,d) (1-f)^(k-d) f^d,
 
-every answer can be at any distance from some set of attributes, so the **exact** epsilon is ln(max w / min
-w). The paper's shell is centred at k f with a width that makes `rest` at most beta, and its bound 6 eps0
-sqrt(k ln(1/beta)) on the result is about four times too large; here the shell is free and the exact value is
-what counts. `design` finds the shell and the smallest flip for a wanted epsilon.
+Every answer can be at any distance from some set of attributes, so the **exact** epsilon is ln(max w / min w). The
+paper's shell is centred at k f, with a width that makes `rest` at most beta. Its bound on the result,
+6 eps0 sqrt(k ln(1/beta)), is about four times too large. Here the shell is free, and the exact value decides. `design`
+finds the shell and the smallest flip for a wanted epsilon.
 
 The integer law. One word u, uniform on [0, N), N = 2^64. Each answer at distance d has m_d words:
-m_d = floor(N w_d) in the shell, m = floor((N - sum over the shell of C(k,d) m_d) / (answers outside)) outside
-it. In order of distance, the words of the C(k,d) answers at distance d come rank by rank: rank = (u -
-start_d) // m_d names the flipped attributes (rank-th d-subset, in the order of the combinatorial number
-system). Words left over say answer (u - used) mod 2^k *whatever the truth is*, so with s_y of them
+m_d = floor(N w_d) in the shell, and m = floor((N - sum over the shell of C(k,d) m_d) / (answers outside)) outside it.
+The words come in order of distance. Among the answers at distance d, rank = (u - start_d) // m_d names the flipped
+attributes: the rank-th subset of d attributes (protocol/subsets.py). Words left over say answer (u - used) mod 2^k,
+*whatever the truth is*. So, with s_y of them for answer y,
 
     Pr[y | x] = (m_d(x,y) + s_y) / N          and the ratio is at most max m / min m,
 
@@ -100,8 +100,7 @@ class ComposedResponse(Randomizer):
 
     @classmethod
     def build(cls, epsilon: Epsilon, domain: Domain, seed: bytes, parameters: Mapping[str, int]) -> Self:
-        """Make the randomizer that a spec describes; it uses no public randomness."""
-        del seed
+        del seed  # it uses no public randomness
         if not isinstance(domain, Attributes):
             raise InvalidSpec("composed-response takes an attributes domain")
         return cls(epsilon, domain.size, parameters["low"], parameters["high"], parameters["flip"])
@@ -122,12 +121,10 @@ class ComposedResponse(Randomizer):
 
     @property
     def words(self) -> int:
-        """One."""
         return 1
 
     @property
     def bound(self) -> int:
-        """One report for each set of attributes."""
         return self.size
 
     @property
@@ -146,13 +143,12 @@ class ComposedResponse(Randomizer):
         return (left % self.size, index ^ flips)[inside]
 
     def probability(self, index: int, report: int) -> Fraction:
-        """Return the exact probability of an answer."""
         spare = self.spare // self.size + (report < self.spare % self.size)
         return Fraction(self.weights[(index ^ report).bit_count()] + spare, 1 << self.word_bits)
 
     @property
     def ratio(self) -> Fraction:
-        """The exact largest ratio: the leftover words help every answer, the last ones least."""
+        """The exact largest ratio; leftover words make it smaller, least for the last answers."""
         spare = self.spare // self.size
         return Fraction(max(self.weights) + spare, min(self.weights) + spare)
 
@@ -168,7 +164,6 @@ class ComposedResponse(Randomizer):
         return 1 - Fraction(shell, 1 << self.word_bits)
 
     def parameters(self) -> Mapping[str, int]:
-        """Return the shell and the flip."""
         return {"low": self.low, "high": self.high, "flip": self.flip}
 
 

@@ -83,7 +83,6 @@ class Hashtogram(TeamSketch):
         )
 
     def hash(self, team: int) -> PairwiseHash:
-        """Return h_team."""
         return _team_hash(self.seed, team, (self.size - 1).bit_length(), self.inner.size)
 
     def cell(self, index: int, team: int) -> int:

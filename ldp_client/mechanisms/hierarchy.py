@@ -2,7 +2,7 @@
 
 The domain's c integers are the leaves of a tree with `branching` b: level l = 1 ... L has ceil(c / b^(L-l))
 cells of b^(L-l) neighbouring integers each, and one cell for `none`. A report is made of three words: the
-first draws a level l = word * L >> 64 whatever the item is, the other two make the linear-hash response
+first draws a level l = word * L >> 64, whatever the item is. The other two make the linear-hash response
 (linear_hash.py) of the item's cell there (0 for none, else 1 + (index - 1) // b^(L-l)), over F_q with the
 fewest digits that hold the level's cells. Reports are numbered level by level, the coarsest first.
 
@@ -85,8 +85,7 @@ class Hierarchy(Randomizer):
 
     @classmethod
     def build(cls, epsilon: Epsilon, domain: Domain, seed: bytes, parameters: Mapping[str, int]) -> Self:
-        """Make the randomizer that a spec describes; it uses no public randomness."""
-        del seed
+        del seed  # it uses no public randomness
         if not isinstance(domain, Integers):
             raise InvalidSpec("hierarchy takes an integers domain")
         return cls(epsilon, domain.size, parameters["branching"], parameters["q"])
@@ -110,7 +109,6 @@ class Hierarchy(Randomizer):
 
     @property
     def bound(self) -> int:
-        """The reports of all levels."""
         return self.starts[-1]
 
     def cell(self, level: int, index: int) -> int:
@@ -118,23 +116,19 @@ class Hierarchy(Randomizer):
         return (1 + (index - 1) // self.widths[level]) * (index > 0)
 
     def randomize(self, index: int, words: Sequence[int]) -> int:
-        """Return the report for `index`."""
         level = words[0] * len(self.levels) >> self.word_bits
         return self.starts[level] + self.levels[level].respond(self.cell(level, index), words[1], words[2])
 
     def probability(self, index: int, report: int) -> Fraction:
-        """Return the exact probability of a report: that of its level times that of the response."""
         level = bisect_right(self.starts, report) - 1
         inner = self.levels[level].probability(self.cell(level, index), report - self.starts[level])
         return scaled(level, len(self.levels), self.word_bits) * inner
 
     @property
     def ratio(self) -> Fraction:
-        """As for the responses: the level tells nothing."""
         return max(level.ratio for level in self.levels)
 
     def parameters(self) -> Mapping[str, int]:
-        """Return branching and q."""
         return {"branching": self.branching, "q": self.q}
 
 

@@ -3,21 +3,21 @@ r"""Linear-hash response over F_q: a random linear function of the item, answere
 The domain is embedded in F_q^t (q prime, q^t at least its size): an index is the vector of its base-q digits, the
 lowest first. A report is made of two words:
 
-1. the first draws a, uniform among the points of the projective space: the vectors of F_q^t whose highest non-zero
+1. The first draws a, uniform among the points of the projective space: the vectors of F_q^t whose highest non-zero
    digit is 1. There are P = (q^t - 1)/(q - 1) of them. Point number j has that digit at place s, where
-   start_s = (q^s - 1)/(q - 1) is the largest start that is at most j, and is the vector with value
-   q^s + (j - start_s). j = word * P >> 64: as far from uniform as P/2^64, and the same for every item;
-2. the second draws y, the q-ary randomized response (randomized_response.py) to h = <a, x> mod q.
+   start_s = (q^s - 1)/(q - 1) is the largest start that is at most j. It is the vector with value q^s + (j - start_s).
+   j = word * P >> 64 is within P/2^64 of uniform, and has the same law for every item.
+2. The second draws y, the q-ary randomized response (randomized_response.py) to h = <a, x> mod q.
 
 Report = j q + y, in [0, P q): about t log2 q bits.
 
-Why points and not all vectors: the items that a report supports are {x : <a, x> = y}, and (a, y) and (c a, c y) support
-the same ones for every non-zero c. So nothing is lost by fixing c, reports get log2(q - 1) bits shorter, and the server
-counts in P q ~ q^t cells for every q.
+Why points and not all vectors: a report supports the items {x : <a, x> = y}, and (a, y) and (c a, c y) support the same
+ones for every non-zero c. So c can be fixed without loss. Reports get log2(q - 1) bits shorter, and the server counts in
+P q cells, about q^t.
 
-Privacy. a is drawn without regard to the item, and given a, y is q-ary randomized response of h(x): for any two items
+Privacy. a does not depend on the item, and given a, y is q-ary randomized response of h(x): for any two items
 the probabilities of (a, y) have the ratio of two of its weights. So the mechanism is epsilon-LDP with exactly the
-response's epsilon; no field, no seed and no embedding plays a part.
+response's epsilon, whatever the field and the embedding are.
 
 Estimation. S(x) counts the reports with <a, x> = y. A holder of x supports it with probability p (the response's
 truth). The holder of another x' does so with probability p where <a, x - x'> = 0, which is so for the points of a
@@ -117,8 +117,7 @@ class LinearHash(Randomizer):
 
     @classmethod
     def build(cls, epsilon: Epsilon, domain: Domain, seed: bytes, parameters: Mapping[str, int]) -> Self:
-        """Make the randomizer that a spec describes; it uses no public randomness."""
-        del seed
+        del seed  # it uses no public randomness
         return cls(epsilon, domain.size, parameters["q"], parameters["t"])
 
     @classmethod
@@ -139,12 +138,10 @@ class LinearHash(Randomizer):
 
     @property
     def words(self) -> int:
-        """One for the point, one for the answer."""
         return 2
 
     @property
     def bound(self) -> int:
-        """P q."""
         return self.points * self.q
 
     def point(self, number: int) -> int:
@@ -174,18 +171,15 @@ class LinearHash(Randomizer):
         return number * self.q + answer
 
     def randomize(self, index: int, words: Sequence[int]) -> int:
-        """Return the report for `index`."""
         return self.respond(index, words[0], words[1])
 
     def probability(self, index: int, report: int) -> Fraction:
-        """Return the exact probability of a report: that of its point times that of its answer."""
         number, answer = divmod(report, self.q)
         answer_law = self.response.probability(self.product(self.point(number), index), answer)
         return scaled(number, self.points, self.word_bits) * answer_law
 
     @property
     def ratio(self) -> Fraction:
-        """As for the q-ary response: the point tells nothing."""
         return self.response.ratio
 
     @property
@@ -196,5 +190,4 @@ class LinearHash(Randomizer):
         return p, c * p + (1 - c) * (1 - p) / (q - 1)
 
     def parameters(self) -> Mapping[str, int]:
-        """Return q and t."""
         return {"q": self.q, "t": self.t}

@@ -23,10 +23,10 @@ is within 1e-9 of the declared one for every k up to 2^20 and every epsilon from
 Estimation. E[C_y] = n (W + s_y)/N + f_y (T - W)/N, so f_y = (C_y - n q_y)/(p - q) with q_y = (W + s_y)/N and
 p - q = (T - W)/N is exactly unbiased; its variance is (f p(1-p) + (n-f) q(1-q))/(p-q)^2.
 
-Timing. Truth, lie and leftover answer are all computed, then one is selected. CPython's integers take a time that
-depends on how many digits they have and on their sign, and its comparisons branch; so every sum here is kept above
-N, in as many digits whatever the word, lie numbers have the same law whether they are used or not, and the selection
-is by the sum's top digit, 1 or 2. `python -m benchmarks oracles` measures what a clock can still tell.
+Timing. Truth, lie and leftover answer are all computed, then one is selected. The time of CPython's integers depends on
+their number of digits and on their sign, and its comparisons branch. So every sum here is kept above N: it has as many
+digits whatever the word is. The number of the lie has the same law whether it is used or not. The selection is by the
+sum's top digit, 1 or 2. `python -m benchmarks oracles` measures what a clock can still tell.
 """
 
 from __future__ import annotations
@@ -148,8 +148,7 @@ class RandomizedResponse(Randomizer):
 
     @classmethod
     def build(cls, epsilon: Epsilon, domain: Domain, seed: bytes, parameters: Mapping[str, int]) -> Self:
-        """Make the randomizer that a spec describes; it has no parameters and uses no public randomness."""
-        del seed, parameters
+        del seed, parameters  # it has no parameters and uses no public randomness
         return cls(epsilon, domain.size)
 
     @classmethod
@@ -167,27 +166,21 @@ class RandomizedResponse(Randomizer):
 
     @property
     def words(self) -> int:
-        """One."""
         return 1
 
     @property
     def bound(self) -> int:
-        """One report for each answer."""
         return self.size
 
     def randomize(self, index: int, words: Sequence[int]) -> int:
-        """Return the answer for `index`."""
         return self.response.choose(words[0], index)
 
     def probability(self, index: int, report: int) -> Fraction:
-        """Return the exact probability of an answer."""
         return self.response.probability(index, report)
 
     @property
     def ratio(self) -> Fraction:
-        """As for the response itself."""
         return self.response.ratio
 
     def parameters(self) -> Mapping[str, int]:
-        """None."""
         return {}

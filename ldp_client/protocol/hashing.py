@@ -1,7 +1,7 @@
 """Public hash functions on indexes: a pairwise-independent and a k-wise independent family.
 
 Both read an index as limbs x_1, ..., x_s of 32 bits, the lowest first, s = ceil(bits / 32). An index has a bound
-known from the domain, so limbs are an injective code and no string is ever compressed before a `PairwiseHash`.
+known from the domain, so different indexes have different limbs, and nothing is compressed before a `PairwiseHash`.
 ldp_server/arrays/hashing.py is the numpy twin, bit for bit.
 """
 

@@ -1,8 +1,8 @@
 """Reports to bytes and back: each report is an unsigned little-endian integer of a fixed number of whole bytes.
 
-A payload is its reports one after the other and nothing else, so its length is the number of reports times their
-width, and says nothing about any item. Whole bytes cost up to 7 bits a report and keep a payload free of padding
-bits, counts and alignment: there is exactly one payload for a list of reports.
+A payload is its reports one after the other and nothing else. Its length is the number of reports times their width,
+and says nothing about any item. Whole bytes cost up to 7 bits a report. In return a payload has no padding bits, counts
+or alignment: there is exactly one payload for a list of reports.
 """
 
 from __future__ import annotations

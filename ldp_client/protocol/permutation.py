@@ -1,7 +1,7 @@
 """A public permutation of fixed-length blocks, keyed by the seed: it makes structured items look scattered.
 
-Real items share prefixes, and chunks of structured strings meet far more often than chunks of random ones. A
-permutation costs nothing (it loses no information and is inverted by anybody) and breaks the structure up.
+Real items share prefixes, so chunks of them are equal far more often than chunks of random strings. A permutation
+removes this structure. It loses no information, and anybody can invert it.
 
 A block of B bits is split into a left part of floor(B/2) bits and a right part of ceil(B/2) bits. Six Feistel rounds
 follow, alternately `left ^= F_i(right)` and `right ^= F_i(left)`, cut to the part's width. That it is a bijection is
@@ -10,9 +10,9 @@ proved by this form alone, whatever F_i is. F_i is a keyed mixing function on 64
     mix(z): z ^= z >> 32;  z *= k_1;  z ^= z >> 29;  z *= k_2;  z ^= z >> 32        (mod 2^64, k_1 and k_2 odd)
     F_i(w_1 .. w_m):  z = k_0;  for each word w: z = mix(z ^ w);  out_1 = z, out_(j+1) = mix(out_j + k_0)
 
-with k_0, k_1, k_2 of each round from the stream. Nothing is claimed of an adversary who knows the seed and chooses
-items (everybody knows the seed); that structured populations come out scattered is measured in
-tests/client/protocol/test_permutation.py. Privacy does not depend on it. ldp_server/arrays/permutation.py is the
+with k_0, k_1, k_2 of each round from the stream. Everybody knows the seed, and nothing is claimed about an
+adversary who chooses items by it. tests/client/protocol/test_permutation.py measures that structured populations come
+out scattered. Privacy does not depend on it. ldp_server/arrays/permutation.py is the
 numpy twin.
 """
 

@@ -19,23 +19,43 @@ def binomials(n: int) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(math.comb(i, j) for j in range(n + 1)) for i in range(n + 1))
 
 
+_TOP = 1 << 64
+
+
+@cache
+def _steps(n: int) -> tuple[tuple[tuple[int, ...], int], ...]:
+    """For each place from the last one: C(place, c) for all c, and the place's bit."""
+    return tuple((binomials(n)[place], 1 << place) for place in range(n - 1, -1, -1))
+
+
 def subset(n: int, chosen: int, rank: int) -> int:
-    """Return the subset of `chosen` of n places that has this rank."""
-    table, found = binomials(n), 0
-    for place in range(n - 1, -1, -1):
-        skipped = table[place][chosen]
-        take = rank >= skipped
-        rank -= skipped * take
-        found |= take << place
+    """Return the subset of `chosen` of n places that has this rank, below 2^63.
+
+    A 1 above all numbers gives them as many digits at every step, and both outcomes of a step are worked out: a clock
+    tells little of the subset.
+    """
+    rest, found = rank + _TOP, 1 << n
+    for line, place in _steps(n):
+        left, more = rest - line[chosen], found | place
+        take = left >= _TOP
+        rest, found = ((rest, found), (left, more))[take]
         chosen -= take
-    return found
+    return found ^ 1 << n
 
 
-def rank_of(n: int, members: int) -> int:
-    """Return the rank of a subset of n places among those of its size."""
-    table, rank, chosen = binomials(n), 0, 0
-    for place in range(n):
-        member = members >> place & 1
+@cache
+def _twice(n: int) -> tuple[int, ...]:
+    return (*range(n), *range(n))
+
+
+def rank_of(n: int, members: int, turn: int = 0) -> int:
+    """Return the rank, among those of its size, of a subset of n places that is moved up by `turn` of them, modulo n.
+
+    Whatever the turn is, the same bits are read, only in another order: it costs no other time.
+    """
+    rank, chosen = 0, 0
+    for line, source in zip(binomials(n), _twice(n)[n - turn : 2 * n - turn], strict=False):
+        member = members >> source & 1
         chosen += member
-        rank += table[place][chosen] * member
+        rank += line[chosen] * member
     return rank

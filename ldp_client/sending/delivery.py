@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ldp_client.clock import Clock
 from ldp_client.errors import LdpError, StorageError, Unavailable
 from ldp_client.sending.lock import SendingLock
-from ldp_client.sending.outbox import Outbox, Waiting
+from ldp_client.sending.outbox import Outbox, WaitingBatch
 from ldp_client.sending.transport import Accepted, Backoff, BatchOutcome, Garbled, Transport
 
 __all__ = ["ASIDE_SECONDS", "Deliverer", "Delivery", "OthersSend", "TokenSource"]
@@ -116,7 +116,7 @@ class Deliverer:
         waiting = self._waiting()
         return Delivery(accepted, refused, waiting, error if waiting else None)
 
-    def _send(self, due: list[Waiting], deadline: float) -> tuple[list[BatchOutcome], LdpError | None]:
+    def _send(self, due: list[WaitingBatch], deadline: float) -> tuple[list[BatchOutcome], LdpError | None]:
         """Make one attempt. Whatever was answered is settled, even if the attempt then fails."""
         outcomes: list[BatchOutcome] = []
         error: LdpError | None = None
@@ -134,7 +134,7 @@ class Deliverer:
             self._aside[due[len(outcomes)].batch.batch_id] = self._clock.monotonic() + ASIDE_SECONDS
         return outcomes, error
 
-    def _admitted(self, due: list[Waiting]) -> list[Waiting]:
+    def _admitted(self, due: list[WaitingBatch]) -> list[WaitingBatch]:
         """Get a token for every batch without one, and store it before it is shown: a retry shows the same token."""
         if self._tokens is None or all(batch.token is not None for _, batch in due):
             return due
@@ -146,13 +146,13 @@ class Deliverer:
                     token = bytes(self._tokens(batch.collection_id))
                 except Exception as error:  # the app's own code; its words may hold a token
                     failure = type(error).__name__
-            admitted.append(Waiting(number, batch._replace(token=token)))
+            admitted.append(WaitingBatch(number, batch._replace(token=token)))
         self._outbox.keep_tokens(admitted)
         if failure:
             raise Unavailable(f"the app's token source failed: {failure}")
         return admitted
 
-    def _due(self, everything: bool) -> list[Waiting]:
+    def _due(self, everything: bool) -> list[WaitingBatch]:
         return self._outbox.due(self._clock.time(), _AT_ONCE, everything=everything, but=self._left_aside())
 
     def _left_aside(self) -> dict[bytes, float]:

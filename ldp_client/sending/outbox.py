@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ldp_client.ledger.budget import MadeReport
     from ldp_client.ledger.schema import State
 
-__all__ = ["Outbox", "OutboxLimits", "OutboxView", "Waiting"]
+__all__ = ["Outbox", "OutboxLimits", "OutboxView", "WaitingBatch"]
 
 _ROW_BYTES = 128
 """About what a waiting batch takes besides its payload."""
@@ -46,7 +46,7 @@ class OutboxLimits(NamedTuple):
     bytes: int = 16_000_000
 
 
-class Waiting(NamedTuple):
+class WaitingBatch(NamedTuple):
     """A batch in the outbox and the number of its row."""
 
     id: int
@@ -111,7 +111,7 @@ class Outbox:
 
     # -- looking
 
-    def due(self, now: float, most: int, *, everything: bool = False, but: Group[bytes] = ()) -> list[Waiting]:
+    def due(self, now: float, most: int, *, everything: bool = False, but: Group[bytes] = ()) -> list[WaitingBatch]:
         """Return up to `most` batches that are due, or with `everything` whose window is open; none of those in `but`.
 
         A clock that was set back must not delay a batch for longer than its random delay. If there is such a batch, its
@@ -144,13 +144,13 @@ class Outbox:
 
     # -- sending
 
-    def keep_tokens(self, waiting: Iterable[Waiting]) -> None:
+    def keep_tokens(self, waiting: Iterable[WaitingBatch]) -> None:
         """Store admission tokens with their batches, so that a retry shows the same token."""
         rows = [(batch.token, number, batch.batch_id) for number, batch in waiting]
         with self.storage.working() as db:
             db.executemany("UPDATE outbox SET token = ? WHERE id = ? AND batch_id = ?", rows)
 
-    def settle(self, answered: Sequence[tuple[Waiting, BatchOutcome]]) -> None:
+    def settle(self, answered: Sequence[tuple[WaitingBatch, BatchOutcome]]) -> None:
         """Remove what the server has accepted or refused, and count it. (Row numbers are used again, batch ids not.)"""
         if not answered:
             return
@@ -168,14 +168,14 @@ class Outbox:
                 _count(db, name, number)
 
 
-def _due(db: sqlite3.Connection, now: float, most: int, everything: bool, but: Group[bytes]) -> list[Waiting]:
+def _due(db: sqlite3.Connection, now: float, most: int, everything: bool, but: Group[bytes]) -> list[WaitingBatch]:
     rows = db.execute(
         "SELECT o.id, o.collection_id, o.batch_id, a.report, o.token FROM"
         " (SELECT * FROM outbox WHERE opens <= :now AND (due <= :now OR :all) ORDER BY batch_id LIMIT :most) o"
         " JOIN answers a ON a.id = o.answer ORDER BY o.batch_id",
         {"now": now, "all": everything, "most": most + len(but)},
     ).fetchall()
-    return [Waiting(row[0], Batch(*row[1:])) for row in rows if row[2] not in but][:most]
+    return [WaitingBatch(row[0], Batch(*row[1:])) for row in rows if row[2] not in but][:most]
 
 
 def _ahead(db: sqlite3.Connection, now: float) -> bool:

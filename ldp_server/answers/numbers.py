@@ -1,6 +1,4 @@
-"""Questions about numbers, in the units of the collection's domain: averages and quantiles with their
-intervals.
-"""
+"""Averages, quantiles and ranges of numbers, in the unit of the collection's domain."""
 
 from __future__ import annotations
 

@@ -169,8 +169,17 @@ def _write_columns(rows: Columns[Any], message: Message) -> None:
         if isinstance(column, WholeDomain):
             continue
         field = _column(message, name)
-        values = column.tolist() if isinstance(column, np.ndarray) else [_write(value, field) for value in column]
-        getattr(message, field.name).extend(values)
+        getattr(message, field.name).extend(_column_values(column, field))
+
+
+def _column_values(column: Column, field: FieldDescriptor) -> list[Any]:
+    if isinstance(column, np.ndarray):
+        plain: list[Any] = column.tolist()
+        return plain
+    if field.enum_type is not None:  # few members, many values
+        numbers = {member: _write(member, field) for member in set(column)}
+        return [numbers[member] for member in column]
+    return [_write(value, field) for value in column]
 
 
 def _read_columns(kind: type[T], message: Message, domain: Domain | None) -> Columns[T]:

@@ -95,7 +95,6 @@ class BulkCells(ABC):
         """Return the cells of permuted blocks in one team."""
 
     def own_cells(self, indexes: Indexes, teams: npt.NDArray[np.int64]) -> Cells:
-        """Return each index's cell in its own team."""
         blocks = self.permuted(indexes)
         out = np.empty(len(indexes), np.int64)
         for team in range(self.teams):
@@ -210,7 +209,6 @@ class BulkExpanderCode(BulkCode):
         return cells if buckets is None else cells | buckets << shift
 
     def symbol_hashes(self, symbols: Cells, team: int) -> Cells:
-        """h_team of symbols, for symbol pointers."""
         return pairwise(self.code.hashes[team], symbols.astype(np.uint64)).astype(np.int64)
 
     def _hashes(self, blocks: Indexes, words: dict[int, Cells], teams: tuple[int, ...]) -> dict[int, Cells]:

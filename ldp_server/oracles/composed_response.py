@@ -75,13 +75,13 @@ class ComposedResponseOracle(AttributesOracle, FrequencyOracle):
         return self._characters
 
     def attribute_counts(self) -> tuple[Floats, Floats]:
-        """Estimates and variances of every attribute."""
+        """Return estimates and variances of every attribute."""
         singles = self.characters()[1 << np.arange(self._k)]
         kept = self._eigenvalues[1]
         return (self.reports - singles / kept) / 2, np.full(self._k, self.reports * (1 / kept**2 - 1) / 4)
 
     def pair(self, one: int, two: int) -> Share:
-        """How many users hold both attributes."""
+        """Return an estimate of how many users hold both attributes."""
         if one == two or not (0 <= one < self._k and 0 <= two < self._k):
             raise InvalidSpec("a pair is two different attributes of the domain")
         first, second = self._eigenvalues[1], self._eigenvalues[2]
@@ -104,7 +104,7 @@ class ComposedResponseOracle(AttributesOracle, FrequencyOracle):
         return _walsh_hadamard(self.characters() / self._eigenvalues[self._weights]) / self.randomizer.size
 
     def variance(self, frequencies: npt.ArrayLike) -> Floats:
-        """Of one set's estimate: exact for its holders, for the others the worst distance they could have."""
+        """Return an upper bound: exact for the holders of the set, the worst distance for all others."""
         f = np.clip(np.asarray(frequencies, np.float64), 0, self.reports)
         squares = [self._second_moment(distance) for distance in range(self._k + 1)]
         return f * (squares[0] - 1) + (self.reports - f) * max(squares[1:])
@@ -122,7 +122,7 @@ class ComposedResponseOracle(AttributesOracle, FrequencyOracle):
 
     @property
     def skewness(self) -> float:
-        """Of the estimate of a set that nobody holds, the others spread evenly."""
+        """The skewness of the estimate of a set that nobody holds, with all users spread evenly over the others."""
         if not self.reports:
             return 0.0
         shares = np.array([math.comb(self._k, w) for w in range(self._k + 1)]) / self.randomizer.size

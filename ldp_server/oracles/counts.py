@@ -57,7 +57,6 @@ class Counts:
         np.add.at(self.values, reports.astype(np.intp), self.values.dtype.type(1))
 
     def merge(self, other: Counts) -> None:
-        """Add the counts of another."""
         if _fingerprint(self.randomizer) != _fingerprint(other.randomizer):
             raise InvalidSpec("counts of different mechanisms cannot be added")
         self._make_room(other.total)

@@ -93,7 +93,7 @@ class HierarchyOracle(NumbersOracle, FrequencyOracle):
         return leaves
 
     def _noise(self, level: int, users: float, holders: Floats) -> Floats:
-        """A cell's variance without the lottery of the levels."""
+        """A cell's variance without the part for which users drew the level."""
         p, s = (float(x) for x in self._levels[level].support)
         scale = self.reports / users
         return scale**2 * binomial_variance(np.clip(holders, 0, self.reports) / scale, users, p, s)
@@ -164,17 +164,16 @@ class HierarchyOracle(NumbersOracle, FrequencyOracle):
         return np.asarray(table[indexes.astype(np.intp)])
 
     def estimate_all(self) -> Floats:
-        """Estimates of the whole domain."""
         tree = self.tree()
         return np.concatenate(([self.reports - tree.holders], tree.leaves))
 
     def variance(self, frequencies: npt.ArrayLike) -> Floats:
-        """Of one integer's estimate, at most that of its raw cell on the finest level."""
+        """Return an upper bound: the variance of the integer's raw cell on the finest level."""
         return self._cell_variance(len(self._levels) - 1, float(self.level_totals()[-1]), frequencies)
 
     @property
     def skewness(self) -> float:
-        """Of a raw cell on the finest level."""
+        """The skewness of a raw cell on the finest level."""
         return binomial_skewness(int(self.level_totals()[-1]), float(self._levels[-1].support[1]))
 
     def _prefix_errors(self, share: float) -> Floats:

@@ -27,14 +27,14 @@ class RandomizedResponseOracle(FrequencyOracle):
         self._response = response
 
     def estimate(self, indexes: Indexes) -> Floats:
-        """Raw estimates; the few answers that have one leftover word more are corrected for it."""
+        """Return raw estimates, corrected for the few answers that have one leftover word more."""
         response, total = self._response, 1 << self._response.word_bits
         base = (response.lie + response.spare // response.k) / total
         lies = base + (indexes < response.spare % response.k) / total
         return (self.counts.values[indexes.astype(np.intp)] - self.reports * lies) / self._gap
 
     def variance(self, frequencies: npt.ArrayLike) -> Floats:
-        """Binomial: (f p(1-p) + (n-f) q(1-q))/(p-q)^2."""
+        """Return (f p(1-p) + (n-f) q(1-q))/(p-q)^2."""
         return binomial_variance(frequencies, self.reports, self._p, self._q)
 
     @property

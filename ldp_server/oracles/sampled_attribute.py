@@ -27,7 +27,7 @@ class SampledAttributeOracle(AttributesOracle):
         self._p, self._q = float(response.probability(1, 1)), float(response.probability(0, 1))
 
     def attribute_counts(self) -> tuple[Floats, Floats]:
-        """Estimates and variances; an attribute that nobody drew has an infinite variance."""
+        """Return estimates and variances; an attribute that nobody drew has an infinite variance."""
         table = self.counts.values.reshape(-1, 2).astype(np.float64)
         drawn = table.sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):

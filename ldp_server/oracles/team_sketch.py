@@ -96,7 +96,6 @@ class TeamSketchOracle(FrequencyOracle):
 
     @property
     def by_team(self) -> TeamCounts:
-        """The counts, team by team."""
         return self._by_team
 
     @property

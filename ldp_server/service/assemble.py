@@ -34,7 +34,7 @@ from ldp_server.service.lifecycle import CreationRules, Lifecycle
 from ldp_server.service.live import LiveCollections
 from ldp_server.service.logs import event
 from ldp_server.service.metrics import Metrics
-from ldp_server.service.operators import Auth, Calls, Operators, Queries, ServerFacts, Sources
+from ldp_server.service.operators import Auth, Calls, Operators, Queries, QuerySources, ServerFacts
 from ldp_server.service.ports import ANALYST, COLLECTOR, Ports, Service
 from ldp_server.service.signed_list import ListPublisher
 from ldp_server.store import AccessFile, DataDirectory, DirectoryLock, GroupCommit, ReportLog, SqliteLog, SqliteReader
@@ -137,7 +137,7 @@ class _Assembly:
         return Lifecycle(collections, commit, self._directory.states, rules, self._clock)
 
     def _queries(self, collections: LiveCollections, worker: Worker) -> Queries:
-        sources = Sources(worker, lambda: self._worker(nice=19), lambda: SqliteReader(self._directory.log))
+        sources = QuerySources(worker, lambda: self._worker(nice=19), lambda: SqliteReader(self._directory.log))
         return Queries(collections, sources, self._config.limits, self._metrics, self._clock)
 
     def _schedule(self) -> Schedule:

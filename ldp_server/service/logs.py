@@ -49,10 +49,15 @@ class _Lines(logging.Formatter):
         return f"{head} {rest}".rstrip() + trace
 
 
+class _Handler(logging.StreamHandler[TextIO]):
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Drop a line that cannot be written (a full disk): a report of it would be captured, as the next such line."""
+
+
 def set_up_logs(level: str, form: str) -> None:
     """Send everything to standard error."""
     as_json = form == "json"
-    handler = logging.StreamHandler(capture_stderr() if as_json else sys.stderr)
+    handler = _Handler(capture_stderr() if as_json else sys.stderr)
     handler.setFormatter(_Lines(as_json=as_json))
     root = logging.getLogger()
     root.handlers[:] = [handler]

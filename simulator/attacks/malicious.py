@@ -17,6 +17,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import Randomizer
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.randomized_response import Response
+from ldp_client.mechanisms.subset_selection import SubsetSelection
 from ldp_server.arrays.hashing import Indexes
 from simulator import crowd
 
@@ -27,6 +28,13 @@ U64 = npt.NDArray[np.uint64]
 ATTACKS = ("promote", "hide", "claim")
 """promote: the answer about the item is always true; hide: it is always false; claim: an honest client that is given a
 wrong item."""
+
+
+def _truth_of(randomizer: Randomizer) -> tuple[int, int]:
+    """Which word decides whether the answer is true, and how many of its values make it true."""
+    if isinstance(randomizer, SubsetSelection):
+        return 0, randomizer.truth
+    return -1, _response_of(randomizer).truth
 
 
 def _response_of(randomizer: Randomizer) -> Response:
@@ -51,10 +59,10 @@ def malicious_reports(randomizer: Randomizer, indexes: Indexes, attack: str, see
         raise InvalidSpec(f"unknown attack {attack!r}: one of {', '.join(ATTACKS)}")
     words = crowd.draw_words(seed, block, len(indexes), randomizer.words)
     if attack != "claim":
-        truth = _response_of(randomizer).truth
+        place, truth = _truth_of(randomizer)
         lowest, count = (0, truth) if attack == "promote" else (truth, (1 << 64) - truth)
         # A float is exact enough for the words of an attacker.
-        words[:, -1] = np.uint64(lowest) + (words[:, -1].astype(np.float64) / 2.0**64 * (count * 0.999)).astype(
+        words[:, place] = np.uint64(lowest) + (words[:, place].astype(np.float64) / 2.0**64 * (count * 0.999)).astype(
             np.uint64
         )
     return crowd.randomize(randomizer, indexes, words)
@@ -63,7 +71,7 @@ def malicious_reports(randomizer: Randomizer, indexes: Indexes, attack: str, see
 def gain(randomizer: Randomizer, attack: str) -> float:
     """Return by how many users one malicious user moves the item's estimate, on average."""
     inner: Any = getattr(randomizer, "inner", randomizer)
-    if isinstance(inner, LinearHash):
+    if isinstance(inner, LinearHash | SubsetSelection):
         p, s = (float(x) for x in inner.support)
     else:
         response = _response_of(randomizer)

@@ -14,7 +14,9 @@ from ldp_client.mechanisms.base import Randomizer
 from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.randomized_response import RandomizedResponse
+from ldp_client.mechanisms.subset_selection import SubsetSelection
 from ldp_server.arrays.hashing import pairwise_own
+from ldp_server.arrays.subsets import subsets
 from simulator import crowd
 from simulator.crowd.linear_hash import points, products
 
@@ -62,9 +64,10 @@ def supports(randomizer: Randomizer, reports: U64, indexes: U64) -> npt.NDArray[
         repeated = np.tile(indexes, len(reports))
         cells = pairwise_own(hashes, np.repeat(teams, len(indexes)).astype(np.intp), repeated)
         return _linear(randomizer.inner, inner, cells.reshape(len(reports), len(indexes)))
-    raise InvalidSpec(
-        f"an observer of {randomizer.name} is not simulated: choose randomized-response, linear-hash or hashtogram"
-    )
+    if isinstance(randomizer, SubsetSelection):
+        held = subsets(randomizer.size, np.full(len(reports), randomizer.d, np.intp), reports)
+        return held[indexes.astype(np.intp)].T
+    raise InvalidSpec(f"an observer of {randomizer.name} is not simulated: choose a mechanism for frequencies")
 
 
 def _linear(mechanism: LinearHash, reports: U64, cells: U64) -> npt.NDArray[np.bool_]:

@@ -37,7 +37,7 @@ __all__ = [
     "simulation_options",
 ]
 
-MECHANISMS = ("auto", "randomized-response", "linear-hash", "hashtogram")
+MECHANISMS = ("auto", "randomized-response", "subset-selection", "linear-hash", "hashtogram")
 MAX_USERS = 1_000_000_000
 MAX_RUNS = 10_000
 

@@ -31,7 +31,7 @@ __all__ = ["DEFAULT_FRACTIONS", "DEFAULT_MECHANISMS", "SKETCHES", "Attacks", "at
 
 DEFAULT_FRACTIONS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)
 SKETCHES = ("expander-sketch", "prefix-tree", "tree-sketch")
-DEFAULT_MECHANISMS = ("randomized-response", "linear-hash", "hashtogram")
+DEFAULT_MECHANISMS = ("randomized-response", "subset-selection", "linear-hash", "hashtogram")
 _ATTACKERS_FROM = 1 << 40
 """Blocks of coins from here on belong to malicious users."""
 

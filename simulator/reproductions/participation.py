@@ -82,7 +82,6 @@ class DummyParticipation(Randomizer):
 
     @property
     def bound(self) -> int:
-        """That of the inner mechanism."""
         return self.inner.bound
 
     def randomize(self, index: int, words: Sequence[int]) -> int:
@@ -110,7 +109,6 @@ class DummyParticipation(Randomizer):
         )
 
     def probability(self, index: int, report: int) -> Fraction:
-        """Return the exact probability of a report."""
         s = self.taking_part
         return s * self.inner.probability(index, report) + (1 - s) * self.dummy(report)
 
@@ -142,11 +140,9 @@ class DummyParticipationOracle:
         return self.inner.reports
 
     def accumulate(self, payload: bytes) -> int:
-        """Count the reports packed in a payload."""
         return self.inner.accumulate(payload)
 
     def merge(self, other: DummyParticipationOracle) -> None:
-        """Add the counts of another."""
         self.inner.merge(other.inner)
 
     def _present(self, frequencies: Floats) -> Floats:
@@ -159,7 +155,7 @@ class DummyParticipationOracle:
         return (self.inner.estimate(indexes) - dummies) / self._share
 
     def variance(self, frequencies: npt.ArrayLike) -> Floats:
-        """The inner variance, and the lottery's."""
+        """Return the inner variance, plus that of who takes part."""
         f = np.clip(np.asarray(frequencies, np.float64), 0, self.reports)
         s, d = self._share, 1 / self.randomizer.size
         holds, others = s + (1 - s) * d, (1 - s) * d

@@ -8,7 +8,6 @@ from ldp_client import (
     Collection,
     Integers,
     LedgerFiles,
-    OutboxLimits,
     Policy,
     Schedule,
     Sending,
@@ -25,15 +24,13 @@ def make(
     nonce=0,
     *,
     epsilon="1",
-    opens=NOW - 1000,
-    closes=NOW + 10**8,
-    schedule=None,
     domain=None,
     mechanism="linear-hash",
     parameters=None,
     text="Which home page do you use?",
+    **more,
 ):
-    """A collection; `nonce` makes another question of it."""
+    """A collection; `nonce` makes another question of it. `more`: opens, closes, schedule."""
     domain = domain or Strings(3)
     if parameters is None:
         parameters = {
@@ -48,11 +45,9 @@ def make(
         domain,
         mechanism,
         epsilon,
-        opens=opens,
-        closes=closes,
         parameters=parameters,
-        schedule=schedule,
         nonce=nonce,
+        **({"opens": NOW - 1000, "closes": NOW + 10**8} | more),
     )
 
 
@@ -90,15 +85,15 @@ def open_client(tmp_path, policy, clock, collector):
     """Open clients on one storage; by default with everything in the test's hands."""
     opened = []
 
-    def opener(
-        *, transport=collector, storage=tmp_path / "ldp", policy=policy, clock=clock, coins=None, background=False,
-        limits=None, tokens=None, witness=None, **options,
-    ):  # fmt: skip
+    def opener(*, transport=collector, clock=clock, coins=None, witness=None, **options):
+        """Settings of Sending may be given beside those of Client."""
+        given = {name: options.pop(name) for name in ("limits", "tokens") if name in options}
+        background = options.pop("background", False)
         client = Client(
             transport,
-            storage=LedgerFiles(storage, witness),
-            policy=policy,
-            sending=Sending(limits=limits or OutboxLimits(), tokens=tokens, background=background),
+            storage=LedgerFiles(options.pop("storage", tmp_path / "ldp"), witness),
+            policy=options.pop("policy", policy),
+            sending=Sending(background=background, **given),
             sources=Sources(clock=clock or SystemClock(), coins=coins or RepeatableCoins()),
             **options,
         )

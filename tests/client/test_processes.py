@@ -130,6 +130,33 @@ def test_first_use_by_many_at_once(tmp_path, number):
     assert len(stored(tmp_path / "ldp")) == 40
 
 
+def killed(tmp_path, port, number, lease, seconds):
+    """Let a process report and send, and kill it after so many seconds; return the reports that it said were made."""
+    worker = start(tmp_path, port, 1000 * number, 900, lease=lease)
+    assert worker.stdout.readline() == "ready\n"
+    first = worker.stdout.readline() if number == 0 and lease == "0" else ""
+    time.sleep(seconds)
+    worker.send_signal(signal.SIGKILL)
+    out, _ = worker.communicate()
+    lines = (first + out).rpartition("\n")[0].splitlines()
+    return {int(line.split()[1]) for line in lines if line.startswith("made")}
+
+
+def check_disk(tmp_path, port, lease, acknowledged):
+    """Every charge has its bytes, every answer its charge, and what was acknowledged is there."""
+    client = open_here(tmp_path, port)
+    view = client.ledger()
+    client.close()
+    assert view.problem is None
+    rows = stored(tmp_path)
+    answered = {row[0] for row in rows if row[0] is not None}
+    if lease == "0":
+        assert view.spent == len(rows) == len(answered)
+    else:
+        assert view.spent >= len(answered)
+    assert {live(number).question_id for number in acknowledged} <= answered
+
+
 def kill_rounds(tmp_path, rounds, lease, seed):
     """Kill a reporting and sending process at random moments; look at disk and wire each time."""
     draw = random.Random(seed)
@@ -137,27 +164,8 @@ def kill_rounds(tmp_path, rounds, lease, seed):
     acknowledged = set()
     with serving(collector) as port:
         for number in range(rounds):
-            worker = start(tmp_path, port, 1000 * number, 900, lease=lease)
-            assert worker.stdout.readline() == "ready\n"
-            first = worker.stdout.readline() if number == 0 and lease == "0" else ""
-            time.sleep(draw.random() * 0.25)
-            worker.send_signal(signal.SIGKILL)
-            out, _ = worker.communicate()
-            lines = (first + out).rpartition("\n")[0].splitlines()
-            acknowledged |= {int(line.split()[1]) for line in lines if line.startswith("made")}
-            client = open_here(tmp_path, port)
-            view = client.ledger()
-            assert view.problem is None
-            rows = stored(tmp_path)
-            answered = {row[0] for row in rows if row[0] is not None}
-            if lease == "0":
-                assert view.spent == len(rows) == len(answered)  # every charge has its bytes, every answer its charge
-            else:
-                assert view.spent >= len(answered)
-            assert {live(n).question_id for n in range(1000 * number, 1000 * number + 5)} - answered <= {
-                live(n).question_id for n in range(1000 * number, 1000 * number + 5) if n not in acknowledged
-            }
-            client.close()
+            acknowledged |= killed(tmp_path, port, number, lease, draw.random() * 0.25)
+            check_disk(tmp_path, port, lease, acknowledged)
         client = open_here(tmp_path, port)
         assert client.flush(30.0).waiting == 0
         client.close()

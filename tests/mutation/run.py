@@ -41,7 +41,7 @@ CODES = {0: SURVIVED, 70: KILLED, 71: TIMEOUT}
 FILES = 5
 """Files of tests in a round, at most: what they import has to be imported for each mutant."""
 MEMORY = 8 << 30
-WALL = 300.0
+WALL = 120.0
 """Seconds of the clock after which a mutant's run is ended, whatever it waits for."""
 COLLECTION = 8.0
 """Seconds of processor time to import the tests: some mutants never end while a module is imported."""
@@ -229,7 +229,7 @@ class Runner:
             for stream in (0, 1, 2):
                 os.dup2(nothing, stream)
             files = list(dict.fromkeys(test.split("::")[0] for test in tests))
-            options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "timeout=200", "-W", REWRITE]
+            options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "timeout=45", "-W", REWRITE]
             temporary = f"--basetemp={self.scratch / 'temporary'}"
             code = int(pytest.main([*options, temporary, "--hypothesis-seed=0", *files], plugins=[judge]))
             code = {0: 0, 5: 0}.get(code, 70)

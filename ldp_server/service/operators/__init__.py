@@ -10,6 +10,6 @@ info        a collection as the wire describes it
 from ldp_server.service.operators.auth import Auth
 from ldp_server.service.operators.calls import Calls
 from ldp_server.service.operators.handlers import Operators, ServerFacts
-from ldp_server.service.operators.queries import Queries, Sources
+from ldp_server.service.operators.queries import Queries, QuerySources
 
-__all__ = ["Auth", "Calls", "Operators", "Queries", "ServerFacts", "Sources"]
+__all__ = ["Auth", "Calls", "Operators", "Queries", "QuerySources", "ServerFacts"]

@@ -23,13 +23,13 @@ from ldp_server.store import LogReader
 from ldp_server.worker.client import Worker
 from ldp_server.worker.messages import Progress
 
-__all__ = ["Queries", "Sources"]
+__all__ = ["Queries", "QuerySources"]
 
 _PIECE = 1 << 20
 
 
 @dataclass(frozen=True)
-class Sources:
+class QuerySources:
     """Where answers come from."""
 
     worker: Worker
@@ -46,7 +46,7 @@ class Queries:
     def __init__(
         self,
         collections: LiveCollections,
-        sources: Sources,
+        sources: QuerySources,
         limits: LimitsConfig,
         metrics: Metrics,
         clock: Callable[[], float],

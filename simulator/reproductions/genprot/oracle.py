@@ -53,7 +53,6 @@ class GenProtOracle(Oracle):
 
     @property
     def randomizer(self) -> Randomizer:
-        """The mechanism with its parameters."""
         return self._randomizer
 
     @property
@@ -125,13 +124,12 @@ class GenProtOracle(Oracle):
         return np.concatenate(([self._reports - held.sum()], held))[indexes.astype(np.intp)]
 
     def variance(self, frequencies: npt.ArrayLike) -> Floats:
-        """The noise's, the same for every category whatever its count."""
+        """Return the variance of the noise, the same for every category."""
         squares = np.mean([float(value) for value in self._squares]) / STEPS**2
         return np.full_like(np.asarray(frequencies, np.float64), squares)
 
     @property
     def skewness(self) -> float:
-        """Gaussian noise has none."""
         return 0.0
 
 

@@ -128,7 +128,7 @@ class GenProt(Randomizer):
             raise InvalidSpec("the base epsilon and draws of this genprot need more than its epsilon")
 
     def _worst(self) -> Fraction:
-        """F(u, l)/F(l, u), and the choice's own dust."""
+        """F(u, l)/F(l, u), and the small bias of the uniform choice."""
         total, t = 1 << self.word_bits, self.draws
 
         def chance(a: int, b: int) -> Fraction:
@@ -141,7 +141,6 @@ class GenProt(Randomizer):
 
     @classmethod
     def build(cls, epsilon: Epsilon, domain: Domain, seed: bytes, parameters: Mapping[str, int]) -> Self:
-        """Make the randomizer that a spec describes."""
         if not isinstance(domain, Integers | Categories):
             raise InvalidSpec("genprot takes an integers or a categories domain")
         values = (parameters["draws"], parameters["base"], parameters["sigma"])
@@ -178,7 +177,6 @@ class GenProt(Randomizer):
 
     @property
     def bound(self) -> int:
-        """A choice for each nonce."""
         return self.draws << self.nonce_bits
 
     def public(self, nonce: int) -> tuple[tuple[int, ...], ...]:
@@ -204,7 +202,6 @@ class GenProt(Randomizer):
         return (1 << self.word_bits - 1, near)[inside]
 
     def randomize(self, index: int, words: Sequence[int]) -> int:
-        """Return nonce and choice."""
         nonce = words[0] >> self.word_bits - self.nonce_bits
         draws = self.public(nonce)
         held = [t for t, draw in enumerate(draws) if words[1 + t] < self.weight(index, draw)]
@@ -225,11 +222,10 @@ class GenProt(Randomizer):
 
     @property
     def ratio(self) -> Fraction:
-        """A bound on the ratio that public draws at both ends of [l, u] reach, up to the dust of the choice."""
+        """A bound on the ratio that public draws at both ends of [l, u] reach, up to the small bias of the choice."""
         return self._ratio
 
     def parameters(self) -> Mapping[str, int]:
-        """Return draws, base and sigma."""
         return {"draws": self.draws, "base": self.base, "sigma": self.sigma}
 
 

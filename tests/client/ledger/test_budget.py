@@ -7,6 +7,8 @@ from fractions import Fraction
 import pytest
 
 from ldp_client import BudgetExceeded, Policy, PolicyRefused
+from ldp_client.ledger import budget
+from ldp_client.ledger.schema import State
 from ldp_client.trust.policy import UNITS
 from tests.client.conftest import NOW, daily, make
 
@@ -235,3 +237,46 @@ def test_every_entry_carries_the_total_before_it(open_client, tmp_path, clock):
             (0, UNITS, NOW), (UNITS, UNITS, NOW + 40 * DAY),
         ]  # fmt: skip
     db.close()
+
+
+def test_reprs_show_no_report(open_client):
+    collection = make()
+    made = budget.MadeReport(collection, 3, b"SECRET", b"i" * 16, 1.0, 2.0)
+    assert repr(made) == f"MadeReport({collection.id.hex()[:12]}, slot 3)"
+    assert repr(budget.Decision(3, None)) == "Decision(slot 3, a new report)"
+    assert repr(budget.Decision(3, 0, b"SECRET")) == "Decision(slot 3, an answer stands)"
+
+
+def test_slots_are_whole_periods_since_1970():
+    collection = daily(period=DAY)
+    assert [budget.slot_at(collection, now) for now in (0, DAY - 1, DAY, 10 * DAY + 5)] == [0, 0, 1, 10]
+    assert budget.slot_at(make(), 10 * DAY) == 0
+
+
+def test_a_question_s_words_are_stored_with_its_first_answer_only(open_client, clock, wide):
+    client, collection = open_client(policy=wide), daily()
+    for _ in range(3):
+        assert client.report(collection, "a").made
+        clock.advance(DAY)
+    client.report(make(1), "a")
+    with client._storage.reading() as (db, _):
+        kept = [row[0] is not None for row in db.execute("SELECT question FROM answers ORDER BY id")]
+    assert kept == [True, False, False, True]
+
+
+def test_time_is_the_latest_second_that_was_seen():
+    state = State.__new__(State)
+    state.seen = 100
+    assert [budget.present(state, now) for now in (99.9, 100.5, 101.9)] == [100, 100, 101]
+
+
+def test_moments_as_text():
+    assert budget.utc(0) == "1970-01-01 00:00:00 UTC"
+    assert budget.utc(1e30) == "a moment beyond the calendar"
+
+
+def test_a_window_ends_with_its_last_second():
+    collection = make(closes=NOW + 10)
+    budget.check_window(collection, NOW + 9)
+    with pytest.raises(PolicyRefused, match="closed at 2027-01-15 08:00:10 UTC"):
+        budget.check_window(collection, NOW + 10)

@@ -476,3 +476,44 @@ def test_a_witness_that_cannot_be_written_stops_the_next_charge(open_client, fil
     with pytest.raises(BudgetExceeded, match="period"):
         client.report(make(2), "a")
     assert client.ledger().spent == 2
+
+
+def test_each_side_has_a_connection_of_its_own(tmp_path):
+    storage = Storage(tmp_path)
+    with storage.charging() as (db, _):
+        assert db is storage._front.db
+    with storage.charging(background=True) as (db, _):
+        assert db is storage._back.db
+    with storage.working() as db:
+        assert db is storage._back.db
+    with storage.peeking() as db:
+        assert db is storage._front.db
+    storage.close()
+
+
+def test_a_late_witness_is_written_before_a_charge_and_only_then(tmp_path):
+    storage = Storage(tmp_path)
+    with storage.charging():
+        pass
+    storage._course._witness_late = True
+    with storage.working():
+        pass
+    assert storage._course._witness_late
+    with storage.charging():
+        assert not storage._course._witness_late
+    storage.close()
+
+
+def test_trouble_inside_a_look_up_is_a_storage_error(tmp_path):
+    storage = Storage(tmp_path)
+    for opened in (storage.peeking, storage.working, storage.charging, storage.reading):
+        with pytest.raises(StorageError), opened() as found:
+            db = found[0] if isinstance(found, tuple) else found
+            db.execute("SELECT nonsense")
+    with storage.working() as db:
+        assert db.execute("SELECT count(*) FROM answers").fetchone() == (0,)
+    storage.close()
+
+
+def test_repr_of_a_storage_is_its_folder(tmp_path):
+    assert repr(Storage(tmp_path)) == f"Storage('{tmp_path}')"

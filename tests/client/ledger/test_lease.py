@@ -185,3 +185,58 @@ def test_the_background_thread_makes_them_durable(open_client, wide):
     while rows(client)["answers"] == 0 and time.monotonic() < deadline:
         time.sleep(0.02)
     assert rows(client)["answers"] == 1
+
+
+def test_an_idle_lease_is_given_back_in_its_last_quarter(open_client, wide, clock):
+    client = open_client(policy=wide, lease="10")
+    client.report(make(), "a")
+    client.flush()
+    lease = client._lease
+    clock.advance(LEASE_SECONDS * 3 // 4)
+    lease.close_if_idle()
+    assert rows(client)["leases"] == 1
+    clock.advance(1)
+    lease.close_if_idle()
+    assert rows(client)["leases"] == 0
+    assert client.ledger().spent == 1
+
+
+def test_a_closed_lease_has_nothing_left_to_write(open_client, wide, monkeypatch):
+    client = open_client(policy=wide, lease="10")
+    client.report(make(), "a")
+    lease = client._lease
+    lease.close()
+    monkeypatch.setattr(client._storage, "charging", None)  # no further transaction
+    lease.close()
+    lease.close_if_idle()
+    lease.flush()
+    assert lease.pending == 0
+    assert lease.tend() == 300.0
+
+
+def test_nothing_is_taken_from_a_lease_that_is_being_renewed(open_client, wide, monkeypatch):
+    client = open_client(policy=wide, lease="2")
+    for number in range(2):
+        client.report(make(number), "a")
+    lease, charging = client._lease, client._storage.charging
+    lease._left = 5  # less than the next report's price, in units of epsilon
+    left = []
+
+    def watched(**options):
+        left.append(lease._left)
+        return charging(**options)
+
+    monkeypatch.setattr(client._storage, "charging", watched)
+    assert client.report(make(2), "a").made
+    assert left == [0]
+
+
+def test_what_is_known_in_memory_is_bounded(open_client, wide, monkeypatch):
+    monkeypatch.setattr("ldp_client.ledger.lease._KNOWN_ANSWERS", 3)
+    client = open_client(policy=wide, lease="10")
+    for number in range(4):
+        client.report(make(number), "a")
+    assert len(client._lease._known) == 4
+    client.flush()
+    assert len(client._lease._known) == 0
+    assert not client.report(make(0), "b").made  # the ledger knows

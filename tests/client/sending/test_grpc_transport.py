@@ -2,6 +2,7 @@
 
 import logging
 import os
+import threading
 import time
 
 import grpc
@@ -120,11 +121,10 @@ def test_nobody_there(open_live):
     client = open_live(1)
     start = time.monotonic()
     client.report(live(), "a")
-    assert time.monotonic() - start < 1
     delivery = client._sender.deliver(20.0)
     assert isinstance(delivery.error, Unavailable) and "connection refused" in str(delivery.error)
     assert delivery.waiting == 1
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 15  # it does not wait for the deadline
 
 
 def test_a_restart_is_survived_with_the_same_bytes(open_live):
@@ -153,7 +153,7 @@ def test_a_lost_answer_is_asked_for_again_and_counted_once(open_live):
         client = open_live(port)
         for number in range(3):
             client.report(live(number), "a")
-        assert client.flush(1.0).waiting == 3
+        assert client._sender.deliver(20.0).waiting == 3
         collector.take = honest
         assert client.flush(10.0).accepted == 3
     assert len(collector.counted) == 3
@@ -164,15 +164,16 @@ def test_a_lost_answer_is_asked_for_again_and_counted_once(open_live):
 
 
 def test_a_slow_server_costs_no_more_than_the_deadline(open_live):
-    collector = HonestCollector()
-    collector.slow = 3.0
+    collector, answer = HonestCollector(), threading.Event()
+    honest = collector.take
+    collector.take = lambda request, context: answer.wait(60) and honest(request, context)
     with serving(collector) as port:
         client = open_live(port)
         client.report(live(), "a")
-        start = time.monotonic()
         delivery = client.flush(0.5)
-        assert time.monotonic() - start < 2.5
-        assert "DEADLINE_EXCEEDED" in str(delivery.error) and delivery.waiting == 1
+        assert not answer.is_set()  # it has given up before the server answered
+        answer.set()
+    assert "DEADLINE_EXCEEDED" in str(delivery.error) and delivery.waiting == 1
 
 
 def test_retry_info_is_honoured():
@@ -191,7 +192,7 @@ def test_a_wish_to_wait_beyond_the_deadline_ends_the_flush(open_live):
         client.report(live(), "a")
         start = time.monotonic()
         assert client.flush(20.0).error.retry_after == 60.0
-        assert time.monotonic() - start < 5
+        assert time.monotonic() - start < 15
         assert len(collector.requests) == 1
 
 

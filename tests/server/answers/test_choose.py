@@ -52,6 +52,28 @@ def test_the_pick_is_near_the_optimum(size, epsilon):
     assert pick.report_bytes <= 3
 
 
+@pytest.mark.parametrize(
+    ("size", "epsilon", "mechanism", "d"),
+    [
+        (8, "0.5", "subset-selection", 3),
+        (16, "1", "subset-selection", 4),
+        (32, "2", "subset-selection", 4),
+        (64, "3", "subset-selection", 3),
+        (8, "3", "randomized-response", None),  # a subset of one is randomized response
+        (64, "0.5", "linear-hash", None),  # within 2%, and a shorter report
+        (300, "1", "linear-hash", None),
+    ],
+)
+def test_subset_selection_is_picked_where_it_wins(size, epsilon, mechanism, d):
+    """Above 2% less variance than the others: small domains at middle epsilons."""
+    pick = choose(100_000, size, epsilon)
+    assert (pick.mechanism, pick.parameters.get("d")) == (mechanism, d)
+    others = [one for one in alternatives(100_000, size, epsilon) if one.mechanism != "subset-selection"]
+    if mechanism == "subset-selection":
+        assert pick.standard_error**2 * 1.02 < min(one.standard_error**2 for one in others)
+        assert pick.memory_bytes < 10 << 20  # k sums, not a count for each of the sets
+
+
 @given(st.integers(1, 10**9), st.integers(2, 1 << 130), st.sampled_from(["0.01", "0.1", "1", "3.7", "9", "20"]))
 @settings(max_examples=60, deadline=None)
 def test_a_pick_fits_its_memory_and_can_be_built(users, size, epsilon):

@@ -19,6 +19,8 @@ from ldp_server.answers.estimates import Coverage, Estimate, Estimates, Rest, Ve
 from ldp_server.answers.to_json import dump, item_json, to_json
 from ldp_server.answers.wire import from_wire, item_from_wire, item_to_wire, to_wire
 from ldp_server.heavy_hitters.results import HeavyHitter, HeavyHitters
+from ldp_server.oracles import oracle_for
+from tests.examples import COLLECTIONS, label
 from tests.server.oracles.cases import filled
 
 COLORS = Collection.create(
@@ -175,3 +177,24 @@ def test_items_that_are_no_text_and_sets():
         item_to_wire(frozenset({"a"}))
     assert Integers(0, 5).item(1) == 0
     assert item_json(0) == {"integer": 0}
+
+
+@pytest.mark.parametrize("collection", COLLECTIONS, ids=lambda one: label(one.randomizer))
+def test_answers_of_every_mechanism_come_back(collection):
+    """Whatever is estimated for the example instances survives the wire, and JSON has a name for every value."""
+    oracle = oracle_for(collection)
+    for word in range(40):
+        seeds = (word * 0x9E3779B97F4A7C15 + i * 0xBF58476D1CE4E5B9 for i in range(collection.randomizer.words))
+        words = [seed % (1 << 64) for seed in seeds]
+        oracle.accumulate(collection.randomize(None, words))
+    asked = [
+        lambda: estimates.given_items(collection, oracle, [None], threshold=5.0),
+        lambda: estimates.every_item(collection, oracle),
+    ]
+    for ask in asked:
+        try:
+            answer = ask()
+        except InvalidSpec:  # not a question for this mechanism, or a domain that cannot be listed
+            continue
+        assert from_wire(Estimates, sent(answer, pb.EstimateResponse), domain=collection.domain) == answer
+        assert len(json.loads(dump(to_json(answer)))["rows"]) == len(answer.rows)

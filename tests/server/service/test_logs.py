@@ -42,6 +42,14 @@ def test_nothing_gets_past_and_nothing_is_lost():
     assert events[-1] == "RuntimeError: the last words"
 
 
+def test_a_log_that_cannot_be_written_does_not_stop_the_server():
+    """One line that fails must not make another, for ever."""
+    program = WRITERS.replace('raise RuntimeError("the last words")', "sys.exit(7)")
+    with open("/dev/full", "w") as full:  # noqa: PTH123 - a device
+        found = subprocess.run([sys.executable, "-c", program], stderr=full, timeout=60, check=False)
+    assert found.returncode == 7
+
+
 def test_text_goes_to_standard_error_as_it_is():
     program = WRITERS.replace('"json"', '"text"')
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)

@@ -1,9 +1,12 @@
 """Analyst tokens: names, revocation, expiry."""
 
+import sqlite3
+
 import pytest
 
 from ldp_client.errors import InvalidSpec
 from ldp_server.store import AccessFile
+from ldp_server.store.errors import Corrupt, WrongVersion
 from tests.server.helpers import NOW, Clock
 
 
@@ -54,3 +57,68 @@ def test_an_expired_token_is_refused_and_its_name_stays_in_use(access, clock):
     assert access.verify(token) is None
     with pytest.raises(InvalidSpec, match="in use"):
         access.create("alice")
+
+
+def test_only_a_token_of_this_file_is_valid(access, tmp_path, clock):
+    token = access.create("alice")
+    assert access.verify(token).name == "alice"
+    id_, secret = token.split("_", 2)[1:]
+    other = "B" if secret[0] != "B" else "C"
+    for wrong in ("", "hearsay_", token[:-1], token + "A", f"hearsay_{id_}_{other}{secret[1:]}",
+                  f"hearsay_{'0' * 16}_{secret}", token.upper(), "x" + token):  # fmt: skip
+        assert access.verify(wrong) is None, wrong
+    elsewhere = AccessFile(tmp_path / "other.db", clock)
+    assert elsewhere.verify(token) is None
+    # A row copied into another server's file is worthless there: the hash covers that file's salt.
+    row = access._db.execute("SELECT * FROM tokens").fetchone()
+    elsewhere._db.execute("INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?)", row)
+    assert elsewhere.verify(token) is None
+    elsewhere.close()
+
+
+def test_a_file_of_tokens_is_for_its_owner_and_stays(tmp_path, clock):
+    path = tmp_path / "access.db"
+    first = AccessFile(path, clock)
+    token = first.create("alice", 60)
+    first.close()
+    assert path.stat().st_mode & 0o777 == 0o600
+    again = AccessFile(path, clock)
+    found = again.verify(token)
+    assert (found.name, found.created, found.expires, found.revoked) == ("alice", NOW, NOW + 60, None)
+    assert found.id == token.split("_")[1]
+    assert again.tokens() == [found]
+    again.close()
+    assert "alice" not in token
+
+
+@pytest.mark.parametrize("name", ["", "a" * 65, "a b", "a/b", "é", "a\n"])
+def test_a_name_that_cannot_be_is_refused(access, name):
+    with pytest.raises(InvalidSpec, match="1 to 64 letters"):
+        access.create(name)
+
+
+@pytest.mark.parametrize("name", ["a", "a" * 64, "A.b_c@d-9"])
+def test_a_name_that_can_be(access, name):
+    assert access.verify(access.create(name)).name == name
+
+
+def test_a_file_of_another_kind_or_version_is_refused(tmp_path, clock):
+    path = tmp_path / "access.db"
+    AccessFile(path, clock).close()
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA user_version = 2")
+    db.close()
+    with pytest.raises(WrongVersion, match="version 2, this program knows 1"):
+        AccessFile(path, clock)
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA user_version = 1")
+    db.execute("PRAGMA application_id = 7")
+    db.close()
+    with pytest.raises(Corrupt, match="not a file of analyst tokens"):
+        AccessFile(path, clock)
+
+
+def test_a_file_that_cannot_be_read_admits_nobody(access):
+    token = access.create("alice")
+    access._db.execute("DROP TABLE tokens")
+    assert access.verify(token) is None

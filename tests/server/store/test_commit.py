@@ -3,6 +3,7 @@
 import logging
 import os
 import queue
+import time
 
 import pytest
 
@@ -115,3 +116,64 @@ def test_stopping_finishes_what_waits(log, delivered):
     late = ticket()
     commit.submit(late)
     assert "stopping" in str(late.error)
+
+
+def test_a_group_has_at_most_so_many_tickets_and_about_so_many_bytes(log, delivered):
+    commit = GroupCommit(log, lambda _, payloads: [True] * len(payloads), lambda group, _: delivered.put(len(group)))
+    for _ in range(2049):
+        commit.submit(ticket(b"x"))
+    commit.start()
+    commit.stop()
+    assert [delivered.get(timeout=SECONDS) for _ in range(2)] == [2048, 1]
+
+
+def test_a_group_ends_with_the_ticket_that_fills_it(log, delivered):
+    commit = GroupCommit(log, lambda _, payloads: [True] * len(payloads), lambda group, _: delivered.put(len(group)))
+    for size in (4_000_000, 3_999_999, 1, 1):
+        commit.submit(ticket(bytes(size)))
+    commit.start()
+    commit.stop()
+    assert [delivered.get(timeout=SECONDS) for _ in range(2)] == [3, 1]
+
+
+def test_the_seconds_of_a_group_are_the_log_s(log):
+    seconds = []
+    commit = GroupCommit(log, lambda _, payloads: [True] * len(payloads), lambda group, took: seconds.append(took))
+    before = time.perf_counter()
+    one = ticket()
+    commit.submit(one)
+    commit.start()
+    commit.stop()
+    whole = time.perf_counter() - before
+    assert 0 < seconds[0] <= whole
+    assert before <= one.born <= before + whole
+    late = ticket()
+    commit.submit(late)
+    assert seconds[1] == 0.0
+
+
+def test_a_defect_in_the_check_ends_the_thread_and_leaves_nobody_waiting(log, delivered, caplog):
+    commit = GroupCommit(log, lambda _, payloads: 1 // 0, lambda group, _: delivered.put(group))
+    commit.start()
+    one = ticket()
+    commit.submit(one)
+    assert delivered.get(timeout=SECONDS) == [one]
+    assert str(one.error) == "the group was lost"
+    commit.stop()
+    assert "ZeroDivisionError" in str(commit.failure)
+    assert "defect in the writer thread" in caplog.messages
+
+
+def test_work_that_was_cancelled_is_not_done(log, delivered):
+    commit = GroupCommit(log, lambda _, payloads: [True] * len(payloads), lambda group, _: delivered.put(group))
+    done = []
+    assert commit.run(lambda _: done.append(1)).cancel()
+    kept = commit.run(lambda _: done.append(2))
+    commit.start()
+    kept.result(SECONDS)
+    commit.stop()
+    assert done == [2]
+
+
+def test_stopping_what_never_began_ends_at_once(log, delivered):
+    GroupCommit(log, lambda _, payloads: [], lambda group, _: None).stop()

@@ -8,10 +8,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ldp_server.store import Admission, AppendOutcome, NewCollection, SqliteLog, SqliteReader, Submission
-from ldp_server.store.errors import Corrupt, DiskFull, ReadOnly, WrongVersion, translated
+from ldp_server.store import (
+    Admission,
+    AppendOutcome,
+    NewCollection,
+    SqliteLog,
+    SqliteReader,
+    StoredBatch,
+    Submission,
+    fold_parts,
+)
+from ldp_server.store.errors import Corrupt, DiskFull, ReadOnly, StorageError, WrongVersion, translated
 from ldp_server.store.insert import runs
 from ldp_server.store.schema import MIGRATIONS, VERSION, connect, migrate
+from ldp_server.store.sqlite import _pages
 
 
 @pytest.fixture
@@ -281,3 +291,103 @@ def test_it_does_what_a_dictionary_would(tmp_path_factory, groups):
         assert {b.batch_id: b.payload for b in found} == {k[1]: v for k, v in held_by.items() if k[0] == number}
         assert [b.sequence for b in found] == list(range(1, len(found) + 1))
     log.close()
+
+
+def test_names_of_collections_and_what_is_not_there(log):
+    assert log.records() == []
+    assert log.record(1) is None and log.record_of(b"a" * 32) is None
+    first = log.add(NewCollection(b"a" * 32, b"one", True, Admission(), 10))
+    second = log.add(NewCollection(b"b" * 32, b"two", False, Admission("token", 3), 20))
+    assert log.records() == [first, second]
+    assert log.record(2) == log.record_of(b"b" * 32) == second
+    assert (second.spec, second.public, second.admission, second.created) == (b"two", False, ("token", 3), 20)
+    assert (second.closed, second.deleted, second.generation, second.sealed) == (None, None, None, False)
+    with pytest.raises(StorageError, match="row of collection 3 is not in"):
+        log._catalog.existing(3)
+
+
+def test_closing_and_deleting_keep_their_first_time(log):
+    number = add(log)
+    assert log.close_collection(number, 100).closed == 100
+    assert log.close_collection(number, 200).closed == 100
+    assert log.delete_collection(number, 300).deleted == 300
+    assert log.delete_collection(number, 400).deleted == 300
+    assert log.record(number).sealed
+    log.unseal(number)
+    assert log.append([a_batch(number)]) == [AppendOutcome.SEALED]
+
+
+def test_unseal_takes_a_seal_back_and_nothing_else(log):
+    number = add(log)
+    log.seal(number)
+    assert log.append([a_batch(number)]) == [AppendOutcome.SEALED]
+    log.unseal(number)
+    assert log.append([a_batch(number)]) == [AppendOutcome.STORED]
+    log.unseal(99)
+
+
+def test_a_sealed_collection_stays_sealed_when_the_log_is_opened_again(tmp_path):
+    log = SqliteLog(tmp_path / "log.db")
+    numbers = [add(log, name) for name in (b"a", b"b", b"c")]
+    log.close_collection(numbers[0], 5)
+    log.delete_collection(numbers[1], 5)
+    log.close()
+    again = SqliteLog(tmp_path / "log.db")
+    assert again.append([a_batch(number) for number in numbers]) == [
+        AppendOutcome.SEALED, AppendOutcome.SEALED, AppendOutcome.STORED,
+    ]  # fmt: skip
+    again.close()
+
+
+def test_lists_of_about_so_many_bytes(log):
+    number = add(log)
+    log.append([a_batch(number, bytes([i]) * 100) for i in range(10)])
+    lists = list(log.read(number, 0, max_bytes=1))
+    assert [len(found) for found in lists] == [1] * 10
+    assert [len(found) for found in log.read(number, 0, max_bytes=10**6)] == [10]
+    assert [batch.sequence for batch in held(log, number, after=9)] == [10]
+    assert held(log, number, after=10) == []
+
+
+def test_a_collection_s_batches_are_its_own(log):
+    first, second = add(log), add(log, b"b")
+    log.append([a_batch(first, b"1"), a_batch(second, b"2"), a_batch(first, b"3")])
+    assert (log.last(first), log.last(second), log.last(99)) == (2, 1, 0)
+    one = held(log, second)[0]
+    assert log.holds(second, 1, one.batch_id)
+    assert not log.holds(first, 1, one.batch_id)
+    assert not log.holds(second, 2, one.batch_id)
+    assert not log.holds(second, 1, b"x" * 16)
+    record = log.record(first)
+    assert [(batch.sequence, digest) for batch, digest in log.digests(record)] == [
+        (1, hashlib.sha256(b"1").digest()[:16]), (2, hashlib.sha256(b"3").digest()[:16]),
+    ]  # fmt: skip
+    assert log.folded_state(record) is None
+
+
+def test_reprs_hold_no_payload():
+    one = a_batch(7, b"secret")
+    assert repr(one) == "Submission(collection=7, 6 bytes)"
+    assert repr(StoredBatch(3, b"i" * 16, b"secret")) == "StoredBatch(sequence=3, 6 bytes)"
+
+
+def test_runs_are_of_one_collection_length_and_kind():
+    group = [a_batch(1, b"aa"), a_batch(2, b"aa"), a_batch(1, b"bb"), a_batch(1, b"ccc"), a_batch(1, b"dd", token=b"t")]
+    assert runs(group) == [[0, 2], [1], [3], [4]]
+    many = [a_batch(1, b"x")] * 9000
+    assert [len(run) for run in runs(many)] == [4096, 4096, 808]
+    assert runs([]) == []
+
+
+def test_folded_counts_are_cut_into_parts():
+    assert [part.data for part in fold_parts(1, 2, b"abcdefgh", 3)] == [b"abc", b"def", b"gh"]
+    assert [part[:3] for part in fold_parts(1, 2, b"abcdefgh", 3)] == [(1, 2, 0), (1, 2, 1), (1, 2, 2)]
+    assert [part.data for part in fold_parts(1, 2, b"", 3)] == [b""]
+    assert [len(part.data) for part in fold_parts(1, 2, bytes(4_000_001))] == [4_000_000, 1]
+
+
+def test_about_how_many_pages_a_group_touches():
+    assert _pages(1, {1: 1}) == 1 + 2 + 1
+    assert _pages(1000, {1: 399}) == 2 + 2 + 1
+    assert _pages(1000, {1: 400, 2: 0}) == 3 + 1 + 4 + 1
+    assert _pages(0, {}) == 1

@@ -1,0 +1,89 @@
+"""One connection: waiting for another process that sets the file up, and knowing when somebody else has written."""
+
+import sqlite3
+
+import pytest
+
+from ldp_client import InvalidSpec
+from ldp_client.ledger import connection
+from ldp_client.ledger.connection import Link, connect, file_at, local_path, prepare
+
+
+class Busy:
+    """Refuses the write-ahead log so many times."""
+
+    def __init__(self, times, code=sqlite3.SQLITE_BUSY):
+        self.left, self.code, self.asked = times, code, 0
+
+    def execute(self, statement):
+        if "journal_mode" in statement:
+            self.asked += 1
+            if self.left:
+                self.left -= 1
+                error = sqlite3.OperationalError("locked")
+                error.sqlite_errorcode = self.code
+                raise error
+        return self
+
+    def fetchall(self):
+        return []
+
+
+@pytest.fixture
+def slept(monkeypatch):
+    pauses = []
+    monkeypatch.setattr(connection.time, "sleep", pauses.append)
+    return pauses
+
+
+@pytest.mark.parametrize("times", [0, 1, 49])
+def test_a_file_that_another_process_sets_up_is_waited_for(slept, times):
+    db = Busy(times)
+    prepare(db)
+    assert (db.asked, slept) == (times + 1, [0.02] * times)
+
+
+def test_it_is_not_waited_for_for_ever(slept):
+    db = Busy(1000)
+    with pytest.raises(sqlite3.OperationalError):
+        prepare(db)
+    assert db.asked == 50
+
+
+def test_other_trouble_is_not_waited_for(slept):
+    db = Busy(1000, sqlite3.SQLITE_IOERR)
+    with pytest.raises(sqlite3.OperationalError):
+        prepare(db)
+    assert (db.asked, slept) == (1, [])
+
+
+def test_a_file_is_known_by_its_place_on_the_disk(tmp_path):
+    path = tmp_path / "a"
+    assert file_at(str(path)) is None
+    path.touch()
+    first = file_at(str(path))
+    assert first == (path.stat().st_dev, path.stat().st_ino)
+    (tmp_path / "b").touch()
+    (tmp_path / "b").replace(path)
+    assert file_at(str(path)) != first
+
+
+def test_dropping_twice_is_nothing(tmp_path):
+    link = Link()
+    link.drop()
+    link.db = connect(tmp_path / "x")
+    link.known = object()
+    link.drop()
+    assert (link.db, link.known) == (None, None)
+    link.drop()
+
+
+@pytest.mark.parametrize("given", ["", "a\0b", "~nobody-of-this-name/x"])
+def test_what_is_no_path_is_named(given):
+    with pytest.raises(InvalidSpec, match=r"^storage: "):
+        local_path(given, "storage")
+
+
+def test_a_path_from_home(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert local_path("~/x", "storage") == tmp_path / "x"

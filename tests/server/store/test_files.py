@@ -1,0 +1,135 @@
+"""Checkpoints, backups, the data directory and its lock: every byte that counts, and what is refused."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import replace
+
+import pytest
+
+from ldp_server.store import DataDirectory, DirectoryLock, SqliteLog
+from ldp_server.store.backup import backup
+from ldp_server.store.checkpoints import Checkpoint, drop_checkpoint, read_checkpoint, write_checkpoint
+from ldp_server.store.errors import InUse, StorageError
+
+ID = bytes(range(32))
+CHECKPOINT = Checkpoint(ID, 5, 300, 4, b"b" * 16, b"state of any length")
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_checkpoint_comes_back(tmp_path):
+    path = write_checkpoint(tmp_path, CHECKPOINT)
+    assert path == tmp_path / f"{ID.hex()}.state"
+    assert read_checkpoint(tmp_path, ID) == CHECKPOINT
+    assert list(tmp_path.iterdir()) == [path]
+    newer = replace(CHECKPOINT, sequence=6, state=b"")
+    write_checkpoint(tmp_path, newer)
+    assert read_checkpoint(tmp_path, ID) == newer
+    assert len(path.read_bytes()) == 5 + 32 + 8 + 8 + 8 + 16 + 8 + 32
+
+
+def test_a_checkpoint_with_any_byte_changed_is_not_used(tmp_path):
+    path = write_checkpoint(tmp_path, CHECKPOINT)
+    sound = path.read_bytes()
+    for place in range(len(sound)):
+        path.write_bytes(sound[:place] + bytes([sound[place] ^ 1]) + sound[place + 1 :])
+        assert read_checkpoint(tmp_path, ID) is None, place
+    for wrong in (b"", sound[:-1], sound + b"\0", sound[:32], sound[:116]):
+        path.write_bytes(wrong)
+        assert read_checkpoint(tmp_path, ID) is None
+
+
+def test_a_checkpoint_of_another_collection_is_not_used(tmp_path):
+    path = write_checkpoint(tmp_path, CHECKPOINT)
+    other = bytes(32)
+    path.rename(tmp_path / f"{other.hex()}.state")
+    assert read_checkpoint(tmp_path, other) is None
+    assert read_checkpoint(tmp_path, ID) is None
+
+
+def test_dropping_a_checkpoint_twice_is_nothing(tmp_path):
+    write_checkpoint(tmp_path, CHECKPOINT)
+    drop_checkpoint(tmp_path, ID)
+    drop_checkpoint(tmp_path, ID)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_checkpoint_that_cannot_be_written_is_a_storage_error(tmp_path):
+    with pytest.raises(StorageError):
+        write_checkpoint(tmp_path / "nowhere", CHECKPOINT)
+
+
+def test_a_backup_is_for_its_owner_and_leaves_no_draft(tmp_path):
+    source, target = tmp_path / "log.db", tmp_path / "copy.db"
+    SqliteLog(source).close()
+    (tmp_path / "copy.db.draft").write_bytes(b"of a backup that was interrupted")
+    backup(source, target)
+    assert mode(target) == 0o600
+    assert sorted(path.name for path in tmp_path.glob("copy*")) == ["copy.db"]
+    log = SqliteLog(target)
+    assert log.records() == []
+    log.close()
+
+
+def test_a_backup_overwrites_nothing(tmp_path):
+    source, target = tmp_path / "log.db", tmp_path / "copy.db"
+    SqliteLog(source).close()
+    target.write_bytes(b"mine")
+    with pytest.raises(StorageError, match="never overwrites"):
+        backup(source, target)
+    assert target.read_bytes() == b"mine"
+
+
+def test_a_backup_that_fails_leaves_no_draft(tmp_path):
+    source = tmp_path / "log.db"
+    source.write_bytes(b"no database" * 1000)
+    with pytest.raises(StorageError):
+        backup(source, tmp_path / "copy.db")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["log.db"]
+
+
+def test_a_data_directory_is_for_its_owner(tmp_path):
+    directory = DataDirectory(tmp_path / "a" / "d").create()
+    directory.create()
+    assert mode(directory.root) == mode(directory.states) == 0o700
+    names = {name: getattr(directory, name).relative_to(directory.root).as_posix()
+             for name in ("lock", "log", "access", "states", "address", "local_token")}  # fmt: skip
+    assert names == {
+        "lock": "lock", "log": "log.db", "access": "access.db", "states": "states", "address": "address",
+        "local_token": "local.token",
+    }  # fmt: skip
+    with pytest.raises(StorageError, match="holds no Hearsay log"):
+        directory.require()
+    directory.log.touch()
+    assert directory.require() is directory
+
+
+def test_the_lock_names_its_holder_and_is_given_back(tmp_path):
+    directory = DataDirectory(tmp_path).create()
+    with DirectoryLock(directory) as lock:
+        assert directory.lock.read_text() == f"{os.getpid()}\n"
+        assert mode(directory.lock) == 0o600
+        with pytest.raises(InUse, match=f"being served by process {os.getpid()}$"):
+            DirectoryLock(directory).acquire()
+    lock.release()  # twice is nothing
+    with DirectoryLock(directory):
+        pass
+
+
+def test_a_lock_with_an_old_number_is_written_anew(tmp_path):
+    directory = DataDirectory(tmp_path).create()
+    directory.lock.write_text("123456789012345\n")
+    with DirectoryLock(directory):
+        assert directory.lock.read_text() == f"{os.getpid()}\n"
+
+
+def test_a_lock_whose_text_is_no_number_says_so(tmp_path):
+    directory = DataDirectory(tmp_path).create()
+    with DirectoryLock(directory):
+        directory.lock.write_text("?")
+        with pytest.raises(InUse, match="by another process"):
+            DirectoryLock(directory).acquire()
