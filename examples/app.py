@@ -23,7 +23,7 @@ class App:
 
     def __init__(self, collector: str, folder: Path) -> None:
         self.homepage = Collection.load(HERE / "homepage.ldp")  # the question ships with the app
-        # A real app leaves out `plaintext` and `delay`: then TLS is on, and a report waits up to an hour.
+        # A real app leaves out `tls` and `delay`: then TLS is on, and a report waits up to an hour.
         self.client = Client(collector, storage=folder / "ldp", policy=POLICY, tls=False, delay=0)
 
     def on_start(self, page: str | None) -> None:

@@ -45,8 +45,8 @@ def measure(oracle: Oracle, raw: Floats, truth: npt.NDArray[np.int64], epsilon: 
     """Compare raw estimates with the truth; `whole` says that they cover the whole domain."""
     unit = oracle.reports * v_opt(epsilon)
     wrong = raw - truth
-    errors = np.sqrt(as_frequency(oracle).variance(raw))
-    low, high = interval(raw, errors, as_frequency(oracle).skewness, Z95)
+    frequencies = as_frequency(oracle)
+    low, high = interval(raw, np.sqrt(frequencies.variance(raw)), frequencies.skewness, Z95)
     better = None
     if whole:
         better = float(np.mean((norm_sub(raw, oracle.reports) - truth) ** 2)) / unit

@@ -57,10 +57,10 @@ def supports(randomizer: Randomizer, reports: U64, indexes: U64) -> npt.NDArray[
     if isinstance(randomizer, LinearHash):
         return _linear(randomizer, reports, np.broadcast_to(indexes, (len(reports), len(indexes))))
     if isinstance(randomizer, Hashtogram):
-        rows, inner = np.divmod(reports, np.uint64(randomizer.inner.bound))
-        hashes = tuple(randomizer.hash(row) for row in range(randomizer.rows))
+        teams, inner = np.divmod(reports, np.uint64(randomizer.inner.bound))
+        hashes = tuple(randomizer.hash(team) for team in range(randomizer.teams))
         repeated = np.tile(indexes, len(reports))
-        cells = pairwise_own(hashes, np.repeat(rows, len(indexes)).astype(np.intp), repeated)
+        cells = pairwise_own(hashes, np.repeat(teams, len(indexes)).astype(np.intp), repeated)
         return _linear(randomizer.inner, inner, cells.reshape(len(reports), len(indexes)))
     raise InvalidSpec(
         f"an observer of {randomizer.name} is not simulated: choose randomized-response, linear-hash or hashtogram"

@@ -19,8 +19,8 @@ from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.answers.choose import DEFAULT_MEMORY, alternatives
 from ldp_server.answers.estimates import interval
 from ldp_server.answers.to_json import item_json
-from ldp_server.oracles import Oracle, as_frequency
-from simulator.engine import Counted, Job, count, run_seed
+from ldp_server.oracles import FrequencyOracle, as_frequency
+from simulator.engine import Job, count, run_seed
 from simulator.experiments.options import MAX_RUNS, MAX_USERS, MECHANISMS, SimulationOptions
 from simulator.machine import Stopwatch, peak_rss_mb
 from simulator.metrics import Z95, Errors, floor_of, mean, measure
@@ -32,6 +32,7 @@ from simulator.shapes import FrequenciesRun
 __all__ = ["Frequencies", "FrequencySetting", "build", "prepare", "run"]
 
 Floats = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
 
 PROBES = 1000
 """Estimated items of a domain too large to list: so many that users hold, and so many that nobody holds."""
@@ -133,37 +134,33 @@ def run(options: SimulationOptions, progress: Callable[[int], None] | None = Non
         job = Job(collection, setting.population, setting.naming, options.users, run_seed(options.seed, number))
         counted = count(job, processes=options.processes, progress=progress)
         watch.merge(counted.seconds)
+        oracle = as_frequency(counted.oracle)
         with watch.stage("estimate"):
-            raw, truth = _estimates(counted, setting.naming)
-        errors.append(
-            measure(counted.oracle, raw, truth, float(collection.epsilon), whole=as_frequency(counted.oracle).can_list)
-        )
-        error = float(np.sqrt(as_frequency(counted.oracle).variance(0.0)))
+            raw, truth = _estimates(oracle, counted.held, setting.naming)
+        errors.append(measure(oracle, raw, truth, float(collection.epsilon), whole=oracle.can_list))
+        error = float(np.sqrt(oracle.variance(0.0)))
         if not number:
-            top = _top(counted, setting.naming, raw, truth)
+            top = _top(oracle, setting.naming, raw, truth[: len(counted.held)])
     return Frequencies(_shape(options, setting, collection, errors, watch), tuple(errors), top, error)
 
 
-def _estimates(counted: Counted, named: NamedRanks) -> tuple[Floats, npt.NDArray[np.int64]]:
+def _estimates(oracle: FrequencyOracle, held: Counts, named: NamedRanks) -> tuple[Floats, Counts]:
     """Estimates and truth, of all elements or, if the domain cannot be listed, of PROBES + PROBES items."""
-    oracle, held = counted.oracle, counted.held
     if named.table is None:
         truth = np.zeros(named.domain.size, np.int64)
         truth[: len(held)] = held
-        return as_frequency(oracle).estimate_all(), truth
+        return oracle.estimate_all(), truth
     ranks = np.arange(min(PROBES + 1, len(held)), dtype=np.uint64)
     # The items of users beyond the last one: nobody holds them.
     nobody = np.arange((1 << 63) + (1 << 62), (1 << 63) + (1 << 62) + PROBES, dtype=np.uint64)
-    raw = as_frequency(oracle).estimate(named.indexes(np.concatenate([ranks, nobody])))
+    raw = oracle.estimate(named.indexes(np.concatenate([ranks, nobody])))
     return raw, np.concatenate([held[: len(ranks)], np.zeros(PROBES, np.int64)])
 
 
-def _top(counted: Counted, named: NamedRanks, raw: Floats, truth: npt.NDArray[np.int64]) -> tuple[dict[str, Any], ...]:
-    oracle: Oracle = counted.oracle
-    known = min(len(truth), len(counted.held))
-    order = np.argsort(-truth[:known], kind="stable")[:TOP]
-    errors = np.sqrt(as_frequency(oracle).variance(raw[order]))
-    low, high = interval(raw[order], errors, as_frequency(oracle).skewness, Z95)
+def _top(oracle: FrequencyOracle, named: NamedRanks, raw: Floats, truth: Counts) -> tuple[dict[str, Any], ...]:
+    order = np.argsort(-truth, kind="stable")[:TOP]
+    errors = np.sqrt(oracle.variance(raw[order]))
+    low, high = interval(raw[order], errors, oracle.skewness, Z95)
     return tuple(
         {
             "item": item_json(named.item(int(rank))),

@@ -129,11 +129,12 @@ def _damage(point: _Point, malicious: int, number: int) -> tuple[float, float]:
     job = Job(collection, setting.population, setting.naming, options.users - malicious, seed)
     counted = count(job, processes=options.processes)
     target = setting.naming.indexes(np.array([point.target], np.uint64))
-    before = float(as_frequency(counted.oracle).estimate(target)[0])
+    oracle = as_frequency(counted.oracle)
+    before = float(oracle.estimate(target)[0])
     for start in range(0, malicious, crowd.BLOCK):
         indexes = everyone(target, min(crowd.BLOCK, malicious - start))
         block = _ATTACKERS_FROM + start // crowd.BLOCK
         reports = malicious_reports(randomizer, indexes, point.attack, seed, block)
-        counted.oracle.accumulate(pack(reports, randomizer.report_bytes))
-    error = float(np.sqrt(as_frequency(counted.oracle).variance(float(counted.held[point.target]))))
-    return float(as_frequency(counted.oracle).estimate(target)[0]) - before, error
+        oracle.accumulate(pack(reports, randomizer.report_bytes))
+    error = float(np.sqrt(oracle.variance(float(counted.held[point.target]))))
+    return float(oracle.estimate(target)[0]) - before, error

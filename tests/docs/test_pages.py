@@ -127,12 +127,12 @@ def commands(text: str) -> list[list[str]]:
 @cache
 def programs() -> tuple[argparse.ArgumentParser, dict[str, click.Group]]:
     """The three programs, with all their commands."""
-    from ldp_client.cli import _parser
+    from ldp_client.cli.arguments import make_parser
     from simulator.commands import group as simulate
 
     package = importlib.import_module("ldp_server.cli")
     modules = {name: importlib.import_module(f"ldp_server.cli.{name}") for _, name, _ in iter_modules(package.__path__)}
-    return _parser(), {"ldp-server": modules["main"].cli, "ldp-simulate": simulate}
+    return make_parser(), {"ldp-server": modules["main"].cli, "ldp-simulate": simulate}
 
 
 def _of_click(group: click.Command, words: list[str]) -> set[str]:
