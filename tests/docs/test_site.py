@@ -48,7 +48,7 @@ def test_the_reference_has_every_public_name() -> None:
         for public in module.__all__:
             if not isinstance(getattr(module, public), ModuleType) and not public.startswith("__"):
                 home = HOOKS._home(name, public, getattr(module, public))
-                assert home.startswith(name.partition(".")[0]), public
+                assert home.startswith(("ldp_client", "ldp_server")), public
                 assert f"::: {home}.{public}\n" in page, public
 
 
