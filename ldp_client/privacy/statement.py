@@ -1,8 +1,8 @@
 """The privacy statement: what is promised about reports, and what is not, in sentences.
 
-`privacy_statement` is the only place that words it. A server gives it a collection, a device's ledger the charges so
-far, and a simulation both; what is not given is not spoken of. Every number is rounded up, and every total names the
-rule that proves it (composition.py).
+`privacy_statement` is the only place where the sentences are written. A server passes a collection, a device passes its
+charges so far, and a simulation passes both. The statement says nothing about what is not passed. Every number is
+rounded up, and every total names the rule that proves it (composition.py).
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class PrivacyStatement:
 
 @dataclass(frozen=True)
 class _Crowd:
-    """The users among whom groups are, if their number is known, and the delta of all totals."""
+    """The number of users, if it is known, and the delta of all totals."""
 
     users: int | None
     delta: float
@@ -174,7 +174,7 @@ def _shuffled_line(amount: Fraction, users: int, delta: float) -> str:
 
 
 def _device_lines(device: Device, delta: float) -> Iterator[str]:
-    """The plain sum, which holds whatever was asked; and the best rule, which holds under a condition."""
+    """The plain sum, which always holds, and the best rule, which holds under a condition."""
     charges = tally(device.charges)
     limit = "" if device.budget is None else f", of {_show(fraction_up(exact(device.budget)))} allowed in its life"
     for devices, line in (
@@ -190,7 +190,7 @@ def _plain(charges: Charges, times: int = 1) -> Total:
 
 
 def _clear(charges: Charges, delta: float) -> Total:
-    """Return the plain sum unless the best total is clearly smaller: only then is a delta worth its words."""
+    """Return the best total if it is clearly smaller than the plain sum, else the plain sum, which needs no delta."""
     best, plain = compose(charges, delta), _plain(charges)
     return best if _is_clear(best, plain) else plain
 
@@ -200,7 +200,7 @@ def _is_clear(best: Total, plain: Total) -> bool:
 
 
 def _show(value: float) -> str:
-    """Four significant digits, rounded up."""
+    """Return four significant digits, rounded up."""
     return shown(value, 4)
 
 

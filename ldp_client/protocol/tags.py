@@ -1,6 +1,6 @@
 """Every text that keeps one use of a hash, a stream or a signature apart from all others.
 
-Two uses with different tags never see the same input, so that a value made for one means nothing in the other. The
+Two uses with different tags never have the same input, so a value made for one use is worthless for the other. The
 texts are part of the protocol (docs/protocol.md): a changed tag is a changed protocol.
 """
 

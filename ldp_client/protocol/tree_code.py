@@ -19,7 +19,7 @@ class TreeCode:
         self, seed: bytes, label: str, bits: int, *, first_bits: int, step_bits: int, check_levels: int, cell_bits: int
     ) -> None:
         if bits < 2:
-            raise InvalidSpec("a tree wants a domain of at least 3 elements; randomized response fits less")
+            raise InvalidSpec("a tree takes a domain of at least 3 elements; use randomized-response")
         if not 1 <= cell_bits <= 24:
             raise InvalidSpec("a tree's cells have 1 to 24 bits")
         if not 1 <= first_bits <= min(cell_bits, bits) or not 1 <= step_bits <= cell_bits:
