@@ -34,7 +34,7 @@ class LocalServer:
             directory.address.write_text(json.dumps(asdict(self)) + "\n", encoding="utf-8")
 
     def tls(self, given: Tls | None) -> Tls | None:
-        """How to call it, with what the caller gives besides."""
+        """Return the TLS settings for calling it; the caller's own settings are used where they are given."""
         if self.client_certificate and (given is None or given.certificate is None):
             raise InvalidSpec(
                 "this server asks for a client certificate: pass one (--cert FILE --key FILE; in Python "

@@ -1,4 +1,4 @@
-"""The cells of sketches on arrays: the twins of the clients' codes, and back from their pieces to indexes.
+"""The cells of sketches on arrays: the twins of the client's codes, and the way back from pieces to indexes.
 
 A code reads a permuted block as a row of fields (a Reed-Solomon code's data symbols, a tree's payloads): an array of
 shape (n, fields), the lowest first. Decoders combine pieces to such rows, which are called messages.
@@ -121,7 +121,7 @@ class BulkHashes(BulkCells):
 
 
 class BulkCode(BulkCells):
-    """A sketch's code on arrays, which can be undone: messages are pieced together from cells."""
+    """A sketch's code on arrays that can be inverted: messages are put together from cells."""
 
     bits: int
     permutation: BlockPermutation

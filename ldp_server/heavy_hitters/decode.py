@@ -135,7 +135,8 @@ def _by_levels(run: Run) -> HeavyHitters:
 def _one_per_cell(run: Run, chosen: Ints, messages: Ints, teams: list[TeamScores]) -> Ints:
     """Leave out items that only the last level supports: wrong prefixes whose hash is that of a frequent one.
 
-    The earlier levels must not speak against an item. Of several in one cell, the earlier levels choose the best.
+    An item whose earlier levels' estimates contradict it is left out. Of several items in one cell, the one that fits
+    the earlier levels best is kept.
     """
     last = len(run.code.starts) - 1
     if not len(chosen) or last == 0:

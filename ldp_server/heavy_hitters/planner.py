@@ -1,4 +1,4 @@
-"""Which sketch for which question, and which items it will list.
+"""Chooses a sketch for a question, and says which items it will list.
 
 For (users, domain, epsilon, false items, memory) `plans` returns every mechanism that fits, best first, each with its
 parameters, the frequency from which an item is listed with probability 95%, the size of a report, and the memory and
