@@ -1,4 +1,4 @@
-"""`ldp-server demo`: a real server, simulated users over real gRPC, and what was learned beside the truth.
+"""`ldp-server demo`: a real server, simulated users over real gRPC, and the estimates beside the truth.
 
 The demo starts `ldp-server serve` on a new directory and asks two questions: one whose thousand answers are known, and
 one whose answers nobody could list. For each it randomizes every user's word (by arrays, but bit for bit as devices
@@ -95,7 +95,7 @@ def listed_question(users: int, epsilon: str) -> DemoQuestion:
 
 
 def open_question(users: int, epsilon: str) -> DemoQuestion:
-    """Return a question whose answer is any string of up to eight bytes: more than 2^64, so nobody lists them."""
+    """Return a question whose answer is any string of up to eight bytes. There are more than 2^64, too many to list."""
     domain = Strings(8)
     plan = planner.plan(users, domain, epsilon)
     text = "Which word, any word, do you use most?"
@@ -109,12 +109,12 @@ def open_question(users: int, epsilon: str) -> DemoQuestion:
 
 
 def _opens() -> int:
-    """The hour that has begun, so that both ends of a window see the same."""
+    """Return the start of this hour, so that two calls give the same window."""
     return int(time.time()) // 3600 * 3600
 
 
 def population(users: int, items: Sequence[str], seed: int) -> npt.NDArray[np.intp]:
-    """Give everybody a word, as a place in `items`: a few words are frequent, most are rare (Zipf's law, 1.1)."""
+    """Give each user a word, as a place in `items`. A few words are frequent, most are rare (Zipf's law, 1.1)."""
     coins = np.random.default_rng(seed)
     weights = 1.0 / np.arange(1, len(items) + 1) ** 1.1
     ranks = coins.choice(len(items), users, p=weights / weights.sum())
@@ -212,7 +212,7 @@ def show(question: DemoQuestion, found: dict[str, Any]) -> None:
 
 @contextmanager
 def _progress() -> Iterator[Told]:
-    """A bar on standard error, if somebody looks at it."""
+    """Show a bar on standard error, if that is a terminal."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
@@ -228,7 +228,7 @@ def _progress() -> Iterator[Told]:
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the simulated users.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 def command(users: int, epsilon: str, seed: int, as_json: bool) -> None:
-    """Run a server and simulated users over real gRPC, and print what was learned beside the truth."""
+    """Run a server and simulated users over real gRPC, and print the estimates beside the truth."""
     questions = {"frequencies": listed_question(users, epsilon), "heavy_hitters": open_question(users, epsilon)}
     results = {}
     with tempfile.TemporaryDirectory(prefix="hearsay-demo-") as folder, ServerProcess(Path(folder) / "data") as server:
@@ -242,7 +242,7 @@ def command(users: int, epsilon: str, seed: int, as_json: bool) -> None:
 
 
 def main() -> None:
-    """Run the command; one line for whatever goes wrong."""
+    """Run the command. An error is one line on standard error."""
     try:
         command.main(prog_name="ldp-server demo", standalone_mode=False)
     except click.ClickException as error:

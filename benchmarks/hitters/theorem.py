@@ -1,4 +1,5 @@
-"""The theorem's point: the error against the failure probability beta, beside a protocol that repeats itself.
+"""What the theorem improves: the error against the failure probability beta, compared with a protocol of repeated
+copies.
 
 The expander sketch hashes an item once a team, with M independent functions and a code across them: an item is missed
 when several teams fail at once, and its miss probability falls exponentially in its frequency. Earlier protocols use

@@ -1,4 +1,4 @@
-"""Plots of lines: panels of series become one SVG, readable on screen and on grey paper."""
+"""Plots of lines: panels of series become one SVG, readable on a screen and printed in grey."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Panel", "Series", "draw"]
 _MARKED = 15
 """Markers on a line, more or less."""
 _INSIDE = 3
-"""The longest legend that stands inside its panel."""
+"""The most entries of a legend inside its panel."""
 _SHORT = 26
 """Characters of a name that fits beside another."""
 
