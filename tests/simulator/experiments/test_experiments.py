@@ -114,9 +114,9 @@ def test_plans_are_kept():
 
 @pytest.mark.parametrize("frequency", [0, -0.1, 1.1])
 def test_a_frequency_that_is_no_share_is_refused_by_its_name(frequency):
-    with pytest.raises(InvalidSpec, match="^--frequency is a share of the users"):
+    with pytest.raises(InvalidSpec, match=r"^--frequency is a share of the users"):
         plan.rows(BASE, frequency)
-    with pytest.raises(InvalidSpec, match="^--frequency is a share of the users"):
+    with pytest.raises(InvalidSpec, match=r"^--frequency is a share of the users"):
         plan.sketch_rows(BASE, Integers(0, 2**64 - 1), frequency)
 
 
