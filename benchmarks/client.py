@@ -156,7 +156,7 @@ def quantile(times: Sequence[float], share: float) -> float:
 
 
 def committer(path: Path) -> Callable[[], object]:
-    """One fsync'd commit of one small row: the least cost of anything durable."""
+    """Return a function that makes one fsync'd commit of a small row: the least cost of anything durable."""
     db = sqlite3.connect(path, isolation_level=None)
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = FULL")
@@ -187,7 +187,7 @@ class Pair:
         self.turn()  # the files are made now
 
     def turn(self) -> tuple[float, float]:
-        """One commit and one report."""
+        """Time one commit and one report."""
         collection = next(self.collections)
         return timed(self.commit), timed(lambda: self.client.report(collection, ITEM))
 
@@ -235,7 +235,7 @@ def reporting(count: int) -> Iterator[Row]:
 
 
 def idle_seconds() -> float:
-    """How long all cores together have been idle or waiting for a disk (Linux)."""
+    """Return how many seconds all cores together have been idle or waiting for a disk (Linux)."""
     fields = Path("/proc/stat").read_text(encoding="ascii").split()
     return (int(fields[4]) + int(fields[5])) / os.sysconf("SC_CLK_TCK")
 
@@ -359,7 +359,7 @@ def _rate(accepted: int, seconds: float) -> float:
 
 
 def sizes() -> Iterator[Row]:
-    """What an app ships: the client's own files, and what it needs (as installed here, byte code left out)."""
+    """The sizes of what an app ships: the client's files and its dependencies, as installed here, without byte code."""
     own = sum(file.stat().st_size for file in (ROOT / "ldp_client").rglob("*.py"))
     yield row("installed size of ldp_client", own / 1e6, "MB")
     total = own

@@ -60,7 +60,7 @@ class Schedule:
 
 
 class Details(TypedDict, total=False):
-    """What `Collection.create` takes by name."""
+    """The keyword arguments of `Collection.create`."""
 
     opens: Required[int]
     """Seconds since 1970: the first second at which a report is taken."""

@@ -28,7 +28,7 @@ _LOOK_AT = 256
 
 @dataclass(frozen=True)
 class ExplainedMessage:
-    """One message and its probabilities."""
+    """A message with its probability for the item and for other items."""
 
     message: int
     this_item: Fraction
@@ -38,7 +38,7 @@ class ExplainedMessage:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a device could send, and what that would reveal."""
+    """The messages that a device could send for an item, and what they would reveal."""
 
     question: str
     mechanism: str

@@ -91,7 +91,7 @@ def expander_trial(seed: int) -> list[bool]:
 
 
 def _copy(indexes: U64, epsilon: Epsilon, seed: int, copies: int) -> set[int]:
-    """One copy of the single-hash protocol at epsilon: per value of the hash, the best symbol of every team."""
+    """Run one copy of the single-hash protocol: for each value of the hash, the best symbol of every team."""
     inner = LinearHash(epsilon, 1 << CHUNK_BITS + HASH_BITS, *_field(epsilon))
     hash_ = PairwiseHash(seed.to_bytes(32, "little"), "single", 24, 1 << HASH_BITS)
     rng = np.random.default_rng([seed, 7])

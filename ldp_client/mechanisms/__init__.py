@@ -34,7 +34,7 @@ def class_name(mechanism: str) -> str:
 
 
 class Registry(Mapping[str, Found]):
-    """What one package holds for every mechanism, found by the mechanism's name."""
+    """Finds the objects that a package has for each mechanism, by the mechanism's name."""
 
     def __init__(self, package: str, attribute: Callable[[str], str]) -> None:
         self._package = package

@@ -154,7 +154,7 @@ def _weights(total: int, e_low: Fraction, answers: int, window: int) -> tuple[in
 
 @dataclass(frozen=True)
 class BoundedNumber(Randomizer):
-    """One number of a range, for averages."""
+    """Randomizes one number of a range, for averages."""
 
     epsilon: Epsilon
     size: int
@@ -197,7 +197,7 @@ class BoundedNumber(Randomizer):
 
     @property
     def words(self) -> int:
-        """One for the role, one for the rounding, one for the answer."""
+        """One word for the role, one for the rounding, one for the answer."""
         return 3
 
     @property

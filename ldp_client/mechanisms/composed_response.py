@@ -71,7 +71,7 @@ def krawtchouk(k: int, d: int, w: int) -> int:
 
 @dataclass(frozen=True)
 class ComposedResponse(Randomizer):
-    """All of k yes/no attributes in one report."""
+    """Randomizes all k yes/no attributes in one report."""
 
     epsilon: Epsilon
     size: int

@@ -44,7 +44,7 @@ def level_cells(count: int, branching: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Hierarchy(Randomizer):
-    """The levels of a tree, one of them in each report."""
+    """Reports one level of a tree over the integers, for quantiles and ranges."""
 
     epsilon: Epsilon
     size: int
@@ -104,7 +104,7 @@ class Hierarchy(Randomizer):
 
     @property
     def words(self) -> int:
-        """One for the level, two for the response."""
+        """One word for the level, two for the response."""
         return 3
 
     @property

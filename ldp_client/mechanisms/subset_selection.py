@@ -73,7 +73,7 @@ def largest_subset(k: int) -> int:
 
 @dataclass(frozen=True)
 class SubsetSelection(Randomizer):
-    """A set of d categories; `none` and every item is one category."""
+    """Reports a set of d categories. `none` is a category like every item."""
 
     epsilon: Epsilon
     size: int

@@ -41,7 +41,7 @@ class Repeated(Protocol):
 
 
 class Asked(Protocol):
-    """What a statement needs of a collection; ldp_client.collection.Collection is one."""
+    """The part of a collection that a statement reads. A ldp_client.collection.Collection has it."""
 
     @property
     def epsilon(self) -> HasValue: ...
@@ -52,7 +52,7 @@ class Asked(Protocol):
 
 @dataclass(frozen=True)
 class QuestionTerms:
-    """What a statement needs of a question that has no collection."""
+    """The same values for a question without a collection."""
 
     epsilon: Number
     """Of one report."""
@@ -64,12 +64,12 @@ class QuestionTerms:
 
 @dataclass(frozen=True)
 class Device:
-    """One device, with all its questions."""
+    """The charges of one device over all its questions."""
 
     charges: Charges
-    """Of its reports so far."""
+    """Those of its reports so far."""
     budget: Number | None = None
-    """What it may spend in its life."""
+    """Its lifetime budget."""
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ class ExpanderShape:
 
     @property
     def pointer_shift(self) -> int:
-        """Where the first neighbour's hash stands in a cell."""
+        """The place of the lowest bit of the first neighbour's hash in a cell."""
         return self.chunk_bits + (0 if self.symbol_pointers else self.hash_bits)
 
     @property
@@ -93,7 +93,7 @@ class ExpanderShape:
 
 
 class ExpanderCode:
-    """index -> cell, for each team; everything in it is public."""
+    """Gives the cell of an index in each team. Everything in it is public."""
 
     def __init__(self, seed: bytes, bits: int, shape: ExpanderShape) -> None:
         self.shape, self.bits, self.data = shape, bits, shape.data(bits)
@@ -124,7 +124,7 @@ class ExpanderCode:
         return self.cell_of_block(self.permutation.forward(index), team)
 
     def cell_of_block(self, block: int, team: int) -> int:
-        """The same for a permuted block."""
+        """The cell of a permuted block in a team."""
         if self.symbol_pointers:
             return self._by_symbols(block, team)
         shift = self.pointer_shift

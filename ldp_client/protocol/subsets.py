@@ -24,7 +24,7 @@ _TOP = 1 << 64
 
 @cache
 def _steps(n: int) -> tuple[tuple[tuple[int, ...], int], ...]:
-    """For each place from the last one: C(place, c) for all c, and the place's bit."""
+    """Return C(place, c) for all c, and the place's bit, for each place from the last one on."""
     return tuple((binomials(n)[place], 1 << place) for place in range(n - 1, -1, -1))
 
 

@@ -73,7 +73,7 @@ def expander_hash(team: int) -> str:
 
 
 def graph_attempt(label: str, attempt: int) -> str:
-    """One of the random graphs that a label names."""
+    """The label of one attempt at a random graph."""
     return f"{label}/attempt={attempt}"
 
 

@@ -108,7 +108,7 @@ class ServerStatus:
 
 @dataclass(frozen=True)
 class Exported:
-    """How much an export has written, and of which collection."""
+    """The collection of an export, and how much was written."""
 
     info: CollectionInfo
     reports: int = 0

@@ -33,7 +33,7 @@ _AUTHENTICATE = (
 
 @dataclass(frozen=True)
 class Reached:
-    """How a server was called: what an error's text needs to know."""
+    """How a server was called, for the texts of errors."""
 
     target: str
     tls: bool

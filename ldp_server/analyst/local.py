@@ -1,4 +1,4 @@
-"""What a running server tells the commands of its own machine: the file `address` in its data directory.
+"""The file `address` in a data directory: a running server writes it for the commands of the same machine.
 
 The file is JSON: the address for operators, the server's certificate if it speaks TLS, and whether it asks for a
 client certificate. It holds no secret. The token for the directory's owner is in the file `local.token` beside it.
@@ -21,7 +21,7 @@ __all__ = ["LocalServer"]
 
 @dataclass(frozen=True)
 class LocalServer:
-    """Where the server of a data directory takes operators' calls, and how."""
+    """The address at which the server of a data directory takes operators' calls, and its TLS settings."""
 
     address: str
     certificate: str | None = None

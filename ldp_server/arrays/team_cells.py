@@ -126,7 +126,7 @@ class BulkCode(BulkCells):
     bits: int
     permutation: BlockPermutation
     starts: tuple[int, ...]
-    """Where each field of a message stands in the block."""
+    """The place of each field of a message in the block."""
     widths: tuple[int, ...]
 
     def near_copies(self) -> list[tuple[list[int], float]]:
@@ -196,7 +196,7 @@ class BulkExpanderCode(BulkCode):
         return order
 
     def fits(self, messages: Messages) -> npt.NDArray[np.bool_]:
-        """Which rows have zeros in the padding."""
+        """Return which rows have zeros in the padding."""
         return np.asarray((messages >> np.array(self.widths) == 0).all(axis=1))
 
     def _assemble(self, symbols: Cells, hashes: dict[int, Cells], buckets: Cells | None, team: int) -> Cells:

@@ -37,7 +37,7 @@ def _items(source: str) -> list[str]:
 
 @dataclass(frozen=True)
 class EstimateOptions:
-    """What `ldp-server estimate` is asked for."""
+    """The options of `ldp-server estimate`."""
 
     top: int | None
     every_item: bool

@@ -39,7 +39,7 @@ _POINTER = 4  # bits
 
 @dataclass(frozen=True)
 class SketchPlan:
-    """One sketch with its parameters, and what to expect of it."""
+    """A sketch with its parameters, what it will list, and what it costs."""
 
     mechanism: str
     decoder: str

@@ -50,7 +50,7 @@ class Attacks:
 
 @dataclass(frozen=True)
 class _Point:
-    """One attack by one fraction of the users."""
+    """An attack by one fraction of the users on one mechanism."""
 
     setting: FrequencySetting
     options: SimulationOptions

@@ -22,7 +22,7 @@ _SHORT = 26
 
 @dataclass(frozen=True)
 class Series:
-    """One line of a panel: measured points, or a theory line without markers."""
+    """A line of a panel: measured points, or a theory line without markers."""
 
     name: str
     x: Sequence[float]
@@ -32,7 +32,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes."""
+    """A plot with one pair of axes."""
 
     title: str
     x_label: str

@@ -77,7 +77,7 @@ class DummyParticipation(Randomizer):
 
     @property
     def words(self) -> int:
-        """Those of the inner mechanism, one for the choice, some for the dummy."""
+        """The words of the inner mechanism, one for the choice, and some for the dummy."""
         return self.inner.words + 1 + self._dummy_words
 
     @property
@@ -123,7 +123,7 @@ class DummyParticipation(Randomizer):
 
 
 class DummyParticipationOracle:
-    """What the inner oracle says, without the dummies, divided by the share.
+    """Estimates of the inner oracle, less the dummies and divided by the share.
 
     f = (inner - (1-s) n/size)/s is unbiased because the inner oracle is. Its variance is that of the inner estimate of
     what is there, plus that of who takes part, at most n s (1-s), all over s^2.

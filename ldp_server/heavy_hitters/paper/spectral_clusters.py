@@ -34,7 +34,7 @@ def components(vertices: int, edges: Ints) -> list[Ints]:
 
 
 def best_cut(count: int, edges: Ints) -> tuple[npt.NDArray[np.bool_], float]:
-    """One side of the sparsest sweep cut of a graph on `count` vertices, and its sparsity.
+    """Return one side of the sparsest sweep cut of a graph on `count` vertices, and its sparsity.
 
     Sparsity is (edges across) / (r (1-r) vol): 1 for a random cut of a random graph, 0 for a component.
     """

@@ -46,7 +46,7 @@ class Sorted:
         self.keys: Floats = blocks[self.order] * _SPAN - scores[self.order]
 
     def starts(self, blocks: Ints) -> Ints:
-        """Where each block begins in the order."""
+        """The place in the order at which each block begins."""
         return np.asarray(np.searchsorted(self.keys, blocks * _SPAN - _SPAN / 2), np.int64)
 
     def partners(self, starts: Ints, blocks: Ints, scores: Floats, tau: float) -> Ints:

@@ -174,7 +174,7 @@ class GenProt(Randomizer):
 
     @property
     def words(self) -> int:
-        """One for the nonce, one for each draw, one for the choice."""
+        """One word for the nonce, one for each draw, one for the choice."""
         return self.draws + 2
 
     @property
