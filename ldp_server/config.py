@@ -192,7 +192,7 @@ def _check_certificates(config: Config) -> None:
     if not analyst.listen and analyst.client_ca not in {None, collector.client_ca}:
         raise InvalidSpec("analyst.client_ca needs a port of its own: set analyst.listen")
     if (tls.certificate is None) != (tls.key is None):
-        raise InvalidSpec("tls.certificate and tls.key come together")
+        raise InvalidSpec("set both tls.certificate and tls.key, or neither")
     if tls.certificate is None and (collector.client_ca or analyst.client_ca):
         raise InvalidSpec("client certificates need TLS: set tls.certificate and tls.key")
     if analyst.certificate_names and not (analyst.client_ca or collector.client_ca):

@@ -52,7 +52,7 @@ _PATIENCE = 600.0
 _SLOWEST = 5_000.0
 """Reports a second."""
 
-Told = Callable[[str, float], None]
+ProgressCallback = Callable[[str, float], None]
 """Called with what is being done and how much of it is, from 0 to 1."""
 
 
@@ -132,7 +132,7 @@ def _batches(question: DemoQuestion, held: npt.NDArray[np.intp], seed: int) -> I
             yield Batch(collection.id, os.urandom(16), pack(reports[start : start + step], width))
 
 
-def _send(target: str, batches: Iterable[Batch], users: int, told: Told) -> int:
+def _send(target: str, batches: Iterable[Batch], users: int, progress: ProgressCallback) -> int:
     """Send all batches and return how many reports were acknowledged as durable."""
     durable, gateway = 0, Gateway(target, tls=False)
     try:
@@ -140,32 +140,34 @@ def _send(target: str, batches: Iterable[Batch], users: int, told: Told) -> int:
             if not isinstance(outcome, Accepted):
                 raise ServerRefused(outcome.reason, outcome.detail)
             durable += outcome.reports
-            told("sending reports", durable / users)
+            progress("sending reports", durable / users)
     finally:
         gateway.close()
     return durable
 
 
-def _ask(analyst: Analyst, question: DemoQuestion, told: Told) -> tuple[int, list[Any]]:
+def _ask(analyst: Analyst, question: DemoQuestion, progress: ProgressCallback) -> tuple[int, list[Any]]:
     """Return how many reports the server has counted, and the most frequent words with their estimates."""
-    told("asking the server", 0.0)
+    progress("asking the server", 0.0)
     if isinstance(question.collection.domain, Categories):
         top = analyst.estimate(question.collection, top=_SHOWN)
         return top.reports, list(top.rows)
-    hitters = analyst.heavy_hitters(question.collection, limit=_SHOWN, progress=told)
+    hitters = analyst.heavy_hitters(question.collection, limit=_SHOWN, progress=progress)
     return hitters.reports, list(hitters.items)
 
 
-def run(server: ServerProcess, question: DemoQuestion, users: int, seed: int, told: Told) -> dict[str, Any]:
+def run(
+    server: ServerProcess, question: DemoQuestion, users: int, seed: int, progress: ProgressCallback
+) -> dict[str, Any]:
     """Ask one question from start to end and return what `--json` prints."""
     held = population(users, question.items, seed)
     collection = question.collection
     with server.analyst() as analyst:
         analyst.create(collection)
         started = time.perf_counter()
-        durable = _send(server.target, _batches(question, held, seed), users, told)
+        durable = _send(server.target, _batches(question, held, seed), users, progress)
         sent = time.perf_counter()
-        counted, found = _ask(analyst, question, told)
+        counted, found = _ask(analyst, question, progress)
         answered = time.perf_counter()
     truth = dict(zip(question.items, np.bincount(held, minlength=len(question.items)).tolist(), strict=True))
     rows = [
@@ -211,7 +213,7 @@ def show(question: DemoQuestion, found: dict[str, Any]) -> None:
 
 
 @contextmanager
-def _progress() -> Iterator[Told]:
+def _progress() -> Iterator[ProgressCallback]:
     """Show a bar on standard error, if that is a terminal."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
@@ -233,8 +235,8 @@ def command(users: int, epsilon: str, seed: int, as_json: bool) -> None:
     results = {}
     with tempfile.TemporaryDirectory(prefix="hearsay-demo-") as folder, ServerProcess(Path(folder) / "data") as server:
         for name, question in questions.items():
-            with _progress() as told:
-                results[name] = run(server, question, users, seed, told)
+            with _progress() as progress:
+                results[name] = run(server, question, users, seed, progress)
             if not as_json:
                 show(question, results[name])
     if as_json:

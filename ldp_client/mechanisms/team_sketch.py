@@ -29,7 +29,9 @@ _MAX_REPORTS = 1 << 32
 def check_teams(teams: int, inner: LinearHash) -> None:
     """Refuse a sketch with more different reports than a server can count."""
     if teams * inner.bound > _MAX_REPORTS:
-        raise InvalidSpec(f"{teams} teams of {inner.bound} reports are more than a server holds (2^32)")
+        raise InvalidSpec(
+            f"a server counts at most 2^32 different reports, not {teams} times {inner.bound}: use fewer teams"
+        )
 
 
 class TeamSketch(Randomizer):

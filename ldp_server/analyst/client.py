@@ -1,4 +1,4 @@
-"""The operator's and analyst's client: every call that an aggregation server answers, typed."""
+"""The operator's and analyst's client: every call that a collection server answers, typed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _EXPORTS = {"counts": pb.COUNTS, "reports": pb.REPORTS}
 
 
 class Analyst:
-    """A connection to an aggregation server for those who create collections and read estimates.
+    """A connection to a collection server for those who create collections and read estimates.
 
         with Analyst("stats.example.org:443", token=Path("alice.token")) as analyst:
             for estimate in analyst.estimate("3fa9", top=10).rows:

@@ -83,7 +83,7 @@ def _refusal(code: grpc.StatusCode, text: str, reached: Reached) -> str:
 
 def _broken(reached: Reached, text: str) -> str:
     if text.startswith("failed to connect"):
-        return f"{reached.target} does not answer as an aggregation server does: check the address"
+        return f"{reached.target} does not answer as a collection server does: check the address"
     return f"the call to {reached.target} broke off ({text}): try again"
 
 

@@ -62,7 +62,7 @@ class _Group(click.Group):
 )
 @click.version_option(__version__, prog_name="ldp-server")
 def cli() -> None:
-    """Hearsay's aggregation server: it takes randomized reports, keeps them durably, and answers with estimates."""
+    """Hearsay's collection server: it takes randomized reports, keeps them durably, and answers with estimates."""
 
 
 def load() -> None:

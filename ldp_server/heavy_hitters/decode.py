@@ -83,9 +83,7 @@ def _decoder_name(sketch: TeamSketch, oracle: TeamSketchOracle, wanted: str | No
     if name not in names:
         raise InvalidSpec(f"{sketch.name} has the decoders {' and '.join(names)}")
     if split != (name == "cluster"):
-        raise InvalidSpec(
-            "the cluster decoder reads the paper's form (two reports, oracle_rows above 0), and only that"
-        )
+        raise InvalidSpec("the decoder 'cluster' reads the paper's form only (two reports, oracle_rows above 0)")
     return name
 
 

@@ -166,7 +166,7 @@ def plans(
         raise InvalidSpec(f"mechanisms that find heavy hitters: {', '.join(_SHAPES)}")
     if domain.bits < 8:
         raise InvalidSpec(
-            "a domain of fewer than 2^8 elements is listed outright: ask the chooser of frequency oracles"
+            "sketches are for domains of 2^8 elements or more: for a smaller one, choose a frequency oracle"
         )
     found = []
     for name, (shape, decoder) in _SHAPES.items():

@@ -1,9 +1,10 @@
 """Which items a decoder is expected to list, before and after the reports were collected.
 
 In units of its standard error an item's total estimate is z ~ N(f/sqrt(n v), about 1). It is listed when z passes the
-threshold t, which tails.py sets by |X| tail(t) <= false items. So a search that loses no item lists 95% of those with
-f = (t + 1.645 sd) sqrt(n v). `SEARCH` is the measured loss of the searches (docs/heavy-hitters.md). `MIXTURES` raises
-t: on skewed data, cells of a few items just below the threshold can combine to false items beyond those of the noise.
+threshold t, which search/tails.py sets by |X| tail(t) <= false items. So a search that loses no item lists 95% of those
+with f = (t + 1.645 sd) sqrt(n v). `SEARCH` is the measured loss of the searches (docs/heavy-hitters.md). `MIXTURES`
+raises t: on skewed data, cells of a few items just below the threshold can combine to false items beyond those of the
+noise.
 """
 
 from __future__ import annotations

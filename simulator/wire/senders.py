@@ -33,7 +33,7 @@ PATIENCE = 120.0
 SLOWEST = 500.0
 """Reports a second."""
 _TOLD_AT = 20_000
-"""Reports after which a sender tells how far it has come."""
+"""After how many reports a sender says how many it has sent."""
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,12 @@ least (1 - alpha) M of the lists, in spite of the other entries, and O(list size
 
 Decoding (appendix B): a vertex for every (m, y); an entry suggests an edge to each of its neighbours' (n, h_n); an edge
 is drawn when both ends suggest it. An item that is in most lists is a copy of the expander with a few vertices missing:
-nearly cut off, and hard to cut. Each component of the graph is decoded: the vertices in it spell a word, the
-coordinates with no vertex or with several are erasures, and Reed-Solomon decoding corrects the rest. When that gives an
-item that at least half of the coordinates *in this very set* agree with, the item is returned and its vertices are
-taken away; otherwise the set is split at its sparsest cut and both sides are tried. Every item returned takes at least
-M/2 vertices with it, of the at most l M there are, so at most 2 l are returned, whatever the lists hold.
+few edges leave it, and no cut divides it along few edges. Each component of the graph is decoded: the vertices in it
+spell a word, the coordinates with no vertex or with several are erasures, and Reed-Solomon decoding corrects the rest.
+When that gives an item that at least half of the coordinates *in this very set* agree with, the item is returned and
+its vertices are taken away; otherwise the set is split at its sparsest cut and both sides are tried. Every item
+returned takes at least M/2 vertices with it, of the at most l M there are, so at most 2 l are returned, whatever the
+lists hold.
 
 Which alpha is allowed: with e lists wrong and s lists missing, the word itself is decoded if 2e + s <= M - k, and the
 item's remaining vertices must be connected. The theorem's constants need a large M. The sketches have M from 5 to 64;
