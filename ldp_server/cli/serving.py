@@ -63,6 +63,7 @@ def serve(file: Path | None, data: Path | None, listen: str | None, until_stdin_
 
 async def _serve(config: Config, *, as_json: bool, until_stdin_closes: bool) -> None:
     server = CollectionServer(config)
+    server.stop_on_signals()
     await server.start()
     directory = DataDirectory(config.data)
     try:
