@@ -67,7 +67,7 @@ def show(found: frequencies.Frequencies) -> None:
 
 
 def page(found: frequencies.Frequencies, options: SimulationOptions) -> Report:
-    """Return the report."""
+    """Return the HTML page of `--report`, with its plots and tables."""
     shape = found.shape
     rows = [with_item_text(row) for row in found.top]
     intervals = [Interval(r["item"], r["truth"], r["estimate"], r["low"], r["high"]) for r in rows]

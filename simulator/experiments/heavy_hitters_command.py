@@ -107,7 +107,7 @@ def show(found: HittersRun, search: Search) -> None:
 
 
 def page(found: HittersRun, search: Search) -> Report:
-    """Return the report."""
+    """Return the HTML page of `--report`, with its plots and tables."""
     shape, options = found.shape, search.options
     rows = [with_item_text(row) for row in shape["list"]]
     recall = [{"multiple": multiple, "recall": part} for multiple, part in shape["recall"].items()]

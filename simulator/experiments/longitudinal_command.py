@@ -72,7 +72,7 @@ def show(rows: list[LongitudinalRow], options: SimulationOptions, days: int) -> 
 
 
 def page(rows: list[LongitudinalRow], options: SimulationOptions, drift: float) -> Report:
-    """Return the report."""
+    """Return the HTML page of `--report`, with its plots and tables."""
     return Report(
         "Daily reports",
         f"{options.users:,} users, {options.domain} elements, epsilon = {options.epsilon} a report, population "

@@ -86,7 +86,7 @@ def _rows(found: wire.WireResult) -> list[dict[str, object]]:
 
 
 def page(found: wire.WireResult, faults: str) -> Report:
-    """Return the report."""
+    """Return the HTML page of `--report`, with its plots and tables."""
     rows = _rows(found)
     intervals = [
         Interval(item_text(item_json(r["item"])), r["truth"], r["estimate"], r["low"], r["high"]) for r in found.top
