@@ -101,11 +101,22 @@ def _module(name: str) -> str:
     parts = [f"# {name}\n"]
     for public in sorted(module.__all__):
         value = getattr(module, public)
-        if type(value).__name__ == "module":
-            continue
-        home = value.__module__ if isinstance(value, type) or callable(value) else name
-        parts.append(f"::: {home}.{public}\n    options:\n      heading: {public}\n")
+        if type(value).__name__ != "module" and not public.startswith("__"):
+            parts.append(f"::: {_home(name, public, value)}.{public}\n    options:\n      heading: {public}\n")
     return "\n".join(parts)
+
+
+def _home(package: str, public: str, value: object) -> str:
+    """The module that defines a public name. A type alias does not know its own."""
+    owner = sys.modules.get(getattr(value, "__module__", ""))
+    if owner is not None and getattr(owner, public, None) is value:
+        return owner.__name__
+    inside = f"{package.partition('.')[0]}."
+    for name, module in sorted(sys.modules.items()):
+        offers = name.startswith(inside) and public in getattr(module, "__all__", ())
+        if offers and name != package and vars(module).get(public) is value:
+            return name
+    return package
 
 
 def _command_line(program: str, module: str) -> str:

@@ -104,5 +104,5 @@ class Randomizer(ABC):
 
     @property
     def realised_epsilon(self) -> float:
-        """The epsilon that the integers give: ln(ratio), never above the declared one but for the rounding of this float."""
+        """The epsilon that the integers give, ln(ratio): at most the declared one, up to float rounding."""
         return math.log(self.ratio)

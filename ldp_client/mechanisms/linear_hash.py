@@ -11,9 +11,9 @@ lowest first. A report is made of two words:
 
 Report = j q + y, in [0, P q): about t log2 q bits.
 
-Why points and not all vectors: a report supports the items {x : <a, x> = y}, and (a, y) and (c a, c y) support the same
-ones for every non-zero c. So c can be fixed without loss. Reports get log2(q - 1) bits shorter, and the server counts in
-P q cells, about q^t.
+Why points and not all vectors: a report (a, y) supports the items {x : <a, x> = y}, and for every non-zero c the report
+(c a, c y) supports the same ones. So c can be fixed without loss. Reports get log2(q - 1) bits shorter, and the server
+counts in P q cells, about q^t.
 
 Privacy. a does not depend on the item, and given a, y is q-ary randomized response of h(x): for any two items
 the probabilities of (a, y) have the ratio of two of its weights. So the mechanism is epsilon-LDP with exactly the

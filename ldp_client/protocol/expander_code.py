@@ -67,7 +67,7 @@ class ExpanderShape:
         if not 1 <= self.hash_bits <= 16 or not 0 <= self.bucket_bits <= 16:
             raise InvalidSpec("hash_bits is 1 to 16 and bucket_bits 0 to 16")
         if self.symbol_pointers and self.bucket_bits:
-            raise InvalidSpec("buckets belong to the paper's form: set bucket_bits or symbol_pointers to 0")
+            raise InvalidSpec("bucket_bits must be 0 with symbol_pointers: buckets belong to the paper's form")
         if self.cell_bits > _MAX_CELL_BITS:
             raise InvalidSpec(f"a cell has at most {_MAX_CELL_BITS} bits, not {self.cell_bits}")
 

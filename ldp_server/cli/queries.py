@@ -20,7 +20,7 @@ from ldp_server.cli.main import cli
 from ldp_server.cli.show import busy, item_text, lines, print_json, progress_bar, table, whole
 from ldp_server.heavy_hitters.results import HeavyHitter
 
-__all__ = ["estimate", "heavy_hitters"]
+__all__ = ["EstimateOptions", "estimate", "heavy_hitters"]
 
 _SHOWN = 1000
 

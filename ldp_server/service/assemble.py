@@ -27,7 +27,7 @@ from ldp_client.errors import StorageError
 from ldp_server.config import Config
 from ldp_server.service.admission import AdmissionControl, RateLimit, TokenVerifier
 from ldp_server.service.admission.tokens import load_private_key, load_public_key
-from ldp_server.service.background import BackgroundWork, Gauges, Schedule
+from ldp_server.service.background import BackgroundSchedule, BackgroundWork, Gauges
 from ldp_server.service.collector import Collector, Ingest, StreamLimits, Waiting
 from ldp_server.service.compaction import Compaction
 from ldp_server.service.lifecycle import CreationRules, Lifecycle
@@ -140,9 +140,11 @@ class _Assembly:
         sources = QuerySources(worker, lambda: self._worker(nice=19), lambda: SqliteReader(self._directory.log))
         return Queries(collections, sources, self._config.limits, self._metrics, self._clock)
 
-    def _schedule(self) -> Schedule:
+    def _schedule(self) -> BackgroundSchedule:
         retention = self._config.retention
-        return Schedule(self._clock, every=retention.checkpoint_seconds, compact_after=retention.compact_seconds)
+        return BackgroundSchedule(
+            self._clock, every=retention.checkpoint_seconds, compact_after=retention.compact_seconds
+        )
 
     def _collector(
         self,

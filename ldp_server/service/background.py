@@ -23,13 +23,13 @@ from ldp_server.service.logs import LOGGER, event
 from ldp_server.service.metrics import Metrics
 from ldp_server.worker.client import Worker
 
-__all__ = ["BackgroundWork", "Gauges", "Schedule"]
+__all__ = ["BackgroundSchedule", "BackgroundWork", "Gauges"]
 
 SLICE_SECONDS = 0.25
 
 
 @dataclass
-class Schedule:
+class BackgroundSchedule:
     """When background work is due."""
 
     clock: Callable[[], float]
@@ -68,7 +68,7 @@ class BackgroundWork:
         worker: Worker,
         waiting: Waiting,
         metrics: Metrics,
-        schedule: Schedule,
+        schedule: BackgroundSchedule,
     ) -> None:
         self._collections = collections
         self._compaction = compaction

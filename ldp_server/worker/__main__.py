@@ -19,18 +19,18 @@ from ldp_server.worker import decoding, estimating
 from ldp_server.worker.counts import CountsCache
 from ldp_server.worker.frames import read_frame, write_frame
 from ldp_server.worker.messages import (
-    Advance,
     Advanced,
     Answer,
-    Checkpoint,
+    AskAdvance,
+    AskCheckpoint,
+    AskDecode,
+    AskEstimate,
+    AskSummarise,
     CheckpointWritten,
-    Decode,
     Done,
-    Estimate,
     Failure,
     Progress,
     Question,
-    Summarise,
     WorkerSummary,
     read_question,
     to_header,
@@ -44,11 +44,11 @@ class Child:
         self._counts = counts
         self._send = send
         self._table: dict[type[Question], Callable[[Any, bytes], tuple[Answer, bytes]]] = {
-            Estimate: self._estimate,
-            Summarise: self._summarise,
-            Advance: self._advance,
-            Checkpoint: self._checkpoint,
-            Decode: self._decode,
+            AskEstimate: self._estimate,
+            AskSummarise: self._summarise,
+            AskAdvance: self._advance,
+            AskCheckpoint: self._checkpoint,
+            AskDecode: self._decode,
         }
 
     def answer(self, question: Question, body: bytes) -> tuple[Answer, bytes]:
@@ -61,11 +61,11 @@ class Child:
             traceback.print_exc()  # a defect: its text goes to the log, not to the caller
             return Failure.of(error), b""
 
-    def _estimate(self, question: Estimate, body: bytes) -> tuple[Answer, bytes]:
+    def _estimate(self, question: AskEstimate, body: bytes) -> tuple[Answer, bytes]:
         counts = self._counts.get(question.number)
         return Done(), estimating.estimate(counts, pb.EstimateRequest.FromString(body))
 
-    def _summarise(self, question: Summarise, _: bytes) -> tuple[Answer, bytes]:
+    def _summarise(self, question: AskSummarise, _: bytes) -> tuple[Answer, bytes]:
         counts = self._counts.get(question.number)
         oracle, compacted = counts.oracle, counts.record.generation is not None
         summary = WorkerSummary(
@@ -78,19 +78,19 @@ class Child:
         )
         return summary, b""
 
-    def _advance(self, question: Advance, _: bytes) -> tuple[Answer, bytes]:
+    def _advance(self, question: AskAdvance, _: bytes) -> tuple[Answer, bytes]:
         counts = self._counts.get(question.number, seconds=question.seconds)
         behind = self._counts.behind(counts)
         if not behind and counts.sequence > max(counts.saved, 0):
             self._counts.save(counts)
         return Advanced(counts.sequence, behind), b""
 
-    def _checkpoint(self, question: Checkpoint, _: bytes) -> tuple[Answer, bytes]:
+    def _checkpoint(self, question: AskCheckpoint, _: bytes) -> tuple[Answer, bytes]:
         counts = self._counts.get(question.number)
         self._counts.save(counts)
         return CheckpointWritten(counts.sequence), b""
 
-    def _decode(self, question: Decode, _: bytes) -> tuple[Answer, bytes]:
+    def _decode(self, question: AskDecode, _: bytes) -> tuple[Answer, bytes]:
         def progress(stage: str, fraction: float) -> None:
             self._send(Progress(stage, fraction), b"")
 

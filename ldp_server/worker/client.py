@@ -19,17 +19,17 @@ from ldp_server.store import CollectionRecord, DataDirectory, checkpoints
 from ldp_server.worker import messages
 from ldp_server.worker.frames import read_frame_async, write_frame
 from ldp_server.worker.messages import (
-    Advance,
     Advanced,
     Answer,
+    AskAdvance,
+    AskDecode,
+    AskEstimate,
+    AskSummarise,
     CheckpointWritten,
-    Decode,
     Done,
-    Estimate,
     Failure,
     Progress,
     Question,
-    Summarise,
     WorkerSummary,
 )
 
@@ -56,21 +56,21 @@ class Worker:
 
     async def estimate(self, number: int, request: bytes) -> bytes:
         """The serialised EstimateResponse to a serialised EstimateRequest."""
-        _, response = await self._one(Done, Estimate(number), request)
+        _, response = await self._one(Done, AskEstimate(number), request)
         return response
 
     async def summary(self, number: int) -> WorkerSummary:
-        found, _ = await self._one(WorkerSummary, Summarise(number))
+        found, _ = await self._one(WorkerSummary, AskSummarise(number))
         return found
 
     async def advance(self, number: int, seconds: float) -> Advanced:
         """Count for at most `seconds`; a checkpoint is written when nothing is left."""
-        found, _ = await self._one(Advanced, Advance(number, seconds))
+        found, _ = await self._one(Advanced, AskAdvance(number, seconds))
         return found
 
     async def checkpoint(self, record: CollectionRecord) -> checkpoints.Checkpoint:
         """A checkpoint of everything that was durable when this was called."""
-        written, _ = await self._one(CheckpointWritten, messages.Checkpoint(record.number))
+        written, _ = await self._one(CheckpointWritten, messages.AskCheckpoint(record.number))
         found = await asyncio.to_thread(checkpoints.read_checkpoint, self._directory.states, record.id)
         if found is None or found.sequence < written.sequence:
             raise StorageError("the checkpoint that was just written is not there: check the disk")
@@ -78,7 +78,7 @@ class Worker:
 
     async def decode(self, number: int, limit: int) -> AsyncGenerator[Progress | bytes, None]:
         """Progress, and last the serialised HeavyHittersResult. Leaving early cancels."""
-        async with contextlib.aclosing(self._ask(Decode(number, limit))) as answers:
+        async with contextlib.aclosing(self._ask(AskDecode(number, limit))) as answers:
             async for answer, body in answers:
                 yield answer if isinstance(answer, Progress) else body
 

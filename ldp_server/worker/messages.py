@@ -14,18 +14,18 @@ from ldp_client.errors import Cancelled, InvalidSpec, LdpError, ServerRefused, S
 from ldp_server.store.errors import Corrupt, DiskFull
 
 __all__ = [
-    "Advance",
     "Advanced",
     "Answer",
-    "Checkpoint",
+    "AskAdvance",
+    "AskCheckpoint",
+    "AskDecode",
+    "AskEstimate",
+    "AskSummarise",
     "CheckpointWritten",
-    "Decode",
     "Done",
-    "Estimate",
     "Failure",
     "Progress",
     "Question",
-    "Summarise",
     "Unsupported",
     "WorkerSummary",
     "read_answer",
@@ -46,29 +46,29 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate(Question):
+class AskEstimate(Question):
     """Answer the EstimateRequest in the body with an EstimateResponse: `Done`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Summarise(Question):
+class AskSummarise(Question):
     """Count, and say how much there is: `WorkerSummary`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Advance(Question):
+class AskAdvance(Question):
     """Count for a moment, and write a checkpoint when nothing is left to count: `Advanced`."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint(Question):
+class AskCheckpoint(Question):
     """Count everything and write a checkpoint: `CheckpointWritten`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Decode(Question):
+class AskDecode(Question):
     """Find at most `limit` heavy hitters: any number of `Progress`, then `Done` with a HeavyHittersResult."""
 
     limit: int
@@ -147,7 +147,7 @@ _ERRORS: dict[str, type[LdpError]] = {
     kind.__name__: kind for kind in (InvalidSpec, StorageError, Corrupt, DiskFull, Unavailable, Cancelled, Unsupported)
 }
 QUESTIONS: dict[str, type[Question]] = {
-    kind.__name__: kind for kind in (Estimate, Summarise, Advance, Checkpoint, Decode)
+    kind.__name__: kind for kind in (AskEstimate, AskSummarise, AskAdvance, AskCheckpoint, AskDecode)
 }
 ANSWERS: dict[str, type[Answer]] = {
     kind.__name__: kind for kind in (Done, WorkerSummary, Advanced, CheckpointWritten, Progress, Failure)

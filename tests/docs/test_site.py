@@ -46,8 +46,10 @@ def test_the_reference_has_every_public_name() -> None:
     for name in HOOKS.MODULES:
         page, module = HOOKS._module(name), sys.modules[name]
         for public in module.__all__:
-            if not isinstance(getattr(module, public), ModuleType):
-                assert f".{public}\n" in page, public
+            if not isinstance(getattr(module, public), ModuleType) and not public.startswith("__"):
+                home = HOOKS._home(name, public, getattr(module, public))
+                assert home.startswith(("ldp_client", "ldp_server")), public
+                assert f"::: {home}.{public}\n" in page, public
 
 
 @pytest.mark.parametrize(("name", "commands"), [("client", 5), ("server", 10), ("simulate", 8)])

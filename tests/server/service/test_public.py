@@ -61,47 +61,52 @@ async def test_the_signed_list_only_grows_and_its_signature_fits(tmp_path):
     assert [*final.spec_bytes] == held[1:]
 
 
-async def test_health_and_reflection_speak_for_both_services(tmp_path):
+async def test_health_speaks_for_both_services(tmp_path):
     from grpc_health.v1 import health_pb2, health_pb2_grpc
-    from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
     async with live(tmp_path / "d") as server:
         health = health_pb2_grpc.HealthStub(server.channel)
         for service in ("", "ldp.v1.Collector", "ldp.v1.Analyst"):
             found = await health.Check(health_pb2.HealthCheckRequest(service=service))
             assert found.status == health_pb2.HealthCheckResponse.SERVING
-        mirror = reflection_pb2_grpc.ServerReflectionStub(server.channel)
-        ask = [
-            reflection_pb2.ServerReflectionRequest(list_services=""),
-            reflection_pb2.ServerReflectionRequest(file_containing_symbol="ldp.v1.Collector"),
-        ]
-        services, file = [r async for r in mirror.ServerReflectionInfo(iter(ask))]
-        assert {"ldp.v1.Collector", "ldp.v1.Analyst"} <= {s.name for s in services.list_services_response.service}
-        from google.protobuf import descriptor_pb2
 
-        described = descriptor_pb2.FileDescriptorProto.FromString(
-            file.file_descriptor_response.file_descriptor_proto[0]
-        )
-        methods = {m.name: m for s in described.service for m in s.method}
+
+async def reflected(channel):
+    """The services that reflection names, and the Collector's file with the files that it needs."""
+    from google.protobuf import descriptor_pb2
+    from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+    mirror, request = reflection_pb2_grpc.ServerReflectionStub(channel), reflection_pb2.ServerReflectionRequest
+    ask = [request(list_services=""), request(file_containing_symbol="ldp.v1.Collector")]
+    services, file = [r async for r in mirror.ServerReflectionInfo(iter(ask))]
+    described = descriptor_pb2.FileDescriptorProto.FromString(file.file_descriptor_response.file_descriptor_proto[0])
+    ask = [request(file_by_filename=name) for name in described.dependency]
+    needed = [r.file_descriptor_response.file_descriptor_proto[0] async for r in mirror.ServerReflectionInfo(iter(ask))]
+    return {service.name for service in services.list_services_response.service}, described, needed
+
+
+async def test_reflection_describes_both_services(tmp_path):
+    """A call is put together from what reflection told, and not from the generated code."""
+    from google.protobuf import descriptor_pool, message_factory
+
+    async with live(tmp_path / "d") as server:
+        services, described, needed = await reflected(server.channel)
+        assert {"ldp.v1.Collector", "ldp.v1.Analyst"} <= services
+        methods = {method.name: method for service in described.service for method in service.method}
         assert methods["SubmitStream"].client_streaming
         assert methods["SubmitStream"].server_streaming
-        # A call put together from what reflection told, not from our generated code.
-        from google.protobuf import descriptor_pool, message_factory
-
         pool = descriptor_pool.DescriptorPool()
-        ask = [reflection_pb2.ServerReflectionRequest(file_by_filename=name) for name in described.dependency]
-        async for needed in mirror.ServerReflectionInfo(iter(ask)):
-            pool.AddSerializedFile(needed.file_descriptor_response.file_descriptor_proto[0])
+        for file in needed:
+            pool.AddSerializedFile(file)
         pool.Add(described)
-        kinds = [
-            message_factory.GetMessageClass(pool.FindMessageTypeByName(methods["ListCollections"].input_type[1:])),
-            message_factory.GetMessageClass(pool.FindMessageTypeByName(methods["ListCollections"].output_type[1:])),
-        ]
+        method = methods["ListCollections"]
+        names = [kind.removeprefix(".") for kind in (method.input_type, method.output_type)]
+        request, response = (message_factory.GetMessageClass(pool.FindMessageTypeByName(name)) for name in names)
         collection = make_collection()
         await server.create(collection)
         call = server.channel.unary_unary(
             "/ldp.v1.Collector/ListCollections",
-            request_serializer=kinds[0].SerializeToString,
-            response_deserializer=kinds[1].FromString,
+            request_serializer=request.SerializeToString,
+            response_deserializer=response.FromString,
         )
-        assert list((await call(kinds[0]())).spec_bytes) == [collection.spec_bytes]
+        assert list((await call(request())).spec_bytes) == [collection.spec_bytes]

@@ -206,6 +206,38 @@ async def test_a_compaction_that_fails_does_not_close_the_window(tmp_path):
         assert (await server.show(collection)).reports == 601
 
 
+class Race:
+    """Streams of batches to two collections while the first of them ends."""
+
+    def __init__(self, server, collection, other):
+        self.server, self.collection, self.other = server, collection, other
+        self.accepted, self.refused, self.beside = oracle_for(collection), set(), 0
+        self.half_sent = asyncio.Event()
+
+    async def send(self, tells):
+        requests = [batch(self.other if i % 4 == 3 else self.collection, 3) for i in range(400)]
+        by_id = {request.batch_id: request for request in requests}
+
+        async def slowly():
+            for i, request in enumerate(requests):
+                if i > 150:
+                    await asyncio.sleep(0.002)
+                yield request
+
+        async for response in self.server.collector.SubmitStream(slowly()):
+            self.note(by_id[response.batch_id], response)
+            if tells and response.batch_id == requests[150].batch_id:
+                self.half_sent.set()
+
+    def note(self, request, response):
+        if response.WhichOneof("outcome") == "refusal":
+            self.refused.add(reason(response))
+        elif request.collection_id == self.other.id:
+            self.beside += 3
+        else:
+            self.accepted.accumulate(request.payload)
+
+
 @pytest.mark.parametrize("ending", ["close", "window"])
 async def test_compaction_under_load_counts_what_was_acknowledged(tmp_path, ending):
     """Batches race the end: whatever was accepted is in the counts, whatever was not is refused with a reason."""
@@ -214,35 +246,10 @@ async def test_compaction_under_load_counts_what_was_acknowledged(tmp_path, endi
         collection, other = make_collection(opens=NOW, closes=NOW + 100), make_collection("other")
         await server.create(collection)
         await server.create(other)
-        accepted, refused = oracle_for(collection), set()
-        beside = 0
-
-        async def send(number):
-            nonlocal beside
-            requests = [batch(other if i % 4 == 3 else collection, 3) for i in range(400)]
-            by_id = {request.batch_id: request for request in requests}
-
-            async def slowly():
-                for i, request in enumerate(requests):
-                    if i > 150:
-                        await asyncio.sleep(0.002)
-                    yield request
-
-            async for response in server.collector.SubmitStream(slowly()):
-                request = by_id[response.batch_id]
-                if response.WhichOneof("outcome") == "refusal":
-                    refused.add(reason(response))
-                elif request.collection_id == other.id:
-                    beside += 3
-                else:
-                    accepted.accumulate(request.payload)
-                if number == 0 and response.batch_id == requests[150].batch_id:
-                    ended.set()
-
-        ended = asyncio.Event()
+        race = Race(server, collection, other)
 
         async def end():
-            await ended.wait()
+            await race.half_sent.wait()
             if ending == "close":
                 await server.call("CloseCollection", collection)
             else:
@@ -250,8 +257,8 @@ async def test_compaction_under_load_counts_what_was_acknowledged(tmp_path, endi
             await server.call("CompactCollection", collection)
             await server.server.parts.compaction.sweep()
 
-        await asyncio.gather(end(), *(send(i) for i in range(3)))
-        assert refused <= {"COLLECTION_CLOSED", "WINDOW_CLOSED"}
+        await asyncio.gather(end(), *(race.send(tells=i == 0) for i in range(3)))
+        assert race.refused <= {"COLLECTION_CLOSED", "WINDOW_CLOSED"}
         assert reason(await server.collector.Submit(batch(collection))) in {"COLLECTION_CLOSED", "WINDOW_CLOSED"}
-        assert same(await server.counts(collection), collection, accepted)
-        assert (await server.show(other)).reports == beside == 900
+        assert same(await server.counts(collection), collection, race.accepted)
+        assert (await server.show(other)).reports == race.beside == 900

@@ -21,11 +21,11 @@ from ldp_server.worker.frames import read_frame, read_frame_async, write_frame
 from ldp_server.worker.messages import Failure, Unsupported, read_answer, read_question, to_header
 
 QUESTIONS = [
-    messages.Estimate(1),
-    messages.Summarise(2),
-    messages.Advance(3, 0.25),
-    messages.Checkpoint(4),
-    messages.Decode(5, 1000),
+    messages.AskEstimate(1),
+    messages.AskSummarise(2),
+    messages.AskAdvance(3, 0.25),
+    messages.AskCheckpoint(4),
+    messages.AskDecode(5, 1000),
 ]
 ANSWERS = [
     messages.Done(),
@@ -95,7 +95,7 @@ def test_every_question_has_a_handler(question):
 )
 def test_an_error_of_the_child_is_raised_by_the_parent(raised, kind, text, capfd):
     child = Child(Broken(raised), lambda *_: None)
-    failure, _ = child.answer(messages.Estimate(1), b"")
+    failure, _ = child.answer(messages.AskEstimate(1), b"")
     error = read_answer(to_header(failure)).error()
     assert type(error) is kind
     assert text in str(error)
