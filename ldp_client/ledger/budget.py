@@ -216,7 +216,7 @@ def open_lease(
     db: sqlite3.Connection, state: State, token: bytes, wanted: int, least: int, expires: int,
     policy: Policy, now: int,
 ) -> int:  # fmt: skip
-    """Set `wanted` aside: not more than is left, and never less than `least`. Raise BudgetExceeded if that is too much."""
+    """Set `wanted` aside, or what is left, but never less than `least`. Raise BudgetExceeded if less is left."""
     settle_leases(db, state, now)
     found = spending(db, state, now, policy.period)
     require(db, state, found, least, policy, now)

@@ -66,7 +66,7 @@ def test_looking_changes_nothing(run, files, tmp_path):
     """Not even the outbox of an app with wide limits; and what is due is not sent."""
     run("send", files["page"], *options(tmp_path), "--delay", 0, "--timeout", 0.1, stdin=b"a\n")
     with sqlite3.connect(tmp_path / "ldp" / "ledger.sqlite") as db:
-        rest = "answer, collection_id, opens, made, due, before, size"
+        rest = "answer, collection_id, opens, closes, made, drawn, due, before, size"
         db.execute(
             "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 20010) "
             f"INSERT INTO outbox (batch_id, {rest}) SELECT randomblob(16), {rest} FROM outbox, numbers"
