@@ -177,3 +177,14 @@ def test_work_that_was_cancelled_is_not_done(log, delivered):
 
 def test_stopping_what_never_began_ends_at_once(log, delivered):
     GroupCommit(log, lambda _, payloads: [], lambda group, _: None).stop()
+
+
+def test_the_log_is_tended_after_every_turn(log, commit, delivered, monkeypatch):
+    tended = []
+    monkeypatch.setattr(log, "tend", lambda: tended.append(1))
+    for turns in (1, 2):
+        send(commit, delivered)
+        commit.run(lambda _: None).result(SECONDS)  # a turn of its own, or the rest of the one before
+        assert len(tended) >= turns
+    commit.stop()
+    assert 2 <= len(tended) <= 4

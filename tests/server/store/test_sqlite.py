@@ -391,3 +391,12 @@ def test_about_how_many_pages_a_group_touches():
     assert _pages(1000, {1: 399}) == 2 + 2 + 1
     assert _pages(1000, {1: 400, 2: 0}) == 3 + 1 + 4 + 1
     assert _pages(0, {}) == 1
+
+
+def test_a_list_ends_once_it_has_its_bytes(log):
+    """Rows are fetched by 256: the first 256 hold more than 10,000 bytes."""
+    number = add(log)
+    log.append([a_batch(number, i.to_bytes(100, "big")) for i in range(600)])
+    assert [len(found) for found in log.read(number, 0, max_bytes=10_000)] == [256, 256, 88]
+    assert [len(found) for found in log.read(number, 0, max_bytes=25_600)] == [256, 256, 88]
+    assert [len(found) for found in log.read(number, 0, max_bytes=25_601)] == [512, 88]
