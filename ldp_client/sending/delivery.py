@@ -71,6 +71,7 @@ class Deliverer:
         self._lock = SendingLock(outbox.storage.directory / "sending.lock")
         self.stopping = threading.Event()
         self._aside: dict[bytes, float] = {}
+        self._suspects: set[bytes] = set()  # were left aside once; sent after all others
 
     def forked(self) -> None:
         """In a child process: the delivery under way is the parent's."""
@@ -151,7 +152,9 @@ class Deliverer:
             self._outbox.settle(answers, now, self._redraw(now) if apart else None)
         if isinstance(error, Garbled) and len(due) > max(len(outcomes), 1):
             # The first batch without an answer may be what the server cannot read: it must not hold up the others.
-            self._aside[due[len(outcomes)].batch.batch_id] = self._clock.monotonic() + ASIDE_SECONDS
+            suspect = due[len(outcomes)].batch.batch_id
+            self._aside[suspect] = self._clock.monotonic() + ASIDE_SECONDS
+            self._suspects.add(suspect)
         return answers, error
 
     def _answered(self, waiting: WaitingBatch, outcome: BatchOutcome, now: float) -> Answered:
@@ -182,7 +185,8 @@ class Deliverer:
 
     def _due(self, everything: bool, postponed: Set[bytes] = frozenset()) -> list[WaitingBatch]:
         but = postponed | self._left_aside().keys()
-        return self._outbox.due(self._clock.time(), _AT_ONCE, everything=everything, but=but)
+        due = self._outbox.due(self._clock.time(), _AT_ONCE, everything=everything, but=but)
+        return sorted(due, key=lambda waiting: waiting.batch.batch_id in self._suspects)
 
     def _left_aside(self) -> dict[bytes, float]:
         now = self._clock.monotonic()
