@@ -229,12 +229,14 @@ class CollectionServer:
         """Ask `wait` to return."""
         self._stopping.set()
 
-    async def wait(self, *, signals: bool = True) -> None:
+    def catch_signals(self) -> None:
+        """Let SIGTERM and SIGINT ask `wait` to return."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.request_stop)
+
+    async def wait(self) -> None:
         """Serve until asked to stop."""
-        if signals:
-            loop = asyncio.get_running_loop()
-            for number in (signal.SIGTERM, signal.SIGINT):
-                loop.add_signal_handler(number, self.request_stop)
         await self._stopping.wait()
 
     async def _watch(self, parts: Parts) -> None:
