@@ -6,6 +6,7 @@ operator creates, closes, deletes or compacts the collection.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
@@ -15,9 +16,12 @@ import grpc
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_server.arrays.packing import unpack
+from ldp_server.service.logs import event
 from ldp_server.service.signed_list import ListPublisher
 from ldp_server.service.wire import CallStatus
 from ldp_server.store import CollectionRecord
+from ldp_server.store.damage import check_spec
+from ldp_server.store.errors import Corrupt
 
 __all__ = ["PREFIX", "LiveCollection", "LiveCollections", "Naming"]
 
@@ -73,10 +77,18 @@ class LiveCollections:
         self._by_number: dict[int, LiveCollection] = {}
         self.unreadable: list[bytes] = []
         """Ids of collections that this version does not understand (written by a newer one)."""
+        self.damaged: list[bytes] = []
+        """Ids of collections whose row does not fit its id; the others are served."""
 
     def put(self, record: CollectionRecord) -> None:
         """Hold a collection as its row says it is now."""
         known = self._by_id.get(record.id)
+        try:
+            check_spec(record)
+        except Corrupt as error:
+            self.damaged.append(record.id)
+            event(logging.ERROR, "a collection is not served", collection=record.id.hex()[:12], reason=str(error))
+            return
         try:
             collection = known.collection if known else Collection.from_bytes(record.spec)
         except InvalidSpec:
