@@ -8,11 +8,9 @@ app's own tests) can start one, and the server's other modules do not need it.
 from __future__ import annotations
 
 import json
-import os
 import select
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -21,6 +19,7 @@ from typing import Self
 
 from ldp_client.errors import Unavailable
 from ldp_server.analyst import Analyst
+from ldp_server.child import safe_command, safe_environment
 
 __all__ = ["ServerProcess"]
 
@@ -54,11 +53,10 @@ class ServerProcess:
         """HOST:PORT for apps."""
         self.analyst_target = ""
         """HOST:PORT for operators; the same unless the configuration says otherwise."""
-        self._command = [*before, sys.executable, "-m", "ldp_server", "serve", "--data", str(data), "--json"]
-        self._command += ["--until-stdin-closes", *options]
+        serve = ("serve", "--data", str(data), "--json", "--until-stdin-closes", *options)
+        self._command = [*before, *safe_command("ldp_server", *serve)]
         self._listen = listen
-        path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
-        self._environment = {**os.environ, "PYTHONPATH": path, **(environment or {})}
+        self._environment = {**safe_environment(), **(environment or {})}
         self._process: subprocess.Popen[str] | None = None
         self._lock = threading.RLock()
 
