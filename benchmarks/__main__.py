@@ -25,6 +25,7 @@ BENCHMARKS = {
     "server": ("server.benchmark", "collection server: durable throughput, latency, memory, restart, queries"),
     "client": ("client", "the client: import, report, gateway, size"),
     "audit": ("audit.benchmark", "privacy: exact output laws, bounds from the client's bytes, clients that leak"),
+    "pairing": ("pairing", "whether the order of arrival tells which answers belong to one device"),
     "structure": ("structure", "accounting, attributes, averages, quantiles, pure from approximate"),
     "oracles": ("oracles", "frequency oracles: accuracy, coverage, speed, memory, timing of the client"),
     "heavy-hitters": ("hitters.benchmark", "how rare an item is found, false items, coverage, speed, growth"),

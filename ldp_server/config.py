@@ -53,6 +53,7 @@ class AnalystConfig:
     listen: str = ""
     client_ca: Path | None = None
     certificate_names: tuple[str, ...] = ()
+    plaintext: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,7 @@ class LimitsConfig:
     query_items: int = 100_000
     worker_memory_mb: int = 4096
     decodes: int = 1
+    decode_seconds: float = 600.0
     drain_seconds: float = 20.0
 
 
@@ -158,6 +160,17 @@ def is_loopback(host: str) -> bool:
     return host in {"localhost", "::1"} or host.startswith("127.")
 
 
+_ABOVE_ZERO = (
+    "waiting_bytes",
+    "stream_batches",
+    "stream_bytes",
+    "calls",
+    "worker_memory_mb",
+    "decodes",
+    "decode_seconds",
+)
+
+
 def _check(config: Config) -> None:
     _check_addresses(config)
     _check_certificates(config)
@@ -170,7 +183,7 @@ def _check(config: Config) -> None:
             value = getattr(section, item.name)
             if isinstance(value, int | float) and value < 0:
                 raise InvalidSpec(f"{item.name} must not be negative")
-    for name in ("waiting_bytes", "stream_batches", "stream_bytes", "calls", "worker_memory_mb", "decodes"):
+    for name in _ABOVE_ZERO:
         if not getattr(config.limits, name):
             raise InvalidSpec(f"limits.{name} must be above 0")
     if not (config.retention.compact_seconds is None or config.retention.compact_seconds > 0):

@@ -63,6 +63,8 @@ def _configuration(config: Config) -> Iterator[Diagnosis]:
         yield Diagnosis("keys and certificates", "wrong", str(error))
     if config.collector.plaintext:
         yield Diagnosis("plaintext", "warning", "unencrypted connections from other machines are allowed")
+    if config.analyst.plaintext:
+        yield Diagnosis("operators' plaintext", "warning", "operators' tokens may travel unencrypted")
 
 
 def _directory(data: Path, *, deep: bool) -> Iterator[Diagnosis]:

@@ -7,11 +7,9 @@ benchmarks and an app's own tests start servers with it. The server's other modu
 from __future__ import annotations
 
 import json
-import os
 import select
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -20,6 +18,7 @@ from typing import Self
 
 from ldp_client.errors import Unavailable
 from ldp_server.analyst import Analyst
+from ldp_server.child import safe_command, safe_environment
 
 __all__ = ["ServerProcess"]
 
@@ -53,11 +52,10 @@ class ServerProcess:
         """HOST:PORT for apps."""
         self.analyst_target = ""
         """HOST:PORT for operators; the same unless the configuration says otherwise."""
-        self._command = [*before, sys.executable, "-m", "ldp_server", "serve", "--data", str(data), "--json"]
-        self._command += ["--until-stdin-closes", *options]
+        serve = ("serve", "--data", str(data), "--json", "--until-stdin-closes", *options)
+        self._command = [*before, *safe_command("ldp_server", *serve)]
         self._listen = listen
-        path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
-        self._environment = {**os.environ, "PYTHONPATH": path, **(environment or {})}
+        self._environment = {**safe_environment(), **(environment or {})}
         self._process: subprocess.Popen[str] | None = None
         self._lock = threading.RLock()
 

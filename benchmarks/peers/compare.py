@@ -116,7 +116,7 @@ def _our_row(setting: FrequencySetting, options: SimulationOptions, held: npt.ND
     raw = as_frequency(oracle).estimate_all()
     end = time.thread_time()
     truth = np.bincount(held.astype(np.intp), minlength=randomizer.size)
-    errors = measure(oracle, raw, truth, float(randomizer.epsilon), whole=True)
+    errors = measure(oracle, raw, truth, float(randomizer.epsilon), np.arange(randomizer.size, dtype=np.uint64))
     parameters = " ".join(f"{k}={v}" for k, v in randomizer.parameters().items())
     return {
         "library": "hearsay",

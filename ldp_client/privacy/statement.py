@@ -116,7 +116,7 @@ def privacy_statement(
         if shuffled and users is not None and users > 1:
             lines.append(_shuffled_line(amount, users, delta))
     if device is not None:
-        lines += _device_lines(device, delta)
+        lines += _device_lines(device)
     lines.append(
         "Not hidden by epsilon: that a device takes part, its network address, and when it sends. "
         "Not prevented: people who send false reports on purpose."
@@ -173,16 +173,17 @@ def _shuffled_line(amount: Fraction, users: int, delta: float) -> str:
     )
 
 
-def _device_lines(device: Device, delta: float) -> Iterator[str]:
-    """The plain sum, which always holds, and the best rule, which holds under a condition."""
+def _device_lines(device: Device) -> Iterator[str]:
+    """The plain sum, and no other rule.
+
+    These charges are what has happened. Questions may have been chosen, and may stop, in view of earlier answers, so
+    neither their number nor their amounts were fixed beforehand. The rules with a delta hold only for what was: whoever
+    stops at the worst moment gets several times the delta. The plain sum holds in every case.
+    """
     charges = tally(device.charges)
     limit = "" if device.budget is None else f", of {_show(fraction_up(exact(device.budget)))} allowed in its life"
-    for devices, line in (
-        (1, f"This device so far: {_plain(charges)}{limit}."),
-        (2, f"Two such devices of one person or household: {_plain(charges, 2)}."),
-    ):
-        best = _clear({amount: devices * count for amount, count in charges.items()}, delta)
-        yield line if best.delta == 0 else f"{line} If the epsilons were fixed beforehand: {best}."
+    yield f"This device so far: {_plain(charges)}{limit}."
+    yield f"Two such devices of one person or household: {_plain(charges, 2)}."
 
 
 def _plain(charges: Charges, times: int = 1) -> Total:

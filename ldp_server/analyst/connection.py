@@ -138,6 +138,8 @@ class Connection:
             ("grpc.enable_retries", 0),
             ("grpc.use_local_subchannel_pool", 1),
         ]
+        if is_loopback(self.target):
+            options.append(("grpc.enable_http_proxy", 0))  # traffic to this machine stays on it
         tls = self._tls
         if tls is None:
             return grpc.insecure_channel(self.target, options)

@@ -17,6 +17,7 @@ from prometheus_client import start_http_server
 from ldp_client.errors import InvalidSpec
 from ldp_server import __version__
 from ldp_server.analyst.local import LocalServer
+from ldp_server.child import safe_command, safe_environment
 from ldp_server.cli.main import cli
 from ldp_server.config import SAMPLE, Config, load_config, split_address
 from ldp_server.service.assemble import CollectionServer
@@ -159,7 +160,8 @@ def print_config() -> None:
 def demo(options: tuple[str, ...]) -> None:
     """Run a server and simulated devices over real gRPC, and print what was learned beside the truth."""
     # The demo simulates users, and the server may not import the simulator. So the demo runs in a process of its own.
-    with subprocess.Popen([sys.executable, "-m", "simulator.demo", *options]) as child:  # noqa: S603 - ours
+    command = safe_command("simulator.demo", *options)
+    with subprocess.Popen(command, env=safe_environment()) as child:  # noqa: S603 - ours
         try:
             code = child.wait()
         except KeyboardInterrupt:
