@@ -33,7 +33,7 @@ _AUTHENTICATE = (
 
 @dataclass(frozen=True)
 class Reached:
-    """How a server was called, for the texts of errors."""
+    """The address and the TLS settings of a call, for the texts of errors."""
 
     target: str
     tls: bool

@@ -79,7 +79,7 @@ def command(
     each: int,
     strings: str,
 ) -> None:
-    """Which items of a domain too large to list are popular: the list, with the truth beside it."""
+    """Simulate heavy hitters in a domain too large to list, and show the list with the truth beside it."""
     domain = Strings(item_bytes) if options.domain is None else parse_domain(options.domain)
     search = Search(options, domain, multiples_of(plant), each, decoder, strings)
     with progress_bar("users", options.users * options.runs) as advance:

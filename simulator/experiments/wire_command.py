@@ -52,7 +52,7 @@ def command(
     token_file: Path | None,
     faults: str,
 ) -> int:
-    """Real clients, a real server process, faults; checks that every report was counted exactly once."""
+    """Send to a real server process, with faults, and check that every report was counted exactly once."""
     wrong = Faults.parse(faults)
     if (server is None) != (token_file is None):
         raise InvalidSpec("--server and --token-file (an operator's token) belong together")
