@@ -42,7 +42,7 @@ class ManualClock:
         return self.ticks
 
     def advance(self, seconds: float) -> None:
-        """Let time pass, on both clocks."""
+        """Let time pass on both clocks."""
         self.now += seconds
         self.ticks += seconds
 
@@ -80,7 +80,7 @@ class FakeCollector:
         """Refuse everything for this reason."""
         self.retry_after: float | None = None
         self.calls: list[tuple[Batch, ...]] = []
-        """Every call of `submit`, with the batches that it was to send."""
+        """The batches of every call of `submit`."""
         self.received: dict[bytes, Batch] = {}
         """What was counted, by batch id."""
         self.public = PublicCollections(())

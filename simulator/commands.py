@@ -54,4 +54,4 @@ class _Lazy(click.Group):
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="hearsay", prog_name="ldp-simulate")
 def group() -> None:
-    """What would be learned, from how many users, at what privacy? Synthetic users, real mechanisms."""
+    """Simulate a collection with synthetic users and real mechanisms: what is learned, and at what privacy."""

@@ -1,4 +1,4 @@
-r"""k-ary randomized response: tell the truth with probability e/(e + k - 1), else one of the other answers.
+r"""k-ary randomized response: give the true answer with probability e/(e + k - 1), else one of the others.
 
 The integer law. One word u, uniform on [0, N), N = 2^64. Let e_low be the rational lower bound of e^epsilon. The truth
 has T words, each of the k - 1 lies has W words, and r words are left over; leftover word i says answer i mod k,
@@ -26,7 +26,7 @@ p - q = (T - W)/N is exactly unbiased; its variance is (f p(1-p) + (n-f) q(1-q))
 Timing. Truth, lie and leftover answer are all computed, then one is selected. The time of CPython's integers depends on
 their number of digits and on their sign, and its comparisons branch. So every sum here is kept above N: it has as many
 digits whatever the word is. The number of the lie has the same law whether it is used or not. The selection is by the
-sum's top digit, 1 or 2. `python -m benchmarks oracles` measures what a clock can still tell.
+sum's top digit, 1 or 2. `python -m benchmarks oracles` measures the difference in time that is left.
 """
 
 from __future__ import annotations

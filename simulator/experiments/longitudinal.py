@@ -46,7 +46,7 @@ MAX_GUESSES = 4096
 
 @dataclass(frozen=True)
 class Year:
-    """What to simulate: users who change their item with probability `drift` a day."""
+    """The inputs of the experiment. Users change their item with probability `drift` a day."""
 
     options: SimulationOptions
     days: int = 365
