@@ -18,7 +18,7 @@ error added, is clipped at c, and the teams' histograms are convolved. (The user
 random; that adds up to zero over the teams and, clipping being concave, only makes Z smaller. Where only some teams tell
 an item, it adds to the variance.)
 
-c is one of CAPS: that with the shortest reach at f = 0, chosen from the tables alone. Where popular cells are rare for
+c is one of CAPS: that with the shortest reach below the truth at f = 0, chosen from the tables alone. Where popular cells are rare for
 the tail wanted, c is large and Z nearly the sum of all teams; where they are not, every team counts for little.
 Theorem 3.7's median is the limit of small c; its variance is pi/2 times as large, that of the sum clipped at 2.5 is
 1.01 times.
@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Protocol
 
 import numpy as np
@@ -172,6 +173,20 @@ def _bisect(beyond: Beyond, users: float, items: int) -> tuple[Floats, Floats]:
 
 
 def _best_cap(tables: TeamTables, tail: float) -> float:
-    reaches = [(_Law(tables, 0.0, cap).quantile(tail, upper=True), cap) for cap in CAPS]
-    inside = [(reach, cap) for reach, cap in reaches if reach < len(tables.tables) * cap]
-    return min(inside or reaches)[1]
+    """The cap at which the lower end lies least far below the truth, when the teams' errors are as usual."""
+    laws = {cap: _Law(tables, 0.0, cap) for cap in CAPS}
+    return min(CAPS, key=lambda cap: _reach(laws[cap].quantile(tail, upper=True) / len(tables.tables), cap))
+
+
+def _reach(wanted: float, cap: float) -> float:
+    """How far every team has to be off, in standard errors, for the mean of min(error, cap) to be `wanted`."""
+    normal, below = NormalDist(), 0.0
+    if wanted >= cap:
+        return math.inf
+    above = wanted + 64.0
+    for _ in range(60):
+        middle = (below + above) / 2
+        gap = cap - middle
+        mean = cap - gap * normal.cdf(gap) - normal.pdf(gap)
+        below, above = (middle, above) if mean < wanted else (below, middle)
+    return above
