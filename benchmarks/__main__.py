@@ -26,6 +26,7 @@ BENCHMARKS = {
     "client": ("client", "the client: import, report, gateway, size"),
     "audit": ("audit.benchmark", "privacy: exact output laws, bounds from the client's bytes, clients that leak"),
     "structure": ("structure", "accounting, attributes, averages, quantiles, pure from approximate"),
+    "coverage": ("coverage", "what the stated intervals hold, and how wide they are"),
     "oracles": ("oracles", "frequency oracles: accuracy, coverage, speed, memory, timing of the client"),
     "heavy-hitters": ("hitters.benchmark", "how rare an item is found, false items, coverage, speed, growth"),
     "simulator": ("simulator", "the simulator: speed, memory, reproducibility, exactly once over the wire"),

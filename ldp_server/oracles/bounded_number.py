@@ -48,7 +48,7 @@ class BoundedNumberOracle(NumbersOracle):
 
     def __init__(self, randomizer: BoundedNumber) -> None:
         super().__init__(randomizer)
-        law = randomizer.law
+        law = self._law = randomizer.law
         places = law.answers - law.window
         self._scores = (np.arange(law.answers) - float(law.base)) / (float(law.step) * places) - 0.5
         self._split = law.answers
@@ -82,7 +82,7 @@ class BoundedNumberOracle(NumbersOracle):
 
     def _noise(self, square: float) -> float:
         """The largest mean of V over the users that the mean square allows: the upper hull of (E[Z^2 | v], V(v))."""
-        law = self.randomizer.law
+        law = self._law
         weights = [[law.weight(j, y) for y in range(law.answers)] for j in range(law.answers - law.window + 1)]
         places = np.array(weights, np.float64) / (1 << law.word_bits)
         squares, means = places @ self._scores**2, places @ self._scores
