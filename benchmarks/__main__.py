@@ -2,8 +2,8 @@
 
 `python -m benchmarks compare` compares with other libraries, and has options of its own.
 
-Exit code 0 when all ran (whether or not targets were met: see each row's `ok`), 1 with --strict when a target was
-missed, 2 for a wrong command line.
+Exit code: 0 if all of them ran, even if a target was missed (each row's `ok` says so); 1 with --strict if a target was
+missed; 2 for a wrong command line.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def load(name: str) -> Callable[[Options], Iterator[Row]]:
 
 
 def _text(line: Row) -> str:
-    """A row as text."""
+    """Return a row as text."""
     mark = {None: "    ", True: "ok  ", False: "MISS"}[line.ok]
     target = f"  ({line.target})" if line.target else ""
     stick = f"  [{line.yardstick.ratio:.3g} x {line.yardstick.name}]" if line.yardstick else ""

@@ -18,7 +18,7 @@ _BOOTTIME: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 class Clock(Protocol):
-    """Where the client reads the time."""
+    """The interface through which the client reads the time."""
 
     def time(self) -> float:
         """Return seconds since 1970-01-01 UTC."""

@@ -87,6 +87,10 @@ class ExpanderSketchOracle(TeamSketchOracle):
     def variance(self, frequencies: npt.ArrayLike) -> Floats:
         return super().variance(frequencies) if self.second is None else self.second.variance(frequencies)
 
-    @property
-    def skewness(self) -> float:
-        return super().skewness if self.second is None else self.second.skewness
+    def intervals(self, indexes: Indexes, estimates: Floats, tail: float) -> tuple[Floats, Floats]:
+        told = super() if self.second is None else self.second
+        return told.intervals(indexes, estimates, tail)
+
+    def sum_variance(self, indexes: Indexes, frequencies: npt.ArrayLike) -> float:
+        told = super() if self.second is None else self.second
+        return told.sum_variance(indexes, frequencies)

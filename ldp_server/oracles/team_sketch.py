@@ -26,7 +26,8 @@ from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.arrays.team_cells import bulk_cells
-from ldp_server.oracles.base import Floats, FrequencyOracle, binomial_skewness, binomial_variance
+from ldp_server.oracles.base import Floats, FrequencyOracle, binomial_variance
+from ldp_server.oracles.clipped_sums import TeamTables, clipped_intervals
 from ldp_server.oracles.counts import Counts
 from ldp_server.oracles.transform import support
 
@@ -163,11 +164,22 @@ class TeamSketchOracle(FrequencyOracle):
         others = np.maximum(0.0, self.second_moment() - held**2 / len(self.telling))
         return np.asarray((noise + held * (1 - 1 / scale) + others / (size - 1)) * scale**2)
 
-    @property
-    def skewness(self) -> float:
-        """The skewness of the noise; collisions add a little more."""
-        scale = self._scale()
-        return binomial_skewness(round(self.counts.total / scale), self._by_team.s) if scale else 0.0
+    def intervals(self, indexes: Indexes, estimates: Floats, tail: float) -> tuple[Floats, Floats]:
+        """Return intervals that survive collisions with popular items (clipped_sums.py), the estimates inside them."""
+        totals, n = self._by_team.totals, float(self.counts.total)
+        used = [team for team in self.telling if totals[team]]
+        if not used or not len(indexes):
+            return np.zeros(len(indexes)), np.full(len(indexes), n)
+        cells, p, s = bulk_cells(self._sketch), self._by_team.p, self._by_team.s
+        blocks = cells.permuted(indexes)
+        tables, supports = [], np.empty((len(used), len(indexes)))
+        for line, team in enumerate(used):
+            found = self._by_team.cell_estimates(team)[: self.cells].astype(np.float64)
+            tables.append(found * (p - s) + totals[team] * s)
+            supports[line] = tables[-1][cells.block_cells(blocks, team)]
+        low, high = clipped_intervals(TeamTables(tables, totals[used] / n, n, p, s), supports, tail)
+        inside = np.clip(estimates, 0, n)
+        return np.minimum(low, inside), np.maximum(high, inside)
 
     @property
     def can_list(self) -> bool:

@@ -11,6 +11,7 @@ to count a batch once.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
@@ -21,9 +22,12 @@ from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_client.protocol.reasons import WINDOW_SLACK_SECONDS
 from ldp_server.arrays.packing import unpack
+from ldp_server.service.logs import event
 from ldp_server.service.signed_list import ListPublisher
 from ldp_server.service.wire import CallStatus
 from ldp_server.store import CollectionRecord
+from ldp_server.store.damage import check_spec
+from ldp_server.store.errors import Corrupt
 
 __all__ = ["PREFIX", "LiveCollection", "LiveCollections", "Naming"]
 
@@ -84,10 +88,18 @@ class LiveCollections:
         self._by_number: dict[int, LiveCollection] = {}
         self.unreadable: list[bytes] = []
         """Ids of collections that this version does not understand (written by a newer one)."""
+        self.damaged: list[bytes] = []
+        """Ids of collections whose row does not fit its id; the others are served."""
 
     def put(self, record: CollectionRecord) -> None:
         """Hold a collection as its row says it is now."""
         known = self._by_id.get(record.id)
+        try:
+            check_spec(record)
+        except Corrupt as error:
+            self.damaged.append(record.id)
+            event(logging.ERROR, "a collection is not served", collection=record.id.hex()[:12], reason=str(error))
+            return
         try:
             collection = known.collection if known else Collection.from_bytes(record.spec)
         except InvalidSpec:

@@ -233,5 +233,5 @@ async def test_a_defect_in_the_writer_thread_leaves_nobody_waiting(tmp_path, mon
             with pytest.raises(grpc.aio.AioRpcError) as refused:
                 await server.collector.Submit(batch(collection), timeout=PATIENCE)
             assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
-        await asyncio.wait_for(server.server.wait(signals=False), PATIENCE)
+        await asyncio.wait_for(server.server.wait(), PATIENCE)
         assert "defect" in str(server.server.failure)
