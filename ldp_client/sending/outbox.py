@@ -31,6 +31,7 @@ from ldp_client.sending.transport import Accepted, Batch, BatchOutcome
 
 if TYPE_CHECKING:
     from ldp_client.ledger.budget import MadeReport
+    from ldp_client.ledger.moment import Moment
     from ldp_client.ledger.schema import State
 
 __all__ = ["Answered", "Outbox", "OutboxLimits", "OutboxView", "WaitingBatch"]
@@ -83,9 +84,9 @@ class Outbox:
 
     # -- adding, within the caller's transaction
 
-    def store(self, db: sqlite3.Connection, state: State, now: int, price: int, made: MadeReport) -> None:
+    def store(self, db: sqlite3.Connection, state: State, moment: Moment, price: int, made: MadeReport) -> None:
         """Store a report: its answer, its charge and its batch."""
-        entry = budget.charge(db, state, now, price, made)
+        entry = budget.charge(db, state, moment, price, made)
         self._add(db, state, entry, made)
 
     def store_again(self, db: sqlite3.Connection, state: State, entry: int, again: MadeReport) -> bool:
