@@ -85,7 +85,8 @@ class Estimates:
     coverage: Coverage
     rows: Columns[Estimate]
     everything_else: Rest | None
-    """So that the table adds up to `reports`; None where every item is listed."""
+    """None where every item is listed. With the estimates of fixed items, or the consistent values of picked ones, its
+    estimate adds up to `reports`."""
 
 
 def _tail(alpha: float, intervals: int) -> float:
