@@ -192,6 +192,16 @@ def test_schedules_count_what_is_in_memory(open_client, wide, clock):
     assert made == 3
 
 
+def test_a_schedule_ends_although_all_its_reports_are_in_memory(open_client, wide, clock):
+    """Within one lease nothing is stored: only memory says that the schedule has had its reports."""
+    client, collection = open_client(policy=wide, lease="50"), daily(reports=3, period=60)
+    made = 0
+    for _ in range(6):
+        made += client.report(collection, "a").made
+        clock.advance(60)
+    assert (made, rows(client)["answers"], client._lease.pending) == (3, 0, 3)
+
+
 def test_a_failed_flush_keeps_the_reports(open_client, wide, collector, monkeypatch):
     client = open_client(policy=wide, lease="5")
     client.report(make(), "a")
