@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from ldp_client import BudgetExceeded, InvalidSpec, LdpError, Policy, StorageError, StorageUntrusted
-from ldp_client.ledger import budget
+from ldp_client.ledger import budget, schema
 from ldp_client.ledger.database import Storage
 from ldp_client.trust.policy import UNITS
 from tests.client.conftest import NOW, make
@@ -576,3 +576,24 @@ def test_a_reset_needs_neither_a_readable_ledger_nor_a_witness(open_client, file
     client = open_client()
     client.reset("a broken disk")
     assert (client.ledger().problem, client.ledger().spent) == (None, 0)
+
+
+def test_a_ledger_is_there_if_either_file_is(tmp_path):
+    storage = Storage(tmp_path)
+    assert storage.exists() is False
+    for path in (storage.path, storage.witness.path):
+        path.touch()
+        assert storage.exists() is True
+        path.unlink()
+
+
+def test_after_a_reset_everything_is_verified_again(open_client, monkeypatch):
+    """Also by a client that has verified the ledger before."""
+    client = open_client()
+    spend(client, 0)
+    client.reset("to be sure")
+    verified = []
+    verify = schema.verify
+    monkeypatch.setattr(schema, "verify", lambda db: verified.append(verify(db)))
+    client.reset("once more")
+    assert len(verified) >= 2  # before anything is mended, and when the ledger is opened again
