@@ -8,6 +8,8 @@ import pytest
 
 from ldp_client import BudgetExceeded, Policy, PolicyRefused
 from ldp_client.ledger import budget
+from ldp_client.ledger.database import Storage
+from ldp_client.ledger.schema import State
 from ldp_client.trust.policy import UNITS
 from tests.client.conftest import NOW, daily, make
 
@@ -282,3 +284,15 @@ def test_a_policy_below_what_was_spent_leaves_nothing_and_no_debt(open_client):
     client.close()
     smaller = open_client(policy=Policy(max_epsilon="0.5", budget="0.5", period="30 days", lifetime="0.5")).ledger()
     assert (smaller.spent, smaller.left, smaller.left_in_period) == (2, 0, 0)
+
+
+def test_a_charge_in_doubt_is_one_entry_of_the_next_generation(tmp_path):
+    storage = Storage(tmp_path)
+    for number in (1, 2):
+        with storage.charging() as (db, state):
+            budget.charge_in_doubt(db, state, NOW + number, 5)
+    with storage.reading() as (db, state):
+        entries = db.execute("SELECT id, generation, at, epsilon, before, question_id FROM answers").fetchall()
+        assert entries == [(1, 1, NOW + 1, 5, 0, None), (2, 2, NOW + 2, 5, 5, None)]
+        assert (state.generation, state.total) == (2, 10)
+    storage.close()
