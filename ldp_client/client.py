@@ -108,7 +108,8 @@ class Client:
         chores = [self._lease_chore] if self._lease_chore is not None else []
         if self._policy.list_keys:
             chores.append(Chore(self._subscription.refresh_quietly))
-        deliverer = Deliverer(self._outbox, self._transport, self._clock, self._uniform, self._sending.tokens)
+        sources = (self._clock, self._uniform, self._sending.tokens)
+        deliverer = Deliverer(self._outbox, self._transport, *sources, spread=self._delay)
         return Sender(
             deliverer, self._transport, self._clock, self._uniform, chores, background=self._sending.background
         )

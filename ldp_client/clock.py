@@ -13,7 +13,7 @@ __all__ = ["Clock", "SystemClock"]
 
 
 class Clock(Protocol):
-    """Where the client reads the time."""
+    """The interface through which the client reads the time."""
 
     def time(self) -> float:
         """Return seconds since 1970-01-01 UTC."""

@@ -48,11 +48,12 @@ class CollectorConfig:
 
 @dataclass(frozen=True)
 class AnalystConfig:
-    """Where operators connect; `listen` empty: to the same port."""
+    """Where operators connect. If `listen` is empty, they use the collector's port."""
 
     listen: str = ""
     client_ca: Path | None = None
     certificate_names: tuple[str, ...] = ()
+    plaintext: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,7 @@ class LimitsConfig:
     query_items: int = 100_000
     worker_memory_mb: int = 4096
     decodes: int = 1
+    decode_seconds: float = 600.0
     drain_seconds: float = 20.0
 
 
@@ -96,7 +98,7 @@ class RetentionConfig:
 
     @property
     def compact_seconds(self) -> int | None:
-        """How long after its window a collection is compacted; None: never by itself."""
+        """How long after its window the server compacts a collection; None: only an operator does."""
         return None if self.compact_after == "never" else parse_duration(self.compact_after)
 
     @property
@@ -125,7 +127,7 @@ class WatchConfig:
 
 @dataclass(frozen=True)
 class Config:
-    """Everything that `ldp-server serve` can be told."""
+    """All settings of `ldp-server serve`."""
 
     data: Path = Path("hearsay-data")
     collector: CollectorConfig = field(default_factory=CollectorConfig)
@@ -141,7 +143,7 @@ class Config:
         _check(self)
 
     def with_listen(self, listen: str) -> Config:
-        """The same with another address for apps."""
+        """Return a copy with another address for apps."""
         return replace(self, collector=replace(self.collector, listen=listen))
 
 
@@ -158,6 +160,17 @@ def is_loopback(host: str) -> bool:
     return host in {"localhost", "::1"} or host.startswith("127.")
 
 
+_ABOVE_ZERO = (
+    "waiting_bytes",
+    "stream_batches",
+    "stream_bytes",
+    "calls",
+    "worker_memory_mb",
+    "decodes",
+    "decode_seconds",
+)
+
+
 def _check(config: Config) -> None:
     _check_addresses(config)
     _check_certificates(config)
@@ -170,7 +183,7 @@ def _check(config: Config) -> None:
             value = getattr(section, item.name)
             if isinstance(value, int | float) and value < 0:
                 raise InvalidSpec(f"{item.name} must not be negative")
-    for name in ("waiting_bytes", "stream_batches", "stream_bytes", "calls", "worker_memory_mb", "decodes"):
+    for name in _ABOVE_ZERO:
         if not getattr(config.limits, name):
             raise InvalidSpec(f"limits.{name} must be above 0")
     if not (config.retention.compact_seconds is None or config.retention.compact_seconds > 0):
@@ -192,7 +205,7 @@ def _check_certificates(config: Config) -> None:
     if not analyst.listen and analyst.client_ca not in {None, collector.client_ca}:
         raise InvalidSpec("analyst.client_ca needs a port of its own: set analyst.listen")
     if (tls.certificate is None) != (tls.key is None):
-        raise InvalidSpec("tls.certificate and tls.key come together")
+        raise InvalidSpec("set both tls.certificate and tls.key, or neither")
     if tls.certificate is None and (collector.client_ca or analyst.client_ca):
         raise InvalidSpec("client certificates need TLS: set tls.certificate and tls.key")
     if analyst.certificate_names and not (analyst.client_ca or collector.client_ca):

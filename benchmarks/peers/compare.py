@@ -1,9 +1,9 @@
 """Our mechanisms beside other libraries', on the same users.
 
 Times are CPU seconds of one thread. A client's rate is that of its ordinary call for one user. Ours is the scalar
-client, to packed bytes, with random words of the operating system; the simulator's vectorised randomizers are far
-faster, but no client. Sizes are bytes on the wire. Other libraries have no wire format: theirs are of the pickled
-report.
+client, to packed bytes, with random words of the operating system. The simulator's vectorised randomizers are far
+faster, but they are not what a device runs. Sizes are bytes on the wire. Other libraries have no wire format: theirs
+are of the pickled report.
 """
 
 from __future__ import annotations

@@ -216,11 +216,11 @@ def open_lease(
     db: sqlite3.Connection, state: State, token: bytes, wanted: int, least: int, expires: int,
     policy: Policy, now: int,
 ) -> int:  # fmt: skip
-    """Set `wanted` aside, or what is left if that is at least `least`. Raise BudgetExceeded if it is less."""
+    """Set `wanted` aside, or what is left, but never less than `least`. Raise BudgetExceeded if less is left."""
     settle_leases(db, state, now)
     found = spending(db, state, now, policy.period)
     require(db, state, found, least, policy, now)
-    granted = min(wanted, policy.budget_units - found.period, policy.lifetime_units - found.lifetime)
+    granted = min(max(wanted, least), policy.budget_units - found.period, policy.lifetime_units - found.lifetime)
     _put_lease(db, state, token, granted, expires)
     state.seen = now
     return granted

@@ -1,6 +1,7 @@
 """Reports in memory: budget is set aside on disk first, spent in memory, and the reports are stored soon after.
 
     open    one durable transaction sets an amount aside; it counts as spent from then on
+            (at least the price of the report that needs it, however small a lease was asked for)
     report  randomizes in memory against the amount; nothing is stored yet, and nothing can be sent yet
     flush   soon after, one transaction stores the reports: answers, charges and batches, as for any other report
     close   gives back what is left
@@ -34,6 +35,8 @@ __all__ = ["LEASE_SECONDS", "Lease", "Store", "Take"]
 LEASE_SECONDS = 3600
 _KNOWN_ANSWERS = 100_000
 _TEND_SECONDS = 300.0
+_ATTEMPTS = 100
+"""How many leases are opened for one report before it is paid without one."""
 
 
 Store = Callable[[sqlite3.Connection, State, int, int, MadeReport], object]
@@ -45,7 +48,7 @@ class Take(Enum):
 
     MADE = "made"
     STANDS = "stands"
-    ASK_LEDGER = "ask ledger"  # an answer is on the disk, perhaps for another window
+    ASK_LEDGER = "ask ledger"  # an answer is on the disk, perhaps for another window; or the lease did not help
 
 
 class Lease:
@@ -88,7 +91,7 @@ class Lease:
     ) -> Take:
         """Make a report unless an answer stands. `randomize` is called only after the budget has allowed it."""
         price = cost(collection.epsilon)
-        while True:
+        for _ in range(_ATTEMPTS):
             with self._lock:
                 self._seen = max(self._seen, int(now))
                 budget.check_window(collection, self._seen)
@@ -108,6 +111,7 @@ class Lease:
                 again = question in self._pending
             # Either the lease is used up, or this question is in memory for another window: store what there is.
             self.flush() if again else self._renew(price)
+        return Take.ASK_LEDGER  # other threads used up every new lease at once: pay for this report on its own
 
     @property
     def pending(self) -> int:

@@ -42,7 +42,7 @@ __all__ = [
     "write_state",
 ]
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 _TABLES = """
 CREATE TABLE state (one INTEGER PRIMARY KEY CHECK (one = 1), instance BLOB NOT NULL, generation INTEGER NOT NULL,
     seen INTEGER NOT NULL, answers INTEGER NOT NULL, total INTEGER NOT NULL, digest BLOB NOT NULL);
@@ -54,8 +54,8 @@ CREATE TABLE leases (token BLOB PRIMARY KEY, remaining INTEGER NOT NULL, expires
     digest BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE resets (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, reason TEXT NOT NULL, found TEXT NOT NULL);
 CREATE TABLE outbox (id INTEGER PRIMARY KEY, answer INTEGER NOT NULL, batch_id BLOB NOT NULL,
-    collection_id BLOB NOT NULL, opens INTEGER NOT NULL, made REAL NOT NULL, due REAL NOT NULL,
-    before INTEGER NOT NULL, size INTEGER NOT NULL, token BLOB);
+    collection_id BLOB NOT NULL, opens INTEGER NOT NULL, closes INTEGER NOT NULL, made REAL NOT NULL,
+    drawn REAL NOT NULL, due REAL NOT NULL, before INTEGER NOT NULL, size INTEGER NOT NULL, token BLOB);
 CREATE TABLE windows (collection_id BLOB, slot INTEGER, PRIMARY KEY (collection_id, slot)) WITHOUT ROWID;
 CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE trusted (one INTEGER PRIMARY KEY CHECK (one = 1), list_bytes BLOB NOT NULL, signer BLOB NOT NULL,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ldp_client.errors import StorageError, Unavailable
 from ldp_client.ledger.forks import leak
 from ldp_client.sending.retry_info import retry_after
-from ldp_client.sending.target import Tls, check_target, check_tls
+from ldp_client.sending.target import Tls, check_target, check_tls, is_loopback
 from ldp_client.sending.transport import Accepted, Batch, BatchOutcome, Garbled, PublicCollections, Refused
 
 if TYPE_CHECKING:
@@ -176,11 +176,13 @@ class GrpcTransport:
 
         global _used_by  # noqa: PLW0603 - gRPC's state is the process's, not a transport's
         _used_by = _used_by or os.getpid()
+        # Traffic to this machine stays on it, whatever http_proxy says.
+        options = (*_OPTIONS, ("grpc.enable_http_proxy", 0)) if is_loopback(self.target) else _OPTIONS
         if self._tls is None:
-            return grpc.insecure_channel(self.target, options=_OPTIONS)
+            return grpc.insecure_channel(self.target, options=options)
         roots, key, chain = (_read(path) for path in self._tls.files())
         credentials = grpc.ssl_channel_credentials(root_certificates=roots, private_key=key, certificate_chain=chain)
-        return grpc.secure_channel(self.target, credentials, options=_OPTIONS)
+        return grpc.secure_channel(self.target, credentials, options=options)
 
     def _stamps(self) -> tuple[object, ...]:
         """Return what shows whether a TLS file has changed: its time, size and number."""

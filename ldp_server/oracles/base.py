@@ -38,6 +38,7 @@ __all__ = [
     "Share",
     "binomial_skewness",
     "binomial_variance",
+    "two_sided",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -56,6 +57,16 @@ def binomial_skewness(reports: float, s: float) -> float:
     """The skewness of a count of `reports` events of probability s."""
     spread = reports * s * (1 - s)
     return float((1 - 2 * s) / np.sqrt(spread)) if spread > 0 else 0.0
+
+
+def two_sided(confidence: float) -> float:
+    """Return how many standard errors an interval of this confidence reaches to each side.
+
+    Closer to 1 than 1e-12, (1 + confidence) / 2 rounds towards 1, which has no quantile.
+    """
+    if not 0 < confidence <= 1 - 1e-12:
+        raise InvalidSpec("confidence lies strictly between 0 and 1, such as 0.95, and at least 1e-12 below 1")
+    return -NormalDist().inv_cdf((1 - confidence) / 2)
 
 
 class Oracle(ABC):
@@ -187,9 +198,7 @@ class Share:
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return the interval that covers the truth with this confidence, taken alone."""
-        if not 0 < confidence < 1:
-            raise InvalidSpec("confidence lies strictly between 0 and 1, such as 0.95")
-        reach = NormalDist().inv_cdf((1 + confidence) / 2) * self.standard_error
+        reach = two_sided(confidence) * self.standard_error
         return self.estimate - reach, self.estimate + reach
 
 

@@ -16,14 +16,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import ClassVar
 
 import numpy as np
 
-from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.bounded_number import BoundedNumber
-from ldp_server.oracles.base import Floats, NumbersOracle
+from ldp_server.oracles.base import Floats, NumbersOracle, two_sided
 
 __all__ = ["Average", "BoundedNumberOracle"]
 
@@ -93,8 +91,7 @@ class BoundedNumberOracle(NumbersOracle):
 
     def average(self, confidence: float = 0.95) -> Average:
         """Return the average with its interval; the whole range where the reports cannot tell."""
-        if not 0 < confidence < 1:
-            raise InvalidSpec("confidence lies strictly between 0 and 1, such as 0.95")
+        reach = two_sided(confidence)
         counts = self.counts.values[: self._split].astype(np.float64)
         users = float(counts.sum())
         share, share_variance = self._share()
@@ -105,7 +102,6 @@ class BoundedNumberOracle(NumbersOracle):
         variance = self._variance(mean, float(counts @ self._scores**2) / users, users)
         centre = mean / share
         error = math.sqrt(variance + centre**2 * share_variance) / share
-        reach = NormalDist().inv_cdf((1 + confidence) / 2)
         middle, spread = (0.5 + centre) * self._range, error * self._range
         return Average(middle, spread, middle - reach * spread, middle + reach * spread, share * self.reports)
 

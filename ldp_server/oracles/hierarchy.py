@@ -22,7 +22,6 @@ adds at most F (1 - F/n)(n/n_l - 1), n_l the smallest level.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import ClassVar
 
 import numpy as np
@@ -31,7 +30,14 @@ import numpy.typing as npt
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.hierarchy import Hierarchy
 from ldp_server.arrays.hashing import Indexes
-from ldp_server.oracles.base import Floats, FrequencyOracle, NumbersOracle, binomial_skewness, binomial_variance
+from ldp_server.oracles.base import (
+    Floats,
+    FrequencyOracle,
+    NumbersOracle,
+    binomial_skewness,
+    binomial_variance,
+    two_sided,
+)
 from ldp_server.oracles.transform import support
 
 __all__ = ["HierarchyOracle", "Quantile"]
@@ -201,13 +207,14 @@ class HierarchyOracle(NumbersOracle, FrequencyOracle):
         that the share or more lie below it: the interval misses the true quantile only if one of those two
         tests errs at it.
         """
-        if not 0 < share < 1 or not 0 < confidence < 1:
-            raise InvalidSpec("a quantile's share and its confidence lie strictly between 0 and 1")
+        if not 0 < share < 1:
+            raise InvalidSpec("a quantile's share lies strictly between 0 and 1, such as 0.5")
+        z = two_sided(confidence)
         tree = self.tree()
         sums = np.cumsum(tree.leaves)
         excess = sums - share * tree.holders
         errors = self._prefix_errors(share)
-        reach = NormalDist().inv_cdf((1 + confidence) / 2) * errors
+        reach = z * errors
         above = np.maximum.accumulate(excess) >= 0
         estimate = int(np.argmax(above)) if above.any() else self._leaves - 1
         enough = excess + reach >= 0

@@ -37,6 +37,7 @@ from ldp_server.service.metrics import Metrics
 from ldp_server.service.operators import Auth, Calls, Operators, Queries, QuerySources, ServerFacts
 from ldp_server.service.ports import ANALYST, COLLECTOR, Ports, Service
 from ldp_server.service.signed_list import ListPublisher
+from ldp_server.service.structure import StructureCheck
 from ldp_server.store import AccessFile, DataDirectory, DirectoryLock, GroupCommit, ReportLog, SqliteLog, SqliteReader
 from ldp_server.worker.client import Worker
 
@@ -210,7 +211,8 @@ class CollectionServer:
             analyst = Service(ANALYST, parts.operators.handlers())
             ports = Ports(self.config, self._health, collector, analyst)
             parts.commit.start()
-            for work in (parts.background.run(), self._watch(parts)):
+            structure = StructureCheck(lambda: SqliteReader(DataDirectory(self.config.data).log), self.metrics)
+            for work in (parts.background.run(), structure.run(), self._watch(parts)):
                 stack.push_async_callback(_cancel, asyncio.create_task(work))
             stack.push_async_callback(self._close, ports)
             await ports.open()
@@ -229,12 +231,14 @@ class CollectionServer:
         """Ask `wait` to return."""
         self._stopping.set()
 
-    async def wait(self, *, signals: bool = True) -> None:
+    def stop_on_signals(self) -> None:
+        """Let SIGTERM and SIGINT ask `wait` to return. Before `start`: a signal may come at any time after it."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.request_stop)
+
+    async def wait(self) -> None:
         """Serve until asked to stop."""
-        if signals:
-            loop = asyncio.get_running_loop()
-            for number in (signal.SIGTERM, signal.SIGINT):
-                loop.add_signal_handler(number, self.request_stop)
         await self._stopping.wait()
 
     async def _watch(self, parts: Parts) -> None:

@@ -21,6 +21,7 @@ from ldp_server.service.compaction import Compaction
 from ldp_server.service.live import LiveCollection, LiveCollections
 from ldp_server.service.logs import LOGGER, event
 from ldp_server.service.metrics import Metrics
+from ldp_server.store.errors import Corrupt
 from ldp_server.worker.client import Worker
 
 __all__ = ["BackgroundSchedule", "BackgroundWork", "Gauges"]
@@ -96,12 +97,19 @@ class BackgroundWork:
         """One round over all collections."""
         for live in self._collections:
             if live.record.deleted is None and live.record.generation is None:
-                await self._checkpoint(live)
-                if self._due(live):
-                    await self._compaction.compact(live)
-                    event(logging.INFO, "compacted", collection=live.label)
+                try:
+                    await self._tend(live)
+                except Corrupt as error:  # the other collections go on
+                    self._metrics.damage.inc()
+                    event(logging.ERROR, "a collection is damaged", collection=live.label, reason=str(error))
         self._metrics.lag.set(sum(self._lag.values()))
         await self._compaction.sweep()
+
+    async def _tend(self, live: LiveCollection) -> None:
+        await self._checkpoint(live)
+        if self._due(live):
+            await self._compaction.compact(live)
+            event(logging.INFO, "compacted", collection=live.label)
 
     async def _checkpoint(self, live: LiveCollection) -> None:
         """Count in slices, so that a query never waits long for the child."""
@@ -120,7 +128,7 @@ class BackgroundWork:
         after, patience = self.schedule.compact_after, self.schedule.patience
         number, now, closed = live.record.number, self.schedule.clock(), live.record.closed
         ended = live.closes if closed is None else min(live.closes, closed)
-        over = closed is not None or now >= live.closes
+        over = closed is not None or now >= live.takes_until
         if after is None or not over or now < ended + after:
             self._over_since.pop(number, None)
             return False

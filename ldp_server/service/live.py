@@ -2,10 +2,16 @@
 
 A live collection is all that ingest needs to know of one collection, worked out once. It is replaced only when an
 operator creates, closes, deletes or compacts the collection.
+
+Clocks differ. So batches are taken from a little before a window opens until a little after it closes, on the server's
+clock (`WINDOW_SLACK_SECONDS`); only then a collection has ended and may be compacted. What an operator has closed, and
+what is compacted, takes nothing at any time: the batch ids of a compacted collection are gone, and with them the means
+to count a batch once.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
@@ -14,10 +20,14 @@ import grpc
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, ServerRefused
+from ldp_client.protocol.reasons import WINDOW_SLACK_SECONDS
 from ldp_server.arrays.packing import unpack
+from ldp_server.service.logs import event
 from ldp_server.service.signed_list import ListPublisher
 from ldp_server.service.wire import CallStatus
 from ldp_server.store import CollectionRecord
+from ldp_server.store.damage import check_spec
+from ldp_server.store.errors import Corrupt
 
 __all__ = ["PREFIX", "LiveCollection", "LiveCollections", "Naming"]
 
@@ -34,7 +44,10 @@ class Naming(Protocol):
 class LiveCollection:
     """One collection, as ingest sees it."""
 
-    __slots__ = ("bound", "closes", "collection", "label", "opens", "record", "sealed_reason", "width")
+    __slots__ = (
+        "bound", "closes", "collection", "label", "opens", "record", "sealed_reason", "takes_from", "takes_until",
+        "width",
+    )  # fmt: skip
 
     def __init__(self, record: CollectionRecord, collection: Collection, label: str) -> None:
         self.record = record
@@ -44,15 +57,17 @@ class LiveCollection:
         self.bound = collection.randomizer.bound
         self.opens = collection.opens
         self.closes = collection.closes
+        self.takes_from = collection.opens - WINDOW_SLACK_SECONDS
+        self.takes_until = collection.closes + WINDOW_SLACK_SECONDS
         self.sealed_reason = _sealed_reason(record)
 
     def refusal_reason(self, now: float) -> str | None:
         """Why no batch is taken at this time, or None."""
         if self.sealed_reason is not None:
             return self.sealed_reason
-        if now < self.opens:
+        if now < self.takes_from:
             return "NOT_YET_OPEN"
-        return "WINDOW_CLOSED" if now >= self.closes else None
+        return "WINDOW_CLOSED" if now >= self.takes_until else None
 
 
 def _sealed_reason(record: CollectionRecord) -> str | None:
@@ -73,10 +88,18 @@ class LiveCollections:
         self._by_number: dict[int, LiveCollection] = {}
         self.unreadable: list[bytes] = []
         """Ids of collections that this version does not understand (written by a newer one)."""
+        self.damaged: list[bytes] = []
+        """Ids of collections whose row does not fit its id; the others are served."""
 
     def put(self, record: CollectionRecord) -> None:
         """Hold a collection as its row says it is now."""
         known = self._by_id.get(record.id)
+        try:
+            check_spec(record)
+        except Corrupt as error:
+            self.damaged.append(record.id)
+            event(logging.ERROR, "a collection is not served", collection=record.id.hex()[:12], reason=str(error))
+            return
         try:
             collection = known.collection if known else Collection.from_bytes(record.spec)
         except InvalidSpec:

@@ -34,6 +34,7 @@ class Metrics:
         self.malformed = Counter("hearsay_malformed", "Requests that are not a valid message", registry=registry)
         self.refused_calls = Counter("hearsay_refused_calls", "Analyst calls refused", ["code"], registry=registry)
         self.storage_errors = Counter("hearsay_storage_errors", "Groups that could not be written", registry=registry)
+        self.damage = Counter("hearsay_damage", "Damage found in stored data", registry=registry)
         self.failures = Counter("hearsay_internal_errors", "Calls that ended in a defect", registry=registry)
         self.waiting = Gauge("hearsay_waiting_bytes", "Received and not yet durable", registry=registry)
         self.waiting_batches = Gauge("hearsay_waiting_batches", "Received and not yet durable", registry=registry)

@@ -16,7 +16,7 @@ from grpc_reflection.v1alpha import reflection
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.v1 import analyst_pb2, collector_pb2
-from ldp_server.config import Config, is_loopback, split_address
+from ldp_server.config import Config, TlsConfig, is_loopback, split_address
 from ldp_server.service.logs import event
 from ldp_server.service.tls import TlsFiles
 
@@ -55,12 +55,13 @@ class Ports:
     async def open(self) -> None:
         """Bind the ports and begin to listen."""
         config = self._config
+        _check_plaintext(config)
         self.collector = self.analyst = _bind(
-            self._servers[0], config, "collector.listen", config.collector.listen, config.collector.client_ca
+            self._servers[0], config.tls, "collector.listen", config.collector.listen, config.collector.client_ca
         )
         if len(self._servers) > 1:
             self.analyst = _bind(
-                self._servers[1], config, "analyst.listen", config.analyst.listen, config.analyst.client_ca
+                self._servers[1], config.tls, "analyst.listen", config.analyst.listen, config.analyst.client_ca
             )
         for server in self._servers:
             await server.start()
@@ -93,18 +94,39 @@ def _add(server: grpc.aio.Server, health: HealthServicer, services: Sequence[Ser
     reflection.enable_server_reflection(names, server)
 
 
-def _bind(server: grpc.aio.Server, config: Config, setting: str, listen: str, client_ca: Path | None) -> int:
-    host, _ = split_address(listen, setting)
+def _check_plaintext(config: Config) -> None:
+    """Each port asks for itself: operators' tokens must not travel in the open because apps' reports may."""
+    if config.tls.certificate is not None:
+        return
+    collector, analyst = config.collector, config.analyst
+    for setting, listen, allowed in (
+        ("collector", collector.listen, collector.plaintext),
+        ("analyst", analyst.listen or collector.listen, analyst.plaintext),
+    ):
+        host, _ = split_address(listen, f"{setting}.listen")
+        if is_loopback(host):
+            continue
+        if not allowed:
+            raise InvalidSpec(_refused_plaintext(setting, listen))
+        event(logging.WARNING, "unencrypted connections are taken from other machines", listen=listen, by=setting)
+
+
+def _refused_plaintext(setting: str, listen: str) -> str:
+    if setting == "collector":
+        return (
+            f"collector.listen is {listen} without TLS: set tls.certificate and tls.key, or collector.plaintext = true "
+            "if a proxy in front of this server encrypts"
+        )
+    return (
+        f"operators' tokens would travel unencrypted to {listen}: set tls.certificate and tls.key, or give operators a "
+        'port of their own (analyst.listen = "127.0.0.1:7901"), or set analyst.plaintext = true'
+    )
+
+
+def _bind(server: grpc.aio.Server, tls: TlsConfig, setting: str, listen: str, client_ca: Path | None) -> int:
     try:
-        if config.tls.certificate is not None:
-            return server.add_secure_port(listen, TlsFiles(config.tls, client_ca).credentials())
-        if not is_loopback(host):
-            if not config.collector.plaintext:
-                raise InvalidSpec(
-                    f"{setting} is {listen} without TLS: set tls.certificate and tls.key, or collector.plaintext "
-                    "= true if a proxy in front of this server encrypts"
-                )
-            event(logging.WARNING, "unencrypted connections are taken from other machines", listen=listen)
+        if tls.certificate is not None:
+            return server.add_secure_port(listen, TlsFiles(tls, client_ca).credentials())
         return server.add_insecure_port(listen)
     except RuntimeError as error:
         raise InvalidSpec(f"cannot listen on {listen} ({setting}): is the port taken?") from error

@@ -15,7 +15,7 @@ from google.rpc import error_details_pb2, status_pb2
 
 from ldp_client.errors import InvalidSpec, LdpError, ServerRefused, StorageError, Unavailable
 from ldp_server.store.errors import DiskFull
-from ldp_server.worker.messages import Unsupported
+from ldp_server.worker.messages import OverTime, Unsupported
 
 __all__ = ["EOF", "Busy", "CallStatus", "Context", "abort", "parse", "status_of"]
 
@@ -50,6 +50,7 @@ _CODES: dict[type[LdpError], grpc.StatusCode] = {
     InvalidSpec: grpc.StatusCode.INVALID_ARGUMENT,
     ServerRefused: grpc.StatusCode.INVALID_ARGUMENT,
     Unsupported: grpc.StatusCode.UNIMPLEMENTED,
+    OverTime: grpc.StatusCode.ABORTED,
     Unavailable: grpc.StatusCode.UNAVAILABLE,
 }
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from ldp_server.store.errors import StorageError, translated
-from ldp_server.store.log import Admission, CollectionRecord, NewCollection
+from ldp_server.store.errors import Corrupt, StorageError, translated
+from ldp_server.store.log import KINDS, Admission, CollectionRecord, NewCollection
 
 __all__ = ["Catalog"]
 
@@ -18,6 +18,14 @@ _SELECT = (
 
 def _record(row: tuple[int, bytes, bytes, int, str, int, int, int, int, int, int, int, int]) -> CollectionRecord:
     number, id_, spec, public, kind, per_token, *rest = row
+    numbers = (number, public, per_token, *rest)
+    if not (
+        all(type(one) is int or one is None for one in numbers)
+        and isinstance(id_, bytes)
+        and isinstance(spec, bytes)
+        and kind in KINDS
+    ):
+        raise Corrupt("the row of a collection is damaged: restore a backup (docs/operating.md)")
     return CollectionRecord(number, id_, spec, bool(public), Admission(kind, per_token), *rest)
 
 

@@ -67,6 +67,8 @@ def translated(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise _translate(error, path) from error
+    except UnicodeDecodeError as error:  # a text in the database whose bits flipped
+        raise Corrupt(f"{path} is damaged: restore a backup (docs/operating.md)") from error
     except PermissionError as error:
         raise ReadOnly(f"{path} cannot be written: {error.strerror}") from error
     except OSError as error:

@@ -20,6 +20,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 __all__ = [
+    "KINDS",
     "Admission",
     "AppendOutcome",
     "CollectionRecord",
@@ -72,6 +73,10 @@ class StoredBatch(NamedTuple):
 
     def __repr__(self) -> str:
         return f"StoredBatch(sequence={self.sequence}, {len(self.payload)} bytes)"
+
+
+KINDS = frozenset({"open", "certificate", "token"})
+"""The kinds of admission."""
 
 
 class Admission(NamedTuple):
@@ -177,6 +182,10 @@ class LogReader(ABC):
     @abstractmethod
     def check(self) -> None:
         """Raise `Corrupt` if the structure of the log is damaged."""
+
+    @abstractmethod
+    def interrupt(self) -> None:
+        """Make a check that runs in another thread end, with an error."""
 
     @abstractmethod
     def digests(self, record: CollectionRecord) -> Iterator[tuple[StoredBatch, bytes]]:

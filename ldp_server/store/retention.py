@@ -12,9 +12,10 @@ Every function works inside the caller's transaction.
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 
-from ldp_server.store.errors import StorageError
+from ldp_server.store.errors import Corrupt, StorageError
 from ldp_server.store.log import CollectionRecord, Fold, FoldPart
 from ldp_server.store.schema import SEQUENCE_BITS
 
@@ -38,21 +39,34 @@ def put_in_force(db: sqlite3.Connection, fold: Fold) -> None:
     ).fetchone()[0]
     if held != fold.size:
         raise StorageError("the folded counts are not all there: compact the collection again")
+    digest = _digest(fold.sequence, fold.batches, fold.reports, _parts(db, fold.collection, fold.generation))
     db.execute(
-        "UPDATE collections SET folded = ?, folded_batches = ?, folded_reports = ?, generation = ? WHERE number = ?",
-        (fold.sequence, fold.batches, fold.reports, fold.generation, fold.collection),
+        "UPDATE collections SET folded = ?, folded_batches = ?, folded_reports = ?, generation = ?, folded_digest = ? "
+        "WHERE number = ?",
+        (fold.sequence, fold.batches, fold.reports, fold.generation, digest, fold.collection),
     )
 
 
 def folded_state(db: sqlite3.Connection, record: CollectionRecord) -> bytes | None:
-    """The folded counts in force, if there are any."""
+    """The folded counts in force, if there are any; raises `Corrupt` if they are not what was written."""
     if record.generation is None:
         return None
+    state = _parts(db, record.number, record.generation)
+    held = db.execute("SELECT folded_digest FROM collections WHERE number = ?", (record.number,)).fetchone()
+    if held is None or held[0] != _digest(record.folded, record.folded_batches, record.folded_reports, state):
+        raise Corrupt("the folded counts of a collection do not fit their digest: restore a backup")
+    return state
+
+
+def _parts(db: sqlite3.Connection, collection: int, generation: int) -> bytes:
     rows = db.execute(
-        "SELECT data FROM folded_state WHERE collection = ? AND generation = ? ORDER BY part",
-        (record.number, record.generation),
-    ).fetchall()
-    return b"".join(row[0] for row in rows)
+        "SELECT data FROM folded_state WHERE collection = ? AND generation = ? ORDER BY part", (collection, generation)
+    )
+    return b"".join([row[0] for row in rows])
+
+
+def _digest(sequence: int, batches: int, reports: int, state: bytes) -> bytes:
+    return hashlib.sha256(b"%d %d %d " % (sequence, batches, reports) + state).digest()
 
 
 def sweep_slice(db: sqlite3.Connection, record: CollectionRecord) -> bool:

@@ -79,7 +79,10 @@ def _run(script: str) -> Callable[[sqlite3.Connection], None]:
     return step
 
 
-MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {0: _run(_TABLES)}
+MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {
+    0: _run(_TABLES),
+    1: _run("ALTER TABLE collections ADD COLUMN folded_digest BLOB"),  # of the folded counts (retention.py)
+}
 """From each version to the next one; 0 is an empty file."""
 
 VERSION = max(MIGRATIONS) + 1

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from ldp_server.store import retention
 from ldp_server.store.catalog import Catalog
+from ldp_server.store.damage import Row, check_rows
 from ldp_server.store.errors import Corrupt, StorageError, translated
 from ldp_server.store.insert import insert_run, runs
 from ldp_server.store.log import (
@@ -78,18 +79,28 @@ class SqliteReader(LogReader):
             size = 0
             with translated(self.path):
                 cursor = self.db.execute(
-                    "SELECT position, batch_id, payload FROM batches WHERE position > ? AND position < ? "
+                    "SELECT position, batch_id, payload, digest FROM batches WHERE position > ? AND position < ? "
                     "ORDER BY position LIMIT ?",
                     (position, high, max(1, min(_ROWS * 16, max_bytes))),
                 )
                 while size < max_bytes and (rows := cursor.fetchmany(256)):
+                    if self._dropped(collection, rows, position):
+                        return
+                    check_rows(rows, position)
                     found.extend([StoredBatch(row[0] & _MASK, row[1], row[2]) for row in rows])
                     size += sum([len(row[2]) for row in rows])
+                    position += len(rows)
                 cursor.close()
             if not found:
                 return
             yield found
-            position = low + found[-1].sequence
+
+    def _dropped(self, collection: int, rows: Sequence[Row], position: int) -> bool:
+        """Whether rows are missing because the collection was deleted or compacted meanwhile."""
+        if rows[0][0] == position + 1 and rows[-1][0] == position + len(rows):
+            return False
+        record = self.record(collection)
+        return record is None or record.deleted is not None or record.folded > (position & _MASK)
 
     def holds(self, collection: int, sequence: int, batch_id: bytes) -> bool:
         with translated(self.path):
@@ -107,6 +118,9 @@ class SqliteReader(LogReader):
             verdict = self.db.execute("PRAGMA quick_check(1)").fetchone()[0]
         if verdict != "ok":
             raise Corrupt(f"{self.path} is damaged: restore a backup (docs/operating.md)")
+
+    def interrupt(self) -> None:
+        self.db.interrupt()
 
     def digests(self, record: CollectionRecord) -> Iterator[tuple[StoredBatch, bytes]]:
         low, high = _positions(record.number)

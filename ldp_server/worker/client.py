@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import sys
+import time
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import TypeVar
 
 from ldp_client.errors import StorageError, Unavailable
+from ldp_server.child import safe_command, safe_environment
 from ldp_server.store import CollectionRecord, DataDirectory, checkpoints
 from ldp_server.worker import messages
 from ldp_server.worker.frames import read_frame_async, write_frame
@@ -28,6 +28,7 @@ from ldp_server.worker.messages import (
     CheckpointWritten,
     Done,
     Failure,
+    OverTime,
     Progress,
     Question,
     WorkerSummary,
@@ -38,11 +39,7 @@ __all__ = ["Worker"]
 A = TypeVar("A", bound=Answer)
 
 
-def _environment() -> dict[str, str]:
-    """The child finds the same modules, and uses one thread."""
-    path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
-    one = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    return {**os.environ, **one, "PYTHONPATH": path}
+_ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
 class Worker:
@@ -76,10 +73,20 @@ class Worker:
             raise StorageError("the checkpoint that was just written is not there: check the disk")
         return found
 
-    async def decode(self, number: int, limit: int) -> AsyncGenerator[Progress | bytes, None]:
-        """Progress, and last the serialised HeavyHittersResult. Leaving early cancels."""
+    async def decode(self, number: int, limit: int, seconds: float) -> AsyncGenerator[Progress | bytes, None]:
+        """Progress, and last the serialised HeavyHittersResult. Leaving early cancels, and so does the time limit."""
+        ends = time.monotonic() + seconds
         async with contextlib.aclosing(self._ask(AskDecode(number, limit))) as answers:
-            async for answer, body in answers:
+            while True:
+                try:
+                    answer, body = await asyncio.wait_for(anext(answers), ends - time.monotonic())
+                except StopAsyncIteration:
+                    return
+                except TimeoutError:
+                    raise OverTime(
+                        f"the search took longer than {seconds:g} seconds and was ended: raise limits.decode_seconds, "
+                        "or ask for given items"
+                    ) from None
                 yield answer if isinstance(answer, Progress) else body
 
     async def close(self) -> None:
@@ -127,13 +134,10 @@ class Worker:
     async def _running(self) -> asyncio.subprocess.Process:
         if self._process is None or self._process.returncode is not None:
             self._process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "ldp_server.worker",
-                *self._arguments,
+                *safe_command("ldp_server.worker", *self._arguments),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
-                env=_environment(),
+                env=safe_environment(_ONE_THREAD),
                 start_new_session=True,  # a Ctrl-C at the terminal is for the parent, which then ends the child
                 limit=1 << 20,
             )

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ldp_client.collection import Collection
-from ldp_client.errors import InvalidSpec, ServerRefused
+from ldp_client.errors import InvalidSpec, ServerRefused, Unavailable
 from ldp_server.oracles import oracle_for, restore
 from ldp_server.oracles.base import Oracle
 from ldp_server.store import CollectionRecord, LogReader
 from ldp_server.store.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
+from ldp_server.store.damage import check_spec
 from ldp_server.store.errors import Corrupt
 
 __all__ = ["CollectionCounts", "CountsCache", "memory_bytes", "state_bytes"]
@@ -85,6 +86,7 @@ class CountsCache:
 
     def _advance(self, counts: CollectionCounts, deadline: float | None) -> None:
         width = counts.collection.randomizer.report_bytes
+        newest = self._log.last(counts.record.number)
         for batches in self._log.read(counts.record.number, counts.sequence, max_bytes=CHUNK):
             try:
                 counts.oracle.accumulate(b"".join([batch.payload for batch in batches]))
@@ -99,8 +101,13 @@ class CountsCache:
             counts.batches += len(batches)
             if deadline is not None and time.monotonic() >= deadline:
                 return
+        if counts.sequence < newest:
+            if self._log.record(counts.record.number) != counts.record:
+                raise Unavailable("the collection was deleted or compacted meanwhile: ask again", 1.0)
+            raise Corrupt("the newest batches of a collection cannot be read: restore a backup (docs/operating.md)")
 
     def _load(self, record: CollectionRecord) -> CollectionCounts:
+        check_spec(record)
         collection = Collection.from_bytes(record.spec)
         return self._from_checkpoint(record, collection) or self._from_log(record, collection)
 

@@ -24,6 +24,7 @@ __all__ = [
     "CheckpointWritten",
     "Done",
     "Failure",
+    "OverTime",
     "Progress",
     "Question",
     "Unsupported",
@@ -32,6 +33,10 @@ __all__ = [
     "read_question",
     "to_header",
 ]
+
+
+class OverTime(LdpError):
+    """The question took longer than the server allows."""
 
 
 class Unsupported(LdpError):

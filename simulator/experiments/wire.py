@@ -62,7 +62,7 @@ class WireResult:
 
 @dataclass(frozen=True)
 class _Ended:
-    """What is known when everything has been sent."""
+    """The state of the run after everything was sent."""
 
     parts: Sequence[SentPart]
     late: Sent

@@ -18,6 +18,7 @@ from ldp_server.service.logs import LOGGER, event
 from ldp_server.service.metrics import Metrics
 from ldp_server.service.operators.auth import Auth
 from ldp_server.service.wire import CallStatus, Context, abort, parse, status_of
+from ldp_server.store.errors import Corrupt
 
 __all__ = ["Calls"]
 
@@ -92,7 +93,11 @@ class _Call:
     async def __aexit__(self, _: object, error: BaseException | None, __: object) -> bool:
         if error is None:
             return False
-        if isinstance(error, LdpError):
+        if isinstance(error, Corrupt):
+            self._metrics.damage.inc()
+            event(logging.ERROR, "damage", call=self._id, collection=self._collection, reason=str(error))
+            self._error = CallStatus(grpc.StatusCode.DATA_LOSS, str(error))
+        elif isinstance(error, LdpError):
             self._error = error
         elif isinstance(error, grpc.aio.UsageError | grpc.aio.InternalError):
             self._error = CallStatus(grpc.StatusCode.CANCELLED, "the caller has gone")

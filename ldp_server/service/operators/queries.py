@@ -98,7 +98,9 @@ class Queries:
             most = min(request.limit or self._limits.query_items, self._limits.query_items)
             worker = self._sources.decoder()
             try:
-                async with contextlib.aclosing(worker.decode(live.record.number, most)) as answers:
+                async with contextlib.aclosing(
+                    worker.decode(live.record.number, most, self._limits.decode_seconds)
+                ) as answers:
                     async for answer in answers:
                         yield self._decoded(answer, live)
             finally:

@@ -280,3 +280,12 @@ def test_a_window_ends_with_its_last_second():
     budget.check_window(collection, NOW + 9)
     with pytest.raises(PolicyRefused, match="closed at 2027-01-15 08:00:10 UTC"):
         budget.check_window(collection, NOW + 10)
+
+
+def test_a_policy_below_what_was_spent_leaves_nothing_and_no_debt(open_client):
+    client = open_client()
+    for number in range(2):
+        client.report(make(number), "a")
+    client.close()
+    smaller = open_client(policy=Policy(max_epsilon="0.5", budget="0.5", period="30 days", lifetime="0.5")).ledger()
+    assert (smaller.spent, smaller.left, smaller.left_in_period) == (2, 0, 0)

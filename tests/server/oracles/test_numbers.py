@@ -17,6 +17,7 @@ from ldp_client.protocol.domain import Integers
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.answers import numbers
 from ldp_server.oracles import as_frequency, oracle_for, restore
+from ldp_server.oracles.base import Share
 from simulator import crowd
 from tests.server.oracles.cases import filled
 
@@ -173,6 +174,19 @@ def test_too_few_reports_give_the_whole_range():
         assert (found.low, found.high) == (0.0, COUNT - 1)
     nobody = filled(CASES[2], np.zeros(400, np.uint64), 1).average()
     assert (nobody.low, nobody.high) == (0.0, COUNT - 1)
+
+
+@pytest.mark.parametrize("confidence", [0.0, 1.0, 1 - 1e-16, 1 - 1e-13, math.nan, -1.0, 2.0])
+def test_a_confidence_that_no_interval_has_is_refused(confidence):
+    average, median = filled(number("2"), np.ones(50, np.uint64), 1), filled(tree("2"), np.ones(5000, np.uint64), 1)
+    for ask in (
+        lambda: average.average(confidence),
+        lambda: median.quantile(0.5, confidence),
+        lambda: Share((1,), 1.0, 1.0).interval(confidence),
+    ):
+        with pytest.raises(InvalidSpec, match="confidence lies strictly between 0 and 1"):
+            ask()
+    assert Share((1,), 0.0, 1.0).interval(1 - 1e-12)[1] == pytest.approx(7.13, abs=0.01)
 
 
 @pytest.mark.parametrize("epsilon", ["1", "3", "5"])

@@ -237,10 +237,17 @@ async def test_plaintext_for_other_machines_must_be_asked_for(tmp_path, caplog):
     config = replace(Config(data=tmp_path / "d")).with_listen("0.0.0.0:0")
     with pytest.raises(InvalidSpec, match="TLS"):
         await CollectionServer(config, clock=Clock()).start()
-    server = CollectionServer(replace(config, collector=replace(config.collector, plaintext=True)), clock=Clock())
-    await server.start()
-    await server.stop(grace=0)
-    assert "unencrypted" in caplog.text
+    apps_only = replace(config, collector=replace(config.collector, plaintext=True))
+    with pytest.raises(InvalidSpec, match="operators' tokens would travel unencrypted"):
+        await CollectionServer(apps_only, clock=Clock()).start()
+    with pytest.raises(InvalidSpec, match="operators' tokens"):
+        await CollectionServer(replace(apps_only, analyst=AnalystConfig(listen="0.0.0.0:0")), clock=Clock()).start()
+    for analyst in (AnalystConfig(listen="127.0.0.1:0"), AnalystConfig(plaintext=True)):
+        caplog.clear()
+        server = CollectionServer(replace(apps_only, analyst=analyst), clock=Clock())
+        await server.start()
+        await server.stop(grace=0)
+        assert "unencrypted" in caplog.text
 
 
 # Addresses ---------------------------------------------------------------------------------------------------------

@@ -143,7 +143,7 @@ async def test_a_log_that_cannot_be_written_any_more_stops_the_server(tmp_path):
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await server.create(make_collection("another"))
         assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
-        await asyncio.wait_for(server.server.wait(signals=False), PATIENCE)
+        await asyncio.wait_for(server.server.wait(), PATIENCE)
         assert isinstance(server.server.failure, ReadOnly)
     async with live(tmp_path / "d") as again:
         assert (await again.show(collection)).reports == 1

@@ -12,6 +12,7 @@ from ldp_server import heavy_hitters as hitters
 from ldp_server.answers.wire import from_wire
 from ldp_server.arrays.items import index_items
 from ldp_server.arrays.packing import pack
+from ldp_server.config import LimitsConfig
 from ldp_server.heavy_hitters import planner
 from ldp_server.oracles import oracle_for
 from simulator.crowd import simulate
@@ -95,6 +96,21 @@ async def test_cancelling_ends_the_decode_and_frees_its_place(tmp_path, case):
         await until(lambda: not server.server.parts.queries.decodes.locked())
         events = [event async for event in server.analyst.HeavyHitters(ask, metadata=server.auth)]
         assert events[-1].WhichOneof("event") == "result"
+
+
+async def test_a_decode_that_takes_too_long_is_ended_and_frees_its_place(tmp_path, case):
+    collection, _, _ = case
+    async with live(tmp_path / "d", limits=LimitsConfig(decode_seconds=0.01)) as server:
+        await fill(server, case)
+        for _ in range(2):
+            with pytest.raises(grpc.aio.AioRpcError) as ended:
+                async for _ in server.analyst.HeavyHitters(
+                    pb.HeavyHittersRequest(collection_id=collection.id), metadata=server.auth
+                ):
+                    pass
+            assert ended.value.code() is grpc.StatusCode.ABORTED
+            assert "limits.decode_seconds" in ended.value.details()
+        assert (await server.show(collection)).reports == USERS
 
 
 async def test_too_few_users_is_an_answer(tmp_path, case):

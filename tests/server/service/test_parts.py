@@ -1,6 +1,7 @@
 """Configuration, access, logs, metrics, doctor: the small parts."""
 
 import asyncio
+import hashlib
 import json
 import logging
 import shutil
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ldp_client.errors import InvalidSpec, StorageError
+from ldp_client.protocol import tags
 from ldp_server.config import SAMPLE, Config, load_config, parse_config
 from ldp_server.doctor import examine
 from ldp_server.service.logs import _Lines, event
@@ -240,7 +242,8 @@ async def test_a_spec_of_a_later_version_stops_the_start(tmp_path):
     async with live(tmp_path / "d") as server:
         await server.create(collection)
     db = sqlite3.connect(tmp_path / "d" / "log.db")
-    db.execute("UPDATE collections SET spec = x'aabb'")
+    spec = b"\xaa\xbb"
+    db.execute("UPDATE collections SET spec = ?, id = ?", (spec, hashlib.sha256(tags.COLLECTION + spec).digest()))
     db.commit()
     db.close()
     with pytest.raises(StorageError, match="does not understand"):

@@ -1,0 +1,30 @@
+"""Starts a module of this program as a process that imports nothing from the working directory.
+
+`python -m` and an empty entry of PYTHONPATH both put the working directory at the front of the path. A file planted
+there, such as numpy.py, would run with the server's rights. So a child is started with -P, and with a path without the
+working directory. The directory that holds this program comes first, so that parent and child run the same code: who
+may write there may change the program itself.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+__all__ = ["safe_command", "safe_environment"]
+
+_HOME = Path(__file__).resolve().parents[1]
+
+
+def safe_command(module: str, *arguments: str) -> list[str]:
+    """Return the command that runs a module. It belongs together with `safe_environment`."""
+    return [sys.executable, "-P", "-m", module, *arguments]
+
+
+def safe_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return this process's environment with a safe path: the child finds the same modules."""
+    unsafe = {Path.cwd(), _HOME}
+    entries = [entry for entry in sys.path if Path(entry).is_absolute() and Path(entry).resolve() not in unsafe]
+    return {**os.environ, **(more or {}), "PYTHONPATH": os.pathsep.join([str(_HOME), *entries])}
