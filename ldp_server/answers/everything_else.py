@@ -6,17 +6,19 @@ Items picked by their estimates were picked for errors that are positive, so thi
 of the k largest raw estimates r(1) >= ... >= r(k), F(B) the number of users who hold an item of B, e(B) the sum of the
 errors of the estimates of B, and A_j the set of the j items that most users hold. A_j does not depend on the reports.
 
-- Point value: n minus the consistent values of T, which are not biased by the choice in this way.
+- Point value: n minus the raw estimates of those items of T that stand out (below), whose errors the choice does not
+  favour, and minus the consistent values of the others.
 - Upper end of F(T). F(T) <= F(A_k), and F(A_k) = r(A_k) - e(A_k) <= r(T) - e(A_k), since T has the largest sum of
   estimates of all sets of k. So F(T) <= r(T) + z sd(k), which errs with probability alpha/2 at most: A_k is one fixed
   set, and the choice costs nothing on this side.
 - Lower end of F(T). Let [low, high] be intervals that hold for the whole domain at once, with probability
   1 - alpha/4. Then F(T) is at least the sum of the lower ends of T. Better: let j be the number of items of T whose
   lower end lies above the upper ends of all items outside T. At least j items are held by more users than any item
-  outside T, so A_j lies within T, and T is one of the C(d - j, k - j) sets of k items that contain A_j. Over all these
-  sets and all j together, the interval of a sum of fixed items holds with probability 1 - alpha/4, if each end errs
-  with probability alpha / (4 (k + 1) C(d - j, k - j)). So F(T) is at least that lower end for T. Where all picked items
-  stand out, this is the interval of fixed items but for the k + 1. The larger of the two bounds is taken.
+  outside T, so A_j lies within T. Let i be the number of items of the domain whose upper end reaches the least lower
+  end L of T. At most i items are held by L users or more, and all of T are, so T lies within A_i, and is one of the
+  C(i - j, k - j) sets of k items between A_j and A_i. Over all these sets, all j <= k and all i <= d together, the
+  interval of a sum of fixed items holds with probability 1 - alpha/4, if each end errs with probability
+  alpha / (4 (k + 1) d C(i - j, k - j)). So F(T) is at least that lower end for T. The larger bound is taken.
 
 On both sides the sum's own interval is used (the exact law, or its variance from the counts, covariances included).
 sd(k) is that of T, as A_k is known only nearly, but not less than for independent estimates.
@@ -59,9 +61,9 @@ class Picked:
     raw: Floats
     consistent: Floats
     runner_up: Floats
-    """The largest estimate that was not picked, if there is one."""
+    """The largest estimates that were not picked."""
     outside: Indexes
-    """Its index."""
+    """Their indexes."""
 
 
 def rest_of_fixed(oracle: FrequencyOracle, indexes: Indexes, raw: Floats, alpha: float) -> Rest:
@@ -85,11 +87,14 @@ def rest_of_picked(oracle: FrequencyOracle, picked: Picked, alpha: float) -> Res
     low, _ = oracle.intervals(picked.indexes, raw, tail)
     _, above = oracle.intervals(picked.outside, picked.runner_up, tail)
     clear = int((low > above.max(initial=0.0)).sum())
-    sets = (k + 1) * math.comb(oracle.randomizer.size - clear, k - clear)
+    near = int((above >= low.min()).sum())
+    between = k + near if near < len(above) else oracle.randomizer.size
+    sets = (k + 1) * oracle.randomizer.size * math.comb(between - clear, k - clear)
     least = float(low.sum())
     if sets < _MOST_SETS:  # beyond it, probabilities are too small for a float
         least = max(least, oracle.sum_interval(picked.indexes, raw, alpha / 4 / sets)[0])
 
     lowest, highest = np.clip(n - most, 0, n), np.clip(n - least, 0, n)
-    point = np.clip(n - float(picked.consistent.sum()), lowest, max(lowest, highest))
+    values = np.where(low > above.max(initial=0.0), raw, picked.consistent)
+    point = np.clip(n - float(values.sum()), lowest, max(lowest, highest))
     return Rest(float(point), math.sqrt(variance), float(lowest), float(max(lowest, highest)))
