@@ -19,9 +19,9 @@ random. That adds up to zero over the teams and, clipping being concave, only ma
 tell an item, it adds to the variance.)
 
 c is one of CAPS: that with the shortest reach below the truth at f = 0, chosen from the tables alone. Where popular
-cells are rare for the tail wanted, c is large and Z nearly the sum of all teams; where they are not, every team counts for little.
-Theorem 3.7's median is the limit of small c; its variance is pi/2 times as large, that of the sum clipped at 2.5 is
-1.01 times.
+cells are rare for the tail wanted, c is large and Z nearly the sum of all teams. Where they are not, every team counts
+for little. Theorem 3.7's median is the limit of small c. Its variance is pi/2 times as large, that of the sum clipped
+at 2.5 is 1.01 times.
 
 Probabilities below 1e-12 are beyond the precision of the convolution. Their quantiles come from Chernoff's bound.
 """
@@ -124,7 +124,7 @@ class _Law:
             powers = sign * theta * values
             k = float(np.log(self._mass @ np.exp(powers - powers.max())).sum()) + self._teams * float(powers.max())
             ends.append((k - math.log(tail)) / theta)
-        return sign * min(ends)
+        return float(sign * min(ends))
 
 
 def _clipped(row: Floats, lowest: int, top: int, blur: float) -> Floats:
