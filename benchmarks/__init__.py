@@ -1,1 +1,1 @@
-"""Measurements: `python -m benchmarks NAME [--json] [--full]`. Every claim of the documentation has a row here."""
+"""Measurements: `python -m benchmarks NAME [--json] [--full]`. The documentation's numbers are measured here."""

@@ -2,8 +2,8 @@
 
 `python -m benchmarks compare` compares with other libraries, and has options of its own.
 
-Exit code 0 when all ran (whether or not targets were met: see each row's `ok`), 1 with --strict when a target was
-missed, 2 for a wrong command line.
+Exit code: 0 if all of them ran, even if a target was missed (each row's `ok` says so); 1 with --strict if a target was
+missed; 2 for a wrong command line.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ BENCHMARKS = {
     "server": ("server.benchmark", "collection server: durable throughput, latency, memory, restart, queries"),
     "client": ("client", "the client: import, report, gateway, size"),
     "audit": ("audit.benchmark", "privacy: exact output laws, bounds from the client's bytes, clients that leak"),
+    "pairing": ("pairing", "whether the order of arrival tells which answers belong to one device"),
     "structure": ("structure", "accounting, attributes, averages, quantiles, pure from approximate"),
+    "coverage": ("coverage", "what the stated intervals hold, and how wide they are"),
     "oracles": ("oracles", "frequency oracles: accuracy, coverage, speed, memory, timing of the client"),
     "heavy-hitters": ("hitters.benchmark", "how rare an item is found, false items, coverage, speed, growth"),
     "attacks": ("attacks.benchmark", "attacks on a server of our own: idle streams, unfinished messages, unread lists"),
@@ -42,7 +44,7 @@ def load(name: str) -> Callable[[Options], Iterator[Row]]:
 
 
 def _text(line: Row) -> str:
-    """A row as text."""
+    """Return a row as text."""
     mark = {None: "    ", True: "ok  ", False: "MISS"}[line.ok]
     target = f"  ({line.target})" if line.target else ""
     stick = f"  [{line.yardstick.ratio:.3g} x {line.yardstick.name}]" if line.yardstick else ""

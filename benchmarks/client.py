@@ -1,7 +1,8 @@
-"""The client: what it costs to import, to report with, to feed a server through, and to install.
+"""The client: the cost of importing it, of a report, of feeding a server through a gateway, and of installing it.
 
-Every time stands beside a yardstick from the same run: an import beside bare Python, a report beside one fsync'd commit
-of SQLite on the same disk (the two take turns), a gateway beside a bare stub that sends the same bytes.
+Every time is shown beside a yardstick from the same run. The yardstick of an import is bare Python. That of a report is
+one fsync'd commit of SQLite on the same disk, and the two take turns. That of a gateway is a bare stub that sends the
+same bytes.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def run(options: Options) -> Iterator[Row]:
 
 
 def question(number: int) -> Collection:
-    """A question of its own for every number: its first answer is a report to make."""
+    """Return a new question for each number, so that the client has to make a report."""
     return Collection.create(
         "Which home page do you use?",
         Strings(16),
@@ -63,7 +64,7 @@ def question(number: int) -> Collection:
 
 
 def policy() -> Policy:
-    """A budget that is not in the way."""
+    """Return a policy with a budget that is large enough for all reports."""
     return Policy(max_epsilon="1", budget="100000", period="30 days", lifetime="200000")
 
 
@@ -112,7 +113,7 @@ def probe(work: str, cache: str, runs: int = 9) -> tuple[float, float]:
 
 
 def imports() -> Iterator[Row]:
-    """What an app pays for the import, and for a client that has sent its first report."""
+    """The cost of the import, and of a client that has sent its first report."""
     with tempfile.TemporaryDirectory() as directory:
         yield from _imports(directory)
 
@@ -155,7 +156,7 @@ def quantile(times: Sequence[float], share: float) -> float:
 
 
 def committer(path: Path) -> Callable[[], object]:
-    """One fsync'd commit of one small row: the least that anything durable costs."""
+    """Return a function that makes one fsync'd commit of a small row: the least cost of anything durable."""
     db = sqlite3.connect(path, isolation_level=None)
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = FULL")
@@ -170,12 +171,12 @@ def committer(path: Path) -> Callable[[], object]:
 
 
 def randomize(collection: Collection) -> bytes:
-    """The part of a report that no client can leave out."""
+    """The part of a report that every client must do."""
     return collection.randomize(ITEM, draw_words(collection.randomizer.words))
 
 
 class Pair:
-    """A client and its yardstick on fresh files, with times in microseconds that were taken by turns."""
+    """A client and its yardstick on new files, with times in microseconds that were taken in turns."""
 
     def __init__(self, directory: Path, collections: Iterator[Collection]) -> None:
         self.collections = collections
@@ -186,42 +187,42 @@ class Pair:
         self.turn()  # the files are made now
 
     def turn(self) -> tuple[float, float]:
-        """One commit and one report."""
+        """Time one commit and one report."""
         collection = next(self.collections)
         return timed(self.commit), timed(lambda: self.client.report(collection, ITEM))
 
     def settle(self) -> None:
-        """Go on until both have folded their logs in and begun to write over them."""
+        """Continue until both are in the steady state, in which SQLite reuses its log."""
         logs = [(path, log_number(path)) for path in (self.yardstick, self.ledger)]
         for _ in range(SETTLING):
             self.turn()
             if all(log_number(path) != number for path, number in logs):
                 return
-        raise RuntimeError("a log is never folded in")
+        raise RuntimeError("SQLite does not reuse its log")
 
 
 def log_number(path: Path) -> bytes:
-    """How often SQLite has begun its write-ahead log from the start (the field's place is in SQLite's file format)."""
+    """How often SQLite has started to reuse its write-ahead log (SQLite's file format says where the number is)."""
     with path.with_name(path.name + "-wal").open("rb") as log:
         return log.read(16)[12:]
 
 
 FRESH = 300
-"""So few reports that neither log has been folded in: the client's is after some 600, the yardstick's after 1,000."""
+"""So few reports that both logs still grow: the client's is reused after some 600, the yardstick's after 1,000."""
 SETTLING = 2_000
-"""More turns than either log needs until it is written over."""
+"""More turns than either log needs until it is reused."""
 
 
 def reporting(count: int) -> Iterator[Row]:
     """Durable reports beside bare commits, turn by turn; then leased ones. The background thread is on throughout.
 
-    A commit that makes SQLite's log longer can take twice as long as one that writes over an old log, so both sides are
-    always in the same state: in one row, both write to new files; in the other, both have begun to write over their
-    logs. The second is where an fsync is at its cheapest and the client's own work shows most.
+    A commit that makes SQLite's log longer can take twice as long as one that reuses the log. So both sides are always
+    in the same state. In one row the logs of both grow. In the other both are in the steady state and reuse their logs.
+    In the steady state an fsync is cheapest, and the client's own work is the largest part.
 
-    On a machine with no idle core, whoever waited for the disk then waits for a core, often for milliseconds, and
-    every ratio is near 1 and worth nothing. So the first row says how many cores were idle; and what a report takes
-    beyond a commit is given in microseconds, too.
+    On a machine without an idle core, a thread that has waited for the disk then waits for a core, often for
+    milliseconds. Every ratio is then near 1 and says nothing. So the first row says how many cores were idle, and the
+    time of a report beyond that of a commit is given in microseconds, too.
     """
     collections = iter([question(number) for number in range(3 * count + 2 * SETTLING)])  # an app has them by now, too
     start, idle_before = time.perf_counter(), idle_seconds()
@@ -234,7 +235,7 @@ def reporting(count: int) -> Iterator[Row]:
 
 
 def idle_seconds() -> float:
-    """How long all cores together have been idle or waiting for a disk (Linux)."""
+    """Return how many seconds all cores together have been idle or waiting for a disk (Linux)."""
     fields = Path("/proc/stat").read_text(encoding="ascii").split()
     return (int(fields[4]) + int(fields[5])) / os.sysconf("SC_CLK_TCK")
 
@@ -246,13 +247,13 @@ def _durable(count: int, collections: Iterator[Collection]) -> Iterator[Row]:
             pair = Pair(Path(directory), collections)
             times += [pair.turn() for _ in range(FRESH)]
             pair.client.close()
-    yield from _ratios(times, "both making their logs longer")
+    yield from _ratios(times, "both logs growing")
     with tempfile.TemporaryDirectory(dir=ROOT) as directory:
         pair = Pair(Path(directory), collections)
         pair.settle()
         times = [pair.turn() for _ in range(count)]
         pair.client.close()
-        yield from _ratios(times, "both over old logs")
+        yield from _ratios(times, "steady state (SQLite reuses its log)")
         yield from _tails(times)
 
 
@@ -267,7 +268,7 @@ def _ratios(times: Sequence[tuple[float, float]], state: str) -> Iterator[Row]:
 def _tails(times: Sequence[tuple[float, float]]) -> Iterator[Row]:
     commits, reports = zip(*times, strict=True)
     slow, own = quantile(reports, 0.99), quantile(commits, 0.99)
-    yield row("report, durable, p99, in fsync'd commits, both over old logs", slow / median(commits), "ratio", "<= 5")
+    yield row("report, durable, p99, in fsync'd commits, steady state", slow / median(commits), "ratio", "<= 5")
     yield row("report, durable, p99, in p99s of an fsync'd commit", slow / own, "ratio")
 
 
@@ -358,7 +359,7 @@ def _rate(accepted: int, seconds: float) -> float:
 
 
 def sizes() -> Iterator[Row]:
-    """What an app ships: the client's own files, and what it needs (as installed here, byte code left out)."""
+    """The sizes of what an app ships: the client's files and its dependencies, as installed here, without byte code."""
     own = sum(file.stat().st_size for file in (ROOT / "ldp_client").rglob("*.py"))
     yield row("installed size of ldp_client", own / 1e6, "MB")
     total = own

@@ -1,4 +1,4 @@
-"""A process that counts the batches of a pipe and estimates, to measure the memory of the server's half alone.
+"""A process that counts the batches of a pipe and estimates, to measure the memory of the oracle alone.
 
 Reads one line of JSON (epsilon, size, q, t, batches, width), then batches of 4 bytes of length and a payload; prints
 the peak resident size before the first batch and after all estimates, in bytes.

@@ -287,9 +287,10 @@ def auc(truths: npt.NDArray[np.float64], lies: npt.NDArray[np.float64]) -> float
 
 
 def timing(full: bool) -> Iterator[Row]:
-    """Measure whether a clock tells a true answer from a false one: 0.5 is never, 1 is always. Coins are drawn before.
+    """Measure how well the computing time tells a true answer from a false one: 0.5 is not at all, 1 is always.
 
-    Code that computes both outcomes but branches on the word was measured at 0.78 to 0.88.
+    The words are drawn before the time is taken. Code that computes both outcomes but branches on the word was measured
+    at 0.78 to 0.88.
     """
     mechanisms: list[Randomizer] = [
         RandomizedResponse(Epsilon("1"), 2),

@@ -1,6 +1,6 @@
 """Accounting, attributes, numbers, pure from approximate privacy: the claims of docs/privacy.md and docs/numbers.md.
 
-Statistics come from the crowd and the real packing. Rows that are formulas say so.
+Reports are made by the simulator's crowd and packed as in production. Rows that are formulas say so.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class Devices:
         try:
             client.report(self.question, answer)
         except BudgetExceeded:
-            pass  # this user has told enough; the reply must not differ
+            pass  # this user's budget is spent; the reply must not differ
         finally:
             client.close(timeout=0)
 

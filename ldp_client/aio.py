@@ -1,8 +1,8 @@
 """The client for asyncio programs.
 
-Storing a report waits for the disk, and a disk has no event loop. So every call runs in order in one worker thread of
-the client, and the loop is never blocked. The background thread sends, as for `Client`. A task that is cancelled while
-it waits stops waiting; a report under way is still made, charged and stored.
+Storing a report waits for the disk. So that the event loop is not blocked, every call runs in one worker thread of the
+client, in order. The background thread sends, as for `Client`. A task that is cancelled while it waits stops waiting; a
+report under way is still made, charged and stored.
 """
 
 from __future__ import annotations
@@ -105,11 +105,11 @@ class AsyncClient:
         await self.close()
 
     async def _run(self, call: Callable[[], T]) -> T:
-        """Run in the worker thread, after what is under way there."""
+        """Run in the worker thread, after the calls that wait there already."""
         if self._worker is None:
             self._worker = ThreadPoolExecutor(1, thread_name_prefix="ldp-client-aio")
         return await asyncio.get_running_loop().run_in_executor(self._worker, call)
 
     async def _aside(self, call: Callable[[], T]) -> T:
-        """Run what waits for the network in a thread of its own, so that reports need not wait for it."""
+        """Run a call that waits for the network in a thread of its own, so that reports do not wait for it."""
         return await asyncio.to_thread(call)

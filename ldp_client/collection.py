@@ -7,8 +7,8 @@
 
 Parsing is strict. `InvalidSpec` is raised for unknown fields, for a second encoding of the same message, for a decimal
 that is not in its shortest form, and for a mechanism or parameter that this version does not know. The bytes are kept
-and never made anew from the parsed form. Whoever writes a question can change its seed only by the wording and by a
-nonce below 65,536, and everybody sees both. No seed changes epsilon.
+and never made again from the parsed form. Whoever writes a question can change its seed only by the wording and by a
+nonce below 65,536. Both are public. No seed changes epsilon.
 """
 
 from __future__ import annotations
@@ -60,22 +60,22 @@ class Schedule:
 
 
 class Details(TypedDict, total=False):
-    """What `Collection.create` takes by name."""
+    """The keyword arguments of `Collection.create`."""
 
     opens: Required[int]
-    """Seconds since 1970; the first at which a report is taken."""
+    """Seconds since 1970: the first second at which a report is taken."""
     closes: Required[int]
-    """Seconds since 1970; the first at which none is taken any more."""
+    """Seconds since 1970: the first second at which no report is taken any more."""
     parameters: Mapping[str, int] | None
     """The mechanism's numbers, by the names of the wire."""
     schedule: Schedule | None
     nonce: int
-    """0 to 65,535; a second question in the same words gets other public randomness."""
+    """0 to 65,535. A second question in the same words with another nonce has other public randomness."""
 
 
 @dataclass(frozen=True)
 class Collection:
-    """One question, understood in full. Make one with `create`, `from_bytes` or `load`, not by hand."""
+    """A collection that was parsed and checked. Make one with `create`, `from_bytes` or `load`, not by hand."""
 
     spec_bytes: bytes = field(repr=False)
     id: bytes = field(repr=False)

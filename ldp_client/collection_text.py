@@ -22,7 +22,7 @@
     period = "7 days"
     reports = 52
 
-Unknown keys are refused: a misspelt setting must not be a setting silently left out.
+Unknown keys are refused, so that a misspelt setting is not silently ignored.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _LAST_MOMENT = 253_402_300_799
 
 
 class Plain(NamedTuple):
-    """A collection's file, checked in form."""
+    """The contents of a collection's file. The form is checked, the values are not."""
 
     id: str | None
     question: str
@@ -82,7 +82,7 @@ def no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _misplaced(key: str, name: str, known: Iterable[str]) -> InvalidSpec:
-    """Return the error for a key that stands where it does not belong; it says where it does, if anywhere."""
+    """Return the error for a key at the wrong place. It says where the key belongs, if anywhere."""
     from ldp_client.protocol.v1 import spec_pb2  # noqa: PLC0415 - only where something is wrong
 
     kinds = [kind.message_type for kind in spec_pb2.Mechanism.DESCRIPTOR.fields]
@@ -96,7 +96,7 @@ def _misplaced(key: str, name: str, known: Iterable[str]) -> InvalidSpec:
 
 
 def take(table: Mapping[str, Any], name: str, **kinds: type) -> dict[str, Any]:
-    """Return the named values of a table, each of its type; any other key is refused, but the "kind" of a domain."""
+    """Return the named values of a table, each of its type. Any other key is refused, except the "kind" of a domain."""
     unknown = sorted(set(table) - set(kinds) - ({"kind"} if name == "domain" else set()))
     if unknown:
         raise _misplaced(unknown[0], name, kinds)

@@ -15,7 +15,7 @@ _HOW = 'write a whole number and a unit, such as "30 days", "12 hours" or "90 s"
 
 
 def parse_duration(text: object, name: str = "a duration") -> int:
-    """Return the seconds in a duration. A number without a unit is refused: nobody can tell 30 days from 30 seconds."""
+    """Return the seconds in a duration. A number without a unit is refused: it could mean 30 days or 30 seconds."""
     match = _FORM.fullmatch(text) if isinstance(text, str) else None
     unit = match and _UNITS.get(_ALIASES.get(match[2], match[2].removesuffix("s")))
     if not match or not unit:

@@ -28,7 +28,7 @@ _LOOK_AT = 256
 
 @dataclass(frozen=True)
 class ExplainedMessage:
-    """One message and its probabilities."""
+    """A message with its probability for the item and for other items."""
 
     message: int
     this_item: Fraction
@@ -38,7 +38,7 @@ class ExplainedMessage:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a device could send, and what that would reveal."""
+    """The messages that a device could send for an item, and what they would reveal."""
 
     question: str
     mechanism: str
@@ -55,7 +55,7 @@ class Explanation:
 
     @property
     def surest_guess(self) -> Fraction:
-        """How sure a person who believed 50:50 before can be after seeing the message, at most."""
+        """The largest probability that a person who believed 50:50 before can assign after seeing the message."""
         return self.ratio / (1 + self.ratio)
 
     def as_dict(self) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def _example(collection: Collection, message: int, index: int, others: list[int]
 
 
 def _others(index: int, size: int) -> list[int]:
-    """Return other indexes: all of a small domain, else some spread evenly over it."""
+    """Return other indexes: all others of a small domain, or some that are spread evenly over a large one."""
     if size <= _LOOK_AT_ALL:
         return [other for other in range(size) if other != index]
     spread = (i * size // (_LOOK_AT + 1) for i in range(_LOOK_AT + 1))

@@ -1,4 +1,4 @@
-"""What a client can be told besides its target, storage and policy: small value objects with defaults."""
+"""Options of a client besides its target, storage and policy: small value objects with defaults."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["LedgerFiles", "Sending", "Sources", "open_transport", "parse_delay"]
 
 @dataclass(frozen=True)
 class LedgerFiles:
-    """Where ledger and outbox are kept, and where the ledger's witness is (default: in the same directory).
+    """The directory of ledger and outbox, and the place of the ledger's witness (default: the same directory).
 
     A witness in a place that backups do not reach shows when a backup of the directory was restored
     (ledger/witness.py).
@@ -60,7 +60,7 @@ class Sending:
 
 @dataclass(frozen=True)
 class Sources:
-    """Where a client gets the time and its private random words. Only tests change them (ldp_client.testing)."""
+    """The clock of a client and the source of its random words. Only tests change them (ldp_client.testing)."""
 
     clock: Clock = field(default_factory=SystemClock)
     coins: Callable[[int], Sequence[int]] = draw_words

@@ -1,4 +1,4 @@
-"""Hearsay's server: takes reports, keeps them durably, turns them into estimates. It never sees an item."""
+"""Hearsay's server: it takes reports, keeps them durably, and computes estimates from them. It never sees an item."""
 
 from importlib.metadata import PackageNotFoundError, version
 

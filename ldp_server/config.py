@@ -49,7 +49,7 @@ class CollectorConfig:
 
 @dataclass(frozen=True)
 class AnalystConfig:
-    """Where operators connect; `listen` empty: to the same port."""
+    """Where operators connect. If `listen` is empty, they use the collector's port."""
 
     listen: str = ""
     client_ca: Path | None = None
@@ -105,7 +105,7 @@ class RetentionConfig:
 
     @property
     def compact_seconds(self) -> int | None:
-        """How long after its window a collection is compacted; None: never by itself."""
+        """How long after its window the server compacts a collection; None: only an operator does."""
         return None if self.compact_after == "never" else parse_duration(self.compact_after)
 
     @property
@@ -134,7 +134,7 @@ class WatchConfig:
 
 @dataclass(frozen=True)
 class Config:
-    """Everything that `ldp-server serve` can be told."""
+    """All settings of `ldp-server serve`."""
 
     data: Path = Path("hearsay-data")
     collector: CollectorConfig = field(default_factory=CollectorConfig)
@@ -150,7 +150,7 @@ class Config:
         _check(self)
 
     def with_listen(self, listen: str) -> Config:
-        """The same with another address for apps."""
+        """Return a copy with another address for apps."""
         return replace(self, collector=replace(self.collector, listen=listen))
 
 
@@ -220,7 +220,7 @@ def _check_certificates(config: Config) -> None:
     if not analyst.listen and analyst.client_ca not in {None, collector.client_ca}:
         raise InvalidSpec("analyst.client_ca needs a port of its own: set analyst.listen")
     if (tls.certificate is None) != (tls.key is None):
-        raise InvalidSpec("tls.certificate and tls.key come together")
+        raise InvalidSpec("set both tls.certificate and tls.key, or neither")
     if tls.certificate is None and (collector.client_ca or analyst.client_ca):
         raise InvalidSpec("client certificates need TLS: set tls.certificate and tls.key")
     if analyst.certificate_names and not (analyst.client_ca or collector.client_ca):

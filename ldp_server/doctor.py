@@ -1,4 +1,4 @@
-"""Finds what is wrong with a data directory or a configuration, and changes neither."""
+"""Checks a data directory and a configuration, and changes nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Diagnosis(NamedTuple):
 
 
 def examine(data: Path | None, config: Path | None, *, deep: bool = False) -> Iterator[Diagnosis]:
-    """Look at everything, in order. Without `data`, look at the directory that the configuration names."""
+    """Make all checks, in order. Without `data`, check the directory that the configuration names."""
     loaded = Config()
     if config is not None:
         try:

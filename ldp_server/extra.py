@@ -1,4 +1,4 @@
-"""One plain line where the server's libraries are not installed: an app's machine has only the client's."""
+"""The message of a command whose libraries are not installed: a machine with the client alone lacks the server's."""
 
 from __future__ import annotations
 

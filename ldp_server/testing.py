@@ -1,8 +1,7 @@
 """A real server in a process of its own: for tests, simulations, the demo and benchmarks.
 
-`ldp_client.testing` has a server that lives in memory; this one has a socket, a disk, and can be killed. It stands
-beside the server that it starts, so that everyone who may import the server (the simulator, tests, benchmarks, an
-app's own tests) can start one, and the server's other modules do not need it.
+`ldp_client.testing` has a server in memory. This one has a socket and a disk, and can be killed. The simulator, tests,
+benchmarks and an app's own tests start servers with it. The server's other modules do not need it.
 """
 
 from __future__ import annotations
@@ -97,7 +96,7 @@ class ServerProcess:
                     stderr=log,
                     text=True,
                     env=self._environment,
-                    start_new_session=True,  # Ctrl-C is for the process that started it, which stops it in its turn
+                    start_new_session=True,  # Ctrl-C is for the process that started it; that one stops it
                 )
             try:
                 self._wait_until_it_listens(self._process, patience)
@@ -126,7 +125,7 @@ class ServerProcess:
             return lines[-1]
 
     def kill(self) -> None:
-        """End it at once, as a power cut would (SIGKILL)."""
+        """End it at once with SIGKILL, as a power cut would."""
         with self._lock:
             self._end(signal.SIGKILL, None)
 
@@ -139,7 +138,7 @@ class ServerProcess:
                 self.restarts += 1
 
     def _start_on_the_same_port(self) -> None:
-        """Another process may hold the port for a moment: it was free, and connections take any free one."""
+        """Start it, with retries: another process's connection may have taken the free port for a moment."""
         until = time.monotonic() + 10.0
         while True:
             try:
@@ -151,7 +150,7 @@ class ServerProcess:
                 time.sleep(0.2)
 
     def stop(self, patience: float = 30.0) -> int:
-        """Let it finish what it has taken, wait for its end, and return its exit code; kill it if it takes longer."""
+        """Let it finish the batches that it has taken, and return its exit code. Kill it after the timeout."""
         with self._lock:
             return self._end(signal.SIGTERM, patience)
 

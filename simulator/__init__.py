@@ -1,1 +1,1 @@
-"""The simulator: synthetic users and real mechanisms, to find out what a collection would teach."""
+"""The simulator: synthetic users and real mechanisms, to find out what would be learned from a collection."""

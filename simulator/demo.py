@@ -1,4 +1,4 @@
-"""`ldp-server demo`: a real server, simulated users over real gRPC, and what was learned beside the truth.
+"""`ldp-server demo`: a real server, simulated users over real gRPC, and the estimates beside the truth.
 
 The demo starts `ldp-server serve` on a new directory and asks two questions: one whose thousand answers are known, and
 one whose answers nobody could list. For each it randomizes every user's word (by arrays, but bit for bit as devices
@@ -52,7 +52,7 @@ _PATIENCE = 600.0
 _SLOWEST = 5_000.0
 """Reports a second."""
 
-Told = Callable[[str, float], None]
+ProgressCallback = Callable[[str, float], None]
 """Called with what is being done and how much of it is, from 0 to 1."""
 
 
@@ -95,7 +95,7 @@ def listed_question(users: int, epsilon: str) -> DemoQuestion:
 
 
 def open_question(users: int, epsilon: str) -> DemoQuestion:
-    """Return a question whose answer is any string of up to eight bytes: more than 2^64, so nobody lists them."""
+    """Return a question whose answer is any string of up to eight bytes. There are more than 2^64, too many to list."""
     domain = Strings(8)
     plan = planner.plan(users, domain, epsilon)
     text = "Which word, any word, do you use most?"
@@ -109,12 +109,12 @@ def open_question(users: int, epsilon: str) -> DemoQuestion:
 
 
 def _opens() -> int:
-    """The hour that has begun, so that both ends of a window see the same."""
+    """Return the start of this hour, so that two calls give the same window."""
     return int(time.time()) // 3600 * 3600
 
 
 def population(users: int, items: Sequence[str], seed: int) -> npt.NDArray[np.intp]:
-    """Give everybody a word, as a place in `items`: a few words are frequent, most are rare (Zipf's law, 1.1)."""
+    """Give each user a word, as a place in `items`. A few words are frequent, most are rare (Zipf's law, 1.1)."""
     coins = np.random.default_rng(seed)
     weights = 1.0 / np.arange(1, len(items) + 1) ** 1.1
     ranks = coins.choice(len(items), users, p=weights / weights.sum())
@@ -132,7 +132,7 @@ def _batches(question: DemoQuestion, held: npt.NDArray[np.intp], seed: int) -> I
             yield Batch(collection.id, os.urandom(16), pack(reports[start : start + step], width))
 
 
-def _send(target: str, batches: Iterable[Batch], users: int, told: Told) -> int:
+def _send(target: str, batches: Iterable[Batch], users: int, progress: ProgressCallback) -> int:
     """Send all batches and return how many reports were acknowledged as durable."""
     durable, gateway = 0, Gateway(target, tls=False)
     try:
@@ -140,32 +140,34 @@ def _send(target: str, batches: Iterable[Batch], users: int, told: Told) -> int:
             if not isinstance(outcome, Accepted):
                 raise ServerRefused(outcome.reason, outcome.detail)
             durable += outcome.reports
-            told("sending reports", durable / users)
+            progress("sending reports", durable / users)
     finally:
         gateway.close()
     return durable
 
 
-def _ask(analyst: Analyst, question: DemoQuestion, told: Told) -> tuple[int, list[Any]]:
+def _ask(analyst: Analyst, question: DemoQuestion, progress: ProgressCallback) -> tuple[int, list[Any]]:
     """Return how many reports the server has counted, and the most frequent words with their estimates."""
-    told("asking the server", 0.0)
+    progress("asking the server", 0.0)
     if isinstance(question.collection.domain, Categories):
         top = analyst.estimate(question.collection, top=_SHOWN)
         return top.reports, list(top.rows)
-    hitters = analyst.heavy_hitters(question.collection, limit=_SHOWN, progress=told)
+    hitters = analyst.heavy_hitters(question.collection, limit=_SHOWN, progress=progress)
     return hitters.reports, list(hitters.items)
 
 
-def run(server: ServerProcess, question: DemoQuestion, users: int, seed: int, told: Told) -> dict[str, Any]:
+def run(
+    server: ServerProcess, question: DemoQuestion, users: int, seed: int, progress: ProgressCallback
+) -> dict[str, Any]:
     """Ask one question from start to end and return what `--json` prints."""
     held = population(users, question.items, seed)
     collection = question.collection
     with server.analyst() as analyst:
         analyst.create(collection)
         started = time.perf_counter()
-        durable = _send(server.target, _batches(question, held, seed), users, told)
+        durable = _send(server.target, _batches(question, held, seed), users, progress)
         sent = time.perf_counter()
-        counted, found = _ask(analyst, question, told)
+        counted, found = _ask(analyst, question, progress)
         answered = time.perf_counter()
     truth = dict(zip(question.items, np.bincount(held, minlength=len(question.items)).tolist(), strict=True))
     rows = [
@@ -211,8 +213,8 @@ def show(question: DemoQuestion, found: dict[str, Any]) -> None:
 
 
 @contextmanager
-def _progress() -> Iterator[Told]:
-    """A bar on standard error, if somebody looks at it."""
+def _progress() -> Iterator[ProgressCallback]:
+    """Show a bar on standard error, if that is a terminal."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
@@ -228,13 +230,13 @@ def _progress() -> Iterator[Told]:
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the simulated users.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 def command(users: int, epsilon: str, seed: int, as_json: bool) -> None:
-    """Run a server and simulated users over real gRPC, and print what was learned beside the truth."""
+    """Run a server and simulated users over real gRPC, and print the estimates beside the truth."""
     questions = {"frequencies": listed_question(users, epsilon), "heavy_hitters": open_question(users, epsilon)}
     results = {}
     with tempfile.TemporaryDirectory(prefix="hearsay-demo-") as folder, ServerProcess(Path(folder) / "data") as server:
         for name, question in questions.items():
-            with _progress() as told:
-                results[name] = run(server, question, users, seed, told)
+            with _progress() as progress:
+                results[name] = run(server, question, users, seed, progress)
             if not as_json:
                 show(question, results[name])
     if as_json:
@@ -242,7 +244,7 @@ def command(users: int, epsilon: str, seed: int, as_json: bool) -> None:
 
 
 def main() -> None:
-    """Run the command; one line for whatever goes wrong."""
+    """Run the command. An error is one line on standard error."""
     try:
         command.main(prog_name="ldp-server demo", standalone_mode=False)
     except click.ClickException as error:

@@ -41,7 +41,7 @@ _LONGEST = 256
 
 @dataclass(frozen=True)
 class Job:
-    """One run: users with their items, who report to a collection."""
+    """The inputs of a run: a collection, and users with their items."""
 
     collection: Collection
     population: Population

@@ -15,13 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_client.privacy.yardsticks import lower_bound_shape, v_opt
-from ldp_server.answers.estimates import interval, norm_sub
+from ldp_server.answers.estimates import norm_sub
+from ldp_server.arrays.hashing import Indexes
 from ldp_server.oracles import Oracle, as_frequency
 
-__all__ = ["BETA", "Z95", "Errors", "floor_of", "mean", "measure"]
+__all__ = ["ALPHA", "BETA", "Errors", "floor_of", "mean", "measure"]
 
 Floats = npt.NDArray[np.float64]
-Z95 = 1.959963984540054
+ALPHA = 0.05
 BETA = 0.05
 
 
@@ -41,14 +42,13 @@ def floor_of(users: int, epsilon: float, size: int) -> float:
     return lower_bound_shape(users, epsilon, size, BETA)
 
 
-def measure(oracle: Oracle, raw: Floats, truth: npt.NDArray[np.int64], epsilon: float, *, whole: bool) -> Errors:
-    """Compare raw estimates with the truth; `whole` says that they cover the whole domain."""
+def measure(oracle: Oracle, raw: Floats, truth: npt.NDArray[np.int64], epsilon: float, indexes: Indexes) -> Errors:
+    """Compare raw estimates of these indexes with the truth."""
     unit = oracle.reports * v_opt(epsilon)
     wrong = raw - truth
-    frequencies = as_frequency(oracle)
-    low, high = interval(raw, np.sqrt(frequencies.variance(raw)), frequencies.skewness, Z95)
+    low, high = as_frequency(oracle).intervals(indexes, raw, ALPHA / 2)
     better = None
-    if whole:
+    if len(indexes) == oracle.randomizer.size:
         better = float(np.mean((norm_sub(raw, oracle.reports) - truth) ** 2)) / unit
     return Errors(
         mse_over_optimum=float(np.mean(wrong**2)) / unit,
@@ -59,5 +59,5 @@ def measure(oracle: Oracle, raw: Floats, truth: npt.NDArray[np.int64], epsilon: 
 
 
 def mean(values: list[float]) -> float:
-    """Return the mean."""
+    """Return the mean of some values."""
     return math.fsum(values) / len(values)

@@ -1,8 +1,8 @@
 """The audit: each mechanism must keep its epsilon, and each client that leaks must be found.
 
 Exact rows enumerate output laws. Black-box rows see serialized bytes only: those of a subprocess that is the client,
-and those of the leaking clients of broken.py. All black-box rows of one run together are wrong with probability 1e-3
-at most each; `--full` looks at ten times as many messages.
+and those of the leaking clients of broken.py. Each black-box row of a run is wrong with probability at most 1e-3.
+`--full` looks at ten times as many messages.
 """
 
 from __future__ import annotations

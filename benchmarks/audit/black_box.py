@@ -33,7 +33,7 @@ MIN_MESSAGES = 20
 
 @dataclass(frozen=True)
 class AuditFinding:
-    """What a black-box audit can say."""
+    """The result of a black-box audit."""
 
     epsilon: float
     """A lower bound on epsilon; 0 if nothing was found."""

@@ -57,7 +57,7 @@ def _response(epsilon: Epsilon, answers: int, word_bits: int) -> Response:
 
 
 def _bits(epsilon: Epsilon, item: int, words: Sequence[int], word_bits: int, sound: int) -> bytes:
-    """One bit for each item, each answered at epsilon/2. Two items differ in two bits, which makes epsilon in all."""
+    """Answer one bit for each item, each at epsilon/2. Two items differ in two bits, so the total is epsilon."""
     response = _response(Epsilon.parse(f"{float(epsilon) / 2:g}"), 2, word_bits)
     bits = [int(i == item) for i in range(len(words))]
     flipped = [response.choose(w, b) if i < sound else b for i, (w, b) in enumerate(zip(words, bits, strict=True))]

@@ -1,4 +1,5 @@
-"""The theorem's point: the error against the failure probability beta, beside a protocol that repeats itself.
+"""What the theorem improves: the error against the failure probability beta, compared with a protocol of repeated
+copies.
 
 The expander sketch hashes an item once a team, with M independent functions and a code across them: an item is missed
 when several teams fail at once, and its miss probability falls exponentially in its frequency. Earlier protocols use
@@ -90,7 +91,7 @@ def expander_trial(seed: int) -> list[bool]:
 
 
 def _copy(indexes: U64, epsilon: Epsilon, seed: int, copies: int) -> set[int]:
-    """One copy of the single-hash protocol at epsilon: per value of the hash, the best symbol of every team."""
+    """Run one copy of the single-hash protocol: for each value of the hash, the best symbol of every team."""
     inner = LinearHash(epsilon, 1 << CHUNK_BITS + HASH_BITS, *_field(epsilon))
     hash_ = PairwiseHash(seed.to_bytes(32, "little"), "single", 24, 1 << HASH_BITS)
     rng = np.random.default_rng([seed, 7])

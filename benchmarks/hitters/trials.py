@@ -78,7 +78,7 @@ class TrialSetting:
         return replace(self, planted=tuple(m for m in multiples for _ in range(each)))
 
     def with_mechanism(self, name: str) -> TrialSetting:
-        """The same users with another mechanism."""
+        """Return the same users with another mechanism."""
         return replace(self, mechanism=name)
 
     @property

@@ -1,9 +1,9 @@
 """Our mechanisms beside other libraries', on the same users.
 
 Times are CPU seconds of one thread. A client's rate is that of its ordinary call for one user. Ours is the scalar
-client, to packed bytes, with random words of the operating system; the simulator's vectorised randomizers are far
-faster, but no client. Sizes are bytes on the wire. Other libraries have no wire format: theirs are of the pickled
-report.
+client, to packed bytes, with random words of the operating system. The simulator's vectorised randomizers are far
+faster, but they are not what a device runs. Sizes are bytes on the wire. Other libraries have no wire format: theirs
+are of the pickled report.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _our_row(setting: FrequencySetting, options: SimulationOptions, held: npt.ND
     raw = as_frequency(oracle).estimate_all()
     end = time.thread_time()
     truth = np.bincount(held.astype(np.intp), minlength=randomizer.size)
-    errors = measure(oracle, raw, truth, float(randomizer.epsilon), whole=True)
+    errors = measure(oracle, raw, truth, float(randomizer.epsilon), np.arange(randomizer.size, dtype=np.uint64))
     parameters = " ".join(f"{k}={v}" for k, v in randomizer.parameters().items())
     return {
         "library": "hearsay",

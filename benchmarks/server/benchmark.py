@@ -1,4 +1,4 @@
-"""The aggregation server: throughput beside a handler that discards, latency, memory, restart, queries.
+"""The collection server: throughput beside a handler that discards, latency, memory, restart, queries.
 
 Clients run in processes of their own and share the machine's cores with the server. Everything is durable: a batch
 counts when its acknowledgement has come back, and the server gives it after the fsync. Rates of the durable server and
@@ -150,7 +150,7 @@ def _queries(server: ServerProcess, analyst: Analyst, collection: Collection) ->
         raise RuntimeError(f"{counted} reports were counted, {FILL * 1000} acknowledged")
     small, child_small = rss_mb(server.pid), child_rss_mb(server.pid)
     taken = [_timed_estimate(analyst, collection) for _ in range(5)]
-    yield row("all 65,536 categories, n = 10^7, warm, nothing new", median(taken), "s", "<= 0.2")
+    yield row("all 65,536 categories, n = 10^7, counts in memory, no new batches", median(taken), "s", "<= 0.2")
     taken = []
     for _ in range(5):
         finish(load(server.target, collection, "stream", 1000, 20))

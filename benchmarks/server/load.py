@@ -1,7 +1,7 @@
 """A client in a process of its own for the server benchmark: sends prepared batches, prints what it saw as JSON.
 
-Requests are put together by hand (a protobuf message is the concatenation of its fields), so that the client costs
-as little as a client can and the server is what is measured.
+Requests are put together by hand (a protobuf message is the concatenation of its fields). The client then takes so
+little time that the server is what is measured.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ async def unary(channel: grpc.aio.Channel, requests: list[bytes], clients: int) 
 
 
 async def run(options: argparse.Namespace) -> None:
-    """Prepare, wait for the starting line, send, tell."""
+    """Prepare the batches, wait for the signal to start, send them, and print what was measured."""
     requests = prepare(
         bytes.fromhex(options.collection), options.width, options.bound, options.reports, options.batches
     )

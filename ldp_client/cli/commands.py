@@ -57,7 +57,8 @@ def _sent_row(collection: Collection, what: str) -> dict[str, str]:
 
 
 def _show_sent(rows: list[dict[str, str]], delivery: Delivery, *, as_json: bool) -> None:
-    counts = {"accepted": delivery.accepted, "refused": delivery.refused, "waiting": delivery.waiting}
+    counts = delivery._asdict()
+    del counts["error"]  # `_warn` says it
     if as_json:
         say_json({"reports": rows, **counts})
         return

@@ -29,7 +29,7 @@ def read_items(collections: Sequence[Collection]) -> list[Item]:
 
 
 def read_item(collection: Collection, line: bytes) -> Item:
-    """Read a line as an item. What makes no sense is outside the domain and reported as None."""
+    """Read a line as an item. A line that cannot be read as an item of the domain is reported as None."""
     if not line:
         return None
     if collection.domain.kind == "integers":

@@ -34,7 +34,7 @@ def class_name(mechanism: str) -> str:
 
 
 class Registry(Mapping[str, Found]):
-    """What one package holds for every mechanism, found by the mechanism's name."""
+    """Finds the objects that a package has for each mechanism, by the mechanism's name."""
 
     def __init__(self, package: str, attribute: Callable[[str], str]) -> None:
         self._package = package
@@ -42,12 +42,12 @@ class Registry(Mapping[str, Found]):
         self._found: dict[str, Found] = {}
 
     def register(self, mechanism: str, found: Found) -> None:
-        """Add what is not part of the package: a reproduction, or a mechanism of a test."""
+        """Add a mechanism that is not part of the package: a reproduction, or a mechanism of a test."""
         self._found[mechanism] = found
 
     def __getitem__(self, mechanism: str) -> Found:
         if mechanism not in self._found:
-            if mechanism not in _shipped():  # never import a module that a stranger named
+            if mechanism not in _shipped():  # never import a module whose name comes from outside
                 raise KeyError(mechanism)
             module = importlib.import_module(f"{self._package}.{mechanism.replace('-', '_')}")
             self._found[mechanism] = cast(Found, getattr(module, self._attribute(mechanism)))

@@ -16,16 +16,16 @@ of w consecutive ones can stand at J + 1 = m - w + 1 places.
        u in [w T, used)       j = (u - w T) mod (m - w): answer j below the window, j + w from it on
        the rest               answer (u - used) mod m
 
-3. Presence: of 256 devices `presence` say instead, by binary randomized response, whether they have a number
-   at all. The first word decides who, whatever the item is. Without it (0), people without a number count as
-   the middle.
+3. Presence: on average, `presence` of 256 devices answer another question instead, by binary randomized response:
+   whether they have a number at all. The first word decides which devices, whatever the item is. If `presence` is 0,
+   people without a number count as the middle.
 
 m = 2, w = 1 is the one-bit mechanism; larger m and w are the piecewise mechanism on a grid, better from
 epsilon about 1. `design` picks the m and w with the least worst-case variance.
 
-Privacy. Every answer has weight T or W (plus the same leftover) whatever the place, and rounding mixes two
-such laws; so the ratio is at most (T + s)/(W + s) with s the smallest number of leftover words; and T/W <=
-e_low <= e^epsilon.
+Privacy. Every answer has weight T or W (plus the same leftover words) whatever the place, and rounding mixes two such
+laws. So the ratio is at most (T + s)/(W + s), with s the smallest number of leftover words, and T/W <= e_low <=
+e^epsilon.
 
 Timing. As in randomized_response.py: all three answers are worked out from sums of a fixed size, one is selected.
 
@@ -139,7 +139,7 @@ class Window:
 
 
 def _weights(total: int, e_low: Fraction, answers: int, window: int) -> tuple[int, int]:
-    """The form of (T, W) that gives away less of e_low; (0, 1) if the words are too few for either."""
+    """The form of (T, W) whose ratio is nearer to e_low; (0, 1) if there are too few words for either form."""
     share = total / (window * e_low + answers - window)
     down, up = int(share), math.ceil(share)
     forms = [(int(e_low * down), down), ((total - (answers - window) * up) // window, up)]
@@ -154,7 +154,7 @@ def _weights(total: int, e_low: Fraction, answers: int, window: int) -> tuple[in
 
 @dataclass(frozen=True)
 class BoundedNumber(Randomizer):
-    """One number of a range, for averages."""
+    """Randomizes one number of a range, for averages."""
 
     epsilon: Epsilon
     size: int
@@ -197,7 +197,7 @@ class BoundedNumber(Randomizer):
 
     @property
     def words(self) -> int:
-        """One for the role, one for the rounding, one for the answer."""
+        """One word for the role, one for the rounding, one for the answer."""
         return 3
 
     @property
@@ -243,7 +243,7 @@ class BoundedNumber(Randomizer):
 def _best(text: str, most: int) -> tuple[int, int]:
     epsilon = Epsilon(text)
     options = [(answers, window) for answers in range(2, most + 1) for window in range(1, answers)]
-    # A window of more than half the answers only blurs what a smaller one says.
+    # A window of more than half of the answers only adds noise to what a smaller one says.
     options = [(m, w) for m, w in options if w <= (m + 1) // 2]
     return min(options, key=lambda option: (Window(epsilon, *option).worst_variance, option))
 

@@ -12,11 +12,11 @@ paper's shell is centred at k f, with a width that makes `rest` at most beta. It
 6 eps0 sqrt(k ln(1/beta)), is about four times too large. Here the shell is free, and the exact value decides. `design`
 finds the shell and the smallest flip for a wanted epsilon.
 
-The integer law. One word u, uniform on [0, N), N = 2^64. Each answer at distance d has m_d words:
-m_d = floor(N w_d) in the shell, and m = floor((N - sum over the shell of C(k,d) m_d) / (answers outside)) outside it.
-The words come in order of distance. Among the answers at distance d, rank = (u - start_d) // m_d names the flipped
-attributes: the rank-th subset of d attributes (protocol/subsets.py). Words left over say answer (u - used) mod 2^k,
-*whatever the truth is*. So, with s_y of them for answer y,
+The integer law. One word u, uniform on [0, N), N = 2^64. Each answer at distance d has m_d words: m_d = floor(N w_d) in
+the shell, and m = floor((N - sum over the shell of C(k,d) m_d) / (answers outside)) outside it. The words come in order
+of distance. Among the answers at distance d, rank = (u - start_d) // m_d names the flipped attributes: the rank-th
+subset of d attributes (protocol/subsets.py). The words left over give answer (u - used) mod 2^k, *whatever the truth
+is*. So, with s_y of them for answer y,
 
     Pr[y | x] = (m_d(x,y) + s_y) / N          and the ratio is at most max m / min m,
 
@@ -71,7 +71,7 @@ def krawtchouk(k: int, d: int, w: int) -> int:
 
 @dataclass(frozen=True)
 class ComposedResponse(Randomizer):
-    """All of k yes/no attributes in one report."""
+    """Randomizes all k yes/no attributes in one report."""
 
     epsilon: Epsilon
     size: int
@@ -148,18 +148,18 @@ class ComposedResponse(Randomizer):
 
     @property
     def ratio(self) -> Fraction:
-        """The exact largest ratio; leftover words make it smaller, least for the last answers."""
+        """The exact largest ratio. Leftover words make it smaller; the last answers have the fewest of them."""
         spare = self.spare // self.size
         return Fraction(max(self.weights) + spare, min(self.weights) + spare)
 
     def eigenvalue(self, weight: int) -> Fraction:
-        """Return l_w: how much of a character of `weight` attributes is left, leftover words set aside."""
+        """Return l_w, the eigenvalue of a character of `weight` attributes; the leftover words are not counted."""
         kept = sum(m * krawtchouk(self.k, d, weight) for d, m in enumerate(self.weights))
         return Fraction(kept, 1 << self.word_bits)
 
     @property
     def beta(self) -> Fraction:
-        """The probability of an answer from outside the shell: else it is plain randomized response."""
+        """The probability of an answer from outside the shell; inside it, this is plain randomized response."""
         shell = sum(math.comb(self.k, d) * self.weights[d] for d in range(self.low, self.high + 1))
         return 1 - Fraction(shell, 1 << self.word_bits)
 
@@ -173,7 +173,7 @@ def design(
     """Return the parameters with the least variance for attributes (or for pairs) at this epsilon.
 
     For every shell (or the given one) the smallest flip whose exact ratio fits e_low is found by bisection on
-    the integers themselves; the one that keeps the largest eigenvalue wins.
+    the integers themselves; the one with the largest eigenvalue is returned.
     """
     budget = epsilon if isinstance(epsilon, Epsilon) else Epsilon.parse(epsilon)
     if not 1 <= k <= MAX_ATTRIBUTES:
@@ -195,7 +195,7 @@ def design(
 
 
 def _smallest_flip(epsilon: Epsilon, k: int, low: int, high: int) -> int | None:
-    """Return the smallest flip that fits, by bisection down from 2^47, where nothing is told."""
+    """Return the smallest flip that fits, by bisection down from 2^47, where a report says nothing about the item."""
 
     def fits(flip: int) -> bool:
         weights = shell_weights(k, low, high, flip, WORD_BITS)

@@ -44,7 +44,7 @@ def level_cells(count: int, branching: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Hierarchy(Randomizer):
-    """The levels of a tree, one of them in each report."""
+    """Reports one level of a tree over the integers, for quantiles and ranges."""
 
     epsilon: Epsilon
     size: int
@@ -72,7 +72,7 @@ class Hierarchy(Randomizer):
         for level in levels:
             starts.append(starts[-1] + level.bound)
         if starts[-1] > 1 << 32:
-            raise InvalidSpec("so many reports are more than a server holds (2^32): use a smaller q or range")
+            raise InvalidSpec("a server counts at most 2^32 different reports: use a smaller q or range")
         widths = tuple(self.branching ** (len(levels) - 1 - i) for i in range(len(levels)))
         for name, value in (("levels", levels), ("starts", tuple(starts)), ("widths", widths)):
             object.__setattr__(self, name, value)
@@ -104,7 +104,7 @@ class Hierarchy(Randomizer):
 
     @property
     def words(self) -> int:
-        """One for the level, two for the response."""
+        """One word for the level, two for the response."""
         return 3
 
     @property
@@ -135,9 +135,9 @@ class Hierarchy(Randomizer):
 def design(epsilon: Epsilon | str, count: int) -> dict[str, int]:
     """Return branching and prime for a range of `count` integers.
 
-    The prime is the one next to e^epsilon + 1, the best for a linear hash. With L levels a prefix is at most
-    b - 1 cells of each, every one with L times the variance of a whole crowd's estimate: b is where L^2 (b -
-    1) is least.
+    The prime is the one next to e^epsilon + 1, the best for a linear hash. With L levels a prefix is at most b - 1
+    cells of each level. Each of these cells has L times the variance that it would have if all users reported about its
+    level. So b is chosen to make L^2 (b - 1) least.
     """
     budget = epsilon if isinstance(epsilon, Epsilon) else Epsilon.parse(epsilon)
     if not 2 <= count < MAX_CELLS:

@@ -49,7 +49,7 @@ from ldp_client.protocol.epsilon import Epsilon
 __all__ = ["MAX_CELLS", "LinearHash", "is_prime"]
 
 MAX_CELLS = 1 << 24
-"""The most elements F_q^t may have: what a server can list."""
+"""The most elements that F_q^t may have: as many as a server can list."""
 _TABLE_SIZE = 1024
 
 

@@ -1,4 +1,4 @@
-r"""k-ary randomized response: tell the truth with probability e/(e + k - 1), else one of the other answers.
+r"""k-ary randomized response: give the true answer with probability e/(e + k - 1), else one of the others.
 
 The integer law. One word u, uniform on [0, N), N = 2^64. Let e_low be the rational lower bound of e^epsilon. The truth
 has T words, each of the k - 1 lies has W words, and r words are left over; leftover word i says answer i mod k,
@@ -17,8 +17,8 @@ Two forms, both with T/W <= e_low <= e^epsilon by construction:
 - plain, r = 0: W = ceil(N / (e_low + k - 1)), T = N - (k-1) W. As (e_low + k - 1) W >= N, T <= e_low W.
 - spread: W = floor(N / (e_low + k - 1)), T = floor(e_low W), r = N - T - (k-1) W >= 0.
 The plain form loses up to (k-1)/T of the ratio, which for k = 2^20 and a small epsilon would be 6e-8; the spread form
-loses about r/(k W). The plain form is used where it gives away less than 1/sqrt(N) of e_low, so the realised epsilon
-is within 1e-9 of the declared one for every k up to 2^20 and every epsilon from 0.01 to 20.
+loses about r/(k W). The plain form is used where its ratio is below e_low by less than a part of 1/sqrt(N), so the
+realised epsilon is within 1e-9 of the declared one for every k up to 2^20 and every epsilon from 0.01 to 20.
 
 Estimation. E[C_y] = n (W + s_y)/N + f_y (T - W)/N, so f_y = (C_y - n q_y)/(p - q) with q_y = (W + s_y)/N and
 p - q = (T - W)/N is exactly unbiased; its variance is (f p(1-p) + (n-f) q(1-q))/(p-q)^2.
@@ -26,7 +26,7 @@ p - q = (T - W)/N is exactly unbiased; its variance is (f p(1-p) + (n-f) q(1-q))
 Timing. Truth, lie and leftover answer are all computed, then one is selected. The time of CPython's integers depends on
 their number of digits and on their sign, and its comparisons branch. So every sum here is kept above N: it has as many
 digits whatever the word is. The number of the lie has the same law whether it is used or not. The selection is by the
-sum's top digit, 1 or 2. `python -m benchmarks oracles` measures what a clock can still tell.
+sum's top digit, 1 or 2. `python -m benchmarks oracles` measures the difference in time that is left.
 """
 
 from __future__ import annotations

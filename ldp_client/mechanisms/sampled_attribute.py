@@ -31,7 +31,7 @@ __all__ = ["SampledAttribute"]
 
 @dataclass(frozen=True)
 class SampledAttribute(Randomizer):
-    """One attribute at the full epsilon."""
+    """Reports one attribute, drawn at random, at the full epsilon."""
 
     epsilon: Epsilon
     size: int

@@ -34,14 +34,14 @@ another category does so with q = (p (d-1) + (1-p) d)/(k-1) = (d - p)/(k-1). So 
 (up to the ranks' remainders, k 2^-64), with variance (f p(1-p) + (n-f) q(1-q))/(p-q)^2. With d = k/(e+1) this is
 n 4e/(e-1)^2 for large k and less for small k. `design` picks the d with the least exact variance.
 
-Limits. k is at most 256: a report takes about 3 k steps of the device's processor. d is at most k/2: the optimum never
-is larger. C(k, d) is at most 2^63: a report then has at most 8 bytes, and the server's 64-bit integers hold every rank.
-All d up to k/2 fit as long as k is at most 66.
+Limits. k is at most 256: a report takes about 3 k steps of the device's processor. d is at most k/2, because the
+optimum is never larger. C(k, d) is at most 2^63: a report then has at most 8 bytes, and the server's 64-bit integers
+hold every rank. All d up to k/2 fit as long as k is at most 66.
 
-Timing. The set with x and the set without it are both worked out, in as many steps whatever they are, and one is taken.
-The first word is compared as in randomized_response.py. Turning by x reads the same bits in another order. Measured on
-64 categories, medians of 4,000 reports and more: 21 microseconds, the same within 0.5% for truth and lie and for every
-item. Given the report, they agree within 3% between items: CPython is not constant time.
+Timing. The set with x and the set without it are both computed, always in the same number of steps, and one of them is
+taken. The first word is compared as in randomized_response.py. Turning by x reads the same bits for every x, in another
+order. Measured on 64 categories, medians of 4,000 reports and more: 21 microseconds, the same within 0.5% for truth and
+lie and for every item. Given the report, they agree within 3% between items: CPython is not constant time.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def largest_subset(k: int) -> int:
 
 @dataclass(frozen=True)
 class SubsetSelection(Randomizer):
-    """A set of d categories; `none` and every item is one category."""
+    """Reports a set of d categories. `none` is a category like every item."""
 
     epsilon: Epsilon
     size: int

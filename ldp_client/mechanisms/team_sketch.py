@@ -1,4 +1,4 @@
-"""What the sketches of large domains share: users fall into teams, and a user reports one cell of the team's.
+"""What the sketches of large domains share: users are divided into teams, and a report is about one cell of a team.
 
 Public: for each of the M teams a function cell_m from the domain to [0, q^t), expanded from the seed. A report is made
 of three words. The first draws a team m = word * M >> 64. The other two make the linear-hash response (linear_hash.py)
@@ -27,13 +27,15 @@ _MAX_REPORTS = 1 << 32
 
 
 def check_teams(teams: int, inner: LinearHash) -> None:
-    """Refuse what no server could count."""
+    """Refuse a sketch with more different reports than a server can count."""
     if teams * inner.bound > _MAX_REPORTS:
-        raise InvalidSpec(f"{teams} teams of {inner.bound} reports are more than a server holds (2^32)")
+        raise InvalidSpec(
+            f"a server counts at most 2^32 different reports, not {teams} times {inner.bound}: use fewer teams"
+        )
 
 
 class TeamSketch(Randomizer):
-    """A randomizer that answers for one cell of one team."""
+    """A randomizer whose report is about one cell of one team."""
 
     teams: int
     inner: LinearHash
@@ -66,5 +68,5 @@ class TeamSketch(Randomizer):
 
     @property
     def ratio(self) -> Fraction:
-        """At most that of the inner response, and equal to it where two items meet different answers."""
+        """At most the inner response's ratio, and equal to it where two items have different answers."""
         return self.inner.ratio

@@ -11,8 +11,8 @@ with a pairwise-independent hash h_g that fills the cell up to `cell_bits`. The 
 level, checks each extension at once by the hash, and ranks them by all their levels together
 (ldp_server/heavy_hitters/search/tree.py). Every bit of a cell can be checked during the search, so long items are found
 nearer to the limit than by the expander sketch. But the search has one order and no restart, and the paper's worst-case
-argument does not apply: this is not PrivateExpanderSketch. team_sketch.py says what a report is
-and why it is private.
+argument does not apply, because this is not PrivateExpanderSketch. team_sketch.py says what a report is and why it is
+private.
 """
 
 from __future__ import annotations

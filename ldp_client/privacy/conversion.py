@@ -3,8 +3,8 @@
 Every order gives a valid answer; the smallest answer is used.
 
 Three forms, from readable to tight:
-- `tcdp_epsilon`: rho + 2 sqrt(rho ln(1/delta)), or rho omega + ln(1/delta)/(omega - 1) where omega cuts the
-  best order;
+- `tcdp_epsilon`: rho + 2 sqrt(rho ln(1/delta)), or rho omega + ln(1/delta)/(omega - 1) if the best order is above
+  omega;
 - `renyi_epsilon`: from one order a with D_a = tau, the tight form of the conversion,
       delta = e^((a-1)(tau-eps)) (1-1/a)^a / (a-1)   solved for eps;
 - `curve_epsilon`: the smallest `renyi_epsilon` over the orders.

@@ -2,7 +2,7 @@
 
 For two laws P and Q on the same outputs, and L = ln(P/Q) the privacy loss of an output drawn from P:
 
-    hockey stick    delta(eps) = sum max(0, P - e^eps Q) (eps, delta)-privacy, both exact
+    hockey stick    delta(eps) = sum max(0, P - e^eps Q)         (eps, delta)-privacy, both exact
     Renyi           D_a = ln(E[e^((a-1) L)]) / (a-1)     for a > 1; grows with a, from KL to the pure epsilon
     rho             sup D_a/a over 1 < a < omega         (rho, omega)-tCDP; omega = infinity is rho-zCDP
 
@@ -79,7 +79,7 @@ class Curve(ABC):
         low, high = 0.0, self.pure if self.pure < math.inf else 1.0
         while self.delta(high) > delta:
             if high > 1000:
-                return math.inf  # some output tells two items apart for certain, more often than delta
+                return math.inf  # with probability above delta, an output is possible under one item only
             low, high = high, 2 * high
         while high - low > tolerance * max(1.0, high):
             middle = (low + high) / 2
@@ -167,7 +167,7 @@ def _moment(weights: Iterable[tuple[float, float]], order: float) -> float:
 
 
 class Lawful(Protocol):
-    """What has an exact output law; every randomizer does."""
+    """An object with an exact output law, such as every randomizer."""
 
     @property
     def size(self) -> int:
@@ -219,7 +219,7 @@ class LawCurve(Curve):
 
     @property
     def pure(self) -> float:
-        """Ln of the largest ratio."""
+        """Return ln of the largest ratio."""
         ratio = self.ratio
         return math.inf if ratio is None else log_up(ratio)
 
@@ -261,7 +261,7 @@ class ResponseCurve(Curve):
         return _moment([*losses, ((self.k - 2) * self.q, 0.0)], order)
 
     def delta(self, epsilon: Number) -> float:
-        """P - e^epsilon q for epsilon below the pure one: only the truth's own answer is above the stick."""
+        """Return p - e^epsilon q for epsilon below the pure one: only the true answer has P > e^epsilon Q."""
         asked = fraction_down(exact(epsilon))
         return up(max(0.0, -self.p * math.expm1(asked - self._epsilon)), 2.0**-36)
 

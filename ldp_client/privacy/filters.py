@@ -1,4 +1,4 @@
-"""Filters: a total that is fixed in advance, while the amounts of the reports are chosen on the way.
+"""Filters: the total is fixed in advance, and the amounts of the reports may depend on earlier reports.
 
 `PrivacyFilter` counts pure epsilons exactly, as fractions, like a device's ledger. Basic composition holds for amounts
 that are chosen adaptively, so its promise has no condition.

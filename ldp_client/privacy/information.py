@@ -57,5 +57,5 @@ def _exponential_rest(x: float) -> float:
 
 
 def _log_rest(x: float) -> float:
-    """X - ln(1+x) for 0 <= x < 0.1: x^2/2 - x^3/3 + ..."""
+    """Return x - ln(1+x) for 0 <= x < 0.1, as x^2/2 - x^3/3 + ..."""
     return math.fsum((-1) ** k * x**k / k for k in range(2, 24))

@@ -100,7 +100,7 @@ class Losses:
 
 
 def _log_choose(n: int, k: int) -> float:
-    """Ln C(n, k): exact integers where they are small, else lgamma, whose error is inside the caller's slack."""
+    """Return ln C(n, k), exactly if it is small, else by lgamma, whose error the caller's margin covers."""
     if n <= 400:
         return math.log(math.comb(n, k))
     return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)

@@ -38,7 +38,7 @@ MARGIN = 2.0**-40
 
 @runtime_checkable
 class HasValue(Protocol):
-    """Anything that holds an exact number in `value`, as protocol/epsilon.py's Epsilon does."""
+    """An object with an exact number in `value`, such as the Epsilon of protocol/epsilon.py."""
 
     @property
     def value(self) -> Fraction:
@@ -110,7 +110,7 @@ def log_up(value: Fraction) -> float:
 
 
 def shown(value: float, digits: int) -> str:
-    """Return a number for people: so many significant digits, rounded up, the package's own margin forgiven."""
+    """Return a number as text, rounded up to so many digits, after the package's own margin was taken off."""
     if value == 0 or math.isinf(value):
         return f"{value:g}"
     number = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(value * (1 - 4 * MARGIN)).normalize()

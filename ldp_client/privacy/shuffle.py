@@ -1,8 +1,9 @@
 """Shuffled reports: the privacy they would have behind a trusted shuffler. **Nothing here holds without one.**
 
 All of these conditions are needed: n people use the same eps0-LDP randomizer; their reports reach the analyst as a
-multiset, without name, address, time or order; and the other n-1 people report honestly (the reports of colluders hide
-nobody: subtract them from n). Then the multiset is (eps, delta)-private for each person, with a much smaller eps.
+multiset, without name, address, time or order; and the other n-1 people report honestly (reports of colluding users
+hide nobody, so subtract these users from n). Then the multiset is (eps, delta)-private for each person, with a much
+smaller eps.
 
 Why: whatever the item x of another person, R(x) >= e^-eps0 (R(x0) + R(x1))/2 for any x0, x1, so with
 probability e^-eps0 each of them acts as a clone of "x0 or x1, by a fair coin". And R(x0), R(x1) are binary
@@ -63,15 +64,14 @@ def shuffled_epsilon(epsilon0: Number, users: int, delta: float, tolerance: floa
 
 
 class Clones:
-    """The law of the number of clones, in buckets. More clones only help, so a bucket counts as its smallest number."""
+    """The law of the number of clones, in buckets. A bucket counts as its smallest number: more clones help."""
 
     def __init__(self, epsilon0: float, users: int, rare: float) -> None:
         self.epsilon0 = epsilon0
         chance = math.exp(-epsilon0)
         trials = users - 1
         mean = trials * chance
-        # Chernoff: P[C < mean - t] <= exp(-t^2/(2 mean)). Above the window nothing is lost: it joins the last
-        # bucket.
+        # Chernoff: P[C < mean - t] <= exp(-t^2/(2 mean)). Numbers above the window are counted in the last bucket.
         reach = math.sqrt(2 * mean * -math.log(rare)) if mean else 0.0
         first = max(0, math.floor(mean - reach))
         last = min(trials, math.ceil(mean + reach))

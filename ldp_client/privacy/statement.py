@@ -1,8 +1,8 @@
 """The privacy statement: what is promised about reports, and what is not, in sentences.
 
-`privacy_statement` is the only place that words it. A server gives it a collection, a device's ledger the charges so
-far, and a simulation both; what is not given is not spoken of. Every number is rounded up, and every total names the
-rule that proves it (composition.py).
+`privacy_statement` is the only place where the sentences are written. A server passes a collection, a device passes its
+charges so far, and a simulation passes both. The statement says nothing about what is not passed. Every number is
+rounded up, and every total names the rule that proves it (composition.py).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Repeated(Protocol):
 
 
 class Asked(Protocol):
-    """What a statement needs of a collection; ldp_client.collection.Collection is one."""
+    """The part of a collection that a statement reads. A ldp_client.collection.Collection has it."""
 
     @property
     def epsilon(self) -> HasValue: ...
@@ -52,7 +52,7 @@ class Asked(Protocol):
 
 @dataclass(frozen=True)
 class QuestionTerms:
-    """What a statement needs of a question that has no collection."""
+    """The same values for a question without a collection."""
 
     epsilon: Number
     """Of one report."""
@@ -64,12 +64,12 @@ class QuestionTerms:
 
 @dataclass(frozen=True)
 class Device:
-    """One device, with all its questions."""
+    """The charges of one device over all its questions."""
 
     charges: Charges
-    """Of its reports so far."""
+    """Those of its reports so far."""
     budget: Number | None = None
-    """What it may spend in its life."""
+    """Its lifetime budget."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class PrivacyStatement:
 
 @dataclass(frozen=True)
 class _Crowd:
-    """The users among whom groups are, if their number is known, and the delta of all totals."""
+    """The number of users, if it is known, and the delta of all totals."""
 
     users: int | None
     delta: float
@@ -116,7 +116,7 @@ def privacy_statement(
         if shuffled and users is not None and users > 1:
             lines.append(_shuffled_line(amount, users, delta))
     if device is not None:
-        lines += _device_lines(device, delta)
+        lines += _device_lines(device)
     lines.append(
         "Not hidden by epsilon: that a device takes part, its network address, and when it sends. "
         "Not prevented: people who send false reports on purpose."
@@ -173,16 +173,17 @@ def _shuffled_line(amount: Fraction, users: int, delta: float) -> str:
     )
 
 
-def _device_lines(device: Device, delta: float) -> Iterator[str]:
-    """The plain sum, which holds whatever was asked; and the best rule, which holds under a condition."""
+def _device_lines(device: Device) -> Iterator[str]:
+    """The plain sum, and no other rule.
+
+    These charges are what has happened. Questions may have been chosen, and may stop, in view of earlier answers, so
+    neither their number nor their amounts were fixed beforehand. The rules with a delta hold only for what was: whoever
+    stops at the worst moment gets several times the delta. The plain sum holds in every case.
+    """
     charges = tally(device.charges)
     limit = "" if device.budget is None else f", of {_show(fraction_up(exact(device.budget)))} allowed in its life"
-    for devices, line in (
-        (1, f"This device so far: {_plain(charges)}{limit}."),
-        (2, f"Two such devices of one person or household: {_plain(charges, 2)}."),
-    ):
-        best = _clear({amount: devices * count for amount, count in charges.items()}, delta)
-        yield line if best.delta == 0 else f"{line} If the epsilons were fixed beforehand: {best}."
+    yield f"This device so far: {_plain(charges)}{limit}."
+    yield f"Two such devices of one person or household: {_plain(charges, 2)}."
 
 
 def _plain(charges: Charges, times: int = 1) -> Total:
@@ -190,7 +191,7 @@ def _plain(charges: Charges, times: int = 1) -> Total:
 
 
 def _clear(charges: Charges, delta: float) -> Total:
-    """Return the plain sum unless the best total is clearly smaller: only then is a delta worth its words."""
+    """Return the best total if it is clearly smaller than the plain sum, else the plain sum, which needs no delta."""
     best, plain = compose(charges, delta), _plain(charges)
     return best if _is_clear(best, plain) else plain
 
@@ -200,7 +201,7 @@ def _is_clear(best: Total, plain: Total) -> bool:
 
 
 def _show(value: float) -> str:
-    """Four significant digits, rounded up."""
+    """Return four significant digits, rounded up."""
     return shown(value, 4)
 
 

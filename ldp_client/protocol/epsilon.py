@@ -1,6 +1,6 @@
 """Epsilon as an exact decimal, and the rational lower bound of e^epsilon that every probability is built from.
 
-A float is never asked: "0.1" is the fraction 1/10, and
+No float is used: "0.1" is the fraction 1/10, and
 
     e_low = floor(2^64 e^epsilon) / 2^64
 

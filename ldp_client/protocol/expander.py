@@ -2,9 +2,9 @@
 
 The graph is a union of floor(d/2) Hamiltonian cycles, each a random order of the teams, and for odd d a perfect
 matching (M even). A random graph of this kind is a good expander with high probability, but not always, so the spec
-carries an attempt number: whoever creates the collection looks for an attempt whose second eigenvalue is small, the
-server checks it (ldp_server/heavy_hitters/paper/expansion.py), and the client only expands it, with integers alone. An
-attempt with a double edge is no graph of ours and is refused.
+carries an attempt number. Whoever creates the collection looks for an attempt whose second eigenvalue is small, and the
+server checks it (ldp_server/heavy_hitters/paper/expansion.py). The client only expands the graph, with integers alone.
+An attempt with a double edge is refused.
 
 Slots: neighbour 2i of m is its successor on cycle i, neighbour 2i + 1 its predecessor, and the last one, for odd d,
 its partner. If n is m's neighbour in slot s, m is n's neighbour in slot `reverse[s]`.

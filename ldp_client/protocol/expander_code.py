@@ -16,18 +16,18 @@ The practical one, with *symbol pointers*, hashes each team's symbol instead of 
     h_m       = pairwise-independent hash of symbol_m
     cell_m    = symbol_m | h_n1 | ... | h_nd
 
-Either way the h of the neighbours are pointers: cells of different teams that belong to one item agree on them, and
-that is how the pieces of an item are found among those of all the others. A hash of the item can only be checked once
-the whole item is known, so while a decoder searches, it costs bits without paying; a hash of a symbol is checked the
-moment its team is joined, and the team's own hash need not be sent. Two items collide in h_m with probability 2^-y, or
-1 where their symbols are equal; the theorem allows any fixed functions h_m.
+In both forms the h of the neighbours are pointers: cells of different teams that belong to one item agree on them. This
+is how a decoder finds which cells belong together. A hash of the item can only be checked once the whole item is known,
+so it rules nothing out while a decoder searches. A hash of a symbol is checked as soon as the symbol's team is joined,
+and the team's own hash need not be sent. Two items collide in h_m with probability 2^-y, or 1 where their symbols are
+equal; the theorem allows any fixed functions h_m.
 
 In the paper's form `h` and `b` hash the permuted block, a bijective image of the item: the families' independence is
-the same, and a decoder that has pieced a block together checks them before it inverts anything.
+the same, and a decoder that has found a whole block checks the hashes before it inverts the permutation.
 
-Where the block is shorter than k chunks, the data symbols are as equal as can be and their missing upper bits are
-zero. The padding comes *after* the permutation and is spread over the symbols, so that the decoder knows some bits
-of every data team while it searches (measured against one short symbol: 0.1 in the smallest frequency found).
+Where the block is shorter than k chunks, the lengths of the data symbols differ by at most one bit, and their missing
+upper bits are zero. The padding comes *after* the permutation and is spread over the symbols, so that the decoder knows
+some bits of every data team while it searches (measured against one short symbol: 0.1 in the smallest frequency found).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class ExpanderShape:
 
     @property
     def pointer_shift(self) -> int:
-        """Where the first neighbour's hash stands in a cell."""
+        """The place of the lowest bit of the first neighbour's hash in a cell."""
         return self.chunk_bits + (0 if self.symbol_pointers else self.hash_bits)
 
     @property
@@ -83,7 +83,7 @@ class ExpanderShape:
     def data(self, bits: int) -> int:
         """Return how many symbols carry a block of `bits` bits; `InvalidSpec` if the teams are too few or too many."""
         if bits < _MIN_BITS:
-            raise InvalidSpec("an expander sketch wants a domain of at least 3 elements; use randomized response")
+            raise InvalidSpec("an expander sketch takes a domain of at least 3 elements; use randomized-response")
         data, most = -(-bits // self.chunk_bits), min(64, 1 << self.chunk_bits)
         if not data <= self.teams <= most:
             raise InvalidSpec(
@@ -93,7 +93,7 @@ class ExpanderShape:
 
 
 class ExpanderCode:
-    """index -> cell, for each team; everything in it is public."""
+    """Gives the cell of an index in each team. Everything in it is public."""
 
     def __init__(self, seed: bytes, bits: int, shape: ExpanderShape) -> None:
         self.shape, self.bits, self.data = shape, bits, shape.data(bits)
@@ -124,7 +124,7 @@ class ExpanderCode:
         return self.cell_of_block(self.permutation.forward(index), team)
 
     def cell_of_block(self, block: int, team: int) -> int:
-        """The same for a permuted block."""
+        """The cell of a permuted block in a team."""
         if self.symbol_pointers:
             return self._by_symbols(block, team)
         shift = self.pointer_shift
@@ -154,7 +154,7 @@ class ExpanderCode:
         return tuple([block >> start & mask for start, mask in self._fields])
 
     def block(self, message: Sequence[int]) -> int | None:
-        """The permuted block that data symbols spell; None where they are wider than it."""
+        """The permuted block that has these data symbols; None if a symbol is too wide for its part."""
         if any(symbol >> width for symbol, width in zip(message, self.widths, strict=True)):
             return None
         return sum(symbol << start for symbol, start in zip(message, self.starts, strict=True))

@@ -51,7 +51,7 @@ class PairwiseHash:
         self.limbs = limb_count(bits)
         words = expand_words(seed, label, self.limbs + 1)
         self.offset, self.coefficients = words[0], words[1:]
-        self._layout = f"<{self.limbs}I"  # its name: a Struct could not be sent to another process
+        self._layout = f"<{self.limbs}I"  # the format's name, because a Struct cannot be sent to another process
 
     def __call__(self, index: int) -> int:
         """Hash one index."""

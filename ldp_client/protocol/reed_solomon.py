@@ -7,9 +7,9 @@ differ in at least M - k + 1 places.
 
 Position m >= k is a fixed linear combination of the message, f(m) = sum over j of L_j(m) symbol_j with Lagrange's
 coefficients L_j(m) = prod over i != j of (m - i)/(j - i); minus is exclusive or. Multiplying by a constant is linear
-over bits, so each coefficient is two tables of at most 256 products, made when a position is first used: no
-logarithms, and a client that always lands in one team pays for one team. ldp_server/arrays/reed_solomon.py is the
-same code on arrays, with decoding.
+over bits, so each coefficient is two tables of at most 256 products, made when a position is first used. No tables of
+logarithms are needed, and a client makes the tables of its own team only. ldp_server/arrays/reed_solomon.py is the same
+code on arrays, with decoding.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MODULUS = (
 
 
 def multiply(a: int, b: int, bits: int) -> int:
-    """The product of two elements of GF(2^bits), by shifting and adding. Public values only: time depends on b."""
+    """Multiply two elements of GF(2^bits), by shifting and adding. For public values only: the time depends on b."""
     product, modulus, top = 0, MODULUS[bits], 1 << bits
     while b:
         if b & 1:

@@ -24,15 +24,15 @@ _TOP = 1 << 64
 
 @cache
 def _steps(n: int) -> tuple[tuple[tuple[int, ...], int], ...]:
-    """For each place from the last one: C(place, c) for all c, and the place's bit."""
+    """Return C(place, c) for all c, and the place's bit, for each place from the last one on."""
     return tuple((binomials(n)[place], 1 << place) for place in range(n - 1, -1, -1))
 
 
 def subset(n: int, chosen: int, rank: int) -> int:
     """Return the subset of `chosen` of n places that has this rank, below 2^63.
 
-    A 1 above all numbers gives them as many digits at every step, and both outcomes of a step are worked out: a clock
-    tells little of the subset.
+    A 1 above the highest bit keeps the number of digits the same at every step, and both outcomes of a step are
+    computed. So the computing time says little about the subset.
     """
     rest, found = rank + _TOP, 1 << n
     for line, place in _steps(n):
@@ -49,9 +49,10 @@ def _twice(n: int) -> tuple[int, ...]:
 
 
 def rank_of(n: int, members: int, turn: int = 0) -> int:
-    """Return the rank, among those of its size, of a subset of n places that is moved up by `turn` of them, modulo n.
+    """Move each place of a subset up by `turn`, modulo n, and return the rank of the result among the subsets of its
+    size.
 
-    Whatever the turn is, the same bits are read, only in another order: it costs no other time.
+    The same bits are read for every turn, only in another order. So the computing time does not depend on the turn.
     """
     rank, chosen = 0, 0
     for line, source in zip(binomials(n), _twice(n)[n - turn : 2 * n - turn], strict=False):

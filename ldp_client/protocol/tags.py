@@ -1,6 +1,6 @@
 """Every text that keeps one use of a hash, a stream or a signature apart from all others.
 
-Two uses with different tags never see the same input, so that a value made for one means nothing in the other. The
+Two uses with different tags never have the same input, so a value made for one use is worthless for the other. The
 texts are part of the protocol (docs/protocol.md): a changed tag is a changed protocol.
 """
 
@@ -73,7 +73,7 @@ def expander_hash(team: int) -> str:
 
 
 def graph_attempt(label: str, attempt: int) -> str:
-    """One of the random graphs that a label names."""
+    """The label of one attempt at a random graph."""
     return f"{label}/attempt={attempt}"
 
 

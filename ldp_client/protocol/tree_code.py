@@ -1,4 +1,4 @@
-"""The tree code: which cell of which level an item falls into (mechanisms/tree_sketch.py says what for)."""
+"""The tree code: the cell of an item at each level. mechanisms/tree_sketch.py says what it is for."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ MAX_LEVELS = 256
 
 
 class TreeCode:
-    """index -> cell, for each level; everything in it is public."""
+    """Gives the cell of an index at each level. Everything in it is public."""
 
     def __init__(
         self, seed: bytes, label: str, bits: int, *, first_bits: int, step_bits: int, check_levels: int, cell_bits: int
     ) -> None:
         if bits < 2:
-            raise InvalidSpec("a tree wants a domain of at least 3 elements; randomized response fits less")
+            raise InvalidSpec("a tree takes a domain of at least 3 elements; use randomized-response")
         if not 1 <= cell_bits <= 24:
             raise InvalidSpec("a tree's cells have 1 to 24 bits")
         if not 1 <= first_bits <= min(cell_bits, bits) or not 1 <= step_bits <= cell_bits:
@@ -32,7 +32,7 @@ class TreeCode:
             raise InvalidSpec(f"a tree has at most {MAX_LEVELS} levels, not {len(starts)}")
         self.bits, self.cell_bits, self.teams = bits, cell_bits, len(starts)
         self.starts: tuple[int, ...] = tuple(starts)
-        """How many bits stand before each level's payload."""
+        """How many bits of the block come before each level's payload."""
         self.widths: tuple[int, ...] = tuple(end - start for start, end in zip(starts, ends, strict=True))
         """How many bits each level's payload has."""
         self.permutation = BlockPermutation(seed, tags.tree_permutation(label), bits)
@@ -46,7 +46,7 @@ class TreeCode:
         return self.cell_of_block(self.permutation.forward(index), level)
 
     def cell_of_block(self, block: int, level: int) -> int:
-        """The same for a permuted block."""
+        """The cell of a permuted block at a level."""
         start, width, hash_ = self.starts[level], self.widths[level], self.hashes[level]
         payload = block >> start & ((1 << width) - 1)
         return payload if hash_ is None else payload | hash_(block & ((1 << start) - 1)) << width

@@ -2,19 +2,24 @@
 
 Nothing is written before the server has answered, except admission tokens. A failed attempt writes nothing: its batches
 are still in the outbox, and the next attempt sends the same bytes. One thread or process sends at a time (lock.py).
+
+A device does not send its batches as one burst, because the order of arrival would tell which answers belong together.
+If several are overdue, one is sent, and each of the others gets a new random moment within `spread` (pauses.py).
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import NamedTuple
 
 from ldp_client.clock import Clock
 from ldp_client.errors import LdpError, StorageError, Unavailable
+from ldp_client.protocol.reasons import is_final
 from ldp_client.sending.lock import SendingLock
-from ldp_client.sending.outbox import Outbox, WaitingBatch
+from ldp_client.sending.outbox import Answered, Outbox, WaitingBatch
+from ldp_client.sending.pauses import moment_apart, moment_later
 from ldp_client.sending.transport import Accepted, Backoff, BatchOutcome, Garbled, Transport
 
 __all__ = ["ASIDE_SECONDS", "Deliverer", "Delivery", "OthersSend", "TokenSource"]
@@ -32,6 +37,9 @@ class Delivery(NamedTuple):
 
     accepted: int = 0
     refused: int = 0
+    """Refused for good, and dropped."""
+    later: int = 0
+    """The server said "later": these are among those that wait."""
     waiting: int = 0
     error: LdpError | None = None
     """Why the rest still waits, if something went wrong."""
@@ -51,15 +59,19 @@ class Deliverer:
         clock: Clock,
         uniform: Callable[[], float],
         tokens: TokenSource | None = None,
+        *,
+        spread: float = 0.0,
     ) -> None:
         self._outbox = outbox
         self._transport = transport
         self._clock = clock
         self._uniform = uniform
         self._tokens = tokens
+        self._spread = spread
         self._lock = SendingLock(outbox.storage.directory / "sending.lock")
         self.stopping = threading.Event()
         self._aside: dict[bytes, float] = {}
+        self._suspects: set[bytes] = set()  # were left aside once; sent after all others
 
     def forked(self) -> None:
         """In a child process: the delivery under way is the parent's."""
@@ -97,15 +109,15 @@ class Deliverer:
 
     def _deliver(self, deadline: float, everything: bool, patient: bool) -> Delivery:
         backoff = Backoff(self._uniform, first=0.2, cap=10.0)
-        accepted = refused = 0
+        made: list[Answered] = []
         error: LdpError | None = None
         while not self.stopping.is_set():
-            due = self._due(everything)
+            postponed = {answered.waiting.batch.batch_id for answered in made if answered.again is not None}
+            due = self._due(everything, postponed)
             if not due:
                 break
-            outcomes, error = self._send(due, deadline)
-            good = sum(isinstance(outcome, Accepted) for outcome in outcomes)
-            accepted, refused = accepted + good, refused + len(outcomes) - good
+            answers, error = self._send(due, deadline, apart=self._spread > 0 and not everything)
+            made += answers
             if error is None:
                 backoff.reset()
                 continue
@@ -114,46 +126,67 @@ class Deliverer:
                 break
             self.stopping.wait(wait)
         waiting = self._waiting()
-        return Delivery(accepted, refused, waiting, error if waiting else None)
+        accepted = sum(isinstance(answered.outcome, Accepted) for answered in made)
+        later = sum(answered.again is not None for answered in made)
+        return Delivery(accepted, len(made) - accepted - later, later, waiting, error if waiting else None)
 
-    def _send(self, due: list[WaitingBatch], deadline: float) -> tuple[list[BatchOutcome], LdpError | None]:
-        """Make one attempt. Whatever was answered is settled, even if the attempt then fails."""
+    def _send(self, due: list[WaitingBatch], deadline: float, *, apart: bool) -> tuple[list[Answered], LdpError | None]:
+        """Make one attempt. Whatever was answered is settled, even if the attempt then fails.
+
+        `apart` sends the first batch only; if it was answered, the others get moments of their own.
+        """
         outcomes: list[BatchOutcome] = []
+        answers: list[Answered] = []
         error: LdpError | None = None
+        sent = due[:1] if apart else due
         try:
-            due = self._admitted(due)
+            sent = self._admitted(sent)
             left = max(deadline - self._clock.monotonic(), 0.05)
-            for outcome in self._transport.submit([batch for _, batch in due], left):
+            for outcome in self._transport.submit([waiting.batch for waiting in sent], left):
                 outcomes.append(outcome)  # one by one: what was answered before a failure counts
         except (Unavailable, StorageError) as caught:
             error = caught
         finally:
-            self._outbox.settle(list(zip(due, outcomes, strict=False)))  # a transport answers in order
+            now = self._clock.time()
+            answers += [self._answered(*pair, now) for pair in zip(sent, outcomes, strict=False)]  # they come in order
+            self._outbox.settle(answers, now, self._redraw(now) if apart else None)
         if isinstance(error, Garbled) and len(due) > max(len(outcomes), 1):
             # The first batch without an answer may be what the server cannot read: it must not hold up the others.
-            self._aside[due[len(outcomes)].batch.batch_id] = self._clock.monotonic() + ASIDE_SECONDS
-        return outcomes, error
+            suspect = due[len(outcomes)].batch.batch_id
+            self._aside[suspect] = self._clock.monotonic() + ASIDE_SECONDS
+            self._suspects.add(suspect)
+        return answers, error
+
+    def _answered(self, waiting: WaitingBatch, outcome: BatchOutcome, now: float) -> Answered:
+        if isinstance(outcome, Accepted) or is_final(outcome.reason):
+            return Answered(waiting, outcome)
+        return Answered(waiting, outcome, moment_later(now, waiting.closes, self._uniform))
+
+    def _redraw(self, now: float) -> Callable[[int], float]:
+        return lambda closes: moment_apart(now, closes, self._spread, self._uniform)
 
     def _admitted(self, due: list[WaitingBatch]) -> list[WaitingBatch]:
         """Get a token for every batch without one, and store it before it is shown: a retry shows the same token."""
-        if self._tokens is None or all(batch.token is not None for _, batch in due):
+        if self._tokens is None or all(waiting.batch.token is not None for waiting in due):
             return due
         admitted, failure = [], None
-        for number, batch in due:
-            token = batch.token
+        for waiting in due:
+            batch, token = waiting.batch, waiting.batch.token
             if token is None and failure is None:
                 try:
                     token = bytes(self._tokens(batch.collection_id))
                 except Exception as error:  # the app's own code; its words may hold a token
                     failure = type(error).__name__
-            admitted.append(WaitingBatch(number, batch._replace(token=token)))
+            admitted.append(waiting._replace(batch=batch._replace(token=token)))
         self._outbox.keep_tokens(admitted)
         if failure:
             raise Unavailable(f"the app's token source failed: {failure}")
         return admitted
 
-    def _due(self, everything: bool) -> list[WaitingBatch]:
-        return self._outbox.due(self._clock.time(), _AT_ONCE, everything=everything, but=self._left_aside())
+    def _due(self, everything: bool, postponed: Set[bytes] = frozenset()) -> list[WaitingBatch]:
+        but = postponed | self._left_aside().keys()
+        due = self._outbox.due(self._clock.time(), _AT_ONCE, everything=everything, but=but)
+        return sorted(due, key=lambda waiting: waiting.batch.batch_id in self._suspects)
 
     def _left_aside(self) -> dict[bytes, float]:
         now = self._clock.monotonic()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from ldp_client.clock import Clock, SystemClock
 from ldp_client.coins import draw_words
-from ldp_client.errors import Unavailable
+from ldp_client.errors import Unavailable, WrongType
 from ldp_client.sending.grpc_transport import GrpcTransport
 from ldp_client.sending.target import Tls
 from ldp_client.sending.transport import Backoff, Batch, BatchOutcome
@@ -41,7 +41,10 @@ class Gateway:
         """How often a stream had to be started again."""
 
     def send(self, batches: Iterable[Batch], timeout: float) -> Iterator[BatchOutcome]:
-        """Send batches as they come; yield their outcomes in order. Raise Unavailable if `timeout` is not enough."""
+        """Send batches as they come; yield their outcomes in order. Raise Unavailable if `timeout` is not enough.
+
+        If `batches` raises, what it gave before is still sent and answered; then its exception is raised here.
+        """
         deadline = self._clock.monotonic() + timeout
         feed = _Feed(iter(batches), self._window)
         backoff = Backoff(lambda: draw_words(1)[0] / 2.0**64, first=0.2, cap=10.0)
@@ -54,8 +57,8 @@ class Gateway:
                     feed.answered()
                     backoff.reset()
                     yield outcome
-                if feed.finished:
-                    return
+                if feed.finished and not feed.unanswered:
+                    break
                 raise Unavailable("the server ended the stream early")
             except Unavailable as error:
                 wait = backoff.delay(error.retry_after)
@@ -65,6 +68,8 @@ class Gateway:
                 self._pause(wait)
             finally:
                 feed.stop()
+        if feed.failure is not None:
+            raise feed.failure
 
     def close(self) -> None:
         self._transport.close()
@@ -81,6 +86,9 @@ class _Feed:
         self._round = 0
         self.unanswered: deque[Batch] = deque()
         self.finished = False
+        """The source gives no more batches: it has ended or failed."""
+        self.failure: BaseException | None = None
+        """What the source raised. It happened in gRPC's thread, which would swallow it."""
 
     def requests(self) -> Iterator[Batch]:
         """Return the unanswered batches once more, then new ones."""
@@ -96,13 +104,24 @@ class _Feed:
                 if self._round != number:
                     self._room.release()
                     return
-                batch = next(self._source, None)
+                batch = self._next()
                 if batch is None:
                     self._room.release()
                     self.finished = True
                     return
                 self.unanswered.append(batch)
             yield batch
+
+    def _next(self) -> Batch | None:
+        """Return the source's next batch; None if there are no more."""
+        try:
+            for batch in self._source:
+                if not isinstance(batch, Batch):
+                    raise WrongType(f"batches: give Batch, not {type(batch).__name__}")
+                return batch
+        except BaseException as error:
+            self.failure = error
+        return None
 
     def answered(self) -> None:
         """The oldest unanswered batch is done."""

@@ -3,7 +3,8 @@
 A report enters the outbox when it is made: its answer, its charge and its batch are one transaction (`store`). A batch
 holds one report and a random id. Both stay the same on every retry, so the server counts it once however often it
 arrives. Each batch is due at a random moment after it was made, and batches leave in the order of their random ids. So
-neither the time nor the order of sending tells when something happened.
+neither the time nor the order of sending tells when something happened. When a batch is not sent at its moment, or the
+server says "later", a new moment is drawn (pauses.py); `drawn` in the table says when the last one was drawn.
 
 The outbox is bounded. When something is added to a full outbox, the oldest batch is dropped and counted. Its charge
 stays, because the report was made.
@@ -19,24 +20,26 @@ A connection remembers the numbers for its next report (`State.outbox`), as long
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Collection as Group
-from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldp_client.ledger import budget
 from ldp_client.ledger.database import Storage
+from ldp_client.protocol.reasons import NEW_TOKEN
 from ldp_client.sending.transport import Accepted, Batch, BatchOutcome
 
 if TYPE_CHECKING:
     from ldp_client.ledger.budget import MadeReport
+    from ldp_client.ledger.moment import Moment
     from ldp_client.ledger.schema import State
 
-__all__ = ["Outbox", "OutboxLimits", "OutboxView", "WaitingBatch"]
+__all__ = ["Answered", "Outbox", "OutboxLimits", "OutboxView", "WaitingBatch"]
 
 _ROW_BYTES = 128
 """About what a waiting batch takes besides its payload."""
 _CLOCK_SLACK = 60.0
-"""A batch made further in the future than this was made before the clock was set back."""
+"""A moment that was drawn further in the future than this was drawn before the clock was set back."""
 
 
 class OutboxLimits(NamedTuple):
@@ -47,10 +50,19 @@ class OutboxLimits(NamedTuple):
 
 
 class WaitingBatch(NamedTuple):
-    """A batch in the outbox and the number of its row."""
+    """A batch in the outbox, the number of its row, and when its window closes."""
 
     id: int
     batch: Batch
+    closes: int
+
+
+class Answered(NamedTuple):
+    """What the server said of a batch, and when to ask again; `again` is None if that was final."""
+
+    waiting: WaitingBatch
+    outcome: BatchOutcome
+    again: float | None = None
 
 
 class OutboxView(NamedTuple):
@@ -72,9 +84,9 @@ class Outbox:
 
     # -- adding, within the caller's transaction
 
-    def store(self, db: sqlite3.Connection, state: State, now: int, price: int, made: MadeReport) -> None:
+    def store(self, db: sqlite3.Connection, state: State, moment: Moment, price: int, made: MadeReport) -> None:
         """Store a report: its answer, its charge and its batch."""
-        entry = budget.charge(db, state, now, price, made)
+        entry = budget.charge(db, state, moment, price, made)
         self._add(db, state, entry, made)
 
     def store_again(self, db: sqlite3.Connection, state: State, entry: int, again: MadeReport) -> bool:
@@ -88,10 +100,10 @@ class Outbox:
     def _add(self, db: sqlite3.Connection, state: State, entry: int, made: MadeReport) -> None:
         last, before, held, size, exact = state.outbox or _estimate(db)
         more = len(made.report) + _ROW_BYTES
-        opens, collection_id = made.collection.opens, made.collection.id
+        asked = made.collection
+        batch = (entry, made.batch_id, asked.id, asked.opens, asked.closes, made.made, made.made, made.due)
         db.execute(
-            "INSERT INTO outbox VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
-            (last + 1, entry, made.batch_id, collection_id, opens, made.made, made.due, before, more),
+            "INSERT INTO outbox VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)", (last + 1, *batch, before, more)
         )
         held, size = held + 1, size + more
         if held > self._limits.batches or size > self._limits.bytes:
@@ -121,7 +133,10 @@ class Outbox:
             if not _ahead(db, now):
                 return _due(db, now, most, everything, but)
         with self.storage.working() as db:
-            db.execute("UPDATE outbox SET due = ?1 + (due - made), made = ?1 WHERE made > ?1 + ?2", (now, _CLOCK_SLACK))
+            db.execute(
+                "UPDATE outbox SET due = ?1 + (due - drawn), drawn = ?1, made = min(made, ?1) WHERE drawn > ?1 + ?2",
+                (now, _CLOCK_SLACK),
+            )
             return _due(db, now, most, everything, but)
 
     def next_due(self, but: Group[bytes] = ()) -> float | None:
@@ -146,40 +161,61 @@ class Outbox:
 
     def keep_tokens(self, waiting: Iterable[WaitingBatch]) -> None:
         """Store admission tokens with their batches, so that a retry shows the same token."""
-        rows = [(batch.token, number, batch.batch_id) for number, batch in waiting]
+        rows = [(batch.token, number, batch.batch_id) for number, batch, _ in waiting]
         with self.storage.working() as db:
             db.executemany("UPDATE outbox SET token = ? WHERE id = ? AND batch_id = ?", rows)
 
-    def settle(self, answered: Sequence[tuple[WaitingBatch, BatchOutcome]]) -> None:
-        """Remove what the server has accepted or refused, and count it. (Row numbers are used again, batch ids not.)"""
-        if not answered:
+    def settle(self, answers: Sequence[Answered], now: float, redraw: Callable[[int], float] | None = None) -> None:
+        """Remove what the server has accepted or refused for good; keep what it wants later; count all of it.
+
+        `redraw` gives, from the end of its window, a new moment for each other batch that is overdue.
+        """
+        if not answers:
             return
         tally: dict[str, int] = {}
         with self.storage.working() as db:
-            for (number, batch), outcome in answered:
-                row = (number, batch.batch_id)
-                if not db.execute("DELETE FROM outbox WHERE id = ? AND batch_id = ?", row).rowcount:
-                    continue  # dropped meanwhile, or settled by another process
-                name = "accepted" if isinstance(outcome, Accepted) else f"refused {outcome.reason}"
-                tally[name] = tally.get(name, 0) + 1
-                if isinstance(outcome, Accepted) and outcome.duplicate:
-                    tally["duplicate"] = tally.get("duplicate", 0) + 1
+            for answered in answers:
+                for name in _settle(db, answered, now):
+                    tally[name] = tally.get(name, 0) + 1
             for name, number in tally.items():
                 _count(db, name, number)
+            if redraw is not None:
+                overdue = db.execute("SELECT closes, id FROM outbox WHERE opens <= ?1 AND due <= ?1", (now,)).fetchall()
+                moments = [(redraw(closes), now, number) for closes, number in overdue]
+                db.executemany("UPDATE outbox SET due = ?, drawn = ? WHERE id = ?", moments)
+
+
+def _settle(db: sqlite3.Connection, answered: Answered, now: float) -> Iterator[str]:
+    """Settle one answer; yield the names of the counters that it belongs to.
+
+    (Row numbers are used again, batch ids not.) A batch without a row was dropped meanwhile, or another process was
+    first: it is not counted.
+    """
+    (number, batch, _), outcome, again = answered
+    row = (number, batch.batch_id)
+    if again is not None and not isinstance(outcome, Accepted):
+        token = None if outcome.reason in NEW_TOKEN else batch.token
+        change = "UPDATE outbox SET due = ?, drawn = ?, token = ? WHERE id = ? AND batch_id = ?"
+        if db.execute(change, (again, now, token, *row)).rowcount:
+            yield f"later {outcome.reason}"
+    elif db.execute("DELETE FROM outbox WHERE id = ? AND batch_id = ?", row).rowcount:
+        yield "accepted" if isinstance(outcome, Accepted) else f"refused {outcome.reason}"
+        if isinstance(outcome, Accepted) and outcome.duplicate:
+            yield "duplicate"
 
 
 def _due(db: sqlite3.Connection, now: float, most: int, everything: bool, but: Group[bytes]) -> list[WaitingBatch]:
     rows = db.execute(
-        "SELECT o.id, o.collection_id, o.batch_id, a.report, o.token FROM"
+        "SELECT o.id, o.collection_id, o.batch_id, a.report, o.token, o.closes FROM"
         " (SELECT * FROM outbox WHERE opens <= :now AND (due <= :now OR :all) ORDER BY batch_id LIMIT :most) o"
         " JOIN answers a ON a.id = o.answer ORDER BY o.batch_id",
         {"now": now, "all": everything, "most": most + len(but)},
     ).fetchall()
-    return [WaitingBatch(row[0], Batch(*row[1:])) for row in rows if row[2] not in but][:most]
+    return [WaitingBatch(row[0], Batch(*row[1:5]), row[5]) for row in rows if row[2] not in but][:most]
 
 
 def _ahead(db: sqlite3.Connection, now: float) -> bool:
-    return db.execute("SELECT 1 FROM outbox WHERE made > ? LIMIT 1", (now + _CLOCK_SLACK,)).fetchone() is not None
+    return db.execute("SELECT 1 FROM outbox WHERE drawn > ? LIMIT 1", (now + _CLOCK_SLACK,)).fetchone() is not None
 
 
 def _estimate(db: sqlite3.Connection) -> tuple[int, int, int, int, bool]:

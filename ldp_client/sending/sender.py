@@ -68,7 +68,7 @@ class Sender:
     ) -> Delivery:
         """Deliver (see Deliverer.deliver); a success ends the thread's backoff."""
         delivery = self._deliverer.deliver(timeout, everything=everything, patient=patient, queue=queue)
-        if delivery.error is None and delivery.accepted + delivery.refused:
+        if delivery.error is None and delivery.accepted + delivery.refused + delivery.later:
             self._backoff.reset()
             self._retry_at = 0.0
         return delivery

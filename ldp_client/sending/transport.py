@@ -1,8 +1,9 @@
 """The interface between the client and the wire: what is sent, what comes back, and how long to wait between attempts.
 
-The sender needs a `Transport`. grpc_transport.py speaks gRPC, and testing.py has one in memory. An outcome is final for
-its batch: accepted, or refused for good. Everything else (no answer, "not now", an answer that makes no sense) is
-`Unavailable`: the same bytes are sent again later.
+The sender needs a `Transport`. grpc_transport.py speaks gRPC, and testing.py has one in memory. An outcome is the
+server's answer about one batch: accepted, or refused for a reason, which may be final or mean "later"
+(protocol/reasons.py). Everything else (no answer, "not now", an answer that makes no sense) is `Unavailable`: the same
+bytes are sent again later.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Accepted(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """The batch is refused for good, for `reason` (the name of a Reason in proto/ldp/v1/collector.proto)."""
+    """The batch is refused for `reason`, the name of a Reason in proto/ldp/v1/collector.proto."""
 
     batch_id: bytes
     reason: str

@@ -1,4 +1,4 @@
-"""The policy: what this device allows, whatever a server asks for. It is the app's promise to its user.
+"""The policy: what this device allows, whatever a server asks for. With it the app keeps its promise to its user.
 
 The client checks the policy before it looks at any item. A policy says three things: which collections are trusted, how
 large the epsilon of one report may be, and how much budget may be spent in any stretch of `period` and in the whole

@@ -75,7 +75,7 @@ class SignedList:
 def verify_list(
     list_bytes: bytes, signature: bytes, public_key: bytes, *, keys: Iterable[bytes], previous: SignedList | None
 ) -> SignedList:
-    """Return the list if it is rightly signed and may follow `previous`; raise PolicyRefused if not."""
+    """Return the list if its signature is valid and it may follow `previous`. Otherwise raise PolicyRefused."""
     allowed = set(keys)
     retired = previous.retired if previous else frozenset()
     if previous:

@@ -1,4 +1,4 @@
-"""The Python client of those who run a server's collections and read its answers.
+"""The Python client of operators, who run a server's collections, and of analysts, who read its answers.
 
 answers       estimates and heavy hitters with the collection that they are about
 client        Analyst: one method a question

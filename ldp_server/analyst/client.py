@@ -1,4 +1,4 @@
-"""The operator's and analyst's client: every call that an aggregation server answers, typed."""
+"""The operator's and analyst's client: every call that a collection server answers, typed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _EXPORTS = {"counts": pb.COUNTS, "reports": pb.REPORTS}
 
 
 class Analyst:
-    """A connection to an aggregation server for those who create collections and read estimates.
+    """A connection to a collection server for those who create collections and read estimates.
 
         with Analyst("stats.example.org:443", token=Path("alice.token")) as analyst:
             for estimate in analyst.estimate("3fa9", top=10).rows:
@@ -67,8 +67,8 @@ class Analyst:
     ) -> Self:
         """Call the server that runs on a data directory of this machine.
 
-        The server leaves its address, the path of its certificate and a token for the directory's owner there. What is
-        given here is used instead.
+        The server writes its address, the path of its certificate and a token for the directory's owner there.
+        Arguments that are given replace them.
         """
         server = LocalServer.read(Path(data))
         return cls(server.address, token=token or _local_token(data), tls=server.tls(tls), timeouts=timeouts)
@@ -135,7 +135,7 @@ class Analyst:
         reports_per_token: int = 1,
         unlisted: bool = False,
     ) -> CollectionInfo:
-        """Enter a collection. `unlisted` leaves it out of the public list."""
+        """Create a collection on the server. `unlisted` leaves it out of the public list."""
         if admission not in _ADMISSION:
             raise InvalidSpec(f"admission is one of {', '.join(_ADMISSION)}, not {admission!r}")
         request = pb.CreateCollectionRequest(
@@ -152,7 +152,7 @@ class Analyst:
         return [CollectionInfo.of(info) for info in found.collections]
 
     def show(self, which: Which) -> CollectionSummary:
-        """Return one collection's state, how much came in, and what is promised to those who report."""
+        """Return one collection's state, how many reports it has, and the privacy statement for its users."""
         request = pb.ShowCollectionRequest(**_named(which))
         return CollectionSummary.of(self._ask("ShowCollection", request))
 
@@ -161,7 +161,7 @@ class Analyst:
         return CollectionInfo.of(self._ask("CloseCollection", pb.CollectionRequest(**_named(which))))
 
     def delete_collection(self, which: Which) -> CollectionInfo:
-        """Drop a collection's reports and counts for good. Its id is never taken again."""
+        """Drop a collection's reports and counts for good. Its id cannot be used again."""
         return CollectionInfo.of(self._ask("DeleteCollection", pb.CollectionRequest(**_named(which))))
 
     def compact_collection(self, which: Which) -> CollectionInfo:
@@ -242,7 +242,7 @@ class Analyst:
         return done
 
     def status(self) -> ServerStatus:
-        """What the server is and how it is doing."""
+        """Return the server's version, load and size."""
         return ServerStatus.of(self._ask("ServerStatus", pb.ServerStatusRequest()))
 
     def _ask(self, method: str, request: Message, *, long: bool = False) -> Any:

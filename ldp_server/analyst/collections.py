@@ -48,7 +48,7 @@ class CollectionInfo:
 
 @dataclass(frozen=True)
 class CollectionSummary:
-    """A collection and how much has come in. Everything but `info` and `statement` is 0 or False once it is deleted."""
+    """A collection with its counts. Everything but `info` and `statement` is 0 or False after it was deleted."""
 
     info: CollectionInfo
     reports: int
@@ -56,13 +56,13 @@ class CollectionSummary:
     stored_bytes: int
     """Bytes of reports that are still held; 0 once compacted."""
     standard_error: float
-    """Of the estimate of an item that nobody holds, in users, at this number of reports."""
+    """The standard error, in users, of the estimate of an item that nobody holds, at this number of reports."""
     lists_domain: bool
     """Whether `estimate` can answer for every item at once."""
     decodes_heavy_hitters: bool
     """Whether `heavy_hitters` can answer."""
     statement: tuple[str, ...]
-    """What is promised to those who report, in sentences."""
+    """The privacy statement for the users who report, in sentences."""
 
     @classmethod
     def of(cls, summary: pb.CollectionSummary) -> CollectionSummary:
@@ -80,19 +80,19 @@ class CollectionSummary:
 
 @dataclass(frozen=True)
 class ServerStatus:
-    """What a server is and how it is doing."""
+    """A server's version, load and size."""
 
     version: str
     started: int
     """Seconds since 1970."""
     collections: int
-    """All that it ever had, deleted ones included."""
+    """The number of all collections, deleted ones included."""
     waiting_bytes: int
-    """Received and not yet durable."""
+    """Bytes that were received and are not yet durable."""
     log_bytes: int
-    """Of the database on disk."""
+    """The size of the database on disk."""
     draining: bool
-    """Whether it is stopping and takes nothing new."""
+    """Whether the server is stopping and takes no new batches."""
 
     @classmethod
     def of(cls, status: pb.ServerStatusResponse) -> ServerStatus:
@@ -108,7 +108,7 @@ class ServerStatus:
 
 @dataclass(frozen=True)
 class Exported:
-    """How much an export has written, and of which collection."""
+    """The collection of an export, and how much was written."""
 
     info: CollectionInfo
     reports: int = 0

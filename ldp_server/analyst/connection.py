@@ -1,6 +1,6 @@
 """A connection to a server's operator calls: address, TLS, token, one call at a time.
 
-Plain text is spoken to this machine alone; to every other one TLS, because the token travels with each call.
+Plain text is used to this machine only. All other connections use TLS, because each call carries the token.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Timeouts:
 
 @dataclass(frozen=True)
 class PinnedTls(Tls):
-    """TLS with one very server: its own certificate is believed, whatever name it has and whoever signed it."""
+    """TLS with one particular server. Its certificate is accepted whatever name it has and whoever signed it."""
 
     server: str = ""
     """Its PEM certificate."""
@@ -64,7 +64,7 @@ def _read(path: str | Path, what: str) -> bytes:
 
 
 class Connection:
-    """A channel that is opened when first needed, and opened anew after a failure."""
+    """A channel that is opened when it is first needed, and again after a failure."""
 
     def __init__(self, target: str, token: str | None, tls: Tls | None) -> None:
         if not _ADDRESS.fullmatch(target):
@@ -82,7 +82,7 @@ class Connection:
         return f"Connection({self.target!r})"
 
     def call(self, method: str, request: Message, timeout: float) -> Any:
-        """Ask one question and wait for its one answer; leaving early cancels it at the server."""
+        """Make a call and wait for its answer. If the wait is interrupted, the server cancels the call."""
         call = getattr(self._open(), method).future(request, metadata=self._metadata, timeout=timeout)
         try:
             return call.result()
@@ -94,7 +94,7 @@ class Connection:
             call.cancel()
 
     def stream(self, method: str, request: Message, timeout: float | None) -> Iterator[Any]:
-        """Ask one question and yield its answers; leaving early cancels it at the server."""
+        """Make a call and yield its answers. If the iteration ends early, the server cancels the call."""
         call = getattr(self._open(), method)(request, metadata=self._metadata, timeout=timeout)
         try:
             yield from call
@@ -111,7 +111,7 @@ class Connection:
 
     def _failed(self, error: grpc.RpcError, timeout: float | None) -> Exception:
         if is_connection_failure(error):
-            self.close()  # the next call tries at once, without gRPC's pause after a failure
+            self.close()  # the next call connects at once, without the pause that gRPC makes after a failure
         return error_of(error, self._reached(), timeout)
 
     def _reached(self) -> Reached:

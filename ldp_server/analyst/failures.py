@@ -1,6 +1,6 @@
 """From gRPC's statuses to the project's errors, with texts that say what to do.
 
-gRPC says "Socket closed" or "failed to connect" for most mistakes of a caller: no TLS where the server speaks it, the
+gRPC says "Socket closed" or "failed to connect" for most mistakes of a caller: no TLS where the server uses it, the
 wrong authority, a missing client certificate. When a call finds no server, this module looks once more at the address
 with the standard library's TLS, which names the reason.
 """
@@ -33,7 +33,7 @@ _AUTHENTICATE = (
 
 @dataclass(frozen=True)
 class Reached:
-    """How a server was called: what an error's text needs to know."""
+    """The address and the TLS settings of a call, for the texts of errors."""
 
     target: str
     tls: bool
@@ -42,11 +42,11 @@ class Reached:
     authority: bytes | None = None
     """PEM; None: the public authorities."""
     pinned: bool = False
-    """Whether the server's very certificate was expected, so that its name does not matter."""
+    """Whether one particular certificate was expected, so that its name does not matter."""
 
 
 def is_connection_failure(error: grpc.RpcError) -> bool:
-    """Whether no server answered (a server that says "not now" adds how long to wait)."""
+    """Whether no server answered. (A server that answers "not now" adds how long to wait.)"""
     return _code(error) is grpc.StatusCode.UNAVAILABLE and _retry_after(error) is None
 
 
@@ -66,7 +66,7 @@ def error_of(error: grpc.RpcError, reached: Reached, timeout: float | None) -> L
 
 
 def _refusal(code: grpc.StatusCode, text: str, reached: Reached) -> str:
-    """What the server said, or what to do where gRPC speaks for it."""
+    """Return the server's own text, or a text that says what to do if the status comes from gRPC."""
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
         return "the answer is too large for one message: ask for fewer items"
     if code is grpc.StatusCode.UNAUTHENTICATED and reached.has_token:
@@ -83,7 +83,7 @@ def _refusal(code: grpc.StatusCode, text: str, reached: Reached) -> str:
 
 def _broken(reached: Reached, text: str) -> str:
     if text.startswith("failed to connect"):
-        return f"{reached.target} does not answer as an aggregation server does: check the address"
+        return f"{reached.target} does not answer as a collection server does: check the address"
     return f"the call to {reached.target} broke off ({text}): try again"
 
 
@@ -97,7 +97,7 @@ def _details(error: Any) -> str:
 
 
 def _retry_after(error: Any) -> float | None:
-    """How many seconds the server asks to be left alone."""
+    """Return after how many seconds the server asks to be called again."""
     try:
         status = rpc_status.from_call(error)
     except (ValueError, AttributeError):
@@ -110,7 +110,7 @@ def _retry_after(error: Any) -> float | None:
 
 
 def _why_unreachable(reached: Reached) -> str:
-    """Look at the address and name what is wrong; empty if nothing is found."""
+    """Check the address and return what is wrong with it; an empty text if nothing is found."""
     host, _, port = reached.target.rpartition(":")
     try:
         with socket.create_connection((host.strip("[]"), int(port)), _PATIENCE) as connection:
@@ -165,7 +165,7 @@ def _context(reached: Reached) -> ssl.SSLContext:
 
 
 def _unverified() -> ssl.SSLContext:
-    """Accept any certificate: nothing is said over this connection but that it is one."""
+    """Accept any certificate. This connection only checks what the server speaks; nothing is sent over it."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

@@ -1,6 +1,6 @@
-"""What a running server tells the commands of its own machine: the file `address` in its data directory.
+"""The file `address` in a data directory: a running server writes it for the commands of the same machine.
 
-The file is JSON: the address for operators, the server's certificate if it speaks TLS, and whether it asks for a
+The file is JSON: the address for operators, the server's certificate if it uses TLS, and whether it asks for a
 client certificate. It holds no secret. The token for the directory's owner is in the file `local.token` beside it.
 """
 
@@ -21,11 +21,11 @@ __all__ = ["LocalServer"]
 
 @dataclass(frozen=True)
 class LocalServer:
-    """Where the server of a data directory takes operators' calls, and how."""
+    """The address at which the server of a data directory takes operators' calls, and its TLS settings."""
 
     address: str
     certificate: str | None = None
-    """The server's PEM certificate; None if it speaks plain text."""
+    """The server's PEM certificate; None if it uses plain text."""
     client_certificate: bool = False
     """Whether every caller must show a certificate of its own."""
 
@@ -34,7 +34,7 @@ class LocalServer:
             directory.address.write_text(json.dumps(asdict(self)) + "\n", encoding="utf-8")
 
     def tls(self, given: Tls | None) -> Tls | None:
-        """How to call it, with what the caller gives besides."""
+        """Return the TLS settings for calling it; the caller's own settings are used where they are given."""
         if self.client_certificate and (given is None or given.certificate is None):
             raise InvalidSpec(
                 "this server asks for a client certificate: pass one (--cert FILE --key FILE; in Python "

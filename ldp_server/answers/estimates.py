@@ -5,10 +5,9 @@ An interval is right with probability 1 - alpha in one of three senses (`Coverag
     TOGETHER  all intervals of a set that was fixed *before* looking, at once (Bonferroni over the set)
     SELECTED  all intervals of items that were *picked by their estimates*, at once (Bonferroni over the whole domain)
 
-An interval is the estimate plus and minus z standard errors, z the quantile of the normal law. Both ends are moved by
-the second-order term for skewness, (z^2 - 1) g/6 standard errors: a binomial count is not symmetric far out in its
-tail, and that is where the quantiles of a Bonferroni correction over a whole domain lie. Intervals and standard errors
-belong to the raw estimates only.
+An interval comes from the exact law of the counts, inverted (ldp_server/oracles/support_law.py), where the mechanism
+has one. It lies within [0, n], is not symmetric, and need not contain a negative estimate. Intervals and standard
+errors belong to the raw estimates only. everything_else.py says how many users hold none of the listed items.
 
 `consistent` values (norm-sub) are not negative and add up to the number of reports. Their average error is smaller, but
 they have no intervals: the raw interval around a norm-sub value covers a frequent item a third of the time.
@@ -19,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from statistics import NormalDist
 
 import numpy as np
 
@@ -27,9 +25,11 @@ from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import NONE, Item
 from ldp_server.answers.columns import Column, Columns, WholeDomain
+from ldp_server.answers.everything_else import Picked, Rest, rest_of_fixed, rest_of_picked
+from ldp_server.arrays.hashing import Indexes
 from ldp_server.arrays.items import from_ints
 from ldp_server.oracles import as_frequency
-from ldp_server.oracles.base import Floats, Oracle
+from ldp_server.oracles.base import Floats, FrequencyOracle, Oracle
 
 __all__ = [
     "Coverage",
@@ -39,7 +39,6 @@ __all__ = [
     "Verdict",
     "every_item",
     "given_items",
-    "interval",
     "norm_sub",
     "top",
 ]
@@ -78,16 +77,6 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Rest:
-    """How many of the users who reported hold an item that is not listed."""
-
-    estimate: float
-    standard_error: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
 class Estimates:
     """The answer to one question about frequencies."""
 
@@ -96,22 +85,16 @@ class Estimates:
     coverage: Coverage
     rows: Columns[Estimate]
     everything_else: Rest | None
-    """So that the table adds up to `reports`; None where every item is listed."""
+    """None where every item is listed. With the estimates of fixed items, or the consistent values of picked ones, its
+    estimate adds up to `reports`."""
 
 
-def _quantile(alpha: float, intervals: int) -> float:
-    """The two-sided normal quantile that `intervals` intervals exceed with probability alpha at most."""
+def _tail(alpha: float, intervals: int) -> float:
+    """The probability that each end of each of `intervals` intervals may err with, so that all hold but for alpha."""
     if not 0 < alpha < 1:
         raise InvalidSpec("confidence lies strictly between 0 and 1, such as 0.95")
     # A domain of many thousand bits has no float; log2 of the count is enough to see that, and 1e-300 is no limit.
-    tail = alpha / 2 / intervals if intervals < 1 << 900 else 1e-300
-    return -NormalDist().inv_cdf(max(tail, 1e-300))
-
-
-def interval(estimates: Floats, errors: Floats, skewness: float, z: float) -> tuple[Floats, Floats]:
-    """Lower and upper ends: the error's law is skewed upwards, so an estimate may lie further above than below."""
-    shift = (z * z - 1) * skewness / 6
-    return estimates - errors * (z + shift), estimates + errors * max(0.0, z - shift)
+    return alpha / 2 / intervals if intervals < 1 << 900 else 1e-300
 
 
 def _count(coverage: Coverage, size: int, given: int) -> int:
@@ -124,6 +107,20 @@ def _verdicts(low: Floats, high: Floats, threshold: float) -> list[Verdict]:
 
 
 @dataclass(frozen=True)
+class _Listed:
+    """The items of an answer, with their raw and their consistent estimates."""
+
+    items: Sequence[Item]
+    indexes: Indexes
+    raw: Floats
+    consistent: Floats | None = None
+
+    def first_places(self) -> list[int]:
+        """Where each item is listed first."""
+        return sorted({item: place for place, item in reversed(list(enumerate(self.items)))}.values())
+
+
+@dataclass(frozen=True)
 class _Question:
     """What is asked about each item."""
 
@@ -132,37 +129,30 @@ class _Question:
     threshold: float | None
 
     def answer(
-        self,
-        collection: Collection,
-        oracle: Oracle,
-        items: Sequence[Item],
-        raw: Floats,
-        consistent: Floats | None = None,
+        self, collection: Collection, oracle: FrequencyOracle, listed: _Listed, picked: Picked | None = None
     ) -> Estimates:
         """Return the raw estimates of these items with everything that follows from them."""
-        errors = np.sqrt(as_frequency(oracle).variance(raw))
-        z = _quantile(1 - self.confidence, _count(self.coverage, collection.domain.size, len(items)))
-        low, high = interval(raw, errors, as_frequency(oracle).skewness, z)
+        alpha, raw = 1 - self.confidence, listed.raw
+        tail = _tail(alpha, _count(self.coverage, collection.domain.size, len(listed.items)))
+        low, high = oracle.intervals(listed.indexes, raw, tail)
         columns: dict[str, Column] = {
-            "item": items,
+            "item": listed.items,
             "estimate": raw,
-            "standard_error": errors,
+            "standard_error": oracle.standard_errors(listed.indexes, raw),
             "low": low,
             "high": high,
         }
-        if consistent is not None:
-            columns["consistent"] = consistent
+        if listed.consistent is not None:
+            columns["consistent"] = listed.consistent
         if self.threshold is not None:
             columns["verdict"] = _verdicts(low, high, self.threshold)
-        rest = None if isinstance(items, WholeDomain) else self._rest(oracle, items, raw)
+        rest = None
+        if picked is not None:
+            rest = rest_of_picked(oracle, picked, alpha)
+        elif not isinstance(listed.items, WholeDomain):
+            places = listed.first_places()  # an item asked for twice: once
+            rest = rest_of_fixed(oracle, listed.indexes[places], raw[places], alpha)
         return Estimates(oracle.reports, self.confidence, self.coverage, Columns(Estimate, columns), rest)
-
-    def _rest(self, oracle: Oracle, items: Sequence[Item], raw: Floats) -> Rest:
-        held = raw[list({item: place for place, item in enumerate(items)}.values())]  # an item asked for twice: once
-        estimate = oracle.reports - float(held.sum())
-        error = float(np.sqrt(as_frequency(oracle).sum_variance(held))) if len(held) else 0.0
-        z = _quantile(1 - self.confidence, 1)
-        return Rest(estimate, error, estimate - z * error, estimate + z * error)
 
 
 def given_items(
@@ -179,9 +169,10 @@ def given_items(
     indexes = [collection.domain.index(item) for item in wanted]
     if any(index == NONE and item is not None for index, item in zip(indexes, wanted, strict=True)):
         raise InvalidSpec("an item asked for lies outside the collection's domain")
-    raw = as_frequency(oracle).estimate(from_ints(indexes, collection.domain.bits))
-    listed = [collection.domain.item(index) for index in indexes]
-    return _Question(confidence, coverage, threshold).answer(collection, oracle, listed, raw)
+    places, frequencies = from_ints(indexes, collection.domain.bits), as_frequency(oracle)
+    items = [collection.domain.item(index) for index in indexes]
+    listed = _Listed(items, places, frequencies.estimate(places))
+    return _Question(confidence, coverage, threshold).answer(collection, frequencies, listed)
 
 
 def every_item(
@@ -193,10 +184,11 @@ def every_item(
     threshold: float | None = None,
 ) -> Estimates:
     """Estimates of the whole of a domain that can be listed, in its order, `none` first, with consistent values."""
-    raw = as_frequency(oracle).estimate_all()
-    consistent = norm_sub(raw, oracle.reports)
-    question = _Question(confidence, coverage, threshold)
-    return question.answer(collection, oracle, WholeDomain(collection.domain), raw, consistent)
+    frequencies = as_frequency(oracle)
+    raw = frequencies.estimate_all()
+    items, indexes = WholeDomain(collection.domain), np.arange(len(raw), dtype=np.uint64)
+    listed = _Listed(items, indexes, raw, norm_sub(raw, oracle.reports))
+    return _Question(confidence, coverage, threshold).answer(collection, frequencies, listed)
 
 
 def top(
@@ -210,15 +202,16 @@ def top(
     """Estimates of the items of a listable domain with the largest ones; the intervals allow for the choice."""
     if count < 1:
         raise InvalidSpec("ask for at least one item")
-    raw = as_frequency(oracle).estimate_all()
+    frequencies = as_frequency(oracle)
+    raw = frequencies.estimate_all()
     consistent = norm_sub(raw, oracle.reports)
-    items = np.arange(1, len(raw))
-    count = min(count, len(items))
-    best = items[np.argpartition(-raw[1:], count - 1)[:count]]
-    best = best[np.argsort(-raw[best], kind="stable")]
-    listed = [collection.domain.item(int(index)) for index in best]
-    question = _Question(confidence, Coverage.SELECTED, threshold)
-    return question.answer(collection, oracle, listed, raw[best], consistent[best])
+    order = np.argsort(-raw[1:], kind="stable") + 1
+    best, outside = order[:count], order[count : count + 1]
+    indexes = best.astype(np.uint64)
+    picked = Picked(indexes, raw[best], consistent[best], raw[outside], outside.astype(np.uint64))
+    items = [collection.domain.item(int(index)) for index in best]
+    listed = _Listed(items, indexes, raw[best], consistent[best])
+    return _Question(confidence, Coverage.SELECTED, threshold).answer(collection, frequencies, listed, picked)
 
 
 def norm_sub(raw: Floats, total: float) -> Floats:

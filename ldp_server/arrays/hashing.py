@@ -19,7 +19,7 @@ Indexes = npt.NDArray[np.uint64] | npt.NDArray[np.uint32]
 U64 = npt.NDArray[np.uint64]
 
 _CHUNK = 1 << 14
-"""Rows worked on at a time: the temporary arrays stay in the processor's cache."""
+"""How many indexes are hashed at a time. The temporary arrays then stay in the processor's cache."""
 _LOW32 = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
 

@@ -21,7 +21,8 @@ def _word(width: int) -> np.dtype[Any]:
 def unpack(payload: bytes, width: int, bound: int) -> Reports:
     """Read the reports of a payload of any length, each below `bound`; `ServerRefused` if it is anything else.
 
-    Reports of an odd width are read as overlapping words, and the neighbour's bytes masked away.
+    Reports of other widths than 1, 2, 4 and 8 bytes are read as overlapping words, and the next report's bytes are
+    masked.
     """
     count, rest = divmod(len(payload), width)
     if rest:

@@ -1,9 +1,9 @@
 """Reed-Solomon on arrays: the twin of ldp_client/protocol/reed_solomon.py, and decoding, which only servers do.
 
-Symbols are arrays of shape (n, k) or (n, M). Encoding and interpolation are matrix products over GF(2^c) by tables
-of logarithms. `decode` corrects errors and erasures of one word with Gao's algorithm: with e errors and s erasures
-it returns the message whenever 2e + s <= M - k, and None when no codeword is that near. It is written here because
-the packages that offer Reed-Solomon stop at c = 8 or bring a compiler, and the words are short (M <= 64).
+Symbols are arrays of shape (n, k) or (n, M). Encoding and interpolation are matrix products over GF(2^c) by tables of
+logarithms. `decode` corrects errors and erasures of one word with Gao's algorithm: with e errors and s erasures it
+returns the message whenever 2e + s <= M - k, and None when no codeword is that near. It is written here because the
+packages with Reed-Solomon codes stop at c = 8 or need a compiler, and because our words are short (M <= 64).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Field:
             if value >> bits:
                 value ^= MODULUS[bits]
         exp[order : 2 * order] = exp[:order]
-        log[0] = 2 * order + 1  # so that a product with zero lands in the part of exp that is zero
+        log[0] = 2 * order + 1  # so that a product with zero reads the part of exp that is zero
         self.bits = bits
         self._exp = exp
         self._log = log
@@ -75,7 +75,6 @@ class BulkReedSolomon:
 
     @property
     def field(self) -> Field:
-        """The field of the symbols."""
         return field(self.code.bits)
 
     def encode(self, messages: Symbols) -> Symbols:

@@ -26,7 +26,7 @@ def _table(n: int, most: int) -> U64:
 
 
 def subsets(n: int, chosen: npt.NDArray[np.intp], ranks: U64) -> Places:
-    """Return the subsets of n places with so many elements and these ranks."""
+    """Return the subsets of `chosen` of n places that have these ranks."""
     table = _table(n, int(chosen.max(initial=0)))
     found = np.empty((n, len(ranks)), np.bool_)
     rest, left = ranks.copy(), chosen.copy()

@@ -1,4 +1,4 @@
-"""The cells of sketches on arrays: the twins of the clients' codes, and back from their pieces to indexes.
+"""The cells of sketches on arrays: the twins of the client's codes, and the way back from pieces to indexes.
 
 A code reads a permuted block as a row of fields (a Reed-Solomon code's data symbols, a tree's payloads): an array of
 shape (n, fields), the lowest first. Decoders combine pieces to such rows, which are called messages.
@@ -121,12 +121,12 @@ class BulkHashes(BulkCells):
 
 
 class BulkCode(BulkCells):
-    """A sketch's code on arrays, which can be undone: messages are pieced together from cells."""
+    """A sketch's code on arrays that can be inverted: messages are put together from cells."""
 
     bits: int
     permutation: BlockPermutation
     starts: tuple[int, ...]
-    """Where each field of a message stands in the block."""
+    """The place of each field of a message in the block."""
     widths: tuple[int, ...]
 
     def near_copies(self) -> list[tuple[list[int], float]]:
@@ -196,7 +196,7 @@ class BulkExpanderCode(BulkCode):
         return order
 
     def fits(self, messages: Messages) -> npt.NDArray[np.bool_]:
-        """Which rows have zeros in the padding."""
+        """Return which rows have zeros in the padding."""
         return np.asarray((messages >> np.array(self.widths) == 0).all(axis=1))
 
     def _assemble(self, symbols: Cells, hashes: dict[int, Cells], buckets: Cells | None, team: int) -> Cells:

@@ -21,10 +21,10 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run `ldp-server`."""
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what gRPC would write is said in one line of our own
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # our own error says it in one line
     try:
         with server_extra("ldp-server"):
-            from ldp_server.cli.main import load, run  # noqa: PLC0415 - only now is it known whether they can be
+            from ldp_server.cli.main import load, run  # noqa: PLC0415 - a missing library is reported from here on
 
             load()
         run()

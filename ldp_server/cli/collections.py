@@ -69,7 +69,7 @@ def collection() -> None:
 @json_option
 @connected
 def create(analyst: Analyst, file: Path, admission: str, reports_per_token: int, unlisted: bool, as_json: bool) -> None:
-    """Enter the collection that FILE describes (TOML, or JSON)."""
+    """Create the collection that FILE describes (TOML, or JSON)."""
     info = analyst.create(
         Collection.load(file),
         admission=admission,  # type: ignore[arg-type]  # click has checked it
@@ -102,7 +102,7 @@ def list_all(analyst: Analyst, as_json: bool) -> None:
 @json_option
 @connected
 def show(analyst: Analyst, which: Which, as_json: bool) -> None:
-    """Show one collection: its state, how much came, and what is promised to those who report.
+    """Show one collection: its state, its number of reports, and the privacy statement for its users.
 
     COLLECTION is an id, its first digits (at least four), or the collection's file.
     """
@@ -159,7 +159,7 @@ def close(analyst: Analyst, which: Which, as_json: bool) -> None:
 @json_option
 @connected
 def delete(analyst: Analyst, which: Which, yes: bool, as_json: bool) -> None:
-    """Drop the collection's reports and counts, for good. Its id is never taken again."""
+    """Drop the collection's reports and counts, for good. Its id cannot be used again."""
     if not yes:
         if as_json:
             raise InvalidSpec("--json cannot ask: add --yes")

@@ -48,7 +48,7 @@ def export(analyst: Analyst, which: Which, raw: bool, out: Path, as_json: bool) 
 @json_option
 @connected
 def status(analyst: Analyst, as_json: bool) -> None:
-    """Show what the server is and how it is doing."""
+    """Show the server's version, load and size."""
     found = analyst.status()
     if as_json:
         print_json(to_json(found))

@@ -1,4 +1,4 @@
-"""Files that their owner alone can read."""
+"""Files that only their owner can read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["new_private_file", "replaced_private_file"]
 
 @contextmanager
 def new_private_file(path: Path) -> Iterator[BinaryIO]:
-    """Write a file of mode 0600 that must not exist yet; it goes again if the block fails."""
+    """Write a new file of mode 0600. It must not exist yet. If the block fails, the file is removed."""
     with translated(path):
         try:
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -32,7 +32,7 @@ def new_private_file(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def replaced_private_file(path: Path) -> Iterator[BinaryIO]:
-    """Write a file of mode 0600; it takes the place of any other once it is complete."""
+    """Write a file of mode 0600. When it is complete, it replaces the file of that name."""
     draft = path.with_name(path.name + ".draft")
     with translated(path):
         draft.unlink(missing_ok=True)

@@ -22,7 +22,7 @@ _MARKS = {"ok": "ok     ", "warning": "warning", "wrong": "WRONG  "}
 
 
 class Unhealthy(LdpError):
-    """The doctor found something wrong."""
+    """A check found something wrong."""
 
 
 @cli.command()
@@ -31,7 +31,7 @@ class Unhealthy(LdpError):
 @click.option("--deep", is_flag=True, help="Read every report and compare it with its digest.")
 @json_option
 def doctor(data: Path, file: Path | None, deep: bool, as_json: bool) -> None:
-    """Check a data directory and a configuration, and say what is wrong. Changes nothing."""
+    """Check a data directory and a configuration, and print what is wrong. Nothing is changed."""
     if file is not None and click.get_current_context().get_parameter_source("data") is ParameterSource.DEFAULT:
         examined = None  # the directory that the file names
     else:

@@ -47,7 +47,7 @@ _EPILOG = "\n\n".join(
 
 
 class _Group(click.Group):
-    """A group whose list of commands shows first sentences whole: click would cut them at the terminal's edge."""
+    """A group whose list of commands shows whole first sentences. Click would cut them at the terminal's edge."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -62,7 +62,7 @@ class _Group(click.Group):
 )
 @click.version_option(__version__, prog_name="ldp-server")
 def cli() -> None:
-    """Hearsay's aggregation server: it takes randomized reports, keeps them durably, and answers with estimates."""
+    """Hearsay's collection server: it takes randomized reports, keeps them durably, and answers with estimates."""
 
 
 def load() -> None:
@@ -73,7 +73,7 @@ def load() -> None:
 
 
 def exit_code(error: LdpError) -> int:
-    """The exit code that tells a script about an error."""
+    """Return the exit code of an error."""
     if isinstance(error, StorageError):
         return 3
     if isinstance(error, Unavailable):
@@ -84,7 +84,7 @@ def exit_code(error: LdpError) -> int:
 
 
 def run() -> None:
-    """Run a command; one line on standard error for whatever goes wrong."""
+    """Run a command. An error is one line on standard error."""
     try:
         cli.main(prog_name="ldp-server", standalone_mode=False)
         sys.stdout.flush()
@@ -94,7 +94,7 @@ def run() -> None:
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
     except BrokenPipeError:
-        # Nobody reads any more. Python would complain when it flushes at its end.
+        # The reader of the output has gone. Without this, Python would report an error when it flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except LdpError as error:

@@ -37,7 +37,7 @@ def _items(source: str) -> list[str]:
 
 @dataclass(frozen=True)
 class EstimateOptions:
-    """What `ldp-server estimate` is asked for."""
+    """The options of `ldp-server estimate`."""
 
     top: int | None
     every_item: bool
@@ -65,7 +65,7 @@ _ESTIMATE_OPTIONS = (
 
 
 def _estimate_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options of EstimateOptions, gathered in its parameter `options`."""
+    """Add the options of EstimateOptions to a command, which gets them in its parameter `options`."""
 
     @functools.wraps(command)
     def gathering(**given: Any) -> Any:

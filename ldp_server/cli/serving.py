@@ -28,7 +28,8 @@ from ldp_server.store.errors import translated
 __all__ = ["demo", "print_config", "serve"]
 
 _SWITCH_SECONDS = 0.0005
-"""How soon a thread must give up the interpreter: the writer thread waits for the event loop, not the other way."""
+"""After how many seconds a thread must give up the interpreter: short, because the writer thread waits while the event
+loop runs."""
 
 
 @cli.command()
@@ -45,7 +46,7 @@ _SWITCH_SECONDS = 0.0005
     help="The data directory. [default: that of the configuration, or hearsay-data]",
 )
 @click.option("--listen", metavar="HOST:PORT", help="Where apps connect; port 0: any free one.")
-@click.option("--until-stdin-closes", is_flag=True, help="Stop, too, when whoever started it closes its input or ends.")
+@click.option("--until-stdin-closes", is_flag=True, help="Also stop when standard input is closed.")
 @click.option("--json", "as_json", is_flag=True, help="Logs, and the line that says where it listens, as JSON.")
 def serve(file: Path | None, data: Path | None, listen: str | None, until_stdin_closes: bool, as_json: bool) -> None:
     """Run the server until it is told to stop (SIGTERM, Ctrl-C)."""
@@ -57,13 +58,13 @@ def serve(file: Path | None, data: Path | None, listen: str | None, until_stdin_
     form = "json" if as_json else config.watch.log_format
     set_up_logs(config.watch.log_level, form)
     sys.setswitchinterval(_SWITCH_SECONDS)
-    os.umask(0o077)  # whatever the directory's mode: reports are read by their owner alone
+    os.umask(0o077)  # files are readable by their owner only, whatever the directory's mode is
     asyncio.run(_serve(config, as_json=as_json, until_stdin_closes=until_stdin_closes))
 
 
 async def _serve(config: Config, *, as_json: bool, until_stdin_closes: bool) -> None:
     server = CollectionServer(config)
-    server.catch_signals()  # before anybody is told that it listens
+    server.stop_on_signals()
     await server.start()
     directory = DataDirectory(config.data)
     try:
@@ -92,7 +93,7 @@ async def _serve(config: Config, *, as_json: bool, until_stdin_closes: bool) -> 
 
 
 def _local(config: Config, server: CollectionServer) -> LocalServer:
-    """What the commands of this machine need to know."""
+    """Return what the commands of this machine read from the data directory."""
     certificate = config.tls.certificate
     return LocalServer(
         _address(config.analyst.listen or config.collector.listen, server.analyst_port),
@@ -102,7 +103,7 @@ def _local(config: Config, server: CollectionServer) -> LocalServer:
 
 
 def _watch_input(server: CollectionServer) -> None:
-    """Stop when standard input ends: it does when the process that holds its other end does, however it ends."""
+    """Stop when standard input ends. It ends when the process at its other end ends, for whatever reason."""
     try:
         asyncio.get_running_loop().add_reader(sys.stdin.fileno(), server.request_stop)
     except (OSError, ValueError):
@@ -110,7 +111,7 @@ def _watch_input(server: CollectionServer) -> None:
 
 
 def _address(listen: str, port: int) -> str:
-    """Where to reach a server from this machine."""
+    """Return the address at which this machine reaches the server."""
     host, _ = split_address(listen, "listen")
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not bound
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -125,7 +126,7 @@ def _start_metrics(listen: str, server: CollectionServer) -> None:
 
 
 def _leave_key(directory: DataDirectory) -> None:
-    """Leave a token for the owner of the data directory, who could make one anyway."""
+    """Write a token for the owner of the data directory. The owner could make one in any case."""
     access = AccessFile(directory.access, _now)
     try:
         with translated(directory.local_token):
@@ -158,12 +159,12 @@ def print_config() -> None:
 @click.argument("options", nargs=-1, type=click.UNPROCESSED)
 def demo(options: tuple[str, ...]) -> None:
     """Run a server and simulated devices over real gRPC, and print what was learned beside the truth."""
-    # The demo simulates users, and the server does not import the simulator: it runs in a process of its own.
+    # The demo simulates users, and the server may not import the simulator. So the demo runs in a process of its own.
     command = safe_command("simulator.demo", *options)
     with subprocess.Popen(command, env=safe_environment()) as child:  # noqa: S603 - ours
         try:
             code = child.wait()
         except KeyboardInterrupt:
-            code = child.wait()  # Ctrl-C reached the child too: it takes its server down and ends
+            code = child.wait()  # Ctrl-C reached the child process too; it stops its server and ends
             raise
     sys.exit(code)

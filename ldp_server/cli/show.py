@@ -1,4 +1,4 @@
-"""Tables for people, JSON for scripts, progress for those who wait."""
+"""Tables, JSON and progress bars on the terminal."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def print_json(shape: Mapping[str, Any]) -> None:
 
 
 def table(title: str, columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[str]], caption: str = "") -> None:
-    """Print a table; `columns` are names and sides. A terminal's edge wraps cells, and cuts nothing."""
+    """Print a table. `columns` are names and alignments. Cells that do not fit the terminal are wrapped, never cut."""
     out = Table()
     for name, side in columns:
         out.add_column(name, justify="right" if side == "right" else "left", overflow="fold")
@@ -38,7 +38,7 @@ def table(title: str, columns: Sequence[tuple[str, str]], rows: Iterable[Sequenc
 
 
 def properties(title: str, rows: Iterable[tuple[str, str]]) -> None:
-    """Print the names and values of one thing, a line each."""
+    """Print names and values, one pair on each line."""
     out = Table(show_header=False)
     out.add_column(no_wrap=True)
     out.add_column(overflow="fold")
@@ -75,7 +75,7 @@ def item_text(item: Item) -> str:
 
 @contextmanager
 def busy(text: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
-    """Show on standard error that long work goes on; the function given renews the text."""
+    """Show on standard error that work goes on. The function that is given sets the text."""
     console = Console(stderr=True, highlight=False)
     if quiet or not console.is_terminal:
         yield lambda _: None
@@ -86,7 +86,7 @@ def busy(text: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def progress_bar(text: str, *, quiet: bool = False) -> Iterator[Callable[[str, float], None]]:
-    """Show a bar on standard error; the function given sets its text and how much is done, from 0 to 1."""
+    """Show a bar on standard error. The function that is given sets its text and the part that is done, from 0 to 1."""
     console = Console(stderr=True, highlight=False)
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
@@ -95,12 +95,12 @@ def progress_bar(text: str, *, quiet: bool = False) -> Iterator[Callable[[str, f
 
 
 def whole(value: float) -> str:
-    """Write a number of users: whole, with thousands apart."""
+    """Write a number of users as a whole number with separators of thousands."""
     return f"{round(value):,}"
 
 
 def moment(seconds: int | None) -> str:
-    """Write a point in time; a dash if there is none."""
+    """Write a date and time; a dash if there is none."""
     if not seconds:
         return "-"
     try:

@@ -49,7 +49,7 @@ def _access(data: Path) -> Iterator[AccessFile]:
 @data_option
 @json_option
 def create(name: str, out: Path, expires: str | None, data: Path, as_json: bool) -> None:
-    """Make a token for an analyst and write it to a new file: the only time it can be seen."""
+    """Make a token for an analyst and write it to a new file. It cannot be shown again later."""
     lifetime = None if expires is None else parse_duration(expires)
     with _access(data) as access, new_private_file(out) as file:
         file.write(access.create(name, lifetime).encode() + b"\n")
@@ -63,7 +63,7 @@ def create(name: str, out: Path, expires: str | None, data: Path, as_json: bool)
 @data_option
 @json_option
 def list_tokens(data: Path, as_json: bool) -> None:
-    """List analyst tokens by name. The server keeps no secret, so none is shown."""
+    """List analyst tokens by name. The server keeps only hashes of tokens, so the tokens are not shown."""
     with _access(data) as access:
         found = access.tokens()
     if as_json:
@@ -86,7 +86,7 @@ def list_tokens(data: Path, as_json: bool) -> None:
 @data_option
 @json_option
 def revoke(name: str, data: Path, as_json: bool) -> None:
-    """Make an analyst token worthless, at once."""
+    """Revoke an analyst token, at once."""
     with _access(data) as access:
         access.revoke(name)
     if as_json:

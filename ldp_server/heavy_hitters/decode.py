@@ -83,9 +83,7 @@ def _decoder_name(sketch: TeamSketch, oracle: TeamSketchOracle, wanted: str | No
     if name not in names:
         raise InvalidSpec(f"{sketch.name} has the decoders {' and '.join(names)}")
     if split != (name == "cluster"):
-        raise InvalidSpec(
-            "the cluster decoder reads the paper's form (two reports, oracle_rows above 0), and only that"
-        )
+        raise InvalidSpec("the decoder 'cluster' reads the paper's form only (two reports, oracle_rows above 0)")
     return name
 
 
@@ -135,7 +133,8 @@ def _by_levels(run: Run) -> HeavyHitters:
 def _one_per_cell(run: Run, chosen: Ints, messages: Ints, teams: list[TeamScores]) -> Ints:
     """Leave out items that only the last level supports: wrong prefixes whose hash is that of a frequent one.
 
-    The earlier levels must not speak against an item. Of several in one cell, the earlier levels choose the best.
+    An item whose earlier levels' estimates contradict it is left out. Of several items in one cell, the one that fits
+    the earlier levels best is kept.
     """
     last = len(run.code.starts) - 1
     if not len(chosen) or last == 0:

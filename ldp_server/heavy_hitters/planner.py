@@ -1,4 +1,4 @@
-"""Which sketch for which question, and which items it will list.
+"""Chooses a sketch for a question, and says which items it will list.
 
 For (users, domain, epsilon, false items, memory) `plans` returns every mechanism that fits, best first, each with its
 parameters, the frequency from which an item is listed with probability 95%, the size of a report, and the memory and
@@ -39,7 +39,7 @@ _POINTER = 4  # bits
 
 @dataclass(frozen=True)
 class SketchPlan:
-    """One sketch with its parameters, and what to expect of it."""
+    """A sketch with its parameters, what it will list, and what it costs."""
 
     mechanism: str
     decoder: str
@@ -166,7 +166,7 @@ def plans(
         raise InvalidSpec(f"mechanisms that find heavy hitters: {', '.join(_SHAPES)}")
     if domain.bits < 8:
         raise InvalidSpec(
-            "a domain of fewer than 2^8 elements is listed outright: ask the chooser of frequency oracles"
+            "sketches are for domains of 2^8 elements or more: for a smaller one, choose a frequency oracle"
         )
     found = []
     for name, (shape, decoder) in _SHAPES.items():
@@ -208,7 +208,7 @@ def plan(
     memory: int = DEFAULT_MEMORY,
     mechanism: str = "auto",
 ) -> SketchPlan:
-    """Return the first of `plans`."""
+    """Return the best plan, which is the first of `plans`."""
     return plans(users, domain, epsilon, false_items=false_items, memory=memory, mechanism=mechanism)[0]
 
 

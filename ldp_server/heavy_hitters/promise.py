@@ -1,9 +1,10 @@
-"""Which items a decoder is expected to list, before and after the reports are in.
+"""Which items a decoder is expected to list, before and after the reports were collected.
 
 In units of its standard error an item's total estimate is z ~ N(f/sqrt(n v), about 1). It is listed when z passes the
-threshold t, which tails.py sets by |X| tail(t) <= false items. So a search that loses no item lists 95% of those with
-f = (t + 1.645 sd) sqrt(n v). `SEARCH` is the measured loss of the searches (docs/heavy-hitters.md). `MIXTURES` raises
-t: on skewed data, cells of a few items just below the threshold can combine to false items beyond those of the noise.
+threshold t, which search/tails.py sets by |X| tail(t) <= false items. So a search that loses no item lists 95% of those
+with f = (t + 1.645 sd) sqrt(n v). `SEARCH` is the measured loss of the searches (docs/heavy-hitters.md). `MIXTURES`
+raises t: on skewed data, cells of a few items just below the threshold can combine to false items beyond those of the
+noise.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ldp_server.heavy_hitters.search.tails import threshold
 __all__ = ["MIXTURES", "PROBABILITY", "least_users", "reliable_score", "reliable_users", "sketch_law"]
 
 PROBABILITY = 0.95
-"""With which an item at the promised frequency is listed."""
+"""The probability with which an item at the promised frequency is listed."""
 _QUANTILE = 1.645  # of the normal law, for PROBABILITY
 MIXTURES = 0.35
 SEARCH = {"soft": 1.05, "paths": 1.09, "levels": 1.0, "cluster": 1.0}
@@ -54,7 +55,7 @@ def _allowance(sketch: TeamSketch, decoder: str) -> float:
     if decoder != "cluster" or not isinstance(sketch, ExpanderSketch):
         return 0.0
     cells = sketch.code.cell_bits - sketch.hash_bits - sketch.bucket_bits
-    alone = math.sqrt(2 * cells * math.log(2)) + 1.0  # a team's own evidence against the best of the other cells
+    alone = math.sqrt(2 * cells * math.log(2)) + 1.0  # what a team alone shows, against the best of the other cells
     return max(0.0, alone * math.sqrt(sketch.teams) - _CLUSTER)
 
 

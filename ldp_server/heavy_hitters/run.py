@@ -51,7 +51,7 @@ class DecodeLimits:
 
 
 class Watch:
-    """The caller's two functions: one is told about progress, the other says whether to stop."""
+    """The caller's two functions: one is called with the progress, the other says whether to stop."""
 
     def __init__(self, progress: OnProgress | None, cancelled: Callable[[], bool] | None) -> None:
         self._progress, self._cancelled = progress, cancelled
@@ -69,7 +69,7 @@ class Watch:
 
 @dataclass(frozen=True)
 class Estimated:
-    """What a decoder lists, best first, in units of the standard error of an item that nobody holds."""
+    """The items that a decoder lists, best first, in units of the standard error of an item that nobody holds."""
 
     indexes: list[int]
     scores: Floats
@@ -82,7 +82,7 @@ class Estimated:
 
 @dataclass(frozen=True)
 class Run:
-    """One decoding."""
+    """The inputs of one decoding, and what all decoders compute from them."""
 
     collection: Collection
     oracle: TeamSketchOracle

@@ -26,6 +26,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import Randomizer
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.oracles.counts import Counts
+from ldp_server.oracles.support_law import SupportLaw, normal_quantile
 
 __all__ = [
     "LISTABLE",
@@ -136,9 +137,33 @@ class FrequencyOracle(Oracle):
         """Return the variance of the estimate of an index that so many users hold, collisions included."""
 
     @property
-    @abstractmethod
+    def law(self) -> SupportLaw | None:
+        """The exact law of the counts behind the estimates. A mechanism that has one gets its intervals from it."""
+        return None
+
+    @property
     def skewness(self) -> float:
-        """The skewness of the estimate of an index that nobody holds."""
+        """The skewness of the estimate of an index that nobody holds, where there is no exact law."""
+        return 0.0
+
+    def intervals(self, indexes: Indexes, estimates: Floats, tail: float) -> tuple[Floats, Floats]:
+        """Return intervals for the numbers of holders of these indexes; each end errs with probability `tail` at most.
+
+        From the exact law where there is one (support_law.py). Otherwise from the normal law, both ends moved by
+        (z^2 - 1) skewness/6 standard errors, which is the second-order term of a skewed law.
+        """
+        del indexes  # a sketch needs them
+        if self.law is not None:
+            return self.law.intervals(estimates, tail)
+        z, errors = normal_quantile(tail), np.sqrt(self.variance(estimates))
+        shift = (z * z - 1) * self.skewness / 6
+        low, high = estimates - errors * (z + shift), estimates + errors * max(0.0, z - shift)
+        return np.clip(low, 0, self.reports), np.clip(high, 0, self.reports)
+
+    def standard_errors(self, indexes: Indexes, estimates: Floats) -> Floats:
+        """Return the standard errors of these estimates."""
+        del indexes  # some mechanisms know the errors of single indexes
+        return np.asarray(np.sqrt(self.variance(estimates)))
 
     @property
     def can_list(self) -> bool:
@@ -151,9 +176,16 @@ class FrequencyOracle(Oracle):
             raise InvalidSpec(f"a domain of {self.randomizer.size} elements cannot be listed; ask for given items")
         return self.estimate(np.arange(self.randomizer.size, dtype=np.uint64))
 
-    def sum_variance(self, frequencies: npt.ArrayLike) -> float:
-        """Return the variance of a sum of estimates of different indexes; a subclass adds covariances that matter."""
+    def sum_variance(self, indexes: Indexes, frequencies: npt.ArrayLike) -> float:
+        """Return the variance of the sum of the estimates of different indexes, covariances included."""
+        del indexes
         return float(np.sum(self.variance(frequencies)))
+
+    def sum_interval(self, indexes: Indexes, estimates: Floats, tail: float) -> tuple[float, float]:
+        """Return the interval for how many users hold one of these different indexes, which were fixed beforehand."""
+        total = float(np.sum(estimates))
+        reach = normal_quantile(tail) * float(np.sqrt(self.sum_variance(indexes, estimates)))
+        return max(0.0, total - reach), min(float(self.reports), total + reach)
 
 
 @dataclass(frozen=True)

@@ -87,6 +87,12 @@ class ExpanderSketchOracle(TeamSketchOracle):
     def variance(self, frequencies: npt.ArrayLike) -> Floats:
         return super().variance(frequencies) if self.second is None else self.second.variance(frequencies)
 
-    @property
-    def skewness(self) -> float:
-        return super().skewness if self.second is None else self.second.skewness
+    def intervals(self, indexes: Indexes, estimates: Floats, tail: float) -> tuple[Floats, Floats]:
+        if self.second is None:
+            return super().intervals(indexes, estimates, tail)
+        return self.second.intervals(indexes, estimates, tail)
+
+    def sum_variance(self, indexes: Indexes, frequencies: npt.ArrayLike) -> float:
+        if self.second is None:
+            return super().sum_variance(indexes, frequencies)
+        return self.second.sum_variance(indexes, frequencies)

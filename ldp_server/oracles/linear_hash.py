@@ -1,4 +1,14 @@
-"""The oracle of linear-hash response: f(x) = (S(x) - n s)/(p - s), S from one fast transform (transform.py)."""
+"""The oracle of linear-hash response: f(x) = (S(x) - n s)/(p - s), S from one fast transform (transform.py).
+
+The sum of the estimates of a set A of items is a sum over the reports of
+
+    g(a, y) = sum over x in A of (1[<a, x> = y] - s)/(p - s).
+
+Given a user's item, g has mean 1 if the item is in A, else 0. So the variance of the sum is exactly E[sum of g^2] -
+F_A, F_A the number of users with an item of A. Both terms are read off the counts. Adding up the single variances
+instead is wrong: two items on a line of F_q^t through the item of many users are supported by the same reports of these
+users (correlation .58 at epsilon 3, q = 13, t = 2), and neighbours in the numbering lie on such lines.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +19,9 @@ import numpy.typing as npt
 
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_server.arrays.hashing import Indexes
-from ldp_server.oracles.base import Floats, FrequencyOracle, binomial_skewness, binomial_variance
-from ldp_server.oracles.transform import support
+from ldp_server.oracles.base import Floats, FrequencyOracle, binomial_variance
+from ldp_server.oracles.support_law import SupportLaw
+from ldp_server.oracles.transform import support, weights_of_reports
 
 __all__ = ["LinearHashOracle"]
 
@@ -43,9 +54,17 @@ class LinearHashOracle(FrequencyOracle):
         return self.cells()[: self.randomizer.size].copy()
 
     def variance(self, frequencies: npt.ArrayLike) -> Floats:
-        """Return (f p(1-p) + (n-f) s(1-s))/(p-s)^2; supports of different items are nearly uncorrelated."""
+        """Return (f p(1-p) + (n-f) s(1-s))/(p-s)^2."""
         return binomial_variance(frequencies, self.reports, self._p, self._s)
 
+    def sum_variance(self, indexes: Indexes, frequencies: npt.ArrayLike) -> float:
+        """Return the variance of the sum, from the counts (see above)."""
+        inside = np.bincount(indexes.astype(np.intp), minlength=self._q**self._t)
+        table = weights_of_reports(inside, self._q, self._t).astype(np.float64, copy=False)
+        g = (table - len(indexes) * self._s) / (self._p - self._s)
+        held = np.clip(np.sum(frequencies), 0, self.reports)
+        return max(0.0, float(self.counts.values @ np.square(g)) - float(held))
+
     @property
-    def skewness(self) -> float:
-        return binomial_skewness(self.reports, self._s)
+    def law(self) -> SupportLaw:
+        return SupportLaw(self.reports, self._p, self._s)

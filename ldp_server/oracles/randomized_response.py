@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from ldp_client.mechanisms.randomized_response import RandomizedResponse
 from ldp_server.arrays.hashing import Indexes
-from ldp_server.oracles.base import Floats, FrequencyOracle, binomial_skewness, binomial_variance
+from ldp_server.oracles.base import Floats, FrequencyOracle, binomial_variance
+from ldp_server.oracles.support_law import SupportLaw
 
 __all__ = ["RandomizedResponseOracle"]
 
@@ -38,17 +39,28 @@ class RandomizedResponseOracle(FrequencyOracle):
         return binomial_variance(frequencies, self.reports, self._p, self._q)
 
     @property
-    def skewness(self) -> float:
-        return binomial_skewness(self.reports, self._q)
+    def law(self) -> SupportLaw:
+        return SupportLaw(self.reports, self._p, self._q)
 
-    def sum_variance(self, frequencies: npt.ArrayLike) -> float:
+    def sum_variance(self, indexes: Indexes, frequencies: npt.ArrayLike) -> float:
         """Answers exclude each other, so the m counted ones together are one binomial count.
 
         A holder of one of them gives one of them with P = p + (m-1) q, anybody else with Q = m q.
         """
+        del indexes  # all answers are alike
         f = np.clip(np.asarray(frequencies, np.float64), 0, self.reports)
         more = (f.size - 1) * self._q
         inside, outside = min(1.0, self._p + more), min(1.0, self._q + more)
         holders = min(float(f.sum()), self.reports)
         spread = holders * inside * (1 - inside) + (self.reports - holders) * outside * (1 - outside)
         return spread / self._gap**2
+
+    def sum_interval(self, indexes: Indexes, estimates: Floats, tail: float) -> tuple[float, float]:
+        """Return the interval from the exact law of the one count that they are together (see sum_variance)."""
+        more = (len(indexes) - 1) * self._q
+        if not len(indexes) or self._p + more >= 1:
+            held = float(self.reports) if len(indexes) else 0.0
+            return held, held
+        law = SupportLaw(self.reports, self._p + more, self._q + more)
+        low, high = law.intervals(np.sum(estimates, keepdims=True), tail)
+        return float(low[0]), float(high[0])

@@ -19,8 +19,9 @@ import numpy.typing as npt
 from ldp_client.mechanisms.subset_selection import SubsetSelection
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.arrays.subsets import subsets
-from ldp_server.oracles.base import Floats, FrequencyOracle, binomial_skewness, binomial_variance
+from ldp_server.oracles.base import Floats, FrequencyOracle, binomial_variance
 from ldp_server.oracles.counts import Counts
+from ldp_server.oracles.support_law import SupportLaw
 
 __all__ = ["SubsetSelectionOracle"]
 
@@ -61,11 +62,12 @@ class SubsetSelectionOracle(FrequencyOracle):
         return binomial_variance(frequencies, self.reports, self._p, self._q)
 
     @property
-    def skewness(self) -> float:
-        return binomial_skewness(self.reports, self._q)
+    def law(self) -> SupportLaw:
+        return SupportLaw(self.reports, self._p, self._q)
 
-    def sum_variance(self, frequencies: npt.ArrayLike) -> float:
+    def sum_variance(self, indexes: Indexes, frequencies: npt.ArrayLike) -> float:
         """Return the variance of a sum: categories of one set exclude each other a little."""
+        del indexes  # all categories are alike
         f = np.clip(np.asarray(frequencies, np.float64), 0, self.reports)
         p, q, d, k, m = self._p, self._q, self._d, self._k, f.size
         both = (p * (d - 1) * (d - 2) + (1 - p) * d * (d - 1)) / ((k - 1) * (k - 2)) if k > 2 else 0.0

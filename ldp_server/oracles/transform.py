@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["support"]
+__all__ = ["support", "weights_of_reports"]
 
 _GROUP = 32
 """Digits are taken together while their matrix has at most this many rows."""
@@ -92,10 +92,10 @@ def _digit_sums(values: Values, q: int, places: int, c: int) -> Values:
     return _by_matrix(values, q, places, c) if q <= _GROUP else _by_fft(values, q, places, c)
 
 
-def _level(counts: npt.NDArray[np.unsignedinteger], q: int, place: int) -> npt.NDArray[np.floating]:
+def _level(counts: npt.NDArray[Any], q: int, place: int) -> npt.NDArray[np.floating]:
     """Return D_s as an array of shape (q, q^s): the level's part of S by x_s and x_low."""
     size = q**place
-    reports = int(counts.sum(dtype=np.int64))
+    reports = float(counts.sum(dtype=np.float64))
     single = size > _SINGLE and reports < _MANY
     real: type[np.floating] = np.float32 if single else np.float64
     if q == 2:
@@ -128,3 +128,18 @@ def support(counts: npt.NDArray[np.unsignedinteger], q: int, t: int) -> npt.NDAr
         level += total.astype(level.dtype, copy=False)
         total = level.ravel()
     return total
+
+
+def weights_of_reports(weights: npt.NDArray[Any], q: int, t: int) -> npt.NDArray[np.floating]:
+    """Return for every report (j, y) the sum of the weights of the elements x with <a_j, x> = y, which it supports.
+
+    This is the transpose of `support`. For a point a = (low, 1, 0, ...) with leading place s it is the sum over u of
+    W_s[u, y - <low, u>], W_s[u, z] being the weight of all x with x_low = u and x_s = z: a level's sum at -low.
+    """
+    parts, minus = [], np.zeros(1, np.intp)
+    for place in range(t):
+        size = q**place
+        table = weights.reshape(-1, q, size).sum(axis=0).T
+        parts.append(_level(np.ascontiguousarray(table), q, place)[:, minus].T.ravel())
+        minus = ((-np.arange(q)[:, None]) % q * size + minus).ravel()
+    return np.concatenate(parts)

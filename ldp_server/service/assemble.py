@@ -245,8 +245,8 @@ class CollectionServer:
         """Ask `wait` to return."""
         self._stopping.set()
 
-    def catch_signals(self) -> None:
-        """Let SIGTERM and SIGINT ask `wait` to return."""
+    def stop_on_signals(self) -> None:
+        """Let SIGTERM and SIGINT ask `wait` to return. Before `start`: a signal may come at any time after it."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.request_stop)

@@ -128,7 +128,7 @@ class BackgroundWork:
         after, patience = self.schedule.compact_after, self.schedule.patience
         number, now, closed = live.record.number, self.schedule.clock(), live.record.closed
         ended = live.closes if closed is None else min(live.closes, closed)
-        over = closed is not None or now >= live.closes
+        over = closed is not None or now >= live.takes_until
         if after is None or not over or now < ended + after:
             self._over_since.pop(number, None)
             return False

@@ -37,7 +37,7 @@ class Compaction:
             record = live.record
             if record.generation is not None:
                 return live
-            if record.closed is None and self._clock() < live.closes:
+            if record.closed is None and self._clock() < live.takes_until:
                 raise CallStatus(
                     grpc.StatusCode.FAILED_PRECONDITION, "the collection still takes batches: close it first"
                 )

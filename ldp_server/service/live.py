@@ -2,6 +2,11 @@
 
 A live collection is all that ingest needs to know of one collection, worked out once. It is replaced only when an
 operator creates, closes, deletes or compacts the collection.
+
+Clocks differ. So batches are taken from a little before a window opens until a little after it closes, on the server's
+clock (`WINDOW_SLACK_SECONDS`); only then a collection has ended and may be compacted. What an operator has closed, and
+what is compacted, takes nothing at any time: the batch ids of a compacted collection are gone, and with them the means
+to count a batch once.
 """
 
 from __future__ import annotations
@@ -15,6 +20,7 @@ import grpc
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, ServerRefused
+from ldp_client.protocol.reasons import WINDOW_SLACK_SECONDS
 from ldp_server.arrays.packing import unpack
 from ldp_server.service.logs import event
 from ldp_server.service.signed_list import ListPublisher
@@ -38,7 +44,10 @@ class Naming(Protocol):
 class LiveCollection:
     """One collection, as ingest sees it."""
 
-    __slots__ = ("bound", "closes", "collection", "label", "opens", "record", "sealed_reason", "width")
+    __slots__ = (
+        "bound", "closes", "collection", "label", "opens", "record", "sealed_reason", "takes_from", "takes_until",
+        "width",
+    )  # fmt: skip
 
     def __init__(self, record: CollectionRecord, collection: Collection, label: str) -> None:
         self.record = record
@@ -48,15 +57,17 @@ class LiveCollection:
         self.bound = collection.randomizer.bound
         self.opens = collection.opens
         self.closes = collection.closes
+        self.takes_from = collection.opens - WINDOW_SLACK_SECONDS
+        self.takes_until = collection.closes + WINDOW_SLACK_SECONDS
         self.sealed_reason = _sealed_reason(record)
 
     def refusal_reason(self, now: float) -> str | None:
         """Why no batch is taken at this time, or None."""
         if self.sealed_reason is not None:
             return self.sealed_reason
-        if now < self.opens:
+        if now < self.takes_from:
             return "NOT_YET_OPEN"
-        return "WINDOW_CLOSED" if now >= self.closes else None
+        return "WINDOW_CLOSED" if now >= self.takes_until else None
 
 
 def _sealed_reason(record: CollectionRecord) -> str | None:

@@ -31,7 +31,7 @@ wrong item."""
 
 
 def _truth_of(randomizer: Randomizer) -> tuple[int, int]:
-    """Which word decides whether the answer is true, and how many of its values make it true."""
+    """Return which word decides whether the answer is true, and how many of its values make it true."""
     if isinstance(randomizer, SubsetSelection):
         return 0, randomizer.truth
     return -1, _response_of(randomizer).truth

@@ -37,7 +37,7 @@ class Observer:
         self.first_right = self.fresh_right = 0.0
 
     def see(self, day: int) -> None:
-        """See each user's fresh report of this day; the guess from the first report alone is kept from day 1."""
+        """Add each user's new report of this day. The guess from the first report alone is kept from day 1."""
         words = crowd.draw_words(self._seed, _FIRST_BLOCK + day, len(self._held), self._randomizer.words)
         self._fresh += supports(self._randomizer, crowd.randomize(self._randomizer, self._held, words), self._items)
         self.fresh_right = self._right(self._fresh)

@@ -17,13 +17,13 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Domain
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.answers.choose import DEFAULT_MEMORY, alternatives
-from ldp_server.answers.estimates import interval
 from ldp_server.answers.to_json import item_json
+from ldp_server.arrays.hashing import Indexes
 from ldp_server.oracles import FrequencyOracle, as_frequency
 from simulator.engine import Job, count, run_seed
 from simulator.experiments.options import MAX_RUNS, MAX_USERS, MECHANISMS, SimulationOptions
 from simulator.machine import Stopwatch, peak_rss_mb
-from simulator.metrics import Z95, Errors, floor_of, mean, measure
+from simulator.metrics import ALPHA, Errors, floor_of, mean, measure
 from simulator.population.kinds import Population
 from simulator.population.naming import NamedRanks, naming, parse_domain
 from simulator.population.text import read
@@ -136,31 +136,34 @@ def run(options: SimulationOptions, progress: Callable[[int], None] | None = Non
         watch.merge(counted.seconds)
         oracle = as_frequency(counted.oracle)
         with watch.stage("estimate"):
-            raw, truth = _estimates(oracle, counted.held, setting.naming)
-        errors.append(measure(oracle, raw, truth, float(collection.epsilon), whole=oracle.can_list))
+            indexes, raw, truth = _estimates(oracle, counted.held, setting.naming)
+        errors.append(measure(oracle, raw, truth, float(collection.epsilon), indexes))
         error = float(np.sqrt(oracle.variance(0.0)))
         if not number:
-            top = _top(oracle, setting.naming, raw, truth[: len(counted.held)])
+            top = _top(oracle, setting.naming, (indexes, raw, truth[: len(counted.held)]))
     return Frequencies(_shape(options, setting, collection, errors, watch), tuple(errors), top, error)
 
 
-def _estimates(oracle: FrequencyOracle, held: Counts, named: NamedRanks) -> tuple[Floats, Counts]:
-    """Estimates and truth, of all elements or, if the domain cannot be listed, of PROBES + PROBES items."""
+def _estimates(oracle: FrequencyOracle, held: Counts, named: NamedRanks) -> tuple[Indexes, Floats, Counts]:
+    """Indexes, estimates and truth, of all elements or, if the domain cannot be listed, of PROBES + PROBES items."""
     if named.table is None:
         truth = np.zeros(named.domain.size, np.int64)
         truth[: len(held)] = held
-        return oracle.estimate_all(), truth
+        return np.arange(named.domain.size, dtype=np.uint64), oracle.estimate_all(), truth
     ranks = np.arange(min(PROBES + 1, len(held)), dtype=np.uint64)
     # The items of users beyond the last one: nobody holds them.
     nobody = np.arange((1 << 63) + (1 << 62), (1 << 63) + (1 << 62) + PROBES, dtype=np.uint64)
-    raw = oracle.estimate(named.indexes(np.concatenate([ranks, nobody])))
-    return raw, np.concatenate([held[: len(ranks)], np.zeros(PROBES, np.int64)])
+    indexes = named.indexes(np.concatenate([ranks, nobody]))
+    return indexes, oracle.estimate(indexes), np.concatenate([held[: len(ranks)], np.zeros(PROBES, np.int64)])
 
 
-def _top(oracle: FrequencyOracle, named: NamedRanks, raw: Floats, truth: Counts) -> tuple[dict[str, Any], ...]:
+def _top(
+    oracle: FrequencyOracle, named: NamedRanks, found: tuple[Indexes, Floats, Counts]
+) -> tuple[dict[str, Any], ...]:
+    indexes, raw, truth = found
     order = np.argsort(-truth, kind="stable")[:TOP]
-    errors = np.sqrt(oracle.variance(raw[order]))
-    low, high = interval(raw[order], errors, oracle.skewness, Z95)
+    errors = oracle.standard_errors(indexes[order], raw[order])
+    low, high = oracle.intervals(indexes[order], raw[order], ALPHA / 2)
     return tuple(
         {
             "item": item_json(named.item(int(rank))),

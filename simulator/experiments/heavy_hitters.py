@@ -40,7 +40,7 @@ MAX_PLANTED = 1000
 
 @dataclass(frozen=True)
 class Search:
-    """What to simulate. Population and mechanism are those of `options`, the domain is given apart."""
+    """The inputs of the experiment. Population and mechanism are those of `options`; the domain is `domain`."""
 
     options: SimulationOptions
     domain: Domain

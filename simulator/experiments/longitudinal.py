@@ -46,7 +46,7 @@ MAX_GUESSES = 4096
 
 @dataclass(frozen=True)
 class Year:
-    """What to simulate: users who change their item with probability `drift` a day."""
+    """The inputs of the experiment. Users change their item with probability `drift` a day."""
 
     options: SimulationOptions
     days: int = 365
@@ -84,7 +84,7 @@ def run(year: Year, progress: Callable[[int], None] | None = None) -> list[Longi
 def _days(
     randomizer: Randomizer, population: Drifting, options: SimulationOptions, days: int
 ) -> Iterator[tuple[U64, U64]]:
-    """What all users hold and report, day by day."""
+    """Yield what all users hold and report, for each day."""
     starts = range(0, options.users, crowd.BLOCK)
     walks = [
         population.walk(block_coins(options.seed, block), start, min(crowd.BLOCK, options.users - start))

@@ -1,4 +1,4 @@
-"""What a simulation is asked for, as one value, and the options of the command line that fill it in.
+"""The settings of a simulation as one value, and the options of the command line that set them.
 
 A command lists the options that it takes:
 
@@ -46,7 +46,7 @@ Command = Callable[..., Any]
 
 @dataclass(frozen=True)
 class SimulationOptions:
-    """Who is simulated, and with which collection."""
+    """The users and the collection of a simulation."""
 
     users: int = 100_000
     epsilon: str = "1"

@@ -74,7 +74,7 @@ def _row(found: Alternative, options: SimulationOptions, size: int, frequency: f
 def rows(options: SimulationOptions, frequency: float | None = None) -> list[PlanRow]:
     """Return the chooser's table; `frequency` is the share of users of an item that is to be told apart."""
     if frequency is not None and not 0 < frequency <= 1:
-        raise InvalidSpec("a options frequency is a share of the users, such as 0.01")
+        raise InvalidSpec("--frequency is a share of the users, above 0 and at most 1, such as 0.01")
     size = prepare(options).naming.domain.size
     table = alternatives(options.users, size, options.epsilon, memory=options.memory or DEFAULT_MEMORY)
     return [_row(found, options, size, frequency) for found in table]
@@ -98,7 +98,7 @@ def verify(table: list[PlanRow], options: SimulationOptions, progress: Callable[
 def sketch_rows(options: SimulationOptions, domain: Domain, frequency: float | None = None) -> list[PlanRow]:
     """Return the table of the planner of heavy hitters."""
     if frequency is not None and not 0 < frequency <= 1:
-        raise InvalidSpec("a options frequency is a share of the users, such as 0.01")
+        raise InvalidSpec("--frequency is a share of the users, above 0 and at most 1, such as 0.01")
     found = plans(
         options.users, domain, options.epsilon, false_items=FALSE_ITEMS, memory=options.memory or DEFAULT_MEMORY
     )

@@ -38,7 +38,7 @@ _ATTACKERS_FROM = 1 << 40
 
 @dataclass(frozen=True)
 class Attacks:
-    """Every mechanism is attacked in every way by every fraction of the users."""
+    """The attacks to simulate: every combination of mechanism, kind of attack and fraction of malicious users."""
 
     mechanisms: Sequence[str] = ()
     """Empty: all of DEFAULT_MECHANISMS that suit the domain."""
@@ -50,7 +50,7 @@ class Attacks:
 
 @dataclass(frozen=True)
 class _Point:
-    """One attack by one fraction of the users."""
+    """An attack by one fraction of the users on one mechanism."""
 
     setting: FrequencySetting
     options: SimulationOptions

@@ -62,7 +62,7 @@ class WireResult:
 
 @dataclass(frozen=True)
 class _Ended:
-    """What is known when everything has been sent."""
+    """The state of the run after everything was sent."""
 
     parts: Sequence[SentPart]
     late: Sent
@@ -163,7 +163,8 @@ def _compare(job: Job, setting: FrequencySetting, ended: _Ended) -> WireResult:
     truth = np.zeros(setting.naming.domain.size, np.int64)
     truth[: len(held)] = held
     theirs = np.asarray(ended.answer.rows.columns["estimate"], np.float64)
-    errors = measure(oracle, theirs, truth, float(job.collection.epsilon), whole=True)
+    everything = np.arange(oracle.randomizer.size, dtype=np.uint64)
+    errors = measure(oracle, theirs, truth, float(job.collection.epsilon), everything)
     same = bool(np.array_equal(theirs, as_frequency(oracle).estimate_all()))
     return WireResult(_shape(job.users, oracle.reports, ended), errors, _top(setting, truth, ended.answer), same)
 

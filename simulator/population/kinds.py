@@ -69,7 +69,7 @@ def block_coins(seed: int, block: int) -> np.random.Generator:
 
 
 class Population(ABC):
-    """Which item each user holds."""
+    """Gives each user an item."""
 
     distinct: int
     """Number of items, with ranks 1 to `distinct`; items of single users are not counted."""

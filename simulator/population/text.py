@@ -50,7 +50,7 @@ class NamedPopulation:
 
 @dataclass(frozen=True)
 class _Request:
-    """What a population's text is read for."""
+    """The simulation for which a population's text is read."""
 
     users: int
     items: int | None

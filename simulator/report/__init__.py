@@ -1,1 +1,1 @@
-"""How results are shown: tables on a terminal, plots, and HTML pages that need nothing else."""
+"""How results are shown: tables on a terminal, plots, and HTML pages that need no other files."""

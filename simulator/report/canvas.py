@@ -28,7 +28,7 @@ _LONGEST = 24
 _STYLE: Any = {
     "svg.fonttype": "path",
     "svg.hashsalt": "hearsay",
-    "text.parse_math": False,  # a dollar sign in an item is a dollar sign
+    "text.parse_math": False,  # a dollar sign in an item does not start a formula
     "font.size": 10,
     "axes.titlesize": 10.5,
     "axes.spines.top": False,

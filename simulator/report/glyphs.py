@@ -1,6 +1,6 @@
-r"""Which of the installed fonts draw a text, and what is drawn where none of them can.
+r"""Which of the installed fonts draw a text, and what is drawn for characters that no font has.
 
-Matplotlib's own font has no Chinese letters and few emoji. Other installed fonts are asked, in the order of PREFERRED
+Matplotlib's own font has no Chinese letters and few emoji. Other installed fonts are searched, those of PREFERRED
 first. A character that no font has is drawn as an escape, such as \u4e2d.
 """
 
@@ -29,16 +29,16 @@ PREFERRED = (
     "Noto Emoji",
     "Symbola",
 )
-"""Fonts that are asked before the other ones that are installed."""
+"""Fonts that are searched before the other installed ones."""
 MOST_FONTS = 300
-"""How many fonts are asked for a character."""
+"""How many fonts are searched for a character."""
 _JOINERS = {0x200D, *range(0xFE00, 0xFE10)}
 """Characters that only change how their neighbours look; they are left out where no font has them."""
 
 
 @cache
 def _installed() -> dict[str, str]:
-    """Font families and their files, in the order in which they are asked; placeholder fonts are left out."""
+    """Font families and their files, in the order in which they are searched; placeholder fonts are left out."""
     from matplotlib.font_manager import fontManager  # noqa: PLC0415 - an extra, and slow to import
 
     files = {font.name: font.fname for font in reversed(fontManager.ttflist) if "Last Resort" not in font.name}

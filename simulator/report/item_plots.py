@@ -11,7 +11,7 @@ from simulator.report.canvas import COLOURS, THEORY, canvas
 __all__ = ["Bar", "Interval", "draw_bars", "draw_intervals"]
 
 OURS = "hearsay"
-"""Bars whose label begins with this are told from the others."""
+"""Bars whose label begins with this have another colour."""
 
 
 @dataclass(frozen=True)

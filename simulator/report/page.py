@@ -1,7 +1,7 @@
 """A report: one HTML page that needs nothing else, and its tables as CSV files beside it.
 
-Plots stand in the page as SVG, styles too, and nothing is loaded from anywhere. Every file is written under another
-name first and then renamed, the page last, so that a page that exists is complete.
+Plots are in the page as SVG, and so are the styles. The page loads nothing from elsewhere. Every file is written under
+another name first and then renamed, the page last, so that a page that exists is complete.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Plots of lines: panels of series become one SVG, readable on screen and on grey paper."""
+"""Plots of lines: panels of series become one SVG, readable on a screen and printed in grey."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["Panel", "Series", "draw"]
 _MARKED = 15
 """Markers on a line, more or less."""
 _INSIDE = 3
-"""The longest legend that stands inside its panel."""
+"""The most entries of a legend inside its panel."""
 _SHORT = 26
 """Characters of a name that fits beside another."""
 
 
 @dataclass(frozen=True)
 class Series:
-    """One line of a panel: measured points, or a theory line without markers."""
+    """A line of a panel: measured points, or a theory line without markers."""
 
     name: str
     x: Sequence[float]
@@ -32,7 +32,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes."""
+    """A plot with one pair of axes."""
 
     title: str
     x_label: str

@@ -64,7 +64,7 @@ def plain(value: Any) -> Any:
 
 
 def shown(value: Any) -> str:
-    """Return a value for a table: numbers with the digits that mean something."""
+    """Return a value for a table: numbers with few enough digits to be meaningful."""
     if value is None:
         return "-"
     if isinstance(value, Mapping):

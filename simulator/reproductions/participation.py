@@ -1,8 +1,8 @@
-"""Dummy participation around any mechanism: every device sends one report, of its item or of a random one.
+"""Dummy participation around any mechanism: every device sends one report, about its item or about a random one.
 
 With public probability s = share/2^16 the report is of the device's item, else of an item drawn uniformly from the
-whole domain (`none` included), through the very same randomizer. Nobody can see which, so unlike silence it does hide
-who takes part.
+whole domain (`none` included), through the very same randomizer. Nobody can see which of them it is. So this hides who
+takes part; sending nothing would not.
 
 Privacy. The channel is s P_x + (1-s) R with R the average of all P: every ordered pair of P_x, P_x', R is within the
 inner ratio r, so the ratio is at most 1 + s (r - 1): epsilon shrinks to ln(1 + s (e^eps - 1)) at most
@@ -59,7 +59,7 @@ class DummyParticipation(Randomizer):
 
     @classmethod
     def build(cls, epsilon: Epsilon, domain: Domain, seed: bytes, parameters: Mapping[str, int]) -> Self:
-        """Specs do not offer it (see the module's top)."""
+        """No spec describes it (see the module's docstring)."""
         del epsilon, domain, seed, parameters
         raise InvalidSpec("dummy participation is not part of a spec: declare the smaller epsilon instead")
 
@@ -77,7 +77,7 @@ class DummyParticipation(Randomizer):
 
     @property
     def words(self) -> int:
-        """Those of the inner mechanism, one for the choice, some for the dummy."""
+        """The words of the inner mechanism, one for the choice, and some for the dummy."""
         return self.inner.words + 1 + self._dummy_words
 
     @property
@@ -123,7 +123,7 @@ class DummyParticipation(Randomizer):
 
 
 class DummyParticipationOracle:
-    """What the inner oracle says, without the dummies, divided by the share.
+    """Estimates of the inner oracle, less the dummies and divided by the share.
 
     f = (inner - (1-s) n/size)/s is unbiased because the inner oracle is. Its variance is that of the inner estimate of
     what is there, plus that of who takes part, at most n s (1-s), all over s^2.

@@ -1,10 +1,10 @@
-"""Sub-sampled participation: what it amplifies, and what it does not.
+"""Sub-sampled participation: how much privacy it adds, in three different channels.
 
-Each person takes part with probability s. Three different channels, three different answers:
+Each person takes part with probability s:
 
-- **visible** (the usual app: those not drawn send nothing). The server sees who sent, so a participant's
-  report is as revealing as ever: the pure epsilon is unchanged, and on average over the draw D_a = ln(1 - s +
-  s e^((a-1) D_a(report)))/(a-1). Charging only the reports really sent says the same.
+- **visible** (the usual app: those not drawn send nothing). The server sees who sent a report. The pure
+  epsilon of a report is therefore unchanged. On average over the draw, D_a = ln(1 - s + s e^((a-1)
+  D_a(report)))/(a-1). Charging only the reports that were really sent has the same effect.
 - **hidden** (those not drawn send a dummy, or a relay hides who takes part): the channel is s P + (1-s) R. If
   R is itself within epsilon of every P (a dummy drawn as the report of a random item is), pure epsilon
   shrinks to ln(1 + s (e^eps - 1)). The signal shrinks by s with it: the variance grows by 1/s^2.

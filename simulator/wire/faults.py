@@ -24,7 +24,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, None: 1.0}
 
 @dataclass(frozen=True)
 class FaultPlan:
-    """Which batches of a block are dropped, duplicated and late, one entry a batch."""
+    """Says for each batch of a block whether it is dropped, duplicated or late."""
 
     drop: npt.NDArray[np.bool_]
     duplicate: npt.NDArray[np.bool_]
@@ -33,7 +33,7 @@ class FaultPlan:
 
 @dataclass(frozen=True)
 class Faults:
-    """The share of batches that each fault befalls, and when the server is killed."""
+    """The share of batches that have each fault, and when the server is killed."""
 
     drop: float = 0.0
     duplicate: float = 0.0

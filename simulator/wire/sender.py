@@ -44,7 +44,7 @@ def send(
 ) -> Sent:
     """Send all, then again those whose acknowledgement was lost. `Unavailable` if that takes longer than `timeout`.
 
-    `tell` is told the number of reports in each batch that is acknowledged.
+    `tell` is called with the number of reports in each batch that is acknowledged.
     """
     sent, gateway = Sent(), Gateway(target, tls=False)
     try:

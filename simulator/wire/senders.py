@@ -33,12 +33,12 @@ PATIENCE = 120.0
 SLOWEST = 500.0
 """Reports a second."""
 _TOLD_AT = 20_000
-"""Reports after which a sender tells how far it has come."""
+"""After how many reports a sender says how many it has sent."""
 
 
 @dataclass(frozen=True)
 class SenderTask:
-    """What is sent to whom: the same for all senders."""
+    """The inputs that all senders share."""
 
     job: Job
     faults: Faults
@@ -49,7 +49,7 @@ class SenderTask:
 
 @dataclass
 class SentPart:
-    """What one sender sent inside the window, and the answers it got."""
+    """The counts of one sender's reports inside the window, and the answers that it got."""
 
     held: npt.NDArray[np.int64]
     """How many of its users hold each rank."""
@@ -85,7 +85,7 @@ def send_all(task: SenderTask, processes: int, progress: Callable[[int], None] |
 
 
 def _send_blocks(task: SenderTask, blocks: range, told: Queue[int]) -> SentPart:
-    """One sender: prepare and send, block by block."""
+    """Run one sender: prepare and send its batches, block by block."""
     job = task.job
     part = SentPart(np.zeros(job.population.distinct + 1, np.int64))
     oracle = oracle_for(job.collection)

@@ -104,3 +104,12 @@ def test_it_ends_with_the_process_that_started_it(tmp_path, end):
         starter.stdin.close()
         starter.wait()
     wait_until(lambda: not alive(pid))
+
+
+def test_it_drains_when_it_is_stopped_as_soon_as_it_listens(tmp_path):
+    """The signal's handler is there before the line that says where the server listens."""
+    for number in range(5):
+        server = ServerProcess(tmp_path / str(number)).start()
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(60) == 0
+        server.stop()

@@ -1,8 +1,8 @@
 """How well a sketch's graph expands. Whoever creates or serves a collection checks it; clients do not.
 
-The theorem wants the second eigenvalue lambda of the adjacency matrix, in magnitude, well below the degree d. A random
-d-regular graph has lambda near 2 sqrt(d-1). For the 5 to 20 teams of the practical form the theorem's constants give no
-bound. There, d = 2 (a cycle) takes the fewest bits of a cell, and it decodes best.
+The theorem needs the second eigenvalue lambda of the adjacency matrix to be well below the degree d, in magnitude. A
+random d-regular graph has lambda near 2 sqrt(d-1). For the 5 to 20 teams of the practical form the theorem's constants
+give no bound. There, d = 2 (a cycle) takes the fewest bits of a cell, and it decodes best.
 """
 
 from __future__ import annotations

@@ -4,18 +4,18 @@
 L_m of pairs for every coordinate m, no two in a list with the same y, and returns every x whose word agrees with at
 least (1 - alpha) M of the lists, in spite of the other entries, and O(list size) items altogether.
 
-Decoding (appendix B): a vertex for every (m, y); an entry suggests an edge to each of its neighbours' (n, h_n); an
-edge is drawn when both ends suggest it. An item that is in most lists is a copy of the expander with a few vertices
-missing: nearly cut off, and hard to cut. Each component of the graph is decoded: the vertices in it spell a word,
-the coordinates that no vertex or several speak for are erasures, and Reed-Solomon corrects the rest. When that gives
-an item that at least half of the coordinates *in this very set* agree with, the item is returned and its vertices are
-taken away; otherwise the set is split at its sparsest cut and both sides are tried. Every item returned takes at
-least M/2 vertices with it, of the at most l M there are, so at most 2 l are returned, whatever the lists hold.
+Decoding (appendix B): a vertex for every (m, y); an entry suggests an edge to each of its neighbours' (n, h_n); an edge
+is drawn when both ends suggest it. An item that is in most lists is a copy of the expander with a few vertices missing:
+few edges leave it, and no cut divides it along few edges. Each component of the graph is decoded: the vertices in it
+spell a word, the coordinates with no vertex or with several are erasures, and Reed-Solomon decoding corrects the rest.
+When that gives an item that at least half of the coordinates *in this very set* agree with, the item is returned and
+its vertices are taken away; otherwise the set is split at its sparsest cut and both sides are tried. Every item
+returned takes at least M/2 vertices with it, of the at most l M there are, so at most 2 l are returned, whatever the
+lists hold.
 
-What alpha holds: with e lists wrong and s lists missing the word itself is decoded while 2e + s <= M - k, and an item
-needs its surviving vertices connected. The theorem's constants ask for large M; at the M of 5 to 64 that are used,
-`guaranteed` says what is proved for one item (a tree of correct coordinates and enough symbols), and
-docs/heavy-hitters.md shows the measured curve of recall against alpha.
+Which alpha is allowed: with e lists wrong and s lists missing, the word itself is decoded if 2e + s <= M - k, and the
+item's remaining vertices must be connected. The theorem's constants need a large M. The sketches have M from 5 to 64;
+docs/heavy-hitters.md shows the measured curve of recall against alpha there.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ldp_server.heavy_hitters.paper.spectral_clusters import best_cut, component
 __all__ = ["MAX_LIST", "UniqueListRecoverableCode"]
 
 MAX_LIST = 1 << 14
-"""Lists are cut to this length: a bound on work whatever is handed in."""
+"""Lists are cut to this length, so that the work is bounded for every input."""
 
 Ints = npt.NDArray[np.int64]
 Pair = tuple[int, int]

@@ -34,7 +34,7 @@ def components(vertices: int, edges: Ints) -> list[Ints]:
 
 
 def best_cut(count: int, edges: Ints) -> tuple[npt.NDArray[np.bool_], float]:
-    """One side of the sparsest sweep cut of a graph on `count` vertices, and its sparsity.
+    """Return one side of the sparsest sweep cut of a graph on `count` vertices, and its sparsity.
 
     Sparsity is (edges across) / (r (1-r) vol): 1 for a random cut of a random graph, 0 for a component.
     """
@@ -45,7 +45,7 @@ def best_cut(count: int, edges: Ints) -> tuple[npt.NDArray[np.bool_], float]:
         return side, 1.0
     scale = 1 / np.sqrt(np.maximum(degree, 1))
     trivial = np.sqrt(degree / volume)
-    rng = np.random.default_rng(count)  # any start will do; a fixed one makes decoding repeatable
+    rng = np.random.default_rng(count)  # any start vector is possible; a fixed one makes decoding repeatable
     vector = rng.standard_normal(count)
     for _ in range(_PASSES):  # power iteration on (I + normalised adjacency)/2, all of whose eigenvalues are >= 0
         vector -= trivial * (trivial @ vector)

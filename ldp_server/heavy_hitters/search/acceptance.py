@@ -1,4 +1,4 @@
-"""Which items the soft decoder accepts: the law of a score and its parts, and the tests that an item must pass."""
+"""The tests that an item must pass before the soft decoder accepts it, and the law of a score and its parts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _STEPS = 30
 
 @dataclass(frozen=True)
 class Settings:
-    """How wide to search, and when to accept an item."""
+    """The width of the search, and the limits of the tests."""
 
     threshold: float
     """The joint score from which an item is listed."""
@@ -33,7 +33,7 @@ class Settings:
     chi_tail: float = 5e-3
     """Probability with which the balance test may refuse a true item."""
     copy_tail: float = 2e-4
-    """Probability with which near-copies of a true item may include one that cannot be told from it."""
+    """Probability with which any near-copy of a true item may pass as an item."""
     rounds: int = 8
     most: int = 4000
     """The most items that are modelled."""
@@ -58,7 +58,7 @@ class Noise:
         return np.asarray(1.0 + self.share(z) * (self.holder_ratio - 1.0))
 
     def team_spread(self, z: npt.ArrayLike) -> Floats:
-        """The same for one team, whose number of holders is random too."""
+        """The relative variance of an item's score in one team. The number of holders in the team is random too."""
         share = self.share(z)
         return np.asarray(self.spread(z) + share * (1 - share) / self.variance)
 
@@ -66,9 +66,9 @@ class Noise:
 class Acceptance:
     """The tests that an item must pass besides the threshold, from its teams' values and its score.
 
-    *Balance*: a chi-square test of the teams' values about the item's score. It refuses chimeras, which combine cells
-    of several strong items: only as many teams as carry data can be combined, and in the others a chimera is strong by
-    chance alone.
+    *Balance*: a chi-square test of the teams' values about the item's score. It refuses chimeras: false items that
+    combine cells of several strong items. Only as many teams as carry data can be combined. In the other teams a
+    chimera is strong by chance alone.
     *Near-copies*: elements that share part of their cells with a true item have its evidence there. So the teams that
     tell them apart must prove the item alone, against as many rivals as there are near-copies.
 

@@ -44,7 +44,7 @@ class TeamCells:
         cells = _possible(code, team, residual)
         self.cells: Ints = cells[np.argsort(-residual[cells], kind="stable")]
         self.scores: Floats = residual[self.cells].astype(float) * weight
-        self.fields = (team, *spec.expander.neighbours[team])  # whose hash each slot names
+        self.fields = (team, *spec.expander.neighbours[team])  # the team whose hash each slot holds
         mask, bits = (1 << spec.hash_bits) - 1, spec.hash_bits
         if spec.symbol_pointers:
             own = code.symbol_hashes(self.cells & ((1 << spec.chunk_bits) - 1), team)

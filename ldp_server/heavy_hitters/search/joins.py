@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 __all__ = ["Sorted", "best_cells", "join"]
 
-_SPAN = 4096.0  # wider than any two scores differ, and exact in a 64-bit float beside 2^24 blocks
+_SPAN = 4096.0  # above any difference of scores; beside 2^24 blocks exact in a 64-bit float
 _REACH = _SPAN / 2 - 1
 _BEST, _SAMPLE = 1000, 1500
 _STEPS = 14
@@ -46,7 +46,7 @@ class Sorted:
         self.keys: Floats = blocks[self.order] * _SPAN - scores[self.order]
 
     def starts(self, blocks: Ints) -> Ints:
-        """Where each block begins in the order."""
+        """The place in the order at which each block begins."""
         return np.asarray(np.searchsorted(self.keys, blocks * _SPAN - _SPAN / 2), np.int64)
 
     def partners(self, starts: Ints, blocks: Ints, scores: Floats, tau: float) -> Ints:
@@ -66,7 +66,7 @@ def join(scores: Floats, blocks: Ints, cells: Sorted, width: int) -> tuple[Ints,
     starts = cells.starts(blocks)
     counts = cells.partners(starts, blocks, scores, _threshold(scores, blocks, starts, cells, width))
     reached = np.cumsum(counts)
-    if reached[-1] > 2 * width:  # ties, or an unlucky sample: cut by position, never grow
+    if reached[-1] > 2 * width:  # ties, or a bad sample: cut by position, so that the result never grows
         counts = np.where(reached <= 2 * width, counts, 0)
         reached = np.cumsum(counts)
     parents = np.repeat(np.arange(len(counts)), counts)

@@ -1,4 +1,4 @@
-"""The items that the decoder has accepted, and the scores that they leave unexplained.
+"""The items that the decoder has accepted, and the scores that remain after they are subtracted.
 
 The score of an item is its estimate in units of the standard error for an item that nobody holds, z = fhat/sqrt(n v).
 With the teams' cell estimates in units of *their* standard errors, E_m, and u_m = sqrt(n_m / n), it is the sum of
@@ -33,7 +33,7 @@ class TeamScores:
 
 
 class Model:
-    """The accepted items. The score arrays handed in are changed in place: they hold what the items leave."""
+    """The accepted items. The score arrays are changed in place: the items are subtracted from them."""
 
     def __init__(self, scores: Sequence[Scores], weights: Floats, noise: Noise) -> None:
         self.residual = scores
@@ -67,7 +67,7 @@ class Model:
         return gram
 
     def refit(self) -> Floats:
-        """Estimate all items jointly by least squares, put the residual right, and return the standard errors."""
+        """Estimate all items jointly by least squares, correct the residual, and return the standard errors."""
         if not len(self.cells):
             return np.empty(0)
         gram = self._overlap()

@@ -1,11 +1,11 @@
 """The soft decoder: rounds of search for candidates, of which those that pass statistical tests are accepted.
 
 A round searches (beam.py, tree.py) the scores that the model leaves unexplained, and proposes candidates down to
-`margin` below the threshold. They are fitted together, because a mixture of two items may score higher than either.
-The best of the fit join the model unless the teams disagree about them, and what they explain is subtracted. Items just
-below the threshold are modelled but not listed: unexplained, a few of them together make mixtures that look like an
-item. At the end all modelled items are estimated jointly. Those are listed whose estimate passes the threshold of
-tails.py over the whole domain, however they were found.
+`margin` below the threshold. They are fitted together, because a mixture of two items may score higher than either. The
+best of the fit join the model unless the teams disagree about them, and what they explain is subtracted. Items just
+below the threshold are modelled but not listed. Otherwise mixtures of a few of them would look like an item. At the end
+all modelled items are estimated jointly. An item is listed if its estimate passes the threshold of tails.py for the
+whole domain, however it was found.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ Ints = npt.NDArray[np.int64]
 _MOST_CANDIDATES = 20_000
 _MOST_JOINT = 400
 _MANY, _WIDER = 20, 4
-_MOST_SHARED = 1.0  # of a suspect's score, what may be lost in the joint fit
+_MOST_SHARED = 1.0  # the part of its score that a candidate may lose in the joint fit
 
 
 @dataclass(frozen=True)
 class Hooks:
-    """What a search calls on its way."""
+    """The functions that a search calls."""
 
     in_domain: Callable[[Ints], npt.NDArray[np.bool_]] | None = None
     """Which messages are those of an item."""
@@ -168,8 +168,8 @@ class _Search:
     def _accept_one(self, cells: Ints, values: Floats, z: Floats) -> int:
         """Add the best of the candidates that pass when capped; if none does, the first; return its place.
 
-        The first is modelled although the last tests will not list it: unexplained, it would fill every later beam and
-        hide what is still to be found.
+        The first is modelled although the last tests will not list it. Otherwise it would fill every later beam and
+        hide the items that are still to be found.
         """
         cut, left = self.tests.capped(values)
         robust = np.flatnonzero((left >= self.settings.threshold) & self.tests.passed(cut, left))

@@ -1,9 +1,9 @@
 """Probabilities for acceptance: the binomial tail of an unheld item's support, and chi-square quantiles.
 
 An item that nobody holds is supported by each report with a probability very near q0 = 1/q, so its total support is
-Binomial(n, q0), and its score z = (support - n q0)/sqrt(n q0 (1 - q0)). The normal law is not good enough this far
-out: its tail at z = 9.4 is short by 2.6 times at n = 10^6 and q = 47, and by 15 times at n = 10^5. So the tail is
-summed from the binomial's own terms.
+Binomial(n, q0), and its score z = (support - n q0)/sqrt(n q0 (1 - q0)). The normal law is too inexact so far from the
+mean: its tail at z = 9.4 is too small by a factor of 2.6 at n = 10^6 and q = 47, and by a factor of 15 at n = 10^5. So
+the tail is summed from the binomial's own terms.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["binomial_tail_log", "chi_square_quantile", "log_normal_tail", "norma
 
 
 def log_normal_tail(z: float) -> float:
-    """Ln P(N(0,1) > z), for any z."""
+    """Return ln P(N(0,1) > z), for any z."""
     if z < 25:
         return math.log(0.5 * math.erfc(z / math.sqrt(2)))
     return -z * z / 2 - math.log(z * math.sqrt(2 * math.pi)) + math.log1p(-1 / (z * z) + 3 / z**4)
@@ -32,7 +32,7 @@ def normal_quantile(log_tail: float) -> float:
 
 
 def binomial_tail_log(n: int, p: float, at_least: float) -> float:
-    """Ln P(Binomial(n, p) >= at_least), summed from the terms; for at_least above the mean."""
+    """Return ln P(Binomial(n, p) >= at_least), summed from the terms; for at_least above the mean."""
     k = math.ceil(at_least)
     if k > n:
         return -math.inf
@@ -55,7 +55,7 @@ def threshold(n: int, p: float, log_items: float, false_items: float) -> float:
     sd = math.sqrt(n * p * (1 - p))
     low, high = 0.0, (n - n * p) / sd
     if binomial_tail_log(n, p, n) > wanted:
-        return math.inf  # even unanimous support would not be enough
+        return math.inf  # even the support of all reports would not be enough
     for _ in range(60):
         middle = (low + high) / 2
         if binomial_tail_log(n, p, n * p + middle * sd) > wanted:

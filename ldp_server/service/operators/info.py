@@ -38,4 +38,4 @@ def state(live: LiveCollection, now: float) -> pb.CollectionState:
         return pb.CLOSED
     if now < live.opens:
         return pb.UPCOMING
-    return pb.RUNNING if now < live.closes else pb.ENDED
+    return pb.RUNNING if now < live.takes_until else pb.ENDED

@@ -1,4 +1,5 @@
-"""The oracle of GenProt: sums of the chosen public draws. A reproduction: see the mechanism for what it is not.
+"""The oracle of GenProt: sums of the chosen public draws. A reproduction, not for users: the mechanism's docstring says
+why.
 
 A report names a nonce and a draw; the server expands that draw again and adds it up. Sums are whole numbers, so the
 state is additive exactly. The mean of a draw is the centre of its sender (up to the total variation below), so an

@@ -9,12 +9,14 @@ domain: 8 steps high; `none` is the zero vector). Its standard deviation is `sig
 around the middle, or around the zero vector. A public nonce (one word of the device's coins, sent along) and the seed
 give T = `draws` public draws v_1 ... v_T of A(default). Then, with eps_b the `base` epsilon and N = 2^64,
 
-    p_t = Pr[A(x) = v_t] / (2 Pr[A(default) = v_t]),  1/2 where it lies outside [l, u] = [e^(-2 eps_b)/2, e^(2
-    eps_b)/2] b_t = 1 with probability p_t, by its own word;  H = {t : b_t = 1}, or everything if that is empty report
-    = nonce T + (a uniform member of H, by the last word: number word |H| >> 64)
+    [l, u] = [e^(-2 eps_b)/2, e^(2 eps_b)/2]
+    p_t = Pr[A(x) = v_t] / (2 Pr[A(default) = v_t]), or 1/2 where that lies outside [l, u]
+    b_t = 1 with probability p_t, by a word of its own
+    H = {t : b_t = 1}, or all t if no b_t is 1
+    report = nonce T + (a uniform member of H, by the last word: number word |H| >> 64)
 
-p_t is a whole number of words inside [ceil(N l), floor(N u)], worked out with rational bounds of the exponential:
-what the ratio of densities is, and how it is rounded, cannot touch privacy.
+p_t is a whole number of words inside [ceil(N l), floor(N u)], computed with rational bounds of the exponential.
+Privacy therefore does not depend on the ratio of densities, nor on how it is rounded.
 
 Privacy, exactly. For given public draws, Pr[g] = p_g E[1/(1 + W)] + (1 - p_g) Pr[W = 0]/T, W = the sum of the other
 b_t. It grows with p_g and falls with each other p_t, so it lies between F(l, u) and F(u, l) with
@@ -23,9 +25,9 @@ b_t. It grows with p_g and falls with each other p_t, so it lies between F(l, u)
 
 and the uniform choice is off by a factor 1 +- T/N at most: ratio <= F(u, l)/F(l, u) (1 + T/N)/(1 - T/N). For large T
 it tends to 8 eps_b, against the theorem's 10. It must be at most e_low: a spec that breaks that is refused. A hostile
-seed or nonce changes only v, never l, u.
+seed or nonce can change v, but not l and u.
 
-Timing. Not held to the other mechanisms' discipline: bounds of exponentials are cached.
+Timing. The computing time may depend on the item, unlike that of other mechanisms: bounds of exponentials are cached.
 
 Utility. Averaged over the public draws the chosen v has the law
     w(v) (p(v) (1 - (1-P)^T)/P + (1-p(v)) (1-P)^(T-1)),   w the law of A(default), P = sum of w p;
@@ -95,7 +97,7 @@ def _half_exp(exponent: Fraction, word_bits: int) -> int:
 
 @dataclass(frozen=True)
 class GenProt(Randomizer):
-    """One of T public draws, chosen so that the choice is pure."""
+    """One of T public draws; the choice among them satisfies pure epsilon-LDP."""
 
     epsilon: Epsilon
     size: int
@@ -172,7 +174,7 @@ class GenProt(Randomizer):
 
     @property
     def words(self) -> int:
-        """One for the nonce, one for each draw, one for the choice."""
+        """One word for the nonce, one for each draw, one for the choice."""
         return self.draws + 2
 
     @property
@@ -240,8 +242,8 @@ def _held(chances: Sequence[Fraction]) -> list[Fraction]:
 def design(epsilon: Epsilon | str, *, sigma: int | None = None) -> dict[str, int]:
     """Return the largest base epsilon that fits, with T = ceil(5 ln(1/eps_b)) draws and sigma for delta near 1e-6.
 
-    The least noise with delta(eps_b) <= 1e-6 is about sqrt(2 ln(1.25/delta))/eps_b ranges; the theorem wants
-    eps_b <= 1/4, so epsilons above about 2 are not fully used.
+    The least noise with delta(eps_b) <= 1e-6 is about sqrt(2 ln(1.25/delta))/eps_b ranges; the theorem needs eps_b <=
+    1/4, so epsilons above about 2 are not fully used.
     """
     budget = epsilon if isinstance(epsilon, Epsilon) else Epsilon.parse(epsilon)
 

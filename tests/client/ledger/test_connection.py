@@ -87,3 +87,15 @@ def test_what_is_no_path_is_named(given):
 def test_a_path_from_home(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert local_path("~/x", "storage") == tmp_path / "x"
+
+
+def test_a_ledger_is_as_durable_as_it_says(tmp_path):
+    """A commit is on the disk when it returns; pages of a kilobyte; the log is copied at two megabytes."""
+    db = connect(tmp_path / "x")
+    connection.configure(db)
+    prepare(db)
+    db.execute("CREATE TABLE t (a)")
+    found = {name: db.execute(f"PRAGMA {name}").fetchone()[0]
+             for name in ("synchronous", "journal_mode", "page_size", "wal_autocheckpoint")}  # fmt: skip
+    assert found == {"synchronous": 2, "journal_mode": "wal", "page_size": 1024, "wal_autocheckpoint": 2000}
+    db.close()

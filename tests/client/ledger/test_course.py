@@ -5,7 +5,7 @@ import pytest
 from ldp_client.errors import StorageError
 from ldp_client.ledger.course import Course
 from ldp_client.ledger.schema import Damaged, State
-from ldp_client.ledger.witness import Progress
+from ldp_client.ledger.witness import LedgerProgress
 
 ONE, OTHER = b"1" * 16, b"2" * 16
 
@@ -45,7 +45,7 @@ def test_only_the_first_charge_is_flushed_to_the_disk(course, witness):
     for generation in (1, 2, 3):
         course.after_charge(state(generation))
     assert witness.written == [(1, True), (2, False), (3, False)]
-    assert course.seen == Progress(ONE, 3)
+    assert course.seen == LedgerProgress(ONE, 3)
 
 
 def test_a_charge_s_time_is_remembered_after_its_commit(course):
@@ -57,17 +57,17 @@ def test_a_charge_s_time_is_remembered_after_its_commit(course):
 def test_threads_report_in_any_order(course):
     course.after_charge(state(5))
     course.after_charge(state(4))
-    assert course.seen == Progress(ONE, 5)
+    assert course.seen == LedgerProgress(ONE, 5)
     course.recent = (1, 50, 0)
-    course._look_ahead(Progress(ONE, 6))
+    course._look_ahead(LedgerProgress(ONE, 6))
     assert (course.seen.generation, course.recent) == (6, (1, 50, 0))
-    course._look_ahead(Progress(OTHER, 2))  # a reset
-    assert (course.seen, course.recent) == (Progress(OTHER, 2), None)
+    course._look_ahead(LedgerProgress(OTHER, 2))  # a reset
+    assert (course.seen, course.recent) == (LedgerProgress(OTHER, 2), None)
 
 
 @pytest.mark.parametrize(("remembered", "written"), [(None, [(7, True)]), (6, [(7, True)]), (7, []), (8, [])])
 def test_a_late_witness_is_brought_up_to_date_by_a_writer(course, witness, remembered, written):
-    progress = None if remembered is None else Progress(ONE, remembered)
+    progress = None if remembered is None else LedgerProgress(ONE, remembered)
     course.begin(state(7), progress, writes=True)
     assert witness.written == written
     course.before_charge()
@@ -75,12 +75,12 @@ def test_a_late_witness_is_brought_up_to_date_by_a_writer(course, witness, remem
 
 
 def test_a_reader_leaves_a_late_witness_to_the_next_charge(course, witness):
-    course.begin(state(7), Progress(ONE, 6), writes=False)
+    course.begin(state(7), LedgerProgress(ONE, 6), writes=False)
     assert witness.written == []
     for _ in range(2):
         course.before_charge()
     assert witness.written == [(7, True)]
-    course.begin(state(7), Progress(ONE, 7), writes=False)
+    course.begin(state(7), LedgerProgress(ONE, 7), writes=False)
     course.before_charge()
     assert len(witness.written) == 1
 
@@ -98,7 +98,7 @@ def test_a_witness_that_cannot_be_written_stops_the_next_charge_only(course, wit
 
 
 def test_a_ledger_behind_what_was_seen_is_refused(course):
-    seen = Progress(ONE, 5)
+    seen = LedgerProgress(ONE, 5)
     course.check(state(5), seen, alone=True)
     course.check(state(6), seen, alone=True)
     with pytest.raises(Damaged, match="older copy"):
@@ -107,12 +107,12 @@ def test_a_ledger_behind_what_was_seen_is_refused(course):
 
 def test_another_instance_is_compared_with_the_witness_by_a_writer(course, witness):
     course.recent = (1, 50, 0)
-    witness.progress = Progress(OTHER, 3)
-    course.check(state(3, OTHER), Progress(ONE, 5), alone=True)
+    witness.progress = LedgerProgress(OTHER, 3)
+    course.check(state(3, OTHER), LedgerProgress(ONE, 5), alone=True)
     assert course.recent is None
     with pytest.raises(Damaged, match="older copy"):
-        course.check(state(2, OTHER), Progress(ONE, 5), alone=True)
-    course.check(state(2, OTHER), Progress(ONE, 5), alone=False)
+        course.check(state(2, OTHER), LedgerProgress(ONE, 5), alone=True)
+    course.check(state(2, OTHER), LedgerProgress(ONE, 5), alone=False)
     course.check(state(2, OTHER), Course(witness).seen, alone=True)  # nothing was seen yet
 
 
@@ -120,11 +120,11 @@ def test_another_instance_is_compared_with_the_witness_by_a_writer(course, witne
     ("generation", "progress", "why"),
     [
         (1, None, "its witness is missing"),
-        (1, Progress(OTHER, 1), "belongs to another ledger"),
-        (1, Progress(ONE, 2), "older copy"),
+        (1, LedgerProgress(OTHER, 1), "belongs to another ledger"),
+        (1, LedgerProgress(ONE, 2), "older copy"),
         (0, None, None),
-        (2, Progress(ONE, 2), None),
-        (3, Progress(ONE, 2), None),
+        (2, LedgerProgress(ONE, 2), None),
+        (3, LedgerProgress(ONE, 2), None),
     ],
 )
 def test_a_ledger_and_its_witness(course, generation, progress, why):
@@ -136,7 +136,7 @@ def test_a_ledger_and_its_witness(course, generation, progress, why):
 
 
 def test_after_a_reset_everything_begins_anew(course):
-    assert course.seen == Progress(b"", 0)
+    assert course.seen == LedgerProgress(b"", 0)
     course.after_charge(state(5))
     course.forget()
-    assert course.seen == Progress(b"", 0)
+    assert course.seen == LedgerProgress(b"", 0)

@@ -1,6 +1,7 @@
 """The memory-speed mode: budget first, reports in memory, durable soon after; a crash costs budget, never privacy."""
 
 import time
+from fractions import Fraction
 
 import pytest
 
@@ -63,6 +64,35 @@ def test_leases_follow_one_another_and_the_budget_ends(open_client):
         client.report(make(6), "a")
     assert rows(client) == {"answers": 5, "outbox": 5, "leases": 0}
     assert client.ledger().spent == 5
+
+
+@pytest.mark.timeout(20)
+def test_a_lease_smaller_than_a_report_still_pays_for_it(open_client, wide):
+    """`report` once opened one lease after the other, each too small, for ever."""
+    client = open_client(policy=wide, lease="0.5")
+    for number in range(3):
+        assert client.report(make(number, epsilon="3"), "a").made
+    assert client.report(make(9, epsilon="0.5"), "a").made
+    client.flush()
+    client.close()
+    assert open_client(policy=wide).ledger().spent == Fraction("9.5")
+
+
+@pytest.mark.timeout(20)
+def test_report_returns_even_if_no_lease_ever_lasts(open_client, wide, monkeypatch):
+    """Other threads may use up a lease before its report takes from it. Then the report is paid on its own."""
+    client = open_client(policy=wide, lease="5")
+    renew = client._lease._renew
+
+    def robbed(price):
+        renew(price)
+        client._lease._left = 0
+
+    monkeypatch.setattr(client._lease, "_renew", robbed)
+    receipt = client.report(make(), "a")
+    assert receipt.made and receipt.durable
+    client.close()
+    assert open_client(policy=wide).ledger().spent == 1
 
 
 def test_the_rest_of_a_budget_is_leased(open_client):

@@ -4,7 +4,7 @@ import pytest
 
 from ldp_client.ledger.database import Storage
 from ldp_client.ledger.repair import mend, set_aside
-from ldp_client.ledger.witness import Progress, Witness
+from ldp_client.ledger.witness import LedgerProgress, Witness
 
 
 @pytest.fixture
@@ -44,10 +44,10 @@ def test_what_is_missing_or_empty_cannot_be_mended(tmp_path):
 def test_a_mended_ledger_is_ahead_of_its_witness(storage, generation, after):
     storage.witness.path.unlink(missing_ok=True)
     if generation is not None:
-        storage.witness.write(Progress(b"o" * 16, generation))
+        storage.witness.write(LedgerProgress(b"o" * 16, generation))
     assert mend(storage.path, storage.witness, "a test", 1234, "nothing")
     with storage.reading() as (db, state):
         assert (state.generation, state.seen) == (after, 1234)
         assert db.execute("SELECT at, reason, found FROM resets").fetchall() == [(1234, "a test", "nothing")]
-        assert storage.witness.read() == Progress(state.instance, after)
+        assert storage.witness.read() == LedgerProgress(state.instance, after)
     storage.close()

@@ -164,7 +164,7 @@ def test_needless_noise_is_caught():
         (lambda: Hashtogram(ONE, 10, SEED, 0, 3, 3), "rows"),
         (lambda: Hashtogram(ONE, 10, SEED, 4097, 3, 3), "rows"),
         (lambda: Hashtogram(ONE, 10, SEED, 1, 3, 100), "q\\^t"),
-        (lambda: Hashtogram(ONE, 10, SEED, 4096, 2, 22), "more than a server holds"),
+        (lambda: Hashtogram(ONE, 10, SEED, 4096, 2, 22), "use fewer teams"),
         (lambda: Epsilon("0.009"), "between"),
         (lambda: Epsilon("20.1"), "between"),
     ],

@@ -81,7 +81,7 @@ def test_the_ends_of_the_ranges_are_allowed(make):
         (lambda: Hashtogram(ONE, 2, SEED, 1, 1, 1), "prime q"),
         (lambda: Hashtogram(ONE, 2, SEED, 1, 2, 0), "prime q"),
         (lambda: Hashtogram(ONE, 2, SEED, 1, 2, 25), "prime q"),
-        (lambda: Hashtogram(ONE, 2, SEED, 256, 2, 24), "more than a server holds"),
+        (lambda: Hashtogram(ONE, 2, SEED, 256, 2, 24), "use fewer teams"),
         (lambda: TreeSketch(ONE, 1 << 20, SEED, 8, 4, 10, 2, 9), "1024 cells do not fit into 2"),
         (lambda: TreeSketch(ONE, 1 << 20, SEED, 8, 4, 10, 1, 24), "cells do not fit into 1"),
         (lambda: TreeSketch(ONE, 1 << 20, SEED, 8, 4, 10, 2, 25), "cells do not fit into 2"),

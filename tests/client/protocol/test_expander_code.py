@@ -105,7 +105,7 @@ def test_the_ends_of_the_ranges_are_allowed(changed):
         ({"hash_bits": 17}, "hash_bits is 1 to 16"),
         ({"bucket_bits": -1}, "bucket_bits 0 to 16"),
         ({"bucket_bits": 17}, "bucket_bits 0 to 16"),
-        ({"bucket_bits": 1, "symbol_pointers": True}, "must be 0 with symbol_pointers"),
+        ({"bucket_bits": 1, "symbol_pointers": True}, "bucket_bits must be 0 with symbol_pointers"),
         ({"hash_bits": 16, "chunk_bits": 15}, "at most 62 bits, not 63"),
     ],
 )

@@ -346,9 +346,9 @@ def test_payloads_are_judged_alike(payload: bytes, bound: int) -> None:
         expected = str(refused)
     try:
         assert unpack(payload, width, bound) == expected
-    except ServerRefused as rejected:
-        assert rejected.reason == expected
+    except ServerRefused as refused:
+        assert refused.reason == expected
     try:
         assert bulk.unpack(payload, width, bound).tolist() == (expected if payload else [])
-    except ServerRefused as rejected:
-        assert rejected.reason == expected
+    except ServerRefused as refused:
+        assert refused.reason == expected

@@ -6,7 +6,7 @@ import time
 import grpc
 import pytest
 
-from ldp_client import Unavailable
+from ldp_client import Unavailable, WrongType
 from ldp_client.sending.gateway import Gateway
 from ldp_client.sending.transport import Accepted, Batch
 from tests.client.collectors import HonestCollector, serving
@@ -74,6 +74,58 @@ def test_a_broken_stream_is_begun_again_with_the_same_bytes():
     assert any(outcome.duplicate for outcome in outcomes)
     for request in collector.requests:
         assert collector.counted[request.batch_id].payload == request.payload
+
+
+class SourceBroke(Exception):
+    """What a test's source raises."""
+
+
+def test_what_the_source_raises_is_raised_after_what_it_gave_was_answered():
+    """It was swallowed in gRPC's thread, and `send` ended as if all had been sent."""
+
+    def source():
+        yield from batches(20)
+        raise SourceBroke
+
+    collector = HonestCollector()
+    outcomes = []
+    with serving(collector) as port:
+        gateway = Gateway(f"127.0.0.1:{port}", tls=False, window=8)
+        with pytest.raises(SourceBroke):
+            for outcome in gateway.send(source(), 30):
+                outcomes.append(outcome)
+        gateway.close()
+    assert outcomes == [Accepted(batch.batch_id) for batch in batches(20)]
+
+
+@pytest.mark.parametrize("wrong", [None, b"", ("a", "tuple")])
+def test_what_is_no_batch_is_an_error_and_not_the_end(wrong):
+    with serving(HonestCollector()) as port:
+        gateway = Gateway(f"127.0.0.1:{port}", tls=False)
+        with pytest.raises(WrongType, match="batches: give Batch"):
+            list(gateway.send([*batches(3), wrong, *batches(3)], 10))
+        gateway.close()
+
+
+def test_a_stream_that_ends_before_its_last_answer_is_begun_again():
+    """The source had ended, so the missing answers were taken for success."""
+    collector = HonestCollector()
+    with serving(collector) as port:
+        gateway = Gateway(f"127.0.0.1:{port}", tls=False, window=8)
+        stream, cut = gateway._transport.stream, []
+
+        def cutting(requests, unanswered, timeout):
+            for number, outcome in enumerate(stream(requests, unanswered, timeout)):
+                if not cut and number == 4:
+                    cut.append(outcome)
+                    return
+                yield outcome
+
+        gateway._transport.stream = cutting
+        outcomes = list(gateway.send(batches(5), 30))
+        gateway.close()
+    assert [outcome.batch_id for outcome in outcomes] == [batch.batch_id for batch in batches(5)]
+    assert len(collector.counted) == 5 and gateway.retries == 1
 
 
 def test_a_restart_in_between():

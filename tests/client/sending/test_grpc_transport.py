@@ -104,14 +104,27 @@ def test_the_background_thread_sends_by_itself(open_live):
         assert len(collector.counted) == 1
 
 
-def test_rejections_are_counted_and_never_retried(open_live):
-    with serving(HonestCollector([live(7)])) as port:
+def test_final_refusals_are_counted_and_never_retried(open_live):
+    collector = HonestCollector()
+    collector.take = lambda request, context: collector_pb2.SubmitResponse(
+        batch_id=request.batch_id, refusal=collector_pb2.Refusal(reason="COLLECTION_CLOSED")
+    )
+    with serving(collector) as port:
         client = open_live(port)
         client.report(live(1), "a")
         delivery = client.flush()
         assert (delivery.accepted, delivery.refused, delivery.waiting, delivery.error) == (0, 1, 0, None)
-        assert client.outbox().counters == {"refused UNKNOWN_COLLECTION": 1}
+        assert client.outbox().counters == {"refused COLLECTION_CLOSED": 1}
         assert client.flush().refused == 0
+
+
+def test_a_collection_that_the_server_does_not_know_yet_is_asked_for_later(open_live):
+    with serving(HonestCollector([live(7)])) as port:
+        client = open_live(port)
+        client.report(live(1), "a")
+        delivery = client.flush()
+        assert (delivery.refused, delivery.later, delivery.waiting, delivery.error) == (0, 1, 1, None)
+        assert client.outbox().counters == {"later UNKNOWN_COLLECTION": 1}
 
 
 # -- absent, restarting, slow, busy

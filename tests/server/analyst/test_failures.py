@@ -127,7 +127,7 @@ def test_something_else_than_a_server():
         thread.start()
         fails(
             Unavailable,
-            "does not answer as an aggregation server does: check the address",
+            "does not answer as a collection server does: check the address",
             f"127.0.0.1:{listening.getsockname()[1]}",
         )
         listening.shutdown(socket.SHUT_RDWR)

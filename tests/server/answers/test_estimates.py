@@ -79,16 +79,42 @@ def test_simultaneous_intervals_of_a_fixed_set():
     assert stats.binom.sf(failures - 1, 60, 0.05) > 1e-4
 
 
-def test_skewness_matters_far_out():
-    """The upper tail of a binomial count is heavier than the normal one; the corrected lower end follows it."""
-    n, s, gap, tail = 20_000, 1 / 53, 1.0, 1e-9
-    sd = math.sqrt(n * s * (1 - s))
-    quantile = stats.binom.isf(tail, n, s) - n * s
-    z = stats.norm.isf(tail)
-    skewness = (1 - 2 * s) / sd
-    low, _ = estimates.interval(np.array([0.0]), np.array([sd / gap]), skewness, z)
-    assert -low[0] == pytest.approx(quantile, rel=0.01)
-    assert z * sd < 0.97 * quantile
+def rest_misses(collection, users, count, runs):
+    """How often the interval of everything else, after picking, does not hold the truth; and in units of its error."""
+    truth, misses, naive = truth_of(users, collection.domain.size), 0, 0
+    for run in range(runs):
+        best = estimates.top(collection, filled(collection.randomizer, users, run), count)
+        others = best.everything_else
+        held = len(users) - sum(truth[e.item + 1] for e in best.rows)
+        misses += not others.low <= held <= others.high
+        assert 0 <= others.low <= others.estimate <= others.high <= len(users)
+        subtracted = len(users) - sum(e.estimate for e in best.rows)
+        naive += abs(subtracted - held) > 1.96 * others.standard_error
+    return misses, naive
+
+
+@pytest.mark.parametrize(
+    ("size", "users", "epsilon", "parameters", "count"),
+    [(51, 20_000, "0.3", (3, 4), 20), (1001, 20_000, "1", (3, 7), 20), (1001, 20_000, "1", (3, 7), 50)],
+)
+def test_everything_else_after_picking_is_covered(size, users, epsilon, parameters, count):
+    """The picked estimates are too large together: to subtract them misses, the interval over all choices does not."""
+    collection = linear(size, epsilon, *parameters)
+    misses, naive = rest_misses(collection, population(size, users, 3, distinct=size - 1), count, 40)
+    assert stats.binom.sf(misses - 1, 40, 0.05) > 1e-4
+    assert naive > 20  # the old interval would not do
+
+
+def test_all_of_the_top_hold_at_a_large_epsilon():
+    """Counts are small there, and the law of a held item's count is skewed the other way."""
+    collection = Collection.create("?", Integers(0, 50), "randomized-response", "8", **WINDOW)
+    users = population(51, 5000, 3, distinct=50)
+    truth = truth_of(users, 51)
+    failures = sum(
+        not covered(estimates.top(collection, filled(collection.randomizer, users, run), 20), truth).all()
+        for run in range(100)
+    )
+    assert stats.binom.sf(failures - 1, 100, 0.05) > 1e-4
 
 
 def test_items_categories_and_none():

@@ -56,7 +56,7 @@ def test_too_much_is_answered_with_the_number_of_users():
 
 
 def test_what_cannot_be_planned_is_refused():
-    with pytest.raises(InvalidSpec, match="listed outright"):
+    with pytest.raises(InvalidSpec, match="choose a frequency oracle"):
         plan(1000, Categories(("a", "b")), "1")
     with pytest.raises(InvalidSpec, match="fits into that memory"):
         plan(1000, WIDE, "1", memory=1 << 20)

@@ -17,6 +17,9 @@ from ldp_server.arrays.subsets import ranks_of, subsets
 from ldp_server.oracles import frequency_oracle, restore
 from tests.server.oracles.cases import filled
 
+WHICH = np.arange(0, dtype=np.uint64)
+"""The variance is the same for all categories."""
+
 
 @pytest.mark.parametrize(("k", "d", "epsilon"), [(2, 1, "1"), (5, 2, "0.5"), (6, 3, "1"), (7, 1, "2"), (7, 2, "3")])
 def test_the_variance_of_a_sum_by_the_exact_law(k, d, epsilon):
@@ -35,7 +38,7 @@ def test_the_variance_of_a_sum_by_the_exact_law(k, d, epsilon):
                 square = sum(share * value**2 for share, value in zip(law, sums, strict=True))
                 wanted += float((square - mean**2) / (p - q) ** 2)
             frequencies = [int((held == y).sum()) for y in some]
-            assert oracle.sum_variance(frequencies) == pytest.approx(wanted, rel=1e-9, abs=1e-6)
+            assert oracle.sum_variance(WHICH, frequencies) == pytest.approx(wanted, rel=1e-9, abs=1e-6)
 
 
 def test_the_whole_domain_adds_up():
@@ -43,7 +46,7 @@ def test_the_whole_domain_adds_up():
     users = np.arange(1000, dtype=np.uint64) % np.uint64(12)
     oracle = filled(randomizer, users, 5)
     assert oracle.estimate_all().sum() == pytest.approx(1000)
-    assert oracle.sum_variance(np.full(12, 1000 / 12)) == pytest.approx(0, abs=1e-6)
+    assert oracle.sum_variance(WHICH, np.full(12, 1000 / 12)) == pytest.approx(0, abs=1e-6)
 
 
 def test_sums_of_real_reports():
@@ -54,7 +57,7 @@ def test_sums_of_real_reports():
     for run in range(300):
         oracle = filled(randomizer, users, run)
         errors.append(oracle.estimate(np.arange(5, dtype=np.uint64)).sum() - 375)
-    stated = oracle.sum_variance(np.full(5, 75.0))
+    stated = oracle.sum_variance(WHICH, np.full(5, 75.0))
     total = float((np.array(errors) ** 2).sum() / stated)
     assert 1e-6 < stats.chi2.cdf(total, 300) < 1 - 1e-6
     assert stated / oracle.variance(np.full(5, 75.0)).sum() < 0.8  # the covariance is worth stating

@@ -105,14 +105,36 @@ async def test_before_in_and_after_the_window(tmp_path):
         collection = make_collection(opens=NOW, closes=NOW + 100)
         await server.create(collection)
         for now, expected in (
-            (NOW - 0.1, "NOT_YET_OPEN"),
+            (NOW - 60.1, "NOT_YET_OPEN"),
+            (NOW - 60, None),
+            (NOW - 4, None),  # from a device whose clock is 4 s fast
             (NOW, None),
-            (NOW + 99.9, None),
-            (NOW + 100, "WINDOW_CLOSED"),
+            (NOW + 100, None),
+            (NOW + 159.9, None),
+            (NOW + 160, "WINDOW_CLOSED"),
         ):
             clock.now = now
             response = await server.collector.Submit(batch(collection))
             assert (reason(response) if expected else taken(response).reports) == (expected or 1)
+
+
+async def test_the_slack_around_a_window_opens_nothing_that_is_closed_or_compacted(tmp_path):
+    clock = Clock()
+    async with live(tmp_path / "d", clock=clock) as server:
+        closed, compacted = (make_collection(text, opens=NOW, closes=NOW + 100) for text in ("closed", "compacted"))
+        for collection in (closed, compacted):
+            await server.create(collection)
+            taken(await server.collector.Submit(batch(collection)))
+        clock.now = NOW + 101
+        with pytest.raises(grpc.aio.AioRpcError, match="still takes batches"):
+            await server.call("CompactCollection", compacted)
+        await server.call("CloseCollection", closed)
+        clock.now = NOW + 160
+        await server.call("CompactCollection", compacted)
+        for now in (NOW - 30, NOW + 50, NOW + 130):
+            clock.now = now
+            assert reason(await server.collector.Submit(batch(closed))) == "COLLECTION_CLOSED"
+            assert reason(await server.collector.Submit(batch(compacted))) == "WINDOW_CLOSED"
 
 
 async def test_a_clock_that_jumps_shuts_and_opens_nothing_for_good(tmp_path):

@@ -23,7 +23,7 @@ async def test_creating_listing_showing(tmp_path):
             await server.create(collection)
         assert code(twice) == "ALREADY_EXISTS"
         states = []
-        for now in (NOW + 10, NOW + 20):
+        for now in (NOW + 10, NOW + 20 + 60):
             clock.now = now
             states.append((await server.show(collection)).info.state)
         await server.call("CloseCollection", collection)

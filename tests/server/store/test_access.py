@@ -7,6 +7,7 @@ import pytest
 from ldp_client.errors import InvalidSpec
 from ldp_server.store import AccessFile
 from ldp_server.store.errors import Corrupt, WrongVersion
+from ldp_server.store.schema import connect
 from tests.server.helpers import NOW, Clock
 
 
@@ -116,6 +117,27 @@ def test_a_file_of_another_kind_or_version_is_refused(tmp_path, clock):
     db.close()
     with pytest.raises(Corrupt, match="not a file of analyst tokens"):
         AccessFile(path, clock)
+
+
+def test_nobody_else_writes_between_the_look_at_a_new_file_and_its_tables(tmp_path, clock, monkeypatch):
+    path = tmp_path / "access.db"
+    refused = []
+
+    def watched(file):
+        db, other = connect(file), sqlite3.connect(file, timeout=0)
+
+        def try_to_write(statement):
+            if statement.startswith(("PRAGMA user_version", "CREATE")):
+                with pytest.raises(sqlite3.OperationalError, match="locked"):
+                    other.execute("CREATE TABLE mine (a)")
+                refused.append(statement)
+
+        db.set_trace_callback(try_to_write)
+        return db
+
+    monkeypatch.setattr("ldp_server.store.access.connect", watched)
+    AccessFile(path, clock).close()
+    assert len(refused) == 5  # the version read, three tables and an index, the version written
 
 
 def test_a_file_that_cannot_be_read_admits_nobody(access):

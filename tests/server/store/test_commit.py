@@ -10,6 +10,7 @@ import pytest
 from ldp_client.errors import StorageError
 from ldp_server.store import Admission, AppendOutcome, GroupCommit, NewCollection, SqliteLog, Submission, Ticket
 from ldp_server.store.errors import DiskFull, ReadOnly
+from tests.server.helpers import wait_until
 
 SECONDS = 60
 
@@ -177,3 +178,40 @@ def test_work_that_was_cancelled_is_not_done(log, delivered):
 
 def test_stopping_what_never_began_ends_at_once(log, delivered):
     GroupCommit(log, lambda _, payloads: [], lambda group, _: None).stop()
+
+
+def test_the_log_is_tended_after_every_turn(log, commit, delivered, monkeypatch):
+    tended = []
+    monkeypatch.setattr(log, "tend", lambda: tended.append(1))
+    for turns in (1, 2):
+        send(commit, delivered)
+        commit.run(lambda _: None).result(SECONDS)  # a turn of its own, or the rest of the one before
+        assert len(tended) >= turns
+    commit.stop()
+    assert 2 <= len(tended) <= 4
+
+
+def test_a_small_group_waits_only_after_a_group_of_several(log, monkeypatch):
+    """Tickets arrive while a group is delivered, so each group is known. A group of 64 is full and does not wait."""
+    events = []
+    monkeypatch.setattr("ldp_server.store.commit.time.sleep", events.append)
+    arriving = [1, 1, 64, 63, 1]
+
+    def deliver(group, _):
+        events.append([len(group)])
+        for _ in range(arriving.pop(0) if arriving else 0):
+            commit.submit(ticket())
+
+    commit = GroupCommit(log, lambda _, payloads: [True] * len(payloads), deliver)
+    for _ in range(2):
+        commit.submit(ticket())
+    commit.start()
+    commit.stop()
+    assert events == [[2], 0.002, [1], [1], [64], 0.002, [63], 0.002, [1]]
+
+
+def test_the_thread_sleeps_again_after_it_was_woken(commit, delivered):
+    """A wake-up that is never taken back would keep a processor busy for ever."""
+    for _ in range(3):
+        send(commit, delivered)
+        wait_until(lambda: commit._idle and not commit._wake.is_set())

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import sqlite3
 import stat
 from dataclasses import replace
 
 import pytest
 
-from ldp_server.store import DataDirectory, DirectoryLock, SqliteLog
+from ldp_server.store import DataDirectory, DirectoryLock, SqliteLog, schema
 from ldp_server.store.backup import backup
 from ldp_server.store.checkpoints import Checkpoint, drop_checkpoint, read_checkpoint, write_checkpoint
 from ldp_server.store.errors import InUse, StorageError
@@ -30,6 +32,15 @@ def test_a_checkpoint_comes_back(tmp_path):
     write_checkpoint(tmp_path, newer)
     assert read_checkpoint(tmp_path, ID) == newer
     assert len(path.read_bytes()) == 5 + 32 + 8 + 8 + 8 + 16 + 8 + 32
+
+
+def test_the_bytes_of_a_checkpoint(tmp_path):
+    head = b"HSCP\x01" + ID
+    for number in (5, 300, 4):
+        head += number.to_bytes(8, "little")
+    head += b"b" * 16 + (19).to_bytes(8, "little")
+    body = head + b"state of any length"
+    assert write_checkpoint(tmp_path, CHECKPOINT).read_bytes() == body + hashlib.sha256(body).digest()
 
 
 def test_a_checkpoint_with_any_byte_changed_is_not_used(tmp_path):
@@ -73,6 +84,22 @@ def test_a_backup_is_for_its_owner_and_leaves_no_draft(tmp_path):
     log = SqliteLog(target)
     assert log.records() == []
     log.close()
+
+
+def test_a_backup_closes_what_it_opened(tmp_path, monkeypatch):
+    opened = []
+
+    def connect(*path, **options):
+        opened.append(schema.connect(*path, **options))
+        return opened[-1]
+
+    monkeypatch.setattr("ldp_server.store.backup.connect", connect)
+    SqliteLog(tmp_path / "log.db").close()
+    backup(tmp_path / "log.db", tmp_path / "copy.db")
+    assert len(opened) == 2
+    for db in opened:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            db.execute("SELECT 1")
 
 
 def test_a_backup_overwrites_nothing(tmp_path):

@@ -88,7 +88,7 @@ async def test_the_clock_compacts_only_after_a_while(tmp_path):
         await server.create(collection)
         background = server.server.parts.background
         for now, patience, expected in (
-            (NOW + 100, 0.0, pb.ENDED),
+            (NOW + 160, 0.0, pb.ENDED),
             (NOW + 100 + 86_399, 0.0, pb.ENDED),
             (NOW + 100 + 86_400, 600.0, pb.ENDED),  # seen past its window for a moment only
             (NOW + 50, 0.0, pb.RUNNING),  # ... and rightly so: the clock was wrong
@@ -253,7 +253,7 @@ async def test_compaction_under_load_counts_what_was_acknowledged(tmp_path, endi
             if ending == "close":
                 await server.call("CloseCollection", collection)
             else:
-                clock.now = NOW + 100
+                clock.now = NOW + 160
             await server.call("CompactCollection", collection)
             await server.server.parts.compaction.sweep()
 

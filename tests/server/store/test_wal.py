@@ -111,8 +111,9 @@ def test_a_reader_in_the_way_means_another_try_after_as_much_again(path, answer,
     assert (mover._written, db.asked, mover._thread) == (left, 1, None)
 
 
-def test_the_sizes_are_the_stated_ones():
-    assert (wal.START, wal.LIMIT) == (16 * 2**20, 48 * 2**20)
+def test_the_sizes_are_the_stated_ones(path):
+    mover = WalMover(Counting(), path)
+    assert (mover._start, mover._limit) == (wal.START, wal.LIMIT) == (16 * 2**20, 48 * 2**20)
 
 
 def test_closing_without_a_thread_is_nothing(path):

@@ -14,6 +14,7 @@ from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.randomized_response import RandomizedResponse
 from ldp_client.mechanisms.subset_selection import SubsetSelection
+from ldp_client.protocol.domain import Integers
 from ldp_client.protocol.epsilon import Epsilon
 from simulator import crowd
 from simulator.attacks.observer import supports
@@ -109,6 +110,14 @@ def test_plans_are_kept():
     assert set(table[0]) <= set(PlanRow.__annotations__)
     assert plan.verify(table, BASE)
     assert all(row["measured_error"] == pytest.approx(row["standard_error"], rel=0.1) for row in table)
+
+
+@pytest.mark.parametrize("frequency", [0, -0.1, 1.1])
+def test_a_frequency_that_is_no_share_is_refused_by_its_name(frequency):
+    with pytest.raises(InvalidSpec, match=r"^--frequency is a share of the users"):
+        plan.rows(BASE, frequency)
+    with pytest.raises(InvalidSpec, match=r"^--frequency is a share of the users"):
+        plan.sketch_rows(BASE, Integers(0, 2**64 - 1), frequency)
 
 
 def test_a_broken_promise_is_seen():
