@@ -10,7 +10,7 @@ from pathlib import Path
 
 import grpc
 
-from benchmarks.attacks.http2 import Connection
+from benchmarks.attacks.http2 import RawConnection
 from ldp_client.protocol.v1 import collector_pb2, collector_pb2_grpc
 from ldp_server.testing import ServerProcess
 
@@ -35,9 +35,9 @@ def answered(server: ServerProcess, collection_id: bytes) -> float:
 
 
 @contextmanager
-def _connections(server: ServerProcess, count: int, window: int = 65_535) -> Iterator[list[Connection]]:
+def _connections(server: ServerProcess, count: int, window: int = 65_535) -> Iterator[list[RawConnection]]:
     port = int(server.target.rpartition(":")[2])
-    made = [Connection(port, initial_window=window) for _ in range(count)]
+    made = [RawConnection(port, initial_window=window) for _ in range(count)]
     try:
         for one in made:
             one.listen(0.2)
@@ -48,7 +48,7 @@ def _connections(server: ServerProcess, count: int, window: int = 65_535) -> Ite
 
 
 @contextmanager
-def idle_streams(server: ServerProcess, streams: int, connections: int = 3) -> Iterator[list[Connection]]:
+def idle_streams(server: ServerProcess, streams: int, connections: int = 3) -> Iterator[list[RawConnection]]:
     """Hold streams open on which nothing is sent."""
     with _connections(server, connections) as made:
         for one in made:
@@ -65,7 +65,7 @@ def unfinished_messages(server: ServerProcess, calls: int, size: int, seconds: f
     per = 150
     until = time.monotonic() + seconds
     with _connections(server, -(-calls // per)) as made:
-        owed: dict[tuple[Connection, int], int] = {}
+        owed: dict[tuple[RawConnection, int], int] = {}
         head = b"\x00" + size.to_bytes(4, "big")
         for one in made:
             for _ in range(per):

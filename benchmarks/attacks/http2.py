@@ -9,7 +9,7 @@ import struct
 import time
 from collections import defaultdict
 
-__all__ = ["Connection"]
+__all__ = ["RawConnection"]
 
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _DATA, _HEADERS, _SETTINGS, _PING, _WINDOW = 0, 1, 4, 6, 8
@@ -28,7 +28,7 @@ def _literal(name: bytes, value: bytes) -> bytes:
     return b"\x00" + bytes([len(name)]) + name + length + value
 
 
-class Connection:
+class RawConnection:
     """A connection from 127.0.0.2 to a server on this machine. `opened` counts its streams."""
 
     def __init__(self, port: int, *, initial_window: int = 65_535) -> None:
