@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import grpc
 
-from ldp_server.service.admission import Peers
+from ldp_server.service.admission import Peer
 from ldp_server.service.wire import CallStatus, Context
 from ldp_server.store import AccessFile
 
@@ -19,14 +19,13 @@ _MAX_TOKEN = 256
 class Auth:
     """Tells operators from everybody else."""
 
-    def __init__(self, access: AccessFile, certificate_names: Iterable[str], peers: Peers) -> None:
-        self._peers = peers
+    def __init__(self, access: AccessFile, certificate_names: Iterable[str]) -> None:
         self._access = access
         self._names = frozenset(certificate_names)
 
     async def principal(self, context: Context) -> str:
         """The caller's name; raises UNAUTHENTICATED, with the same text for every reason."""
-        peer = self._peers.of(context)
+        peer = Peer.of(context.peer(), context.auth_context())
         named = sorted(peer.names & self._names)
         if named:
             return f"certificate:{named[0]}"
