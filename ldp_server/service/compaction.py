@@ -46,7 +46,8 @@ class Compaction:
                 return await self._fold(record)
             except BaseException:
                 # Perhaps the clock was wrong and the window is not over: a fold that failed must not close it.
-                self._commit.run(lambda log: log.unseal(record.number))
+                # Whoever is told of the failure may send at once, so the seal is off before it is told.
+                await asyncio.shield(self._on_writer(lambda log: log.unseal(record.number)))
                 raise
 
     async def _fold(self, record: CollectionRecord) -> LiveCollection:

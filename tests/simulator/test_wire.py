@@ -92,7 +92,7 @@ def test_an_estimate_that_is_off_is_seen(monkeypatch):
 
 
 def test_a_server_that_does_not_start_is_said_to(monkeypatch):
-    monkeypatch.setattr(testing.sys, "executable", "/bin/false")
+    monkeypatch.setattr(testing, "safe_command", lambda *_: ["/bin/false"])
     with pytest.raises(Unavailable, match="did not start"):
         wire.run(SimulationOptions(500, domain="16"), Faults())
 

@@ -100,12 +100,22 @@ async def test_a_prefix_must_fit_one_collection(tmp_path, caplog):
     assert "fake line" not in caplog.text
 
 
+def two_of_one_prefix():
+    """Two collections whose ids begin with the same four digits: among some hundreds there are such."""
+    seen = {}
+    collection = make_collection("question 0")
+    while collection.id[:2] not in seen:
+        seen[collection.id[:2]] = collection
+        collection = make_collection(f"question {len(seen)}")
+    return seen[collection.id[:2]], collection
+
+
 def test_a_prefix_of_two_collections_is_refused():
     held = LiveCollections(lambda _: "", ListPublisher(None, None))
-    spec = make_collection().spec_bytes
-    for number, first in enumerate((b"\xab\xcd\x01", b"\xab\xcd\x02"), 1):
-        record = CollectionRecord(number, first + bytes(29), spec, True, Admission(), 0, None, None, 0, 0, 0, None)
+    first, second = two_of_one_prefix()
+    for number, one in enumerate((first, second), 1):
+        record = CollectionRecord(number, one.id, one.spec_bytes, True, Admission(), 0, None, None, 0, 0, 0, None)
         held.put(record)
-    assert held.find(pb.CollectionRequest(id_prefix="abcd02")).record.number == 2
+    assert held.find(pb.CollectionRequest(id_prefix=second.id.hex()[:40])).record.number == 2
     with pytest.raises(InvalidSpec, match=r"2 collections .* give more digits"):
-        held.find(pb.CollectionRequest(id_prefix="abcd"))
+        held.find(pb.CollectionRequest(id_prefix=second.id.hex()[:4]))
