@@ -1,4 +1,4 @@
-"""How well the order of arrival tells which answers to two questions belong to one device.
+"""How well the order of arrival shows which answers to two questions come from one device.
 
 300 devices answer two questions while they are offline. Each comes back at a random moment within `back`, and its
 client delivers over the wire to a real server. The devices' clocks are simulated, so hours take seconds. Then somebody
@@ -34,21 +34,24 @@ CASES = (("all within a minute", 60.0), ("within an hour", HOUR), ("within a day
 
 
 class _Shared(GrpcTransport):
-    """One connection for all devices: the log does not hold connections, and 300 of them take time."""
+    """One connection that all devices share: the log says nothing about connections, and 300 take time."""
 
     def submit(self, batches: Sequence[Batch], timeout: float) -> Iterator[BatchOutcome]:
         return super().submit(list(batches), timeout)
 
     def close(self) -> None:
-        """The devices' clients close what belongs to all; `end` does it."""
+        """Do nothing: the devices share the connection, and `end` closes it."""
 
     def end(self) -> None:
         super().close()
 
 
 def _questions(now: int) -> list[Collection]:
-    domain, times = Categories(("yes", "no")), {"opens": now - 86_400, "closes": now + 30 * 86_400}
-    return [Collection.create(text, domain, "randomized-response", "1", **times) for text in ("First?", "Second?")]
+    domain, opens, closes = Categories(("yes", "no")), now - 86_400, now + 30 * 86_400
+    return [
+        Collection.create(text, domain, "randomized-response", "1", opens=opens, closes=closes)
+        for text in ("First?", "Second?")
+    ]
 
 
 def paired(devices: int, back: float, *, burst: bool) -> float:
@@ -88,7 +91,7 @@ def _device(
 
 
 def _deliver(clients: Sequence[tuple[Client, ManualClock]], start: float, back: float, *, burst: bool) -> None:
-    """Let every device come back at a moment of its own, and send whatever it has due whenever it has."""
+    """Let each device come back at a random moment, and send its reports when they are due."""
     draw = random.SystemRandom()
     moments = [(start + draw.uniform(0.0, back), number) for number in range(len(clients))]
     heapq.heapify(moments)
@@ -97,7 +100,7 @@ def _deliver(clients: Sequence[tuple[Client, ManualClock]], start: float, back: 
         client, clock = clients[number]
         clock.jump(moment)
         if burst:
-            client._sender._deliverer._spread = 0.0  # noqa: SLF001 - how it was before
+            client._sender._deliverer._spread = 0.0
         delivery = client.flush(30.0)
         if delivery.error is not None:
             raise delivery.error

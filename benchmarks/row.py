@@ -39,7 +39,7 @@ class Yardstick:
 
 @dataclass(frozen=True)
 class Row:
-    """One measured value."""
+    """A measured value with its target."""
 
     name: str
     value: float

@@ -8,8 +8,8 @@
     assert len(collector.reports(homepage)) == 1
 
 The fake keeps the server's promises. It counts a batch once, however often it comes. The same id with other bytes is a
-conflict. It refuses what does not fit the collection, with the reason. It records every call. It can be told to be
-down, to lose its answers, or to refuse.
+conflict. It refuses what does not fit the collection, with the reason. It records every call. A test can make it
+unreachable, make it lose its answers, or make it refuse.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ __all__ = ["FakeCollector", "ManualClock", "RepeatableCoins"]
 
 
 class ManualClock:
-    """A clock that stands still until it is set."""
+    """A clock whose time changes only when the test sets it."""
 
     def __init__(self, now: float = 1_800_000_000.0) -> None:
         self.now = now
-        self.ticks = 0.0
+        self.ticks = self.up = 0.0
+        self.boots = 0
 
     def time(self) -> float:
         return self.now
@@ -41,10 +42,23 @@ class ManualClock:
     def monotonic(self) -> float:
         return self.ticks
 
+    def uptime(self) -> float:
+        return self.up
+
+    def boot(self) -> str:
+        return f"boot {self.boots}"
+
     def advance(self, seconds: float) -> None:
-        """Let time pass on both clocks."""
+        """Let time pass on all clocks."""
         self.now += seconds
         self.ticks += seconds
+        self.up += seconds
+
+    def restart(self, off: float = 0.0) -> None:
+        """Let the machine be off for this long, and start again."""
+        self.now += off
+        self.up = 0.0
+        self.boots += 1
 
     def jump(self, now: float) -> None:
         """Set the wall clock, forward or back, as people and servers can."""

@@ -1,4 +1,4 @@
-"""The group `ldp-simulate`, whose commands stand beside their experiments."""
+"""The group `ldp-simulate`. Each command is in simulator/experiments, next to its experiment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COMMANDS = {
     "longitudinal": "A year of daily reports: what is learned, and how much privacy is spent.",
     "plan": "The mechanisms that fit: errors, costs, and users needed.",
     "poison": "How far malicious users can move an estimate.",
-    "reproduce": "Measure what the papers say (needs a checkout of the source).",
+    "reproduce": "Measure what the papers claim (needs a checkout of the source).",
     "sweep": "A grid of simulations, in parallel; a stopped one can be resumed.",
     "wire": "Real clients, a real server process, faults: is every report counted once?",
 }

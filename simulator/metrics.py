@@ -59,5 +59,5 @@ def measure(oracle: Oracle, raw: Floats, truth: npt.NDArray[np.int64], epsilon: 
 
 
 def mean(values: list[float]) -> float:
-    """Return the mean."""
+    """Return the mean of some values."""
     return math.fsum(values) / len(values)

@@ -84,7 +84,7 @@ def main(arguments: list[str]) -> int:
 
 
 def page(rows: list[CompareRow], options: SimulationOptions) -> Report:
-    """Return the report."""
+    """Return the HTML page of `--report`, with its plots and tables."""
     plots = []
     for key, label in (
         ("mse_over_optimum", "mean square error / optimum (log)"),

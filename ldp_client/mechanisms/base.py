@@ -1,9 +1,9 @@
 """What every local randomizer is: a frozen object of parameters with one pure function, `randomize`.
 
-A randomizer turns an index (protocol/domain.py) and a fixed number of random words into a report, an integer in
-[0, bound). It touches no clock, socket, disk, environment or source of coins. The words are handed in, uniform on
-[0, 2^word_bits). So the probability of a report is a number of words over 2^word_bits, and `probability` states it
-exactly. tests/client/mechanisms/battery.py checks every randomizer against what it states.
+A randomizer turns an index (protocol/domain.py) and a fixed number of random words into a report, an integer in [0,
+bound). It touches no clock, socket, disk, environment or source of coins. The words are arguments, uniform on [0,
+2^word_bits). So the probability of a report is a number of words over 2^word_bits, and `probability` states it exactly.
+tests/client/mechanisms/battery.py checks every randomizer against what it states.
 
 `word_bits` is 64 in every collection. Tests make it smaller, so that they can run the real code on every word.
 """

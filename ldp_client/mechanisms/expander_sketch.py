@@ -1,8 +1,8 @@
 """PrivateExpanderSketch: heavy hitters of a domain far too large to list, from one report each (Theorem 3.13).
 
 The cells of a team are those of protocol/expander_code.py: a piece of the item's Reed-Solomon codeword beside the
-team's hash of the item and its neighbours' hashes. The server finds the cells that stand out and pieces them together
-(ldp_server/heavy_hitters); team_sketch.py says what a report is and why it is private.
+team's hash of the item and its neighbours' hashes. The server finds the cells with large estimates and combines those
+that belong to one item (ldp_server/heavy_hitters); team_sketch.py says what a report is and why it is private.
 
 Two forms:
 

@@ -17,8 +17,8 @@ Two forms, both with T/W <= e_low <= e^epsilon by construction:
 - plain, r = 0: W = ceil(N / (e_low + k - 1)), T = N - (k-1) W. As (e_low + k - 1) W >= N, T <= e_low W.
 - spread: W = floor(N / (e_low + k - 1)), T = floor(e_low W), r = N - T - (k-1) W >= 0.
 The plain form loses up to (k-1)/T of the ratio, which for k = 2^20 and a small epsilon would be 6e-8; the spread form
-loses about r/(k W). The plain form is used where it gives away less than 1/sqrt(N) of e_low, so the realised epsilon
-is within 1e-9 of the declared one for every k up to 2^20 and every epsilon from 0.01 to 20.
+loses about r/(k W). The plain form is used where its ratio is below e_low by less than a part of 1/sqrt(N), so the
+realised epsilon is within 1e-9 of the declared one for every k up to 2^20 and every epsilon from 0.01 to 20.
 
 Estimation. E[C_y] = n (W + s_y)/N + f_y (T - W)/N, so f_y = (C_y - n q_y)/(p - q) with q_y = (W + s_y)/N and
 p - q = (T - W)/N is exactly unbiased; its variance is (f p(1-p) + (n-f) q(1-q))/(p-q)^2.

@@ -229,7 +229,6 @@ class Integers(Domain):
 
     @property
     def highest(self) -> int:
-        """The last integer."""
         return self.lowest + self.count - 1
 
     def index(self, item: Item) -> int:

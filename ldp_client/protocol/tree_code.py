@@ -32,7 +32,7 @@ class TreeCode:
             raise InvalidSpec(f"a tree has at most {MAX_LEVELS} levels, not {len(starts)}")
         self.bits, self.cell_bits, self.teams = bits, cell_bits, len(starts)
         self.starts: tuple[int, ...] = tuple(starts)
-        """How many bits stand before each level's payload."""
+        """How many bits of the block come before each level's payload."""
         self.widths: tuple[int, ...] = tuple(end - start for start, end in zip(starts, ends, strict=True))
         """How many bits each level's payload has."""
         self.permutation = BlockPermutation(seed, tags.tree_permutation(label), bits)

@@ -1,6 +1,6 @@
 """From gRPC's statuses to the project's errors, with texts that say what to do.
 
-gRPC says "Socket closed" or "failed to connect" for most mistakes of a caller: no TLS where the server speaks it, the
+gRPC says "Socket closed" or "failed to connect" for most mistakes of a caller: no TLS where the server uses it, the
 wrong authority, a missing client certificate. When a call finds no server, this module looks once more at the address
 with the standard library's TLS, which names the reason.
 """
@@ -33,7 +33,7 @@ _AUTHENTICATE = (
 
 @dataclass(frozen=True)
 class Reached:
-    """How a server was called, for the texts of errors."""
+    """The address and the TLS settings of a call, for the texts of errors."""
 
     target: str
     tls: bool

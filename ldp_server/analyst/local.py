@@ -1,6 +1,6 @@
 """The file `address` in a data directory: a running server writes it for the commands of the same machine.
 
-The file is JSON: the address for operators, the server's certificate if it speaks TLS, and whether it asks for a
+The file is JSON: the address for operators, the server's certificate if it uses TLS, and whether it asks for a
 client certificate. It holds no secret. The token for the directory's owner is in the file `local.token` beside it.
 """
 
@@ -25,7 +25,7 @@ class LocalServer:
 
     address: str
     certificate: str | None = None
-    """The server's PEM certificate; None if it speaks plain text."""
+    """The server's PEM certificate; None if it uses plain text."""
     client_certificate: bool = False
     """Whether every caller must show a certificate of its own."""
 

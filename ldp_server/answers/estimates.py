@@ -44,6 +44,10 @@ __all__ = [
 ]
 
 
+RUNNERS_UP = 200
+"""Items that were not picked, which are compared with those that were."""
+
+
 class Coverage(Enum):
     """What the stated confidence is about."""
 
@@ -85,7 +89,7 @@ class Estimates:
     coverage: Coverage
     rows: Columns[Estimate]
     everything_else: Rest | None
-    """So that the table adds up to `reports`; None where every item is listed."""
+    """None where every item is listed. With the estimates of fixed items it adds up to `reports`."""
 
 
 def _tail(alpha: float, intervals: int) -> float:
@@ -205,7 +209,7 @@ def top(
     raw = frequencies.estimate_all()
     consistent = norm_sub(raw, oracle.reports)
     order = np.argsort(-raw[1:], kind="stable") + 1
-    best, outside = order[:count], order[count : count + 1]
+    best, outside = order[:count], order[count : count + RUNNERS_UP]
     indexes = best.astype(np.uint64)
     picked = Picked(indexes, raw[best], consistent[best], raw[outside], outside.astype(np.uint64))
     items = [collection.domain.item(int(index)) for index in best]

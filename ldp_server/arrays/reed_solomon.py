@@ -75,7 +75,6 @@ class BulkReedSolomon:
 
     @property
     def field(self) -> Field:
-        """The field of the symbols."""
         return field(self.code.bits)
 
     def encode(self, messages: Symbols) -> Symbols:

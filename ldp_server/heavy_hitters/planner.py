@@ -208,7 +208,7 @@ def plan(
     memory: int = DEFAULT_MEMORY,
     mechanism: str = "auto",
 ) -> SketchPlan:
-    """Return the first of `plans`."""
+    """Return the best plan, which is the first of `plans`."""
     return plans(users, domain, epsilon, false_items=false_items, memory=memory, mechanism=mechanism)[0]
 
 

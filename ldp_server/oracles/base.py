@@ -152,10 +152,9 @@ class FrequencyOracle(Oracle):
         From the exact law where there is one (support_law.py). Otherwise from the normal law, both ends moved by
         (z^2 - 1) skewness/6 standard errors, which is the second-order term of a skewed law.
         """
-        del indexes  # a sketch needs them
         if self.law is not None:
             return self.law.intervals(estimates, tail)
-        z, errors = normal_quantile(tail), np.sqrt(self.variance(estimates))
+        z, errors = normal_quantile(tail), self.standard_errors(indexes, estimates)
         shift = (z * z - 1) * self.skewness / 6
         low, high = estimates - errors * (z + shift), estimates + errors * max(0.0, z - shift)
         return np.clip(low, 0, self.reports), np.clip(high, 0, self.reports)

@@ -14,14 +14,14 @@ The law of Z needs no model of the crowd. The cell of an item is independent of 
 x, S_m is a cell of the team's own table, drawn at random: noise, collisions and popular cells are in it as often as
 they happen. With f holders, f w_m of the team's users support x with p in place of s; that adds f w_m (p - s) on
 average, and f w_m (p (1-p) - s (1-s)) to the variance (where it is positive). The table's histogram, with that normal
-error added, is clipped at c, and the teams' histograms are convolved. (The users' holders are divided among the teams at
-random; that adds up to zero over the teams and, clipping being concave, only makes Z smaller. Where only some teams tell
-an item, it adds to the variance.)
+error added, is clipped at c, and the teams' histograms are convolved. (The holders are divided among the teams at
+random. That adds up to zero over the teams and, clipping being concave, only makes Z smaller. Where only some teams
+tell an item, it adds to the variance.)
 
-c is one of CAPS: that with the shortest reach at f = 0, chosen from the tables alone. Where popular cells are rare for
-the tail wanted, c is large and Z nearly the sum of all teams; where they are not, every team counts for little.
-Theorem 3.7's median is the limit of small c; its variance is pi/2 times as large, that of the sum clipped at 2.5 is
-1.01 times.
+c is one of CAPS: that with the shortest reach below the truth at f = 0, chosen from the tables alone. Where popular
+cells are rare for the tail wanted, c is large and Z nearly the sum of all teams. Where they are not, every team counts
+for little. Theorem 3.7's median is the limit of small c. Its variance is pi/2 times as large, that of the sum clipped
+at 2.5 is 1.01 times.
 
 Probabilities below 1e-12 are beyond the precision of the convolution. Their quantiles come from Chernoff's bound.
 """
@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Protocol
 
 import numpy as np
@@ -70,7 +71,7 @@ class TeamTables:
         """Whether all users are in these teams."""
         return float(self.shares.sum()) > 1 - 1e-9
 
-    def extra(self, holders: float) -> float:
+    def added(self, holders: float) -> float:
         """How much holders add to the variance of one team's count, on average over the teams."""
         share = float(self.shares.mean())
         held = self.p * (1 - self.p * (1 if self.whole else share))
@@ -79,7 +80,7 @@ class TeamTables:
     def unit(self, holders: npt.ArrayLike) -> Floats:
         """u(f), the same for all teams."""
         noise = self.users * float(self.shares.mean()) * self.s * (1 - self.s)
-        return np.asarray(np.sqrt(noise + np.asarray(holders, np.float64) * self.extra(1.0)))
+        return np.asarray(np.sqrt(noise + np.asarray(holders, np.float64) * self.added(1.0)))
 
 
 class Beyond(Protocol):
@@ -93,7 +94,7 @@ class _Law:
 
     def __init__(self, tables: TeamTables, holders: float, cap: float) -> None:
         unit = float(tables.unit(holders))
-        blur = math.sqrt(tables.extra(holders)) / unit
+        blur = math.sqrt(tables.added(holders)) / unit
         rows = [(table - table.mean()) / unit for table in tables.tables]
         lowest = math.floor((min(row.min() for row in rows) - 8 * blur) / _STEP)
         self._offset, self._teams, self._cap = lowest * _STEP, len(rows), cap
@@ -111,9 +112,9 @@ class _Law:
         """Return the outermost value of Z whose tail, itself included, is still above `tail`."""
         if tail < _PRECISE:
             return self._chernoff(tail, upper=upper)
-        found = np.flatnonzero((self._above if upper else self._below) > tail)
+        found: npt.NDArray[np.intp] = np.flatnonzero((self._above if upper else self._below) > tail)
         place = float(found[-1] if upper else found[0])
-        return place * _STEP + self._teams * self._offset + (_STEP if upper else -_STEP)
+        return float(place * _STEP + self._teams * self._offset + (_STEP if upper else -_STEP))
 
     def _chernoff(self, tail: float, *, upper: bool) -> float:
         sign = 1.0 if upper else -1.0
@@ -123,7 +124,7 @@ class _Law:
             powers = sign * theta * values
             k = float(np.log(self._mass @ np.exp(powers - powers.max())).sum()) + self._teams * float(powers.max())
             ends.append((k - math.log(tail)) / theta)
-        return sign * min(ends)
+        return float(sign * min(ends))
 
 
 def _clipped(row: Floats, lowest: int, top: int, blur: float) -> Floats:
@@ -172,6 +173,20 @@ def _bisect(beyond: Beyond, users: float, items: int) -> tuple[Floats, Floats]:
 
 
 def _best_cap(tables: TeamTables, tail: float) -> float:
-    reaches = [(_Law(tables, 0.0, cap).quantile(tail, upper=True), cap) for cap in CAPS]
-    inside = [(reach, cap) for reach, cap in reaches if reach < len(tables.tables) * cap]
-    return min(inside or reaches)[1]
+    """The cap at which the lower end lies least far below the truth, when the teams' errors are as usual."""
+    laws = {cap: _Law(tables, 0.0, cap) for cap in CAPS}
+    return min(CAPS, key=lambda cap: _reach(laws[cap].quantile(tail, upper=True) / len(tables.tables), cap))
+
+
+def _reach(wanted: float, cap: float) -> float:
+    """How far every team has to be off, in standard errors, for the mean of min(error, cap) to be `wanted`."""
+    normal, below = NormalDist(), 0.0
+    if wanted >= cap:
+        return math.inf
+    above = wanted + 64.0
+    for _ in range(60):
+        middle = (below + above) / 2
+        gap = cap - middle
+        mean = cap - gap * normal.cdf(gap) - normal.pdf(gap)
+        below, above = (middle, above) if mean < wanted else (below, middle)
+    return above

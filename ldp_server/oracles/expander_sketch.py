@@ -88,9 +88,11 @@ class ExpanderSketchOracle(TeamSketchOracle):
         return super().variance(frequencies) if self.second is None else self.second.variance(frequencies)
 
     def intervals(self, indexes: Indexes, estimates: Floats, tail: float) -> tuple[Floats, Floats]:
-        told = super() if self.second is None else self.second
-        return told.intervals(indexes, estimates, tail)
+        if self.second is None:
+            return super().intervals(indexes, estimates, tail)
+        return self.second.intervals(indexes, estimates, tail)
 
     def sum_variance(self, indexes: Indexes, frequencies: npt.ArrayLike) -> float:
-        told = super() if self.second is None else self.second
-        return told.sum_variance(indexes, frequencies)
+        if self.second is None:
+            return super().sum_variance(indexes, frequencies)
+        return self.second.sum_variance(indexes, frequencies)

@@ -226,11 +226,32 @@ class HierarchyOracle(NumbersOracle, FrequencyOracle):
     def between(self, first: int, last: int) -> tuple[float, float]:
         """Return how many users hold an integer from `first` to `last`, as distances from the lowest.
 
-        Beside it a bound on its standard error: the sum of those of its two ends.
+        Beside it a bound on its standard error. A cell's part of the range is again a X + B: a is 1 for a cell inside
+        the range and 0 for one outside, and at most two cells of a level are partly inside (module's docstring).
         """
         if not 0 <= first <= last < self._leaves:
             raise InvalidSpec("a range lies within the domain, its ends in order")
         tree = self.tree()
         sums = np.concatenate(([0.0], np.cumsum(tree.leaves)))
-        errors = np.concatenate(([0.0], self._prefix_errors(0.0)))
-        return float(sums[last + 1] - sums[first]), float(errors[last + 1] + errors[first])
+        count = float(sums[last + 1] - sums[first])
+        return count, self._range_error(first, last, count)
+
+    def _range_error(self, first: int, last: int, count: float) -> float:
+        tree, b = self.tree(), self._branching
+        shares, rest = {first: 1.0, last: 1.0}, 0.0
+        for spreads in reversed(tree.spreads):
+            ends, parts = (first // b, last // b), shares
+            shares = {}
+            for parent in set(ends):
+                children = np.arange(parent * b, min((parent + 1) * b, len(spreads)))
+                inside = ((children > first) & (children < last)).astype(np.float64)
+                for child, share in parts.items():
+                    inside[children == child] = share
+                own = spreads[children]
+                share = float(inside @ own) / float(own.sum())
+                rest += float(own @ (inside - share) ** 2)
+                shares[parent] = share
+            first, last = ends
+        held = min(max(count, 0.0), float(self.reports))
+        lottery = held * (1 - held / self.reports) * (self.reports / self.level_totals().min() - 1)
+        return float(np.sqrt(rest + shares[0] ** 2 * tree.holders_variance + lottery))

@@ -5,9 +5,9 @@ The sum of the estimates of a set A of items is a sum over the reports of
     g(a, y) = sum over x in A of (1[<a, x> = y] - s)/(p - s).
 
 Given a user's item, g has mean 1 if the item is in A, else 0. So the variance of the sum is exactly E[sum of g^2] -
-F_A, F_A the number of users with an item of A. Both terms are read off the counts. Adding up the single variances instead
-is wrong: two items on a line of F_q^t through the item of many users are supported by the same reports of these users
-(correlation .58 at epsilon 3, q = 13, t = 2), and neighbours in the numbering lie on such lines.
+F_A, F_A the number of users with an item of A. Both terms are read off the counts. Adding up the single variances
+instead is wrong: two items on a line of F_q^t through the item of many users are supported by the same reports of these
+users (correlation .58 at epsilon 3, q = 13, t = 2), and neighbours in the numbering lie on such lines.
 """
 
 from __future__ import annotations

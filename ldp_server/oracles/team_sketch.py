@@ -29,7 +29,7 @@ from ldp_server.arrays.team_cells import bulk_cells
 from ldp_server.oracles.base import Floats, FrequencyOracle, binomial_variance
 from ldp_server.oracles.clipped_sums import TeamTables, clipped_intervals
 from ldp_server.oracles.counts import Counts
-from ldp_server.oracles.transform import support
+from ldp_server.oracles.transform import support, weights_of_reports
 
 __all__ = ["TeamCounts", "TeamSketchOracle"]
 
@@ -163,6 +163,26 @@ class TeamSketchOracle(FrequencyOracle):
         noise = binomial_variance(held, users, self._by_team.p, self._by_team.s) * (size / (size - 1)) ** 2
         others = np.maximum(0.0, self.second_moment() - held**2 / len(self.telling))
         return np.asarray((noise + held * (1 - 1 / scale) + others / (size - 1)) * scale**2)
+
+    def sum_variance(self, indexes: Indexes, frequencies: npt.ArrayLike) -> float:
+        """Return the variance of a sum: each team's noise as in linear_hash.py, an item of it counting once a cell.
+
+        A user whose cell holds w of the items has E[g] = w, so the noise is E[sum of g^2] - sum over cells of w^2 f.
+        """
+        scale, size, count = self._scale(), self.cells, len(indexes)
+        if not scale or not count:
+            return 0.0
+        inner, p, s = self._sketch.inner, self._by_team.p, self._by_team.s
+        cells, lines, noise = bulk_cells(self._sketch), self.counts.values.reshape(self._sketch.teams, -1), 0.0
+        blocks = cells.permuted(indexes)
+        for team in self.telling:
+            inside = np.bincount(cells.block_cells(blocks, team), minlength=inner.q**inner.t)
+            g = (weights_of_reports(inside, inner.q, inner.t).astype(np.float64) - count * s) / (p - s)
+            held = float(np.square(inside).astype(np.float64) @ self._by_team.cell_estimates(team))
+            noise += max(0.0, float(lines[team] @ np.square(g)) - max(0.0, held))
+        held = float(np.clip(np.sum(frequencies), 0, self.counts.total)) / scale
+        rest = held * (1 - 1 / scale) + count * self.second_moment() / (size - 1)
+        return (noise * (size / (size - 1)) ** 2 + rest) * scale**2
 
     def intervals(self, indexes: Indexes, estimates: Floats, tail: float) -> tuple[Floats, Floats]:
         """Return intervals that survive collisions with popular items (clipped_sums.py), the estimates inside them."""

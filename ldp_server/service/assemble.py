@@ -25,7 +25,7 @@ from grpc_health.v1._async import HealthServicer
 
 from ldp_client.errors import StorageError
 from ldp_server.config import Config
-from ldp_server.service.admission import AdmissionControl, RateLimit, TokenVerifier
+from ldp_server.service.admission import AdmissionControl, Peers, RateLimit, TokenVerifier
 from ldp_server.service.admission.tokens import load_private_key, load_public_key
 from ldp_server.service.background import BackgroundSchedule, BackgroundWork, Gauges
 from ldp_server.service.collector import Collector, Ingest, StreamLimits, Waiting
@@ -35,6 +35,7 @@ from ldp_server.service.live import LiveCollections
 from ldp_server.service.logs import event
 from ldp_server.service.metrics import Metrics
 from ldp_server.service.operators import Auth, Calls, Operators, Queries, QuerySources, ServerFacts
+from ldp_server.service.places import LongAnswers, Places, Room
 from ldp_server.service.ports import ANALYST, COLLECTOR, Ports, Service
 from ldp_server.service.signed_list import ListPublisher
 from ldp_server.service.structure import StructureCheck
@@ -44,6 +45,9 @@ from ldp_server.worker.client import Worker
 __all__ = ["CollectionServer", "Parts"]
 
 Clock = Callable[[], float]
+
+_OPERATORS = 100
+"""Calls of operators that may be open at once."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,7 @@ class _Assembly:
         self._metrics = metrics
         self._stack = stack
         self._directory = DataDirectory(config.data)
+        self._peers = Peers(config.admission.trusted_proxies)
 
     def parts(self) -> Parts:
         """Open the data directory and connect everything. What must be closed is on the stack."""
@@ -90,7 +95,9 @@ class _Assembly:
         lifecycle = self._lifecycle(collections, commit, verifier)
         compaction = Compaction(lifecycle, commit, worker, clock)
         queries = self._queries(collections, worker)
-        calls = Calls(Auth(access, config.analyst.certificate_names), metrics)
+        calls = Calls(
+            Auth(access, config.analyst.certificate_names, self._peers), metrics, Places(_OPERATORS, _OPERATORS)
+        )
         facts = ServerFacts(clock, lambda: waiting.bytes, self._log_bytes)
         return Parts(
             log=log,
@@ -157,9 +164,16 @@ class _Assembly:
     ) -> Collector:
         limits, admission = self._config.limits, self._config.admission
         rate = RateLimit(admission.reports_per_second, admission.burst, time.monotonic)
-        ingest = Ingest(collections, AdmissionControl(rate, verifier), waiting, commit, self._clock)
-        of_stream = StreamLimits(limits.stream_batches, limits.stream_bytes)
-        return Collector(ingest, collections, publisher, self._metrics, of_stream)
+        certificates = RateLimit(admission.certificate_reports_per_second, admission.certificate_burst, time.monotonic)
+        ingest = Ingest(collections, AdmissionControl(rate, certificates, verifier), waiting, commit, self._clock)
+        of_stream = StreamLimits(limits.stream_batches, limits.stream_bytes, limits.idle_seconds)
+        room = Room(
+            Places(limits.calls, limits.calls_by_address),
+            LongAnswers(limits.answer_bytes),
+            self._peers,
+            limits.idle_seconds,
+        )
+        return Collector(ingest, collections, publisher, self._metrics, of_stream, room)
 
     def _log_bytes(self) -> int:
         """Size of the database on disk, write-ahead log included."""

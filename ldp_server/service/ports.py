@@ -10,15 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2
 from grpc_health.v1._async import HealthServicer
-from grpc_reflection.v1alpha import reflection
+from grpc_reflection.v1alpha import reflection, reflection_pb2
+from grpc_reflection.v1alpha._async import ReflectionServicer
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.v1 import analyst_pb2, collector_pb2
 from ldp_server.config import Config, TlsConfig, is_loopback, split_address
+from ldp_server.service.admission import Peers
+from ldp_server.service.health import health_handlers
 from ldp_server.service.logs import event
+from ldp_server.service.places import LongAnswers, Places, Room
 from ldp_server.service.tls import TlsFiles
+from ldp_server.service.wire import CallStatus, Context, abort
 
 __all__ = ["ANALYST", "COLLECTOR", "Ports", "Service"]
 
@@ -26,8 +31,16 @@ COLLECTOR = collector_pb2.DESCRIPTOR.services_by_name["Collector"].full_name
 ANALYST = analyst_pb2.DESCRIPTOR.services_by_name["Analyst"].full_name
 _HEALTH = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
 
-_BATCH_MESSAGE = 512 * 1024
+_REFLECTION = reflection.SERVICE_NAME
+
+_BATCH_MESSAGE = 320 * 1024
+"""A batch has at most 250,000 bytes, and an id and a token besides."""
+_SHARED_MESSAGE = (1 << 20) + 64 * 1024
+"""Where operators share the apps' port: the largest spec. More items in one question need a port of their own."""
 _ANALYST_MESSAGE = 4 << 20
+_AGE_MS = 3_600_000
+_HEALTH_PLACES = 64
+_HEALTH_BY_ADDRESS = 16
 
 
 @dataclass(frozen=True)
@@ -43,12 +56,13 @@ class Ports:
 
     def __init__(self, config: Config, health: HealthServicer, collector: Service, analyst: Service) -> None:
         self._config = config
-        split, calls = bool(config.analyst.listen), config.limits.calls
-        self._servers = [_server(_BATCH_MESSAGE if split else _ANALYST_MESSAGE, calls)]
-        _add(self._servers[0], health, [collector] if split else [collector, analyst])
+        split = bool(config.analyst.listen)
+        peers = Peers(config.admission.trusted_proxies)
+        self._servers = [_server(_BATCH_MESSAGE if split else _SHARED_MESSAGE)]
+        _add(self._servers[0], health, peers, [collector] if split else [collector, analyst])
         if split:
-            self._servers.append(_server(_ANALYST_MESSAGE, calls))
-            _add(self._servers[1], health, [analyst])
+            self._servers.append(_server(_ANALYST_MESSAGE))
+            _add(self._servers[1], health, peers, [analyst])
         self.collector = 0
         self.analyst = 0
 
@@ -71,11 +85,14 @@ class Ports:
         await asyncio.gather(*(server.stop(grace) for server in self._servers))
 
 
-def _server(message: int, calls: int) -> grpc.aio.Server:
+def _server(message: int) -> grpc.aio.Server:
     options = [
         ("grpc.max_receive_message_length", message),
         ("grpc.max_metadata_size", 16 * 1024),
-        ("grpc.max_concurrent_streams", 2000),
+        ("grpc.max_concurrent_streams", 200),
+        ("grpc.max_connection_idle_ms", 600_000),
+        ("grpc.max_connection_age_ms", _AGE_MS),
+        ("grpc.max_connection_age_grace_ms", _AGE_MS),  # a long search may end
         ("grpc.keepalive_time_ms", 120_000),  # a phone that vanished is noticed within minutes
         ("grpc.keepalive_timeout_ms", 20_000),
         ("grpc.keepalive_permit_without_calls", 1),
@@ -83,15 +100,39 @@ def _server(message: int, calls: int) -> grpc.aio.Server:
         ("grpc.http2.min_recv_ping_interval_without_data_ms", 30_000),
         ("grpc.so_reuseport", 0),  # a second server on the same port is an error
     ]
-    return grpc.aio.server(options=options, maximum_concurrent_rpcs=calls)
+    return grpc.aio.server(options=options)
 
 
-def _add(server: grpc.aio.Server, health: HealthServicer, services: Sequence[Service]) -> None:
+def _add(server: grpc.aio.Server, health: HealthServicer, peers: Peers, services: Sequence[Service]) -> None:
+    room = Room(Places(_HEALTH_PLACES, _HEALTH_BY_ADDRESS), LongAnswers(1 << 20), peers, 10.0)
+    services = [*services, Service(_HEALTH, health_handlers(health, room))]
     for service in services:
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service.name, service.handlers),))
-    health_pb2_grpc.add_HealthServicer_to_server(health, server)
-    names = [reflection.SERVICE_NAME, _HEALTH, *(service.name for service in services)]
-    reflection.enable_server_reflection(names, server)
+    names = [_REFLECTION, *(service.name for service in services)]
+    server.add_generic_rpc_handlers((_bounded_reflection(names, room),))
+
+
+def _bounded_reflection(names: Sequence[str], room: Room) -> grpc.GenericRpcHandler[Any, Any]:
+    """The reflection service, from the places of health checks and for a limited time."""
+    servicer = ReflectionServicer(names)
+
+    async def info(requests: Any, context: Context) -> None:
+        try:
+            with room.places.place(room.peers.of(context).address):
+                async with asyncio.timeout(room.seconds):
+                    async for answer in servicer.ServerReflectionInfo(requests, context):
+                        await context.write(answer)
+        except TimeoutError:
+            await abort(context, CallStatus(grpc.StatusCode.DEADLINE_EXCEEDED, "the call was open too long"))
+        except CallStatus as status:
+            await abort(context, status)
+
+    handler = grpc.stream_stream_rpc_method_handler(
+        info,
+        reflection_pb2.ServerReflectionRequest.FromString,
+        reflection_pb2.ServerReflectionResponse.SerializeToString,
+    )
+    return grpc.method_handlers_generic_handler(_REFLECTION, {"ServerReflectionInfo": handler})
 
 
 def _check_plaintext(config: Config) -> None:

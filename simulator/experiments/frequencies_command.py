@@ -36,7 +36,7 @@ _PRINTED = 12
 )
 @output_options
 def command(options: SimulationOptions, output: OutputOptions) -> None:
-    """How many users hold each item: estimates, their errors and their cost, beside the truth."""
+    """Simulate estimates of how many users hold each item, and show their errors and their cost."""
     with progress_bar("users", options.users * options.runs) as advance:
         found = frequencies.run(options, advance)
     output.deliver([found.shape], lambda: show(found), lambda: page(found, options))
@@ -67,7 +67,7 @@ def show(found: frequencies.Frequencies) -> None:
 
 
 def page(found: frequencies.Frequencies, options: SimulationOptions) -> Report:
-    """Return the report."""
+    """Return the HTML page of `--report`, with its plots and tables."""
     shape = found.shape
     rows = [with_item_text(row) for row in found.top]
     intervals = [Interval(r["item"], r["truth"], r["estimate"], r["low"], r["high"]) for r in rows]

@@ -79,7 +79,7 @@ def command(
     each: int,
     strings: str,
 ) -> None:
-    """Which items of a domain too large to list are popular: the list, with the truth beside it."""
+    """Simulate heavy hitters in a domain too large to list, and show the list with the truth beside it."""
     domain = Strings(item_bytes) if options.domain is None else parse_domain(options.domain)
     search = Search(options, domain, multiples_of(plant), each, decoder, strings)
     with progress_bar("users", options.users * options.runs) as advance:
@@ -107,7 +107,7 @@ def show(found: HittersRun, search: Search) -> None:
 
 
 def page(found: HittersRun, search: Search) -> Report:
-    """Return the report."""
+    """Return the HTML page of `--report`, with its plots and tables."""
     shape, options = found.shape, search.options
     rows = [with_item_text(row) for row in shape["list"]]
     recall = [{"multiple": multiple, "recall": part} for multiple, part in shape["recall"].items()]

@@ -84,7 +84,7 @@ def run(year: Year, progress: Callable[[int], None] | None = None) -> list[Longi
 def _days(
     randomizer: Randomizer, population: Drifting, options: SimulationOptions, days: int
 ) -> Iterator[tuple[U64, U64]]:
-    """What all users hold and report, day by day."""
+    """Yield what all users hold and report, for each day."""
     starts = range(0, options.users, crowd.BLOCK)
     walks = [
         population.walk(block_coins(options.seed, block), start, min(crowd.BLOCK, options.users - start))

@@ -51,7 +51,7 @@ _COLUMNS = (
 @click.option("--every", type=click.IntRange(1), default=7, show_default=True, help="Days from one row to the next.")
 @output_options
 def command(options: SimulationOptions, output: OutputOptions, days: int, drift: float, every: int) -> None:
-    """A year of daily reports: privacy spent, what an observer infers, and errors if the first answer is kept."""
+    """Simulate a year of daily reports: privacy spent, an observer's guesses, errors if the first answer is kept."""
     with progress_bar("days", days) as advance:
         rows = longitudinal.run(longitudinal.Year(options, days, drift, every), advance)
     output.deliver(rows, lambda: show(rows, options, days), lambda: page(rows, options, drift))
@@ -72,7 +72,7 @@ def show(rows: list[LongitudinalRow], options: SimulationOptions, days: int) -> 
 
 
 def page(rows: list[LongitudinalRow], options: SimulationOptions, drift: float) -> Report:
-    """Return the report."""
+    """Return the HTML page of `--report`, with its plots and tables."""
     return Report(
         "Daily reports",
         f"{options.users:,} users, {options.domain} elements, epsilon = {options.epsilon} a report, population "

@@ -43,7 +43,7 @@ BROKEN = 5
 def command(
     options: SimulationOptions, output: OutputOptions, item_bytes: int | None, frequency: float | None, verify: bool
 ) -> int:
-    """Every mechanism that fits: its error, the smallest share it can show, users needed, bytes, time."""
+    """Show every mechanism that fits: its error, the smallest share that it can show, users needed, bytes, time."""
     domain = None if item_bytes is None else Strings(item_bytes)
     table = plan.rows(options, frequency) if domain is None else plan.sketch_rows(options, domain, frequency)
     kept = True

@@ -62,7 +62,7 @@ def command(
     fractions: tuple[float, ...],
     target: int,
 ) -> None:
-    """By how much malicious users can move an item's estimate."""
+    """Simulate malicious users, and show by how much they can move an item's estimate."""
     attacks = Attacks(mechanisms, kinds, fractions, target)
     points = len(poison.attacked(options, attacks)) * len(kinds) * len(fractions)
     with progress_bar("points", points) as advance:

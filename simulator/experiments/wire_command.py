@@ -52,7 +52,7 @@ def command(
     token_file: Path | None,
     faults: str,
 ) -> int:
-    """Real clients, a real server process, faults; checks that every report was counted exactly once."""
+    """Send to a real server process, with faults, and check that every report was counted exactly once."""
     wrong = Faults.parse(faults)
     if (server is None) != (token_file is None):
         raise InvalidSpec("--server and --token-file (an operator's token) belong together")
@@ -86,7 +86,7 @@ def _rows(found: wire.WireResult) -> list[dict[str, object]]:
 
 
 def page(found: wire.WireResult, faults: str) -> Report:
-    """Return the report."""
+    """Return the HTML page of `--report`, with its plots and tables."""
     rows = _rows(found)
     intervals = [
         Interval(item_text(item_json(r["item"])), r["truth"], r["estimate"], r["low"], r["high"]) for r in found.top

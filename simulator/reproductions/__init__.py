@@ -1,1 +1,1 @@
-"""What the papers say, measured. These modules are not part of the installed package: they need a checkout."""
+"""Measurements of what the papers claim. These modules are not part of the installed package: they need a checkout."""

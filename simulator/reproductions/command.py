@@ -1,4 +1,4 @@
-"""`ldp-simulate reproduce`: what the papers say, measured; it makes the plots and tables of docs/.
+"""`ldp-simulate reproduce`: measures what the papers claim, and makes the plots and tables of docs/.
 
 error       the error of the expander sketch and of an exhaustive scan, against n, epsilon, |X| and beta
 costs       server time and memory, user time and report bits, with fitted exponents
@@ -45,7 +45,7 @@ PAGES: dict[str, tuple[Callable[..., Reproduction], int]] = {
     help="Folder for PAGE.svg and PAGE.csv.",
 )
 def command(page: str, runs: int | None, seed: int, out: Path) -> None:
-    """Measure what the papers say, and make the plots and tables of docs/."""
+    """Measure what the papers claim, and make the plots and tables of docs/."""
     if not have_plots():
         raise InvalidSpec("the plots need matplotlib: pip install 'hearsay[plots]'")
     check_folder(out)

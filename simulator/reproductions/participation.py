@@ -1,8 +1,8 @@
 """Dummy participation around any mechanism: every device sends one report, about its item or about a random one.
 
 With public probability s = share/2^16 the report is of the device's item, else of an item drawn uniformly from the
-whole domain (`none` included), through the very same randomizer. Nobody can see which, so unlike silence it does hide
-who takes part.
+whole domain (`none` included), through the very same randomizer. Nobody can see which of them it is. So this hides who
+takes part; sending nothing would not.
 
 Privacy. The channel is s P_x + (1-s) R with R the average of all P: every ordered pair of P_x, P_x', R is within the
 inner ratio r, so the ratio is at most 1 + s (r - 1): epsilon shrinks to ln(1 + s (e^eps - 1)) at most

@@ -68,9 +68,9 @@ class Acceptance:
 
     *Balance*: a chi-square test of the teams' values about the item's score. It refuses chimeras: false items that
     combine cells of several strong items. Only as many teams as carry data can be combined. In the other teams a
-    chimera is strong by chance alone. *Near-copies*: elements that share part of their cells with a true item have its
-    evidence there. So the teams that tell them apart must prove the item alone, against as many rivals as there are
-    near-copies.
+    chimera is strong by chance alone.
+    *Near-copies*: elements that share part of their cells with a true item have its evidence there. So the teams that
+    tell them apart must prove the item alone, against as many rivals as there are near-copies.
 
     A team with too high a value is no sign of a chimera: another item may have the same cell, or liars may have added
     reports so that a true item is refused. So an item that fails may still pass `capped`: its highest teams are cut to

@@ -7,8 +7,8 @@ peers     who is calling: the address, and the names in a client certificate
 """
 
 from ldp_server.service.admission.control import AdmissionControl
-from ldp_server.service.admission.peers import Peer
+from ldp_server.service.admission.peers import Peer, Peers
 from ldp_server.service.admission.rate import RateLimit
 from ldp_server.service.admission.tokens import TokenSigner, TokenVerifier
 
-__all__ = ["AdmissionControl", "Peer", "RateLimit", "TokenSigner", "TokenVerifier"]
+__all__ = ["AdmissionControl", "Peer", "Peers", "RateLimit", "TokenSigner", "TokenVerifier"]

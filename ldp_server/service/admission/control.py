@@ -12,11 +12,17 @@ from ldp_server.store import CollectionRecord
 __all__ = ["AdmissionControl"]
 
 
+def _hold_back(seconds: float) -> None:
+    if seconds:
+        raise Busy("rate", seconds)
+
+
 class AdmissionControl:
     """Applies what each collection asks for."""
 
-    def __init__(self, rate: RateLimit, verifier: TokenVerifier) -> None:
+    def __init__(self, rate: RateLimit, certificates: RateLimit, verifier: TokenVerifier) -> None:
         self._rate = rate
+        self._certificates = certificates
         self._verifier = verifier
 
     def admit(self, record: CollectionRecord, token: bytes, peer: Peer, reports: int) -> bytes | None:
@@ -27,10 +33,9 @@ class AdmissionControl:
         if kind == "certificate":
             if not peer.certified:
                 raise ServerRefused("NOT_ADMITTED", "this collection asks for a client certificate")
+            _hold_back(self._certificates.wait(" ".join(sorted(peer.names)), reports))
         elif not peer.local:
-            seconds = self._rate.wait(peer.address, reports)
-            if seconds:
-                raise Busy("rate", seconds)
+            _hold_back(self._rate.wait(peer.address, reports))
         return None
 
     def _by_token(self, collection_id: bytes, token: bytes, reports: int, most: int) -> bytes:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 from urllib.parse import unquote
 
-__all__ = ["Peer"]
+__all__ = ["Peer", "Peers"]
 
 
 def _address(peer: str) -> tuple[str, bool]:
@@ -16,8 +17,8 @@ def _address(peer: str) -> tuple[str, bool]:
 
     An IPv6 subscriber owns at least a /64, so the /64 is counted.
     """
-    kind, _, rest = peer.partition(":")
-    host = unquote(rest).rpartition(":")[0].strip("[]")
+    kind = peer.partition(":")[0]
+    host = _host(peer)
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
@@ -29,11 +30,48 @@ def _address(peer: str) -> tuple[str, bool]:
     return str(address), address.is_loopback
 
 
+def _host(peer: str) -> str:
+    """The address in a peer as gRPC writes it, such as ipv6:%5B::1%5D:443."""
+    return unquote(peer.partition(":")[2]).rpartition(":")[0].strip("[]")
+
+
 @lru_cache(maxsize=4096)
 def _plain(peer: str) -> Peer:
     """A peer without a certificate. Cached, because one connection makes many calls."""
     address, local = _address(peer)
     return Peer(address, local, frozenset())
+
+
+class Peers:
+    """Tells who calls. Behind a proxy that the operator trusts, the address that the proxy forwards counts."""
+
+    def __init__(self, trusted_proxies: Iterable[str] = ()) -> None:
+        self._trusted = [ipaddress.ip_network(text) for text in trusted_proxies]
+
+    def of(self, context: Any) -> Peer:
+        """The caller of a call."""
+        peer = Peer.of(context.peer(), context.auth_context())
+        if not self._trusted or not self._trusts(_host(context.peer())):
+            return peer
+        for address in reversed(_forwarded(context)):
+            if not self._trusts(address):
+                return replace(_plain(f"ip:{address}:0"), names=peer.names)
+        return peer
+
+    def _trusts(self, host: str) -> bool:
+        try:
+            address = ipaddress.ip_address(host.partition("%")[0])
+        except ValueError:
+            return False
+        if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+            address = address.ipv4_mapped
+        return any(address in network for network in self._trusted)
+
+
+def _forwarded(context: Any) -> list[str]:
+    """The addresses of x-forwarded-for, nearest last. One that is no address ends what can be believed."""
+    values = [value for key, value in context.invocation_metadata() or () if key == "x-forwarded-for"]
+    return [part.strip().strip("[]") for value in values for part in str(value)[:1024].split(",")]
 
 
 @dataclass(frozen=True, slots=True)

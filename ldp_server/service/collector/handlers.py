@@ -15,12 +15,12 @@ import grpc
 
 from ldp_client.errors import LdpError, ServerRefused
 from ldp_client.protocol.v1 import collector_pb2 as pb
-from ldp_server.service.admission import Peer
 from ldp_server.service.collector.ingest import Ingest, answer, refusal
 from ldp_server.service.collector.stream import Stream, StreamLimits
 from ldp_server.service.live import LiveCollections
 from ldp_server.service.logs import LOGGER, event
 from ldp_server.service.metrics import Metrics
+from ldp_server.service.places import Room, one_call
 from ldp_server.service.signed_list import ListPublisher
 from ldp_server.service.wire import Busy, CallStatus, Context, abort, parse
 from ldp_server.store import Ticket
@@ -38,8 +38,10 @@ class Collector:
         publisher: ListPublisher,
         metrics: Metrics,
         limits: StreamLimits,
+        room: Room,
     ) -> None:
         self._ingest = ingest
+        self._room = room
         self._collections = collections
         self._publisher = publisher
         self._metrics = metrics
@@ -50,9 +52,9 @@ class Collector:
     def handlers(self) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
         """The methods by their names on the wire."""
         return {
-            "GetCollection": grpc.unary_unary_rpc_method_handler(self.get_collection),
-            "ListCollections": grpc.unary_unary_rpc_method_handler(self.list_collections),
-            "Submit": grpc.unary_unary_rpc_method_handler(self.submit),
+            "GetCollection": one_call(self.get_collection, self._room),
+            "ListCollections": one_call(self.list_collections, self._room),
+            "Submit": one_call(self.submit, self._room),
             "SubmitStream": grpc.stream_stream_rpc_method_handler(self.submit_stream),
         }
 
@@ -92,7 +94,7 @@ class Collector:
             if self._draining:
                 raise CallStatus(grpc.StatusCode.UNAVAILABLE, "the server is stopping: send the batch again", 1.0)
             try:
-                self._ingest.offer(request, Peer.of(context.peer(), context.auth_context()), done)
+                self._ingest.offer(request, self._room.peers.of(context), done)
             except ServerRefused as rejected:
                 self._metrics.refused_batches.labels(rejected.reason).inc()
                 return refusal(request.batch_id, rejected)
@@ -107,7 +109,14 @@ class Collector:
 
     async def submit_stream(self, _: object, context: Context) -> None:
         """Many batches."""
-        stream = Stream(self._ingest, self._metrics, context, self._limits)
+        peer = self._room.peers.of(context)
+        try:
+            with self._room.places.place(peer.address):
+                await self._serve(Stream(self._ingest, self._metrics, context, peer, self._limits), context)
+        except CallStatus as status:
+            await self._abort(context, status)
+
+    async def _serve(self, stream: Stream, context: Context) -> None:
         self._streams.add(stream)
         self._metrics.streams.inc()
         try:

@@ -32,19 +32,22 @@ class StreamLimits:
 
     batches: int
     bytes: int
+    idle_seconds: float
+    """A stream on which nothing moved for so long is ended; its client opens another one when it has more to send."""
 
 
 class Stream:
     """One open stream: a reading task, a writing task, and the queue between them."""
 
-    def __init__(self, ingest: Ingest, metrics: Metrics, context: Context, limits: StreamLimits) -> None:
+    def __init__(self, ingest: Ingest, metrics: Metrics, context: Context, peer: Peer, limits: StreamLimits) -> None:
         self._ingest = ingest
         self._metrics = metrics
         self._context = context
-        self._peer = Peer.of(context.peer(), context.auth_context())
+        self._peer = peer
         self._limits = limits
         self._queue: deque[Ticket | bytes] = deque()
         self._held = 0
+        self._moves = 0
         self._answers = asyncio.Event()
         self._room = asyncio.Event()
         self._read_all = False
@@ -66,7 +69,8 @@ class Stream:
         if self._stopped:
             self._reader.cancel()
         try:
-            await asyncio.wait({self._reader, writer}, return_when=asyncio.FIRST_COMPLETED)
+            if not await self._active({self._reader, writer}):
+                return CallStatus(grpc.StatusCode.UNAVAILABLE, "the stream was idle: open another one", 0.1)
             if writer.done():  # it ends first only when answers cannot be given any more
                 return writer.result()
             error = None if self._reader.cancelled() else self._reader.result()
@@ -77,6 +81,16 @@ class Stream:
             self._reader.cancel()
             writer.cancel()
             await asyncio.gather(self._reader, writer, return_exceptions=True)
+
+    async def _active(self, tasks: set[asyncio.Task[LdpError | None]]) -> bool:
+        """Wait until one of the tasks is done; False if nothing moved for too long while the disk owed no answer."""
+        while True:
+            before = self._moves
+            done, _ = await asyncio.wait(tasks, timeout=self._limits.idle_seconds, return_when=asyncio.FIRST_COMPLETED)
+            if done:
+                return True
+            if before == self._moves and not (self._queue and not _settled(self._queue[0])):
+                return False
 
     async def _read(self) -> LdpError | None:
         context, queue = self._context, self._queue
@@ -94,6 +108,7 @@ class Stream:
             except CallStatus as status:
                 return status
             queue.append(entry)
+            self._moves += 1
             if isinstance(entry, bytes):
                 self._answers.set()
             while len(queue) >= most or self._held >= most_bytes:
@@ -141,6 +156,7 @@ class Stream:
                     await context.write(response)
                 except _GONE:
                     return None
+                self._moves += 1
             if self._read_all and not queue:
                 return None
             self._answers.clear()

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import grpc
 
-from ldp_server.service.admission import Peer
+from ldp_server.service.admission import Peers
 from ldp_server.service.wire import CallStatus, Context
 from ldp_server.store import AccessFile
 
@@ -19,13 +19,14 @@ _MAX_TOKEN = 256
 class Auth:
     """Tells operators from everybody else."""
 
-    def __init__(self, access: AccessFile, certificate_names: Iterable[str]) -> None:
+    def __init__(self, access: AccessFile, certificate_names: Iterable[str], peers: Peers) -> None:
+        self._peers = peers
         self._access = access
         self._names = frozenset(certificate_names)
 
     async def principal(self, context: Context) -> str:
         """The caller's name; raises UNAUTHENTICATED, with the same text for every reason."""
-        peer = Peer.of(context.peer(), context.auth_context())
+        peer = self._peers.of(context)
         named = sorted(peer.names & self._names)
         if named:
             return f"certificate:{named[0]}"

@@ -17,6 +17,7 @@ from ldp_server.service.live import PREFIX
 from ldp_server.service.logs import LOGGER, event
 from ldp_server.service.metrics import Metrics
 from ldp_server.service.operators.auth import Auth
+from ldp_server.service.places import Places, read_one, write_one
 from ldp_server.service.wire import CallStatus, Context, abort, parse, status_of
 from ldp_server.store.errors import Corrupt
 
@@ -24,41 +25,47 @@ __all__ = ["Calls"]
 
 R = TypeVar("R", bound=Message)
 
+_SECONDS = 120.0
+"""How long an operator's message may take to arrive, and an answer to be read."""
+
 
 class Calls:
     """Makes gRPC handlers of methods that take a message and give bytes."""
 
-    def __init__(self, auth: Auth, metrics: Metrics) -> None:
+    def __init__(self, auth: Auth, metrics: Metrics, places: Places) -> None:
         self._auth = auth
+        self._places = places
         self._metrics = metrics
 
     def one(self, name: str, kind: type[R], method: Callable[[R], Awaitable[bytes]]) -> grpc.RpcMethodHandler[Any, Any]:
         """A method with one answer."""
 
-        async def handler(data: bytes, context: Context) -> bytes:
+        async def handler(_: object, context: Context) -> None:
             async with _Call(self._auth, self._metrics, name, context) as call:
-                request = parse(kind, data)
-                call.about(request)
-                call.response = await method(request)
-            return await call.finish()
+                with self._places.place(call.principal):
+                    request = parse(kind, await read_one(context, _SECONDS))
+                    call.about(request)
+                    call.response = await method(request)
+            await write_one(context, await call.finish(), _SECONDS)
 
-        return grpc.unary_unary_rpc_method_handler(handler)
+        return grpc.stream_stream_rpc_method_handler(handler)
 
     def many(
         self, name: str, kind: type[R], method: Callable[[R], AsyncGenerator[bytes, None]]
     ) -> grpc.RpcMethodHandler[Any, Any]:
         """A method that answers with a stream."""
 
-        async def handler(data: bytes, context: Context) -> None:
+        async def handler(_: object, context: Context) -> None:
             async with _Call(self._auth, self._metrics, name, context) as call:
-                request = parse(kind, data)
-                call.about(request)
-                async with contextlib.aclosing(method(request)) as pieces:
-                    async for piece in pieces:
-                        await context.write(piece)
+                with self._places.place(call.principal):
+                    request = parse(kind, await read_one(context, _SECONDS))
+                    call.about(request)
+                    async with contextlib.aclosing(method(request)) as pieces:
+                        async for piece in pieces:
+                            await context.write(piece)
             await call.finish()
 
-        return grpc.unary_stream_rpc_method_handler(handler)
+        return grpc.stream_stream_rpc_method_handler(handler)
 
 
 class _Call:
@@ -71,7 +78,7 @@ class _Call:
         self._context = context
         self._id = os.urandom(6).hex()
         self._started = time.perf_counter()
-        self._principal = ""
+        self.principal = ""
         self._collection = ""
         self._error: LdpError | None = None
         self.response = b""
@@ -84,7 +91,7 @@ class _Call:
 
     async def __aenter__(self) -> _Call:
         try:
-            self._principal = await self._auth.principal(self._context)
+            self.principal = await self._auth.principal(self._context)
         except LdpError as error:
             self._error = error
             await self.finish()
@@ -113,12 +120,12 @@ class _Call:
     async def finish(self) -> bytes:
         """Write the log's line; abort the call if it failed."""
         status = None if self._error is None else status_of(self._error)
-        fields: dict[str, object] = {"call": self._id, "method": self._name, "by": self._principal or "nobody"}
+        fields: dict[str, object] = {"call": self._id, "method": self._name, "by": self.principal or "nobody"}
         if self._collection:
             fields["collection"] = self._collection
         fields["ms"] = round((time.perf_counter() - self._started) * 1000, 1)
         fields["status"] = "OK" if status is None else status.code.name
-        if status is not None and self._principal:
+        if status is not None and self.principal:
             fields["reason"] = status.text
         event(logging.INFO, "analyst call", **fields)
         if status is not None:

@@ -242,8 +242,8 @@ def _held(chances: Sequence[Fraction]) -> list[Fraction]:
 def design(epsilon: Epsilon | str, *, sigma: int | None = None) -> dict[str, int]:
     """Return the largest base epsilon that fits, with T = ceil(5 ln(1/eps_b)) draws and sigma for delta near 1e-6.
 
-    The least noise with delta(eps_b) <= 1e-6 is about sqrt(2 ln(1.25/delta))/eps_b ranges; the theorem wants
-    eps_b <= 1/4, so epsilons above about 2 are not fully used.
+    The least noise with delta(eps_b) <= 1e-6 is about sqrt(2 ln(1.25/delta))/eps_b ranges; the theorem needs eps_b <=
+    1/4, so epsilons above about 2 are not fully used.
     """
     budget = epsilon if isinstance(epsilon, Epsilon) else Epsilon.parse(epsilon)
 

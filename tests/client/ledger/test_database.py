@@ -14,6 +14,7 @@ import pytest
 from ldp_client import BudgetExceeded, InvalidSpec, LdpError, Policy, StorageError, StorageUntrusted
 from ldp_client.ledger import budget, schema
 from ldp_client.ledger.database import Storage
+from ldp_client.ledger.moment import Moment
 from ldp_client.trust.policy import UNITS
 from tests.client.conftest import NOW, make
 
@@ -177,7 +178,8 @@ def test_no_flipped_byte_frees_any_budget(open_client, files, tmp_path):
         view = client.ledger()
         if view.problem:
             noticed += 1
-            with pytest.raises(StorageError):
+            # A view reads tables that a report does not (resets): if only those are damaged, the budget still says no.
+            with pytest.raises((StorageError, BudgetExceeded)):
                 client.report(make(50), "a")
         else:
             assert view.spent == 6 and sum(q.answers for q in view.questions) == 6
@@ -260,7 +262,7 @@ def test_an_interrupt_right_after_a_commit_leaves_nothing_stale(open_client, mon
     spend(client, 0)
     armed.append(True)
     with pytest.raises(KeyboardInterrupt), client._storage.charging() as (db, state):
-        budget.open_lease(db, state, b"token", 2 * UNITS, UNITS, NOW + 1000, client._policy, NOW)
+        budget.open_lease(db, state, b"token", 2 * UNITS, UNITS, NOW + 1000, client._policy, Moment(NOW, NOW, 0, 0))
     with pytest.raises(BudgetExceeded):  # one answer and a lease of two make three
         spend(client, 1)
     assert client.ledger().spent == 3

@@ -125,3 +125,19 @@ def test_what_cannot_be_asked():
     empty = oracle_for(CASES[2])
     assert all(math.isinf(share.standard_error) for share in empty.attributes())
     assert oracle_for(CASES[0]).skewness == 0.0
+
+
+def test_the_error_of_a_set_is_read_off_the_reports():
+    """At epsilon 4 the worst distance overstates it; the stated error is the measured one within 10%."""
+    k, users = 6, np.repeat(np.arange(8, dtype=np.uint64), 300)
+    randomizer = ComposedResponse(Epsilon("4"), 1 << k, **design(Epsilon("4"), k))
+    truth, indexes = np.bincount(users.astype(np.intp), minlength=1 << k), np.arange(1 << k, dtype=np.uint64)
+    errors, stated, bound = [], [], []
+    for run in range(100):
+        oracle = filled(randomizer, users, run)
+        estimates = oracle.estimate_all()
+        errors.append(np.square(estimates - truth).mean())
+        stated.append(np.square(oracle.standard_errors(indexes, estimates)).mean())
+        bound.append(oracle.variance(estimates).mean())
+    assert 0.9 < np.mean(stated) / np.mean(errors) < 1.1
+    assert np.mean(bound) > 1.5 * np.mean(errors)

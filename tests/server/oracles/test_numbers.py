@@ -187,3 +187,25 @@ def test_a_confidence_that_no_interval_has_is_refused(confidence):
         with pytest.raises(InvalidSpec, match="confidence lies strictly between 0 and 1"):
             ask()
     assert Share((1,), 0.0, 1.0).interval(1 - 1e-12)[1] == pytest.approx(7.13, abs=0.01)
+
+
+@pytest.mark.parametrize("epsilon", ["1", "3", "5"])
+def test_the_error_of_an_average_is_that_of_the_noise(epsilon):
+    """Half of the users at each end: how much they differ is no error. 250 runs tell 0.8 and 1.25 from 1."""
+    randomizer, users = number(epsilon), np.where(np.arange(4000) % 2, np.uint64(COUNT), np.uint64(1))
+    found = [filled(randomizer, users, 900 + run).average() for run in range(250)]
+    errors = np.array([(one.estimate - (COUNT - 1) / 2) / one.standard_error for one in found])
+    assert 0.8**2 * 250 < np.square(errors).sum() < stats.chi2.isf(1e-4, 250)
+
+
+@pytest.mark.parametrize("epsilon", ["1", "3"])
+def test_the_error_of_a_range_is_not_the_sum_of_two(epsilon):
+    collection = Collection.create(
+        "?", Integers(0, COUNT), "hierarchy", epsilon, opens=0, closes=1, parameters=hierarchy.design(epsilon, COUNT)
+    )
+    users, scores = ages(8000, 5), []
+    truth = ((users > 100) & (users <= 151)).sum()
+    for run in range(100):
+        found = numbers.count_between(collection, filled(collection.randomizer, users, 400 + run), 100, 150)
+        scores.append((found.estimate - truth) / found.standard_error)
+    assert 0.7**2 * 100 < np.square(scores).sum() < stats.chi2.isf(1e-4, 100)
