@@ -599,3 +599,10 @@ def test_after_a_reset_everything_is_verified_again(open_client, monkeypatch):
     monkeypatch.setattr(schema, "verify", lambda db: verified.append(verify(db)))
     client.reset("once more")
     assert len(verified) >= 2  # before anything is mended, and when the ledger is opened again
+
+
+def test_a_reset_makes_the_whole_path(tmp_path):
+    storage = Storage(tmp_path / "a" / "b")
+    storage.reset("before anything was there", NOW)
+    assert storage.problem() is None
+    storage.close()

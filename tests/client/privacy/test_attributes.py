@@ -123,3 +123,19 @@ def test_shortest_paths_against_floyd_and_warshall(edges):
 def test_bad_input(call):
     with pytest.raises(InvalidSpec):
         call()
+
+
+@pytest.mark.parametrize("small", ["age", "town"])
+def test_one_cap_out_of_several_refuses(small):
+    caps = {"age": "1", "town": "1"} | {small: "0.25"}
+    assert not AttributeFilter(caps, 9).can_spend(["age", "town"], "0.5")
+
+
+def test_caps_may_be_reached_exactly():
+    guard = AttributeFilter({"age": "0.3", "town": "1"}, "0.4")
+    for _ in range(3):
+        guard.spend(["age"], "0.1")
+    assert not guard.can_spend(["age"], "0.01")
+    guard.spend(["town"], "0.1")
+    assert guard.person == guard.person_cap
+    assert not guard.can_spend(["town"], "0.01")

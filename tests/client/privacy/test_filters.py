@@ -130,3 +130,10 @@ def test_a_renyi_filter_spends_to_the_last_report():
     assert guard.spent >= fits * cost
     assert guard.reports_left(1) == 0
     assert not guard.can_spend(1)
+
+
+def test_a_renyi_filter_begins_with_nothing_spent_and_may_be_small():
+    """At order 50 the conversion takes some 0.2 of epsilon = 0.5: the limit lies well below 1."""
+    small = RenyiFilter("0.5", 1e-6, 50.0)
+    assert small.spent == 0.0
+    assert 0 < small.limit < 0.5

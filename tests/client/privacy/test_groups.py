@@ -104,3 +104,19 @@ def test_tcdp_group_rules():
     ):
         with pytest.raises(InvalidSpec):
             call()
+
+
+def test_every_group_by_its_formula():
+    """sum eps tanh(eps/2) + sqrt(2 (ln C(n, k) + ln(1/delta)) sum eps^2): 20 people, 1,000 reports of 1/100 each."""
+    value, count = 0.01, 20 * 1000
+    reach = 2 * (math.log(math.comb(500, 20)) + math.log(1e6))
+    expected = count * value * math.tanh(value / 2) + math.sqrt(reach * count * value**2)
+    found = every_group_of(20, 500, ["0.01"] * 1000, 1e-6)
+    assert (found.rule, found.delta) == ("grouposition", 1e-6)
+    assert expected <= found.epsilon <= expected * (1 + 1e-9)
+
+
+def test_without_a_delta_a_group_has_pure_rules_only():
+    assert group_rules(3, ["1", "2"]) == group_rules(3, ["1", "2"], 0.0)
+    assert group(3, ["1", "2"]) == group(3, ["1", "2"], 0.0)
+    assert {total.delta for total in group_rules(3, ["1", "2"])} == {0.0}

@@ -134,3 +134,8 @@ def test_blocks_of_attributes():
     ):
         with pytest.raises(InvalidSpec):
             call()
+
+
+def test_a_guess_is_never_more_than_certain():
+    """The margin for rounding would exceed 1."""
+    assert best_guess("1", 1 - 2.0**-53) == 1.0

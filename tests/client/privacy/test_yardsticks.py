@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_client.errors import InvalidSpec
+from ldp_client.privacy import yardsticks
 from ldp_client.privacy.yardsticks import (
     d_opt,
     lower_bound_shape,
@@ -72,3 +73,10 @@ def test_the_shape_scales_as_the_lower_bound():
 def test_bad_input(call):
     with pytest.raises(InvalidSpec):
         call()
+
+
+@pytest.mark.parametrize("users", [0, -1, math.inf, math.nan])
+def test_a_number_of_users_that_cannot_be_is_refused(users):
+    with pytest.raises(InvalidSpec, match="the number of users must be above 0"):
+        yardsticks._users(users)
+    assert yardsticks._users(0.5) == 0.5
