@@ -47,8 +47,11 @@ class _Shared(GrpcTransport):
 
 
 def _questions(now: int) -> list[Collection]:
-    domain, times = Categories(("yes", "no")), {"opens": now - 86_400, "closes": now + 30 * 86_400}
-    return [Collection.create(text, domain, "randomized-response", "1", **times) for text in ("First?", "Second?")]
+    domain, opens, closes = Categories(("yes", "no")), now - 86_400, now + 30 * 86_400
+    return [
+        Collection.create(text, domain, "randomized-response", "1", opens=opens, closes=closes)
+        for text in ("First?", "Second?")
+    ]
 
 
 def paired(devices: int, back: float, *, burst: bool) -> float:
@@ -97,7 +100,7 @@ def _deliver(clients: Sequence[tuple[Client, ManualClock]], start: float, back: 
         client, clock = clients[number]
         clock.jump(moment)
         if burst:
-            client._sender._deliverer._spread = 0.0  # noqa: SLF001 - how it was before
+            client._sender._deliverer._spread = 0.0
         delivery = client.flush(30.0)
         if delivery.error is not None:
             raise delivery.error

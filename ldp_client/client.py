@@ -13,13 +13,15 @@ from collections.abc import Mapping
 from decimal import Decimal
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from ldp_client.errors import LdpError, PolicyRefused, WrongType
+from ldp_client.errors import BudgetExceeded, LdpError, PolicyRefused, WrongType
 from ldp_client.ledger import budget, forks
 from ldp_client.ledger.budget import MadeReport
 from ldp_client.ledger.database import Storage
+from ldp_client.ledger.moment import present
 from ldp_client.options import LedgerFiles, Sending, Sources, open_transport, parse_delay
+from ldp_client.receipt import AGAIN, IN_MEMORY, MADE, STANDS, Receipt
 from ldp_client.sending.delivery import Deliverer, Delivery
 from ldp_client.sending.outbox import Outbox, OutboxView
 from ldp_client.sending.sender import Chore, Sender
@@ -39,17 +41,6 @@ __all__ = ["Client", "Receipt"]
 _FLUSH_LEASE_SECONDS = 0.2
 _WORDS = 2.0**64
 """How many values a random word has."""
-
-
-class Receipt(NamedTuple):
-    """What `report` did. It depends on the collection and the ledger, never on the item."""
-
-    made: bool
-    """A new report was made and charged."""
-    queued: bool
-    """A batch entered the outbox: the new report, or the standing answer for a new window."""
-    durable: bool
-    """What was made is on the disk. False: in memory, paid from a lease."""
 
 
 class Client:
@@ -126,6 +117,13 @@ class Client:
         WrongType for what is no Collection or no kind of item.
         """
         self._check(collection)
+        try:
+            return self._make(collection, item)
+        except BudgetExceeded:
+            self._storage.note_time(self._clock, self._policy.period)
+            raise
+
+    def _make(self, collection: Collection, item: Item) -> Receipt:
         # The same draws always, whatever is done with them: batch id, delay, the mechanism's words.
         id_low, id_high, wait, *words = self._coins(3 + collection.randomizer.words)
         batch_id = id_low.to_bytes(8, "little") + id_high.to_bytes(8, "little")
@@ -137,24 +135,24 @@ class Client:
             taken = self._lease.take(collection, lambda: collection.randomize(item, words), batch_id, now, due)
             if taken is Take.MADE:
                 self._schedule_flush()
-                return _IN_MEMORY
+                return IN_MEMORY
             if taken is Take.STANDS:
-                return _STANDS
+                return STANDS
         with self._storage.charging() as (db, state):
-            moment = budget.present(state, now)
+            moment = present(state, self._clock, self._policy.period)
             decision = budget.decide(db, state, collection, self._policy, moment)
             if decision.entry is None:
                 report = collection.randomize(item, words)
                 made = MadeReport(collection, decision.slot, report, batch_id, now, due)
                 self._outbox.store(db, state, moment, cost(collection.epsilon), made)
             elif decision.complete or decision.answered_for == collection.id:
-                return _STANDS
+                return STANDS
             else:
                 again = MadeReport(collection, decision.slot, decision.report, batch_id, now, due)
                 if not self._outbox.store_again(db, state, decision.entry, again):
-                    return _STANDS
+                    return STANDS
         self._sender.wake(due)
-        return _MADE if decision.entry is None else _AGAIN
+        return MADE if decision.entry is None else AGAIN
 
     def _check(self, collection: Collection) -> None:
         """Check everything that can be checked without ledger and item."""
@@ -175,7 +173,7 @@ class Client:
         self._check(collection)
         pending = self._lease.slots(collection) if self._lease is not None else []  # before the ledger is read
         with self._storage.reading() as (db, state):
-            now = budget.present(state, self._clock.time())
+            now = present(state, self._clock, self._policy.period).wall
             slot = budget.slot_at(collection, now)
             if not collection.opens <= now < collection.closes or slot in pending:
                 return False
@@ -231,7 +229,7 @@ class Client:
         """Return what is spent and left, for each question and in total. An untrusted ledger is all spent."""
         from ldp_client.ledger.view import read_ledger
 
-        return read_ledger(self._storage, self._policy, self._clock.time())
+        return read_ledger(self._storage, self._policy, self._clock)
 
     def outbox(self) -> OutboxView:
         """Return what waits to be sent, and counters of what was accepted, refused and dropped."""
@@ -296,9 +294,3 @@ def _collection_type() -> type[Collection]:
     from ldp_client.collection import Collection  # already imported if the caller has a Collection
 
     return Collection
-
-
-_MADE = Receipt(made=True, queued=True, durable=True)
-_IN_MEMORY = Receipt(made=True, queued=True, durable=False)
-_AGAIN = Receipt(made=False, queued=True, durable=True)
-_STANDS = Receipt(made=False, queued=False, durable=True)

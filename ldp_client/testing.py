@@ -33,7 +33,8 @@ class ManualClock:
 
     def __init__(self, now: float = 1_800_000_000.0) -> None:
         self.now = now
-        self.ticks = 0.0
+        self.ticks = self.up = 0.0
+        self.boots = 0
 
     def time(self) -> float:
         return self.now
@@ -41,10 +42,23 @@ class ManualClock:
     def monotonic(self) -> float:
         return self.ticks
 
+    def uptime(self) -> float:
+        return self.up
+
+    def boot(self) -> str:
+        return f"boot {self.boots}"
+
     def advance(self, seconds: float) -> None:
-        """Let time pass on both clocks."""
+        """Let time pass on all clocks."""
         self.now += seconds
         self.ticks += seconds
+        self.up += seconds
+
+    def restart(self, off: float = 0.0) -> None:
+        """Let the machine be off for this long, and start again."""
+        self.now += off
+        self.up = 0.0
+        self.boots += 1
 
     def jump(self, now: float) -> None:
         """Set the wall clock, forward or back, as people and servers can."""

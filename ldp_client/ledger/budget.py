@@ -5,8 +5,8 @@
 - `lifetime` limits the sum of all charges. `budget` limits every stretch of `period` seconds, wherever it begins. Each
   entry holds the sum of all earlier charges. So what was charged after a moment is the total minus the `before` of the
   first entry after that moment: one look-up, and exact.
-- The ledger's time is the latest time that it has seen. While the clock is set back, time stands still. A clock that
-  jumps ahead frees at most the budget of one period, once; then time stands still until the clock has caught up.
+- The ledger's time is the latest time that it has seen. While the clock is set back, time stands still. Clocks that
+  jump ahead free at most the budget of one period, however often they jump (moment.py).
 - A lease is budget set aside for reports in memory (lease.py). It counts as spent while it is open. A lease that nobody
   closed in time becomes a charge without a question, because nobody knows what it was used for.
 
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ldp_client.errors import BudgetExceeded, PolicyRefused
 from ldp_client.ledger import schema
+from ldp_client.ledger.moment import Moment
 from ldp_client.ledger.schema import LedgerEntry, State, check
 from ldp_client.trust.policy import UNITS, cost, decimal_text
 
@@ -42,7 +43,6 @@ __all__ = [
     "fits_at",
     "lookup",
     "open_lease",
-    "present",
     "require",
     "settle_leases",
     "shrink_lease",
@@ -88,26 +88,21 @@ class MadeReport(NamedTuple):
         return f"MadeReport({self.collection.id.hex()[:12]}, slot {self.slot})"
 
 
-def present(state: State, now: float) -> int:
-    """Return the ledger's time: the latest second that it has seen, `now` included."""
-    return max(state.seen, int(now))
-
-
 def slot_at(collection: Collection, now: int) -> int:
     """Return the slot of the answer that is asked for at `now`."""
     return now // collection.schedule.period_seconds if collection.schedule else 0
 
 
-def decide(db: sqlite3.Connection, state: State, collection: Collection, policy: Policy, now: int) -> Decision:
+def decide(db: sqlite3.Connection, state: State, collection: Collection, policy: Policy, moment: Moment) -> Decision:
     """Decide whether a report is to be made. Raise PolicyRefused or BudgetExceeded if it must not be."""
-    check_window(collection, now)
-    slot = slot_at(collection, now)
+    check_window(collection, moment.wall)
+    slot = slot_at(collection, moment.wall)
     standing = lookup(db, collection, slot)
     if standing is not None:
         return standing
-    settle_leases(db, state, now)
-    found = spending(db, state, now, policy.period)
-    require(db, state, found, cost(collection.epsilon), policy, now)
+    settle_leases(db, state, moment)
+    found = spending(db, state, moment.now, policy.period)
+    require(db, state, found, cost(collection.epsilon), policy, moment.now)
     return Decision(slot, None)
 
 
@@ -191,13 +186,15 @@ def fits_at(db: sqlite3.Connection, state: State, epsilon: int, policy: Policy, 
     return None
 
 
-def charge(db: sqlite3.Connection, state: State, now: int, epsilon: int, made: MadeReport) -> int:
+def charge(db: sqlite3.Connection, state: State, moment: Moment, epsilon: int, made: MadeReport) -> int:
     """Enter an answer and its charge; return the entry's number. The first answer has the question's words with it."""
     collection = made.collection
     first = collection.schedule is None or not _is_known(db, collection)
     question = collection.question if first else None
     answer = (collection.question_id, made.slot, made.report, question, collection.id)
-    entry = LedgerEntry(state.answers + 1, state.generation + 1, now, epsilon, state.total, *answer)
+    number, generation = state.answers + 1, state.generation + 1
+    plain = (number, generation, moment.now, epsilon, state.total)
+    entry = LedgerEntry(*plain, *answer, moment.uptime, moment.doubt, moment.boot)
     schema.enter(db, state, entry)
     return entry.id
 
@@ -206,23 +203,25 @@ def _is_known(db: sqlite3.Connection, collection: Collection) -> bool:
     return db.execute("SELECT 1 FROM answers WHERE question_id = ?", (collection.question_id,)).fetchone() is not None
 
 
-def charge_in_doubt(db: sqlite3.Connection, state: State, now: int, epsilon: int) -> None:
+def charge_in_doubt(db: sqlite3.Connection, state: State, moment: Moment, epsilon: int) -> None:
     """Enter a charge for something that may or may not have happened."""
-    entry = LedgerEntry(state.answers + 1, state.generation + 1, now, epsilon, state.total)
+    number, generation = state.answers + 1, state.generation + 1
+    plain = (number, generation, moment.now, epsilon, state.total)
+    entry = LedgerEntry(*plain, uptime=moment.uptime, doubt=moment.doubt, boot=moment.boot)
     schema.enter(db, state, entry)
 
 
 def open_lease(
     db: sqlite3.Connection, state: State, token: bytes, wanted: int, least: int, expires: int,
-    policy: Policy, now: int,
+    policy: Policy, moment: Moment,
 ) -> int:  # fmt: skip
     """Set `wanted` aside, or what is left, but never less than `least`. Raise BudgetExceeded if less is left."""
-    settle_leases(db, state, now)
-    found = spending(db, state, now, policy.period)
-    require(db, state, found, least, policy, now)
+    settle_leases(db, state, moment)
+    found = spending(db, state, moment.now, policy.period)
+    require(db, state, found, least, policy, moment.now)
     granted = min(max(wanted, least), policy.budget_units - found.period, policy.lifetime_units - found.lifetime)
     _put_lease(db, state, token, granted, expires)
-    state.seen = now
+    moment.note(state)
     return granted
 
 
@@ -247,14 +246,16 @@ def close_lease(db: sqlite3.Connection, state: State, token: bytes) -> None:
     state.changed = True
 
 
-def settle_leases(db: sqlite3.Connection, state: State, now: int) -> None:
+def settle_leases(db: sqlite3.Connection, state: State, moment: Moment) -> None:
     """Charge leases that nobody closed in time. Their process is gone, and what it used is unknown."""
     if not state.leases:
         return
-    for token, remaining in db.execute("SELECT token, remaining FROM leases WHERE expires <= ?", (now,)).fetchall():
+    for token, remaining in db.execute(
+        "SELECT token, remaining FROM leases WHERE expires <= ?", (moment.now,)
+    ).fetchall():
         db.execute("DELETE FROM leases WHERE token = ?", (token,))
         if remaining:
-            charge_in_doubt(db, state, now, remaining)
+            charge_in_doubt(db, state, moment, remaining)
 
 
 def _text(amount: int) -> str:

@@ -29,10 +29,12 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+from ldp_client.clock import Clock
 from ldp_client.errors import InvalidSpec, StorageError, StorageUntrusted
 from ldp_client.ledger import schema
 from ldp_client.ledger.connection import Link, local_path
 from ldp_client.ledger.course import Course
+from ldp_client.ledger.moment import note_progress
 from ldp_client.ledger.opening import Opening
 from ldp_client.ledger.repair import mend, set_aside
 from ldp_client.ledger.schema import Damaged, State
@@ -71,6 +73,11 @@ class Storage:
         """One write transaction of the sender, which charges nothing."""
         with self._writing(self._back, charges=False) as (db, _):
             yield db
+
+    def note_time(self, clock: Clock, period: int) -> None:
+        """Remember the time that has passed although nothing could be charged (moment.py)."""
+        with contextlib.suppress(StorageError), self.charging(background=True) as (_, state):
+            note_progress(state, clock, period)
 
     @contextmanager
     def _writing(self, link: Link, *, charges: bool) -> Iterator[tuple[sqlite3.Connection, State]]:

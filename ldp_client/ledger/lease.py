@@ -24,6 +24,7 @@ from ldp_client.errors import BudgetExceeded
 from ldp_client.ledger import budget
 from ldp_client.ledger.budget import MadeReport
 from ldp_client.ledger.database import Storage
+from ldp_client.ledger.moment import Moment, present
 from ldp_client.ledger.schema import State
 from ldp_client.trust.policy import Policy, cost
 
@@ -39,8 +40,8 @@ _ATTEMPTS = 100
 """How many leases are opened for one report before it is paid without one."""
 
 
-Store = Callable[[sqlite3.Connection, State, int, int, MadeReport], object]
-"""Stores a report within a transaction: (connection, state, now, price, report)."""
+Store = Callable[[sqlite3.Connection, State, Moment, int, MadeReport], object]
+"""Stores a report within a transaction: (connection, state, moment, price, report)."""
 
 
 class Take(Enum):
@@ -79,7 +80,7 @@ class Lease:
         self._known: set[tuple[bytes, int]] = set()  # (collection id, slot) that need nothing more
         self._token = b""
         self._left = 0
-        self._expires = 0
+        self._expires = 0.0  # by the monotonic clock: a wall clock that jumps must not end a lease or prolong it
         self._seen = 0
 
     def forked(self) -> None:
@@ -102,7 +103,7 @@ class Lease:
                 standing = None if question in self._pending else self._standing(collection, slot)
                 if standing is not None:
                     return standing
-                if question not in self._pending and price <= self._left and self._seen < self._expires:
+                if question not in self._pending and price <= self._left and self._clock.monotonic() < self._expires:
                     self._left -= price
                     self._made.append(MadeReport(collection, slot, randomize(), batch_id, now, due))
                     self._pending.add(question)
@@ -142,12 +143,12 @@ class Lease:
             token = self._new_token()
             try:
                 with self._storage.charging() as (db, state):
-                    now = budget.present(state, max(self._seen, self._clock.time()))
-                    self._write(db, state, now, made)
+                    moment = self._present(state)
+                    self._write(db, state, moment, made)
                     if self._token:
                         budget.close_lease(db, state, self._token)
-                    expires = now + LEASE_SECONDS
-                    granted = budget.open_lease(db, state, token, self._amount, price, expires, self._policy, now)
+                    expires = moment.now + LEASE_SECONDS
+                    granted = budget.open_lease(db, state, token, self._amount, price, expires, self._policy, moment)
             except BudgetExceeded:
                 self._put_back(made)
                 self._finish()
@@ -157,7 +158,11 @@ class Lease:
                 raise
             self._settled(made)
             with self._lock:
-                self._token, self._left, self._expires, self._seen = token, granted, expires, now
+                self._token, self._left, self._seen = token, granted, max(self._seen, moment.wall)
+                self._expires = self._clock.monotonic() + LEASE_SECONDS
+
+    def _present(self, state: State) -> Moment:
+        return present(state, self._clock, self._policy.period)
 
     def flush(self) -> None:
         """Store every report that is in memory, so that it may be sent."""
@@ -167,7 +172,7 @@ class Lease:
                 return
             try:
                 with self._storage.charging(background=True) as (db, state):
-                    self._write(db, state, budget.present(state, self._clock.time()), made)
+                    self._write(db, state, self._present(state), made)
             except BaseException:
                 self._put_back(made)
                 raise
@@ -186,7 +191,7 @@ class Lease:
 
     def close_if_idle(self) -> None:
         """Give back a lease that is about to run out, so that no other process takes it for lost."""
-        if self._token and self._clock.time() > self._expires - LEASE_SECONDS / 4:
+        if self._token and self._clock.monotonic() > self._expires - LEASE_SECONDS / 4:
             self.close()
 
     def _finish(self) -> None:
@@ -195,7 +200,7 @@ class Lease:
             return
         try:
             with self._storage.charging(background=True) as (db, state):
-                self._write(db, state, budget.present(state, self._clock.time()), made)
+                self._write(db, state, self._present(state), made)
                 budget.close_lease(db, state, self._token)
         except BaseException:
             self._put_back(made)
@@ -221,7 +226,7 @@ class Lease:
             if len(self._known) > _KNOWN_ANSWERS:
                 self._known.clear()  # the ledger knows them
 
-    def _write(self, db: sqlite3.Connection, state: State, now: int, made: list[MadeReport]) -> None:
+    def _write(self, db: sqlite3.Connection, state: State, moment: Moment, made: list[MadeReport]) -> None:
         """Turn reports in memory into stored ones."""
         used = sum(cost(m.collection.epsilon) for m in made)
         # A lease that is gone was charged whole when it expired, so its answers cost nothing more.
@@ -229,6 +234,6 @@ class Lease:
         for m in made:
             price = cost(m.collection.epsilon) if open_still else 0
             if budget.lookup(db, m.collection, m.slot) is None:
-                self._store(db, state, now, price, m)
+                self._store(db, state, moment, price, m)
             else:
-                budget.charge_in_doubt(db, state, now, price)  # another process was first: paid in vain
+                budget.charge_in_doubt(db, state, moment, price)  # another process was first: paid in vain

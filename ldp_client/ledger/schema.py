@@ -45,10 +45,12 @@ __all__ = [
 SCHEMA_VERSION = 4
 _TABLES = """
 CREATE TABLE state (one INTEGER PRIMARY KEY CHECK (one = 1), instance BLOB NOT NULL, generation INTEGER NOT NULL,
-    seen INTEGER NOT NULL, answers INTEGER NOT NULL, total INTEGER NOT NULL, digest BLOB NOT NULL);
+    seen INTEGER NOT NULL, answers INTEGER NOT NULL, total INTEGER NOT NULL, uptime INTEGER NOT NULL,
+    doubt INTEGER NOT NULL, boot TEXT NOT NULL, digest BLOB NOT NULL);
 CREATE TABLE answers (id INTEGER PRIMARY KEY, generation INTEGER NOT NULL, at INTEGER NOT NULL,
     epsilon INTEGER NOT NULL, before INTEGER NOT NULL, question_id BLOB, slot INTEGER NOT NULL, report BLOB,
-    question TEXT, collection_id BLOB, digest BLOB NOT NULL);
+    question TEXT, collection_id BLOB, uptime INTEGER NOT NULL, doubt INTEGER NOT NULL,
+    boot TEXT NOT NULL, digest BLOB NOT NULL);
 CREATE UNIQUE INDEX answers_by_question ON answers (question_id, slot);
 CREATE TABLE leases (token BLOB PRIMARY KEY, remaining INTEGER NOT NULL, expires INTEGER NOT NULL,
     digest BLOB NOT NULL) WITHOUT ROWID;
@@ -105,6 +107,10 @@ class LedgerEntry(NamedTuple):
     report: bytes | None = None
     question: str | None = None
     collection_id: bytes | None = None
+    uptime: int = 0
+    """Of the machine at this moment, and the seconds believed without grounds (moment.py)."""
+    doubt: int = 0
+    boot: str = ""
 
     def __repr__(self) -> str:
         return f"LedgerEntry({self.id})"
@@ -142,11 +148,17 @@ class State:
 
     outbox: tuple[int, int, int, int, bool] | None = None
     """What the outbox keeps in memory from one transaction to the next (sending/outbox.py). Not stored."""
+    uptime: int = 0
+    """The machine's uptime at `seen`."""
+    doubt: int = 0
+    """The seconds that were believed without grounds and are not worked off yet (moment.py)."""
+    boot: str = ""
+    """The start of the machine that `uptime` counts from."""
 
     def settled(self) -> State:
         """Return this state as the next transaction begins with it."""
         plain = (self.instance, self.generation, self.seen, self.answers, self.total, self.leases)
-        return State(*plain, outbox=self.outbox)
+        return State(*plain, outbox=self.outbox, uptime=self.uptime, doubt=self.doubt, boot=self.boot)
 
     @property
     def grown(self) -> bool:
@@ -159,7 +171,7 @@ def create(db: sqlite3.Connection, state: State) -> None:
     for statement in _TABLES.split(";"):
         if statement.strip():
             db.execute(statement)
-    db.execute("INSERT INTO state VALUES (1, ?, ?, ?, ?, ?, ?)", _row(state))
+    db.execute("INSERT INTO state VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?)", _row(state))
     db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
@@ -174,25 +186,28 @@ def blank() -> Iterator[tuple[sqlite3.Connection, State]]:
 
 def _row(state: State) -> tuple[object, ...]:
     plain = (state.instance, state.generation, state.seen, state.answers, state.total)
-    return (*plain, check(*plain))
+    row = (*plain, state.uptime, state.doubt, state.boot)
+    return (*row, check(*row))
 
 
 _ENTRIES = (
-    "SELECT id, generation, at, epsilon, before, question_id, slot, report, question, collection_id, digest"
+    "SELECT id, generation, at, epsilon, before, question_id, slot, report, question, collection_id,"
+    " uptime, doubt, boot, digest"
     " FROM answers"
 )
-_ENTER = "INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ENTER = "INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 def read_state(db: sqlite3.Connection) -> State:
     """Return the state. Raise Damaged if its row or the newest entry is unsound, or if the two do not fit together."""
     row = db.execute(
-        "SELECT instance, generation, seen, answers, total, digest, EXISTS (SELECT 1 FROM leases) FROM state"
+        "SELECT instance, generation, seen, answers, total, uptime, doubt, boot, digest,"
+        " EXISTS (SELECT 1 FROM leases) FROM state"
     ).fetchone()
-    if row is None or check(*row[:5]) != row[5]:
+    if row is None or check(*row[:8]) != row[8]:
         raise Damaged("its state is damaged")
-    instance, generation, seen, answers, total, _, leases = row
-    state = State(instance, generation, seen, answers, total, bool(leases))
+    instance, generation, seen, answers, total, uptime, doubt, boot, _, leases = row
+    state = State(instance, generation, seen, answers, total, bool(leases), uptime=uptime, doubt=doubt, boot=boot)
     newest = db.execute(_ENTRIES + " ORDER BY id DESC LIMIT 1").fetchone()
     if newest is None:
         if state.answers:
@@ -202,6 +217,8 @@ def read_state(db: sqlite3.Connection) -> State:
     total = entry.before + entry.epsilon
     if entry.id < state.answers or (entry.id == state.answers and total != state.total):
         raise Damaged("an entry is missing")
+    if entry.generation >= state.generation:  # else the row was written later
+        state.uptime, state.doubt, state.boot = entry.uptime, entry.doubt, entry.boot
     state.generation, state.seen = max(state.generation, entry.generation), max(state.seen, entry.at)
     state.answers, state.total = entry.id, total
     return state
@@ -216,7 +233,9 @@ def _entry(row: tuple[Any, ...]) -> LedgerEntry:
 def write_state(db: sqlite3.Connection, state: State) -> None:
     """Store the row of `state`."""
     db.execute(
-        "UPDATE state SET instance = ?, generation = ?, seen = ?, answers = ?, total = ?, digest = ?", _row(state)
+        "UPDATE state SET instance = ?, generation = ?, seen = ?, answers = ?, total = ?, uptime = ?, doubt = ?,"
+        " boot = ?, digest = ?",
+        _row(state),
     )
 
 
@@ -224,6 +243,7 @@ def enter(db: sqlite3.Connection, state: State, entry: LedgerEntry) -> None:
     """Store the next entry."""
     db.execute(_ENTER, (*entry, check(*entry)))
     state.seen, state.answers, state.total = entry.at, entry.id, entry.before + entry.epsilon
+    state.uptime, state.doubt, state.boot = entry.uptime, entry.doubt, entry.boot
     state.entered = True
 
 

@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from ldp_client.clock import Clock
 from ldp_client.errors import StorageError
 from ldp_client.ledger import budget
 from ldp_client.ledger.database import Storage
+from ldp_client.ledger.moment import present
 from ldp_client.ledger.schema import State
 from ldp_client.trust.policy import UNITS, Policy
 
@@ -74,15 +76,15 @@ class LedgerView:
         return list(privacy_statement(device=Device(charges)).lines)
 
 
-def read_ledger(storage: Storage, policy: Policy, clock_time: float) -> LedgerView:
+def read_ledger(storage: Storage, policy: Policy, clock: Clock) -> LedgerView:
     """Return the ledger as it is. Looking changes nothing, and a ledger in any condition raises nothing."""
     try:
         with storage.reading() as (db, state):
-            return _view(db, state, policy, budget.present(state, clock_time))
+            return _view(db, state, policy, present(state, clock, policy.period).now)
     except StorageError as error:
         none = Fraction(0)
         return LedgerView(
-            policy.lifetime, none, policy.budget, none, none, policy.period, int(clock_time), problem=str(error)
+            policy.lifetime, none, policy.budget, none, none, policy.period, int(clock.time()), problem=str(error)
         )
 
 

@@ -9,7 +9,6 @@ If several are overdue, one is sent, and each of the others gets a new random mo
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Callable, Set
 from typing import NamedTuple
@@ -86,12 +85,15 @@ class Deliverer:
         `patient` retries within that time. `queue` waits within that time if another thread or process is sending.
         """
         start = self._clock.monotonic()
+        if not self._outbox.storage.exists():
+            return Delivery()
         try:
-            if not self._due(everything):
-                return Delivery(waiting=self._waiting())
-            if not self._lock.acquire(timeout if queue else 0.0, self.stopping.is_set):
-                error = OthersSend("another thread or process is sending what waits in this storage")
-                return Delivery(waiting=self._waiting(), error=error)
+            if not self._lock.acquire(0.0, self.stopping.is_set):
+                if not self._due(everything):
+                    return Delivery(waiting=self._outbox.waiting())
+                if not queue or not self._lock.acquire(timeout, self.stopping.is_set):
+                    error = OthersSend("another thread or process is sending what waits in this storage")
+                    return Delivery(waiting=self._outbox.waiting(), error=error)
             try:
                 return self._deliver(start + timeout, everything, patient)
             finally:
@@ -111,13 +113,17 @@ class Deliverer:
         backoff = Backoff(self._uniform, first=0.2, cap=10.0)
         made: list[Answered] = []
         error: LdpError | None = None
+        waiting: int | None = None
         while not self.stopping.is_set():
             postponed = {answered.waiting.batch.batch_id for answered in made if answered.again is not None}
             due = self._due(everything, postponed)
             if not due:
                 break
-            answers, error = self._send(due, deadline, apart=self._spread > 0 and not everything)
+            apart = self._spread > 0 and not everything
+            answers, waiting, error = self._send(due, deadline, apart=apart)
             made += answers
+            if error is None and len(due) < _AT_ONCE and not apart:
+                break  # these were all that was due
             if error is None:
                 backoff.reset()
                 continue
@@ -125,37 +131,41 @@ class Deliverer:
             if not patient or self._clock.monotonic() + wait >= deadline:
                 break
             self.stopping.wait(wait)
-        waiting = self._waiting()
+        waiting = self._outbox.waiting() if waiting is None else waiting
         accepted = sum(isinstance(answered.outcome, Accepted) for answered in made)
         later = sum(answered.again is not None for answered in made)
         return Delivery(accepted, len(made) - accepted - later, later, waiting, error if waiting else None)
 
-    def _send(self, due: list[WaitingBatch], deadline: float, *, apart: bool) -> tuple[list[Answered], LdpError | None]:
+    def _send(
+        self, due: list[WaitingBatch], deadline: float, *, apart: bool
+    ) -> tuple[list[Answered], int | None, LdpError | None]:
         """Make one attempt. Whatever was answered is settled, even if the attempt then fails.
 
-        `apart` sends the first batch only; if it was answered, the others get moments of their own.
+        Return the answers, how many batches still wait (None: not known) and the error. `apart` sends the first batch
+        only; if it was answered, the others get moments of their own.
         """
         outcomes: list[BatchOutcome] = []
         answers: list[Answered] = []
         error: LdpError | None = None
+        left: int | None = None
         sent = due[:1] if apart else due
         try:
             sent = self._admitted(sent)
-            left = max(deadline - self._clock.monotonic(), 0.05)
-            for outcome in self._transport.submit([waiting.batch for waiting in sent], left):
+            seconds = max(deadline - self._clock.monotonic(), 0.05)
+            for outcome in self._transport.submit([waiting.batch for waiting in sent], seconds):
                 outcomes.append(outcome)  # one by one: what was answered before a failure counts
         except (Unavailable, StorageError) as caught:
             error = caught
         finally:
             now = self._clock.time()
             answers += [self._answered(*pair, now) for pair in zip(sent, outcomes, strict=False)]  # they come in order
-            self._outbox.settle(answers, now, self._redraw(now) if apart else None)
+            left = self._outbox.settle(answers, now, self._redraw(now) if apart else None)
         if isinstance(error, Garbled) and len(due) > max(len(outcomes), 1):
             # The first batch without an answer may be what the server cannot read: it must not hold up the others.
             suspect = due[len(outcomes)].batch.batch_id
             self._aside[suspect] = self._clock.monotonic() + ASIDE_SECONDS
             self._suspects.add(suspect)
-        return answers, error
+        return answers, left, error
 
     def _answered(self, waiting: WaitingBatch, outcome: BatchOutcome, now: float) -> Answered:
         if isinstance(outcome, Accepted) or is_final(outcome.reason):
@@ -192,8 +202,3 @@ class Deliverer:
         now = self._clock.monotonic()
         self._aside = {batch_id: until for batch_id, until in self._aside.items() if until > now}
         return self._aside
-
-    def _waiting(self) -> int:
-        with contextlib.suppress(StorageError):
-            return self._outbox.view().waiting
-        return 0

@@ -31,6 +31,7 @@ from ldp_client.sending.transport import Accepted, Batch, BatchOutcome
 
 if TYPE_CHECKING:
     from ldp_client.ledger.budget import MadeReport
+    from ldp_client.ledger.moment import Moment
     from ldp_client.ledger.schema import State
 
 __all__ = ["Answered", "Outbox", "OutboxLimits", "OutboxView", "WaitingBatch"]
@@ -83,9 +84,9 @@ class Outbox:
 
     # -- adding, within the caller's transaction
 
-    def store(self, db: sqlite3.Connection, state: State, now: int, price: int, made: MadeReport) -> None:
+    def store(self, db: sqlite3.Connection, state: State, moment: Moment, price: int, made: MadeReport) -> None:
         """Store a report: its answer, its charge and its batch."""
-        entry = budget.charge(db, state, now, price, made)
+        entry = budget.charge(db, state, moment, price, made)
         self._add(db, state, entry, made)
 
     def store_again(self, db: sqlite3.Connection, state: State, entry: int, again: MadeReport) -> bool:
@@ -164,13 +165,21 @@ class Outbox:
         with self.storage.working() as db:
             db.executemany("UPDATE outbox SET token = ? WHERE id = ? AND batch_id = ?", rows)
 
-    def settle(self, answers: Sequence[Answered], now: float, redraw: Callable[[int], float] | None = None) -> None:
+    def waiting(self) -> int:
+        """Return how many batches wait."""
+        with self.storage.reading() as (db, _):
+            return _size(db)[0]
+
+    def settle(
+        self, answers: Sequence[Answered], now: float, redraw: Callable[[int], float] | None = None
+    ) -> int | None:
         """Remove what the server has accepted or refused for good; keep what it wants later; count all of it.
 
-        `redraw` gives, from the end of its window, a new moment for each other batch that is overdue.
+        `redraw` gives, from the end of its window, a new moment for each other batch that is overdue. Return how many
+        batches still wait; None if there was nothing to settle.
         """
         if not answers:
-            return
+            return None
         tally: dict[str, int] = {}
         with self.storage.working() as db:
             for answered in answers:
@@ -182,6 +191,7 @@ class Outbox:
                 overdue = db.execute("SELECT closes, id FROM outbox WHERE opens <= ?1 AND due <= ?1", (now,)).fetchall()
                 moments = [(redraw(closes), now, number) for closes, number in overdue]
                 db.executemany("UPDATE outbox SET due = ?, drawn = ? WHERE id = ?", moments)
+            return _size(db)[0]
 
 
 def _settle(db: sqlite3.Connection, answered: Answered, now: float) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """The client against the real server in a process of its own: restarts, kill -9, admission, the signed list."""
 
 import os
+import time
 from contextlib import contextmanager
 
 import pytest
@@ -10,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from ldp_client import Categories, Client, Policy, PolicyRefused, Sending, Sources, Unavailable
 from ldp_client.sending.gateway import Gateway
 from ldp_client.sending.transport import Accepted, Batch
+from ldp_client.testing import ManualClock
 from ldp_server.testing import ServerProcess
 from tests.client.conftest import live
 
@@ -120,8 +122,26 @@ def test_the_servers_refusals_have_their_reasons(server, tmp_path):
             client.report(collection, "a")
         client.flush(20)
         assert client.outbox().counters == {
-            "accepted": 1, "refused COLLECTION_CLOSED": 1, "refused UNKNOWN_COLLECTION": 1,
+            "accepted": 1, "refused COLLECTION_CLOSED": 1, "later UNKNOWN_COLLECTION": 1,
         }  # fmt: skip
+        server.enter(unknown)  # it was not there yet
+        assert client.flush(20, everything=True).accepted == 1
+    assert server.reports(unknown) == 1
+
+
+def test_a_device_whose_clock_is_fast_loses_nothing_at_the_opening(server, tmp_path):
+    """4 s are within the server's slack; 10 minutes are not, and the report waits. It was deleted, and stayed paid."""
+    server.start()
+    now = time.time()
+    soon, later = live(1, opens=int(now) + 10), live(2, opens=int(now) + 600)
+    for collection in (soon, later):
+        server.enter(collection)
+    with open_client(server, tmp_path / "ldp", clock=ManualClock(now + 601)) as client:
+        for collection in (soon, later):
+            client.report(collection, "a")
+        assert client.flush(20)[:4] == (1, 0, 1, 1)
+        assert client.outbox().counters == {"accepted": 1, "later NOT_YET_OPEN": 1}
+    assert server.reports(soon) == 1
 
 
 def write_key(path, key):

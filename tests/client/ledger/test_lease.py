@@ -192,6 +192,30 @@ def test_schedules_count_what_is_in_memory(open_client, wide, clock):
     assert made == 3
 
 
+def test_a_schedule_ends_although_all_its_reports_are_in_memory(open_client, wide, clock):
+    """Within one lease nothing is stored: only memory says that the schedule has had its reports."""
+    client, collection = open_client(policy=wide, lease="50"), daily(reports=3, period=60)
+    made = 0
+    for _ in range(6):
+        made += client.report(collection, "a").made
+        clock.advance(60)
+    assert (made, rows(client)["answers"], client._lease.pending) == (3, 0, 3)
+
+
+def test_nothing_is_taken_from_a_lease_in_the_second_of_its_end(open_client, wide, clock):
+    """From that second on another process may have charged it whole."""
+    client = open_client(policy=wide, lease="50")
+    client.report(make(0), "a")
+    token = client._lease._token
+    clock.advance(LEASE_SECONDS - 1)
+    client.report(make(1), "a")
+    assert client._lease._token == token
+    clock.advance(1)
+    client.report(make(2), "a")
+    assert client._lease._token != token
+    assert rows(client)["leases"] == 1
+
+
 def test_a_failed_flush_keeps_the_reports(open_client, wide, collector, monkeypatch):
     client = open_client(policy=wide, lease="5")
     client.report(make(), "a")

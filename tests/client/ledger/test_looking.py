@@ -89,9 +89,11 @@ def test_looking_does_not_end_the_rollback_check(open_client, files, tmp_path):
     client.report(make(0), "a")
     client.close()
     (files / "ledger.sqlite").unlink()
+    before = everything_in(files)
     view = open_client().ledger()
     assert view.left == 0 and "its file is missing" in view.problem
-    assert sorted(everything_in(files)) == ["ledger.witness"]
+    assert everything_in(files) == before
+    assert sorted(before) == ["ledger.witness", "sending.lock"]
 
 
 def test_due_follows_the_window(open_client, clock):

@@ -169,3 +169,7 @@ def test_which_errors_mean_that_the_file_is_at_fault(number, damage):
         error.sqlite_errorcode = number
     assert schema.is_damage(error) is damage
     assert schema.code(error) == (1 if number is None else number % 256)
+
+
+def test_the_repr_of_an_entry_is_its_number():
+    assert repr(LedgerEntry(3, 1, 70, 5, 0, b"q" * 32, 2, b"SECRET", "Why?", b"c" * 32)) == "LedgerEntry(3)"

@@ -86,3 +86,24 @@ def test_a_witness_that_cannot_be_used_is_a_storage_error(tmp_path):
             call()
     with pytest.raises(StorageError):
         Witness(tmp_path / "nowhere" / "mark").replace(LedgerProgress(LEDGER, 1))
+
+
+def test_every_record_s_file_is_closed(tmp_path, monkeypatch):
+    opened, closed = [], []
+    real_open, real_close = os.open, os.close
+    witness = Witness(tmp_path / "mark")
+
+    def noted(*given):
+        opened.append(real_open(*given))
+        return opened[-1]
+
+    def close(handle):
+        closed.append(handle)
+        real_close(handle)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", noted)
+        patch.setattr(os, "close", close)
+        witness.write(LedgerProgress(LEDGER, 1))
+        witness.write(LedgerProgress(LEDGER, 2), durable=True)
+    assert opened == closed and len(closed) == 2

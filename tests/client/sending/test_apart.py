@@ -1,4 +1,4 @@
-"""What a device that was offline sends when it is back: one batch at a time, at moments that do not depend on each other."""
+"""What a device that was offline sends when it is back: one batch at a time, at independent moments."""
 
 import itertools
 import statistics
