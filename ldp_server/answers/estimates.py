@@ -5,7 +5,7 @@ An interval is right with probability 1 - alpha in one of three senses (`Coverag
     TOGETHER  all intervals of a set that was fixed *before* looking, at once (Bonferroni over the set)
     SELECTED  all intervals of items that were *picked by their estimates*, at once (Bonferroni over the whole domain)
 
-An interval comes from the exact law of the counts, inverted (ldp_server/oracles/support_law.py), where the mechanism
+An interval comes from the exact law of the counts, inverted (ldp_server/oracles/laws/support.py), where the mechanism
 has one. It lies within [0, n], is not symmetric, and need not contain a negative estimate. Intervals and standard
 errors belong to the raw estimates only. everything_else.py says how many users hold none of the listed items.
 

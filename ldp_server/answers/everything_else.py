@@ -38,7 +38,7 @@ import numpy as np
 
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.oracles.base import Floats, FrequencyOracle
-from ldp_server.oracles.support_law import normal_quantile
+from ldp_server.oracles.laws.support import normal_quantile
 
 __all__ = ["Picked", "Rest", "rest_of_fixed", "rest_of_picked"]
 

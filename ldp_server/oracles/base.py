@@ -26,7 +26,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import Randomizer
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.oracles.counts import Counts
-from ldp_server.oracles.support_law import SupportLaw, normal_quantile
+from ldp_server.oracles.laws.support import SupportLaw, normal_quantile
 
 __all__ = [
     "LISTABLE",
@@ -149,7 +149,7 @@ class FrequencyOracle(Oracle):
     def intervals(self, indexes: Indexes, estimates: Floats, tail: float) -> tuple[Floats, Floats]:
         """Return intervals for the numbers of holders of these indexes; each end errs with probability `tail` at most.
 
-        From the exact law where there is one (support_law.py). Otherwise from the normal law, both ends moved by
+        From the exact law where there is one (laws/support.py). Otherwise from the normal law, both ends moved by
         (z^2 - 1) skewness/6 standard errors, which is the second-order term of a skewed law.
         """
         if self.law is not None:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.oracles.base import Floats, FrequencyOracle, binomial_variance
-from ldp_server.oracles.support_law import SupportLaw
+from ldp_server.oracles.laws.support import SupportLaw
 from ldp_server.oracles.transform import support, weights_of_reports
 
 __all__ = ["LinearHashOracle"]

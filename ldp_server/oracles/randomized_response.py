@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ldp_client.mechanisms.randomized_response import RandomizedResponse
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.oracles.base import Floats, FrequencyOracle, binomial_variance
-from ldp_server.oracles.support_law import SupportLaw
+from ldp_server.oracles.laws.support import SupportLaw
 
 __all__ = ["RandomizedResponseOracle"]
 

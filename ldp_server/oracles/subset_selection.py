@@ -21,7 +21,7 @@ from ldp_server.arrays.hashing import Indexes
 from ldp_server.arrays.subsets import subsets
 from ldp_server.oracles.base import Floats, FrequencyOracle, binomial_variance
 from ldp_server.oracles.counts import Counts
-from ldp_server.oracles.support_law import SupportLaw
+from ldp_server.oracles.laws.support import SupportLaw
 
 __all__ = ["SubsetSelectionOracle"]
 

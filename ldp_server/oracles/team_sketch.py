@@ -27,8 +27,8 @@ from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.arrays.team_cells import bulk_cells
 from ldp_server.oracles.base import Floats, FrequencyOracle, binomial_variance
-from ldp_server.oracles.clipped_sums import TeamTables, clipped_intervals
 from ldp_server.oracles.counts import Counts
+from ldp_server.oracles.laws.clipped_sums import TeamTables, clipped_intervals
 from ldp_server.oracles.transform import support, weights_of_reports
 
 __all__ = ["TeamCounts", "TeamSketchOracle"]
@@ -185,7 +185,7 @@ class TeamSketchOracle(FrequencyOracle):
         return (noise * (size / (size - 1)) ** 2 + rest) * scale**2
 
     def intervals(self, indexes: Indexes, estimates: Floats, tail: float) -> tuple[Floats, Floats]:
-        """Return intervals that survive collisions with popular items (clipped_sums.py), the estimates inside them."""
+        """Return intervals that survive collisions with popular items (laws/clipped_sums.py); with the estimates."""
         totals, n = self._by_team.totals, float(self.counts.total)
         used = [team for team in self.telling if totals[team]]
         if not used or not len(indexes):

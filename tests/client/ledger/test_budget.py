@@ -9,7 +9,7 @@ import pytest
 from ldp_client import BudgetExceeded, Policy, PolicyRefused
 from ldp_client.ledger import budget
 from ldp_client.ledger.database import Storage
-from ldp_client.ledger.schema import State
+from ldp_client.ledger.moment import Moment
 from ldp_client.trust.policy import UNITS
 from tests.client.conftest import NOW, daily, make
 
@@ -290,7 +290,7 @@ def test_a_charge_in_doubt_is_one_entry_of_the_next_generation(tmp_path):
     storage = Storage(tmp_path)
     for number in (1, 2):
         with storage.charging() as (db, state):
-            budget.charge_in_doubt(db, state, NOW + number, 5)
+            budget.charge_in_doubt(db, state, Moment(NOW + number, NOW + number, uptime=0, doubt=0), 5)
     with storage.reading() as (db, state):
         entries = db.execute("SELECT id, generation, at, epsilon, before, question_id FROM answers").fetchall()
         assert entries == [(1, 1, NOW + 1, 5, 0, None), (2, 2, NOW + 2, 5, 5, None)]

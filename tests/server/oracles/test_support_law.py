@@ -11,7 +11,7 @@ from scipy import stats
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.oracles import frequency_oracle
-from ldp_server.oracles.support_law import SupportLaw, normal_quantile
+from ldp_server.oracles.laws.support import SupportLaw, normal_quantile
 from ldp_server.oracles.transform import support, weights_of_reports
 from tests.server.oracles.cases import filled
 

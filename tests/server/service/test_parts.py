@@ -50,7 +50,7 @@ def test_the_sample_has_every_setting_at_its_default():
         ("[collector]\nlisten = 'here'", "host:port"),
         ("[collector]\nlisten = '127.0.0.1:99999'", "host:port"),
         ("[collector]\nclient_ca = 'ca.pem'", "need TLS"),
-        ("[tls]\nkey = 'k'", "together"),
+        ("[tls]\nkey = 'k'", "set both tls.certificate and tls.key"),
         ("[tls]\nkey='k'\ncertificate='c'\n[analyst]\nclient_ca = 'ca.pem'", "port of its own"),
         ("[analyst]\ncertificate_names = ['x']", "client_ca"),
         ("[analyst]\ncertificate_names = 'x'", "list"),

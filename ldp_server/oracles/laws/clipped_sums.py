@@ -36,7 +36,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["TeamTables", "clipped_intervals"]
+__all__ = ["Beyond", "TeamTables", "clipped_intervals"]
 
 Floats = npt.NDArray[np.float64]
 

@@ -1,0 +1,1 @@
+"""The exact laws of counts, and the intervals that follow from them."""
