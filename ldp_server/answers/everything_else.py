@@ -19,6 +19,8 @@ errors of the estimates of B, and A_j the set of the j items that most users hol
   C(i - j, k - j) sets of k items between A_j and A_i. Over all these sets, all j <= k and all i <= d together, the
   interval of a sum of fixed items holds with probability 1 - alpha/4, if each end errs with probability
   alpha / (4 (k + 1) d C(i - j, k - j)). So F(T) is at least that lower end for T. The larger bound is taken.
+  A mechanism without an exact law (a sketch) has only the first: its items are picked for collisions, which no normal
+  law of a sum describes.
 
 On both sides the sum's own interval is used (the exact law, or its variance from the counts, covariances included).
 sd(k) is that of T, as A_k is known only nearly, but not less than for independent estimates.
@@ -91,7 +93,7 @@ def rest_of_picked(oracle: FrequencyOracle, picked: Picked, alpha: float) -> Res
     between = k + near if near < len(above) else oracle.randomizer.size
     sets = (k + 1) * oracle.randomizer.size * math.comb(between - clear, k - clear)
     least = float(low.sum())
-    if sets < _MOST_SETS:  # beyond it, probabilities are too small for a float
+    if oracle.law is not None and sets < _MOST_SETS:  # beyond it, probabilities are too small for a float
         least = max(least, oracle.sum_interval(picked.indexes, raw, alpha / 4 / sets)[0])
 
     lowest, highest = np.clip(n - most, 0, n), np.clip(n - least, 0, n)

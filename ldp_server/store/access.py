@@ -85,9 +85,10 @@ class AccessFile:
                 if version == 0:
                     for statement in _TABLES:
                         self._db.execute(statement)
+                self._db.execute("COMMIT")
             finally:
                 if self._db.in_transaction:
-                    self._db.execute("COMMIT")
+                    self._db.execute("ROLLBACK")
 
     def close(self) -> None:
         self._db.close()

@@ -32,13 +32,15 @@ def test_collisions_with_a_popular_item_are_no_normal_errors():
     """All of the top 20 hold; so do 1,000 fixed items; nobody's items are called frequent. The old ends all miss."""
     users, runs = crowd_with_a_popular_item(), 40
     truth = np.bincount(users.astype(np.intp), minlength=COUNT + 1)
-    picked = fixed = old = 0
+    picked = fixed = rest = old = 0
     for run in range(runs):
         collection = question(run)
         oracle = filled(collection.randomizer, users, run)
         best = estimates.top(collection, oracle, 20, threshold=USERS / 100)
         held = truth[[e.item + 1 for e in best.rows]]
         picked += not all(e.low <= h <= e.high for e, h in zip(best.rows, held, strict=True))
+        others = best.everything_else
+        rest += not others.low <= USERS - held.sum() <= others.high
         assert all(h >= USERS / 100 for e, h in zip(best.rows, held, strict=True) if e.verdict is Verdict.YES)
         assert best.rows[0].item == 0
         assert best.rows[0].verdict is Verdict.YES
@@ -47,6 +49,7 @@ def test_collisions_with_a_popular_item_are_no_normal_errors():
         fixed += not all(e.low <= h <= e.high for e, h in zip(asked.rows, truth[2:1002], strict=True))
     assert stats.binom.sf(picked - 1, runs, 0.05) > 1e-4
     assert stats.binom.sf(fixed - 1, runs, 0.05) > 1e-4
+    assert stats.binom.sf(rest - 1, runs, 0.05) > 1e-4
     assert old > runs / 2
 
 

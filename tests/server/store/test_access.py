@@ -4,8 +4,9 @@ import sqlite3
 
 import pytest
 
-from ldp_client.errors import InvalidSpec
+from ldp_client.errors import InvalidSpec, StorageError
 from ldp_server.store import AccessFile
+from ldp_server.store import access as access_module
 from ldp_server.store.errors import Corrupt, WrongVersion
 from ldp_server.store.schema import connect
 from tests.server.helpers import NOW, Clock
@@ -144,3 +145,13 @@ def test_a_file_that_cannot_be_read_admits_nobody(access):
     token = access.create("alice")
     access._db.execute("DROP TABLE tokens")
     assert access.verify(token) is None
+
+
+def test_a_file_that_was_half_made_is_made_anew(tmp_path, monkeypatch):
+    """A failure between two tables leaves none of them: the next opening starts again."""
+    tables = access_module._TABLES
+    monkeypatch.setattr(access_module, "_TABLES", (tables[0], "CREATE TABLE"))
+    with pytest.raises(StorageError):
+        AccessFile(tmp_path / "access.db", int)
+    monkeypatch.setattr(access_module, "_TABLES", tables)
+    AccessFile(tmp_path / "access.db", int).close()
