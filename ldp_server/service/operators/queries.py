@@ -93,6 +93,7 @@ class Queries:
         live = self._collections.find_kept(request)
         if self.decodes.locked():
             raise CallStatus(grpc.StatusCode.RESOURCE_EXHAUSTED, "another decode is running (limits.decodes)", 5.0)
+        result = b""
         async with self.decodes:
             started = time.perf_counter()
             most = min(request.limit or self._limits.query_items, self._limits.query_items)
@@ -102,15 +103,16 @@ class Queries:
                     worker.decode(live.record.number, most, self._limits.decode_seconds)
                 ) as answers:
                     async for answer in answers:
-                        yield self._decoded(answer, live)
+                        if isinstance(answer, Progress):
+                            yield _progress(answer)
+                        else:
+                            result = answer
             finally:
                 await worker.close()
             self._metrics.decode.observe(time.perf_counter() - started)
+        yield self._decoded(result, live)  # only now: who has it may ask for the next search at once
 
-    def _decoded(self, answer: Progress | bytes, live: LiveCollection) -> bytes:
-        if isinstance(answer, Progress):
-            progress = pb.DecodeProgress(stage=answer.stage, fraction=answer.fraction)
-            return pb.HeavyHittersResponse(progress=progress).SerializeToString()
+    def _decoded(self, answer: bytes, live: LiveCollection) -> bytes:
         result = pb.HeavyHittersResult.FromString(answer)
         result.collection.CopyFrom(self._info(live))
         return pb.HeavyHittersResponse(result=result).SerializeToString()
@@ -154,6 +156,11 @@ class Queries:
 
     def _info(self, live: LiveCollection) -> pb.CollectionInfo:
         return info(live, self._clock())
+
+
+def _progress(answer: Progress) -> bytes:
+    progress = pb.DecodeProgress(stage=answer.stage, fraction=answer.fraction)
+    return pb.HeavyHittersResponse(progress=progress).SerializeToString()
 
 
 def _text_as_integers(request: pb.EstimateRequest, domain: Domain) -> None:
