@@ -93,9 +93,9 @@ class Collector:
                 raise CallStatus(grpc.StatusCode.UNAVAILABLE, "the server is stopping: send the batch again", 1.0)
             try:
                 self._ingest.offer(request, Peer.of(context.peer(), context.auth_context()), done)
-            except ServerRefused as rejected:
-                self._metrics.refused_batches.labels(rejected.reason).inc()
-                return refusal(request.batch_id, rejected)
+            except ServerRefused as refused:
+                self._metrics.refused_batches.labels(refused.reason).inc()
+                return refusal(request.batch_id, refused)
             except Busy as busy:
                 self._metrics.busy.labels(busy.why).inc()
                 raise CallStatus(grpc.StatusCode.RESOURCE_EXHAUSTED, "not now", busy.seconds) from None

@@ -105,9 +105,9 @@ class Stream:
         while True:
             try:
                 ticket = self._ingest.offer(request, self._peer, self._done)
-            except ServerRefused as rejected:
-                self._metrics.refused_batches.labels(rejected.reason).inc()
-                return refusal(request.batch_id, rejected)
+            except ServerRefused as refused:
+                self._metrics.refused_batches.labels(refused.reason).inc()
+                return refusal(request.batch_id, refused)
             except Busy as busy:
                 self._metrics.busy.labels(busy.why).inc()
                 if busy.why == "full":
