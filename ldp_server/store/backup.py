@@ -1,4 +1,7 @@
-"""Copying a log as of one moment, while a server may be writing it."""
+"""Copying a log as of one moment, while a server may be writing it.
+
+The copy is written row by row and not page by page, so its pages keep nothing of the order in which batches came.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +24,10 @@ def backup(source: Path, target: Path) -> None:
     try:
         with translated(target):
             os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        copy = connect(draft)
-        try:
-            with translated(target):
-                origin.backup(copy)
-                copy.execute("PRAGMA journal_mode = DELETE")
-        finally:
-            copy.close()
         with translated(target):
+            origin.execute("VACUUM INTO ?", (str(draft),))
+            with draft.open("rb") as copy:
+                os.fsync(copy.fileno())
             draft.replace(target)
     finally:
         origin.close()

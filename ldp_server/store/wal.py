@@ -14,7 +14,7 @@ import threading
 from pathlib import Path
 
 from ldp_server.store.errors import translated
-from ldp_server.store.schema import connect
+from ldp_server.store.schema import BUSY_SECONDS, connect
 
 __all__ = ["WalMover"]
 
@@ -52,6 +52,20 @@ class WalMover:
             self._thread.start()
         self._busy = True
         self._asked.set()
+
+    def empty(self) -> bool:
+        """Move everything and cut the file off; False if it is in use, or too long to move at once."""
+        if self._busy or self._written >= self._start:
+            return False
+        with translated(self._path):
+            self._db.execute("PRAGMA busy_timeout = 0")  # the writer waits for no reader
+            try:
+                busy: int = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            finally:
+                self._db.execute(f"PRAGMA busy_timeout = {round(1000 * BUSY_SECONDS)}")
+        if not busy:
+            self._written = 0
+        return not busy
 
     def _finish(self) -> None:
         with translated(self._path):

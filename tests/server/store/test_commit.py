@@ -91,17 +91,17 @@ def test_any_other_error_ends_the_thread(log, commit, delivered):
     log.error = ReadOnly("may not be written")
     assert send(commit, delivered).error is log.error
     with pytest.raises(StorageError, match="may not be written"):
-        commit.run(lambda log: log.last(1)).result(SECONDS)
+        commit.run(lambda log: log.count(1)).result(SECONDS)
     assert send(commit, delivered).error is log.error
     assert commit.failure is log.error
 
 
 def test_other_work_runs_between_groups_and_its_errors_are_its_caller_s(commit, delivered):
-    assert commit.run(lambda log: log.last(1)).result(SECONDS) == 0
+    assert commit.run(lambda log: log.count(1)).result(SECONDS) == 0
     with pytest.raises(ZeroDivisionError):
         commit.run(lambda _: 1 // 0).result(SECONDS)
     assert send(commit, delivered).outcome is AppendOutcome.STORED
-    assert commit.run(lambda log: log.last(1)).result(SECONDS) == 1
+    assert commit.run(lambda log: log.count(1)).result(SECONDS) == 1
 
 
 def test_stopping_finishes_what_waits(log, delivered):
@@ -109,7 +109,7 @@ def test_stopping_finishes_what_waits(log, delivered):
     sent = [ticket() for _ in range(5)]
     for one in sent:
         commit.submit(one)
-    work = commit.run(lambda log: log.last(1))
+    work = commit.run(lambda log: log.count(1))
     commit.start()
     commit.stop()
     assert [one.outcome for one in sent] == [AppendOutcome.STORED] * 5

@@ -11,7 +11,7 @@ from ldp_client.errors import StorageError
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.config import RetentionConfig
 from ldp_server.oracles import oracle_for, restore
-from ldp_server.store import SqliteReader
+from ldp_server.store import SqliteReader, blocks
 from ldp_server.store.backup import backup
 from ldp_server.store.checkpoints import read_checkpoint
 from ldp_server.worker.counts import CountsCache
@@ -99,7 +99,8 @@ async def test_the_clock_compacts_only_after_a_while(tmp_path):
             assert (await server.show(collection)).info.state == expected, now
 
 
-async def test_checkpoints_are_written_used_and_not_trusted_blindly(tmp_path):
+async def test_checkpoints_are_written_used_and_not_trusted_blindly(tmp_path, monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK", 30)
     collection = make_collection()
     async with live(tmp_path / "d") as server:
         await server.create(collection)
@@ -134,8 +135,10 @@ async def test_checkpoints_are_written_used_and_not_trusted_blindly(tmp_path):
             assert same(await server.counts(collection), collection, oracle)
 
 
-async def test_a_checkpoint_from_another_life_of_the_log_is_not_used(tmp_path):
+@pytest.mark.parametrize("block", [10, 15, 1024])
+async def test_a_checkpoint_from_another_life_of_the_log_is_not_used(tmp_path, monkeypatch, block):
     """The log is replaced by an older backup and goes on differently: sequences are the same, batches are not."""
+    monkeypatch.setattr(blocks, "BLOCK", block)
     collection = make_collection()
     async with live(tmp_path / "d") as server:
         await server.create(collection)

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from ldp_server.store import AppendOutcome, SqliteLog, SqliteReader, wal
+from ldp_server.store import AppendOutcome, SqliteLog, SqliteReader, blocks, wal
 from ldp_server.store.wal import WalMover
 from tests.server.helpers import wait_until
 from tests.server.store.test_sqlite import a_batch, add, held, log
@@ -13,8 +13,9 @@ __all__ = ["log"]
 
 
 @pytest.mark.parametrize("size", [3, 3000])
-def test_the_write_ahead_log_stays_small_whatever_the_batches(log, size):
-    """Single reports touch a page of the index each: what counts is pages, not payload."""
+def test_the_write_ahead_log_stays_small_whatever_the_batches(log, size, monkeypatch):
+    """Single reports touch a page of the index each: what counts is pages, not payload. A block is written again."""
+    monkeypatch.setattr(blocks, "BLOCK", 100)
     number = add(log)
     log._wal = WalMover(log.db, log.path, start=300_000, limit=900_000)
     file = log.path.with_name("log.db-wal")
