@@ -2,7 +2,7 @@
 
 `time` is the wall clock, which people and servers can move. The ledger never lets it run backwards (ledger/budget.py).
 `monotonic` measures how long something took. `uptime` vouches for the time that has passed between two charges, also
-of different processes (ledger/moment.py).
+of different processes (ledger/budget.py).
 """
 
 from __future__ import annotations

@@ -30,8 +30,7 @@ from ldp_client.protocol.reasons import NEW_TOKEN
 from ldp_client.sending.transport import Accepted, Batch, BatchOutcome
 
 if TYPE_CHECKING:
-    from ldp_client.ledger.budget import MadeReport
-    from ldp_client.ledger.moment import Moment
+    from ldp_client.ledger.budget import MadeReport, Moment
     from ldp_client.ledger.schema import State
 
 __all__ = ["Answered", "Outbox", "OutboxLimits", "OutboxView", "WaitingBatch"]
@@ -132,7 +131,7 @@ class Outbox:
         with self.storage.reading() as (db, _):
             if not _ahead(db, now):
                 return _due(db, now, most, everything, but)
-        with self.storage.working() as db:
+        with self.storage.working() as (db, _):
             db.execute(
                 "UPDATE outbox SET due = ?1 + (due - drawn), drawn = ?1, made = min(made, ?1) WHERE drawn > ?1 + ?2",
                 (now, _CLOCK_SLACK),
@@ -162,7 +161,7 @@ class Outbox:
     def keep_tokens(self, waiting: Iterable[WaitingBatch]) -> None:
         """Store admission tokens with their batches, so that a retry shows the same token."""
         rows = [(batch.token, number, batch.batch_id) for number, batch, _ in waiting]
-        with self.storage.working() as db:
+        with self.storage.working() as (db, _):
             db.executemany("UPDATE outbox SET token = ? WHERE id = ? AND batch_id = ?", rows)
 
     def waiting(self) -> int:
@@ -181,7 +180,7 @@ class Outbox:
         if not answers:
             return None
         tally: dict[str, int] = {}
-        with self.storage.working() as db:
+        with self.storage.working() as (db, _):
             for answered in answers:
                 for name in _settle(db, answered, now):
                     tally[name] = tally.get(name, 0) + 1

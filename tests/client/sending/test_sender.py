@@ -164,7 +164,7 @@ def transactions(client):
     """Count the commits of write transactions from here on."""
     seen = []
     for link in (client._storage._front, client._storage._back):
-        db = client._storage._opening.open(link)
+        db = client._storage._open(link)
         db.set_trace_callback(seen.append)
     return lambda: (seen.count("BEGIN IMMEDIATE"), sum(sql.startswith(WRITES) for sql in seen))
 
