@@ -103,9 +103,11 @@ class Storage:
         """
         return self._writing(self._back if background else self._front, charges=True)
 
-    def working(self) -> AbstractContextManager[tuple[sqlite3.Connection, State]]:
+    @contextmanager
+    def working(self) -> Iterator[sqlite3.Connection]:
         """One write transaction of the sender, which charges nothing."""
-        return self._writing(self._back, charges=False)
+        with self._writing(self._back, charges=False) as (db, _):
+            yield db
 
     @contextmanager
     def _writing(self, link: Link, *, charges: bool) -> Iterator[tuple[sqlite3.Connection, State]]:

@@ -131,7 +131,7 @@ class Outbox:
         with self.storage.reading() as (db, _):
             if not _ahead(db, now):
                 return _due(db, now, most, everything, but)
-        with self.storage.working() as (db, _):
+        with self.storage.working() as db:
             db.execute(
                 "UPDATE outbox SET due = ?1 + (due - drawn), drawn = ?1, made = min(made, ?1) WHERE drawn > ?1 + ?2",
                 (now, _CLOCK_SLACK),
@@ -161,7 +161,7 @@ class Outbox:
     def keep_tokens(self, waiting: Iterable[WaitingBatch]) -> None:
         """Store admission tokens with their batches, so that a retry shows the same token."""
         rows = [(batch.token, number, batch.batch_id) for number, batch, _ in waiting]
-        with self.storage.working() as (db, _):
+        with self.storage.working() as db:
             db.executemany("UPDATE outbox SET token = ? WHERE id = ? AND batch_id = ?", rows)
 
     def waiting(self) -> int:
@@ -180,7 +180,7 @@ class Outbox:
         if not answers:
             return None
         tally: dict[str, int] = {}
-        with self.storage.working() as (db, _):
+        with self.storage.working() as db:
             for answered in answers:
                 for name in _settle(db, answered, now):
                     tally[name] = tally.get(name, 0) + 1

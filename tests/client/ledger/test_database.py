@@ -491,7 +491,7 @@ def test_each_side_has_a_connection_of_its_own(tmp_path):
         ]
     with storage.charging(background=True) as (db, _):
         assert db is storage._back.db
-    with storage.working() as (db, _):
+    with storage.working() as db:
         assert db is storage._back.db
     with storage.peeking() as db:
         assert db is storage._front.db
@@ -517,7 +517,7 @@ def test_trouble_inside_a_look_up_is_a_storage_error(tmp_path):
         with pytest.raises(StorageError), opened() as found:
             db = found[0] if isinstance(found, tuple) else found
             db.execute("SELECT nonsense")
-    with storage.working() as (db, _):
+    with storage.working() as db:
         assert db.execute("SELECT count(*) FROM answers").fetchone() == (0,)
     storage.close()
 

@@ -219,7 +219,7 @@ def test_nothing_is_taken_from_a_lease_in_the_second_of_its_end(open_client, wid
 def test_a_failed_flush_keeps_the_reports(open_client, wide, collector, monkeypatch):
     client = open_client(policy=wide, lease="5")
     client.report(make(), "a")
-    with client._storage.working() as (db, _):
+    with client._storage.working() as db:
         pages = db.execute("PRAGMA page_count").fetchone()[0]
         db.execute(f"PRAGMA max_page_count = {pages}")
     for number in range(1, 5):

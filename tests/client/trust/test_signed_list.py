@@ -158,7 +158,7 @@ def test_a_damaged_kept_list_trusts_nothing(list_client, collector, operator):
     client = list_client()
     collector.public = operator.sign(1, [A])
     client.refresh()
-    with client._storage.working() as (db, _):
+    with client._storage.working() as db:
         db.execute("UPDATE trusted SET list_bytes = ?", (operator.sign(9, [B]).list_bytes,))
     client.close()
     with pytest.raises(PolicyRefused):
