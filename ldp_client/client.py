@@ -22,9 +22,8 @@ from ldp_client.ledger.budget import MadeReport
 from ldp_client.ledger.database import Storage
 from ldp_client.options import LedgerFiles, Sending, Sources, open_transport, parse_delay
 from ldp_client.receipt import AGAIN, IN_MEMORY, MADE, STANDS, Receipt
-from ldp_client.sending.delivery import Deliverer, Delivery
 from ldp_client.sending.outbox import Outbox, OutboxView
-from ldp_client.sending.sender import Chore, Sender
+from ldp_client.sending.sender import Chore, Delivery, Sender
 from ldp_client.sending.target import Tls
 from ldp_client.sending.transport import Transport
 from ldp_client.trust.policy import Policy, amount, units
@@ -99,10 +98,15 @@ class Client:
         chores = [self._lease_chore] if self._lease_chore is not None else []
         if self._policy.list_keys:
             chores.append(Chore(self._subscription.refresh_quietly))
-        sources = (self._clock, self._uniform, self._sending.tokens)
-        deliverer = Deliverer(self._outbox, self._transport, *sources, spread=self._delay)
         return Sender(
-            deliverer, self._transport, self._clock, self._uniform, chores, background=self._sending.background
+            self._outbox,
+            self._transport,
+            self._clock,
+            self._uniform,
+            chores,
+            tokens=self._sending.tokens,
+            spread=self._delay,
+            background=self._sending.background,
         )
 
     def __repr__(self) -> str:

@@ -2,7 +2,7 @@
 
     directory/ledger.sqlite    WAL mode, synchronous=FULL: a commit survives a power cut
     directory/ledger.witness   how far the ledger had come (witness.py)
-    directory/sending.lock     held by the one process that is sending (sending/lock.py)
+    directory/sending.lock     held by the one process that is sending (sending/outbox.py)
 
 The ledger is trusted only while everything fits. Otherwise StorageUntrusted is raised, which counts as "budget spent"
 until `reset`. It fits when
