@@ -142,7 +142,7 @@ def total_variation(randomizer: GenProt, index: int) -> tuple[float, float]:
     outside e^(+-2 eps_b), as Observation 6.5 uses it: 2 delta e^eps_b/(1 - e^-eps_b) of the theorem.
     """
     weights, reach = noise_law(randomizer.sigma)
-    width, held = randomizer.coordinates, max(index - 1, 0)
+    width, held = randomizer.coordinates, max(index - 1, 0) * randomizer.one_hot
     draws = [tuple(z if i == held else 0 for i in range(width)) for z in range(-reach, reach + 1)]
     default = np.array(weights, np.float64)
     default /= default.sum()

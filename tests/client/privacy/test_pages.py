@@ -103,7 +103,7 @@ def test_the_price_of_purity():
     assert maker.realised_epsilon * 1e9 / maker.base == pytest.approx(8.0, abs=0.05)
     assert price(maker) == pytest.approx(1500, rel=0.05)
     distance, bound = total_variation(maker, 101)
-    assert (distance, bound) == (pytest.approx(7.0e-5, rel=0.02), pytest.approx(8.0e-3, rel=0.02))
+    assert (distance, bound) == (pytest.approx(4.6e-6, rel=0.02), pytest.approx(5.7e-3, rel=0.02))
 
 
 def test_every_leak_has_its_line():

@@ -109,6 +109,30 @@ def test_measured_distance_against_the_bound(epsilon, index):
     assert index == 40 or far > 10 * measured
 
 
+@pytest.mark.parametrize(("one_hot", "index", "centre"), [(False, 5, 4), (False, 1, -4), (False, 4, 2), (True, 3, 8)])
+def test_the_distance_by_enumeration_of_draws_and_coins(one_hot, index, centre):
+    """Two public draws: every pair of them and every outcome of the coins, with the noise of A(x) around its centre.
+
+    The noise is wide enough that some ratios lie outside [l, u] and that the cut of the noise plays no part.
+    """
+    maker = GenProt(SIX, 6, SEED, 2, 250_000_000, 12, one_hot)
+    z = np.arange(-80, 81)
+    default = stats.norm.pdf(z, scale=12)
+    default /= default.sum()
+    wanted = default * np.exp(centre * (2 * z - centre) / (2 * 12**2))
+    ratio = wanted / default
+    p = np.where((ratio >= math.exp(-0.5)) & (ratio <= math.exp(0.5)), ratio / 2, 0.5)
+    assert (p != ratio / 2).any()
+    pair, mine, other = np.outer(default, default), p[:, None], p[None, :]
+    first = pair * (mine * (1 - other) + mine * other / 2 + (1 - mine) * (1 - other) / 2)
+    chosen = 2 * first.sum(axis=1)
+    assert chosen.sum() == pytest.approx(1)
+    measured, bound = total_variation(maker, index)
+    assert measured == pytest.approx(np.abs(chosen - wanted).sum() / 2, rel=1e-3)
+    outside = abs(np.log(ratio)) > 0.5
+    assert bound == pytest.approx(0.75**2 + 6 * max(default[outside].sum(), wanted[outside].sum()), abs=1e-3)
+
+
 def test_the_base_is_the_approximate_mechanism_it_claims_to_be():
     """A's own delta at eps_b, by the Gaussian curve: about 1e-6, as `design` wants it."""
     plan = design("1")
