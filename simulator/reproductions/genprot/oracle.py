@@ -35,7 +35,7 @@ _WIDTH = 16
 
 
 class GenProtOracle(Oracle):
-    """Sums of public draws, one a coordinate, and of their squares."""
+    """Sums of public draws, one a coordinate, and of their squares; and of the squares of a draw's whole sum."""
 
     kind: ClassVar[type[GenProt]] = GenProt
 
@@ -44,7 +44,7 @@ class GenProtOracle(Oracle):
             raise InvalidSpec(f"this oracle reads reports of genprot, not of {randomizer.name}")
         self._randomizer = randomizer
         self._sums = [0] * randomizer.coordinates
-        self._squares = [0] * randomizer.coordinates
+        self._squares = [0] * (randomizer.coordinates + 1)
         self._reports = 0
 
     def set_counts(self, counts: Counts) -> None:
@@ -67,9 +67,10 @@ class GenProtOracle(Oracle):
         reports = unpack(payload, maker.report_bytes, maker.bound)
         for report in reports:
             nonce, chosen = divmod(int(report), maker.draws)
-            for i, value in enumerate(maker.public(nonce)[chosen]):
-                self._sums[i] += value
-                self._squares[i] += value * value
+            draw = maker.public(nonce)[chosen]
+            self._sums = [a + value for a, value in zip(self._sums, draw, strict=True)]
+            # The last one is of the sum of all coordinates: the noise of `none` is the sum of theirs.
+            self._squares = [a + value * value for a, value in zip(self._squares, (*draw, sum(draw)), strict=True)]
         self._reports += len(reports)
         return len(reports)
 
@@ -98,7 +99,7 @@ class GenProtOracle(Oracle):
             raise InvalidSpec("this oracle reads reports of genprot")
         oracle = cls(randomizer)
         size = len(oracle._sums)
-        if len(data) != _HEADER.size + 2 * size * _WIDTH:
+        if len(data) != _HEADER.size + (2 * size + 1) * _WIDTH:
             raise ServerRefused("BAD_STATE", "saved sums have the wrong length")
         magic, reports, fingerprint, checksum = _HEADER.unpack_from(data)
         body = data[_HEADER.size :]
@@ -124,14 +125,10 @@ class GenProtOracle(Oracle):
         held = np.array([float(value) / STEPS for value in self._sums])
         return np.concatenate(([self._reports - held.sum()], held))[indexes.astype(np.intp)]
 
-    def variance(self, frequencies: npt.ArrayLike) -> Floats:
-        """Return the variance of the noise, the same for every category."""
-        squares = np.mean([float(value) for value in self._squares]) / STEPS**2
-        return np.full_like(np.asarray(frequencies, np.float64), squares)
-
-    @property
-    def skewness(self) -> float:
-        return 0.0
+    def standard_errors(self, indexes: Indexes) -> Floats:
+        """Return the standard errors of these estimates. That of `none` is of the sum of all categories' noise."""
+        *squares, whole = (math.sqrt(float(value)) / STEPS for value in self._squares)
+        return np.array([whole, *squares])[indexes.astype(np.intp)]
 
 
 def total_variation(randomizer: GenProt, index: int) -> tuple[float, float]:

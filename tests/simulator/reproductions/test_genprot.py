@@ -179,8 +179,8 @@ def test_through_the_wire(one_hot):
     assert parts[0].to_bytes() == oracle.to_bytes() == restore(maker, oracle.to_bytes()).to_bytes()
     if one_hot:
         found = oracle.estimate(np.arange(5, dtype=np.uint64))
-        errors = np.sqrt(oracle.variance(found))
-        assert np.abs(found - [300, 300, 0, 0, 600])[1:].max() < 5 * errors[0]
+        errors = oracle.standard_errors(np.arange(5, dtype=np.uint64))
+        assert (np.abs(found - [300, 300, 0, 0, 600]) < 5 * errors).all()
         assert found.sum() == pytest.approx(1200)
     else:
         mean, error = oracle.average()
@@ -195,6 +195,22 @@ def test_through_the_wire(one_hot):
     for bad in (b"", oracle.to_bytes()[:-1], oracle.to_bytes()[:-1] + b"\x7f", b"x" + oracle.to_bytes()[1:]):
         with pytest.raises(ServerRefused):
             restore(maker, bad)
+
+
+def test_the_error_of_none_is_that_of_all_categories_together():
+    """The noise of 13 categories is independent: the error of `none` is sqrt(13) times theirs, stated and measured."""
+    maker = GenProt(Epsilon("2"), 14, SEED, 7, 250_000_000, 40, one_hot=True)
+    users, every = np.repeat(np.arange(14, dtype=np.uint64), 10), np.arange(14, dtype=np.uint64)
+    scaled = []
+    for run in range(60):
+        oracle = oracle_for(maker)
+        oracle.accumulate(pack(crowd.randomize(maker, users, crowd.draw_words(run, 0, 140, maker.words)), 5))
+        errors = oracle.standard_errors(every)
+        scaled.append((oracle.estimate(every) - 10) / errors)
+        assert errors[0] == pytest.approx(math.sqrt(13) * np.median(errors[1:]), rel=0.35)
+    # The sum of 60 squares of standard normal values lies in here but for a chance of 2e-6; 3.6^2 times more would not.
+    low, high = stats.chi2.ppf([1e-6, 1 - 1e-6], 60)
+    assert low < np.sum(np.square(scaled), axis=0)[0] < high
 
 
 def test_the_price():
