@@ -1,9 +1,9 @@
 """The oracle of GenProt: sums of the chosen public draws. A reproduction, not for users: the mechanism's docstring says
 why.
 
-A report names a nonce and a draw; the server expands that draw again and adds it up. Sums are whole numbers, so the
-state is additive exactly. The mean of a draw is the centre of its sender (up to the total variation below), so an
-average is (sum/n)/8 + 1/2 of the range, and the count of a category is its sum / 8; a number's error is
+A report names one of its user's public draws; the server expands that draw again and adds it up. Sums are whole
+numbers, so the state is additive exactly. The mean of a draw is the centre of its sender (up to the total variation
+below), so an average is (sum/n)/8 + 1/2 of the range, and the count of a category is its sum / 8; a number's error is
 sqrt(sum of squares)/n.
 """
 
@@ -27,7 +27,7 @@ from ldp_server.oracles.base import Floats, Oracle
 from ldp_server.oracles.counts import Counts
 from simulator.reproductions.genprot.randomizer import STEPS, GenProt, noise_law
 
-__all__ = ["GenProtOracle", "price", "randomize", "total_variation"]
+__all__ = ["GenProtOracle", "price", "randomize", "randomize_users", "total_variation"]
 
 _HEADER = struct.Struct("<8sQII")
 _MAGIC = b"LDPGEN01"
@@ -48,7 +48,7 @@ class GenProtOracle(Oracle):
         self._reports = 0
 
     def set_counts(self, counts: Counts) -> None:
-        """There are no counts of reports: there are 2^32 nonces."""
+        """There are no counts of reports: everybody's public draws are their own."""
         del counts
         raise InvalidSpec("genprot keeps sums, not counts")
 
@@ -61,13 +61,15 @@ class GenProtOracle(Oracle):
         """How many reports have been added."""
         return self._reports
 
-    def accumulate(self, payload: bytes) -> int:
-        """Add the reports packed in a payload; `ServerRefused`, and nothing changed, if it is not one."""
-        maker = self._randomizer
+    def accumulate(self, payload: bytes, first: int | None = None) -> int:
+        """Add the packed reports of users `first`, `first` + 1 ...; those who follow the ones so far, if not said.
+
+        `ServerRefused`, and nothing changed, if it is not a payload.
+        """
+        maker, start = self._randomizer, self._reports if first is None else first
         reports = unpack(payload, maker.report_bytes, maker.bound)
-        for report in reports:
-            nonce, chosen = divmod(int(report), maker.draws)
-            draw = maker.public(nonce)[chosen]
+        for user, report in enumerate(reports, start):
+            draw = maker.of_user(user).public()[int(report)]
             self._sums = [a + value for a, value in zip(self._sums, draw, strict=True)]
             # The last one is of the sum of all coordinates: the noise of `none` is the sum of theirs.
             self._squares = [a + value * value for a, value in zip(self._squares, (*draw, sum(draw)), strict=True)]
@@ -164,6 +166,14 @@ def price(randomizer: GenProt) -> float:
 
 
 def randomize(randomizer: GenProt, indexes: Indexes, words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return every user's report by the client's own code: every user has a stream of public draws of their own."""
+    """Return reports with the public draws of one number; `randomize_users` gives everybody their own."""
     lines = words.tolist()
     return np.array([randomizer.randomize(int(i), line) for i, line in zip(indexes, lines, strict=True)], np.uint64)
+
+
+def randomize_users(
+    randomizer: GenProt, indexes: Indexes, words: npt.NDArray[np.uint64], first: int = 0
+) -> npt.NDArray[np.uint64]:
+    """Return the reports of users `first`, `first` + 1 ..., each with public draws of their own."""
+    lines = enumerate(zip(indexes, words.tolist(), strict=True), first)
+    return np.array([randomizer.of_user(user).randomize(int(i), line) for user, (i, line) in lines], np.uint64)
