@@ -77,8 +77,13 @@ def test_the_numbers_in_the_text():
 
 def test_three_ways_to_ask_for_attributes():
     """By the formulas, to the two digits of the page."""
-    for epsilon, composed, split in rows("numbers.md", "composed response | each attribute"):
+    for epsilon, composed, split, outside in rows("numbers.md", "composed response | each attribute"):
         maker = ComposedResponse(Epsilon(epsilon), 1 << 10, **composed_response.design(epsilon, 10))
+        far = [report for report in range(1 << 10) if not maker.low <= report.bit_count() <= maker.high]
+        rest = float(sum(maker.probability(0, report) for report in far))
+        assert number(outside) == up(100 * rest, 1)
+        assert rest == pytest.approx(float(maker.beta), rel=1e-9)
+        assert 0.18 < rest < 0.49  # as the docstring of composed_response says
         e, kept = float(epsilon), float(maker.eigenvalue(1))
         # The page's users hold the attributes with shares from 0.05 to 0.95, so f (1 - f) is 0.17 on average.
         sampled = 10 / (4 * math.sinh(e / 2) ** 2) + 9 * 0.168
