@@ -16,6 +16,10 @@ WRONG = {
     "every item held by": "it is for each item alone",
     "has any item which nobody holds": "it is about noise alone",
     "stated chance of a false item.": "it is about noise alone",
+    "except with probability one in a million": "a delta is no bound on the probability of a larger loss",
+    "total that holds with probability": "a delta is no bound on the probability of a larger loss",
+    "it shows the smaller number beside it": "the line about a device has the plain sum and no other",
+    "always worse than the other two": "splitting is better than sampling for few attributes at a large epsilon",
 }
 """What was said, and what is true instead."""
 
