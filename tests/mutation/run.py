@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -71,9 +72,9 @@ class Runner:
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     def attempt(self, mutants: Sequence[Mutant]) -> Iterator[tuple[Mutant, str, str, float]]:
-        """Yield for each mutant its verdict, the test that decided, and the seconds of processor time it took."""
+        """Yield for each mutant its verdict, the test that decided, and the seconds it took."""
         for mutant in mutants:
-            started = _spent()
+            started = time.monotonic()
             path = self.tree / mutant.file
             source = path.read_text()
             try:
@@ -81,7 +82,7 @@ class Runner:
             finally:
                 path.write_text(source)
                 _forget(path)
-            yield mutant, verdict, test, _spent() - started
+            yield mutant, verdict, test, time.monotonic() - started
 
     def _try(self, mutant: Mutant, path: Path, source: str) -> tuple[str, str]:
         kills = self.kills.setdefault(mutant.file, Counter())
@@ -159,8 +160,3 @@ def _forget(path: Path) -> None:
     """Delete the compiled file: it is taken for valid if the source changes within a second."""
     for cached in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
         cached.unlink()
-
-
-def _spent() -> float:
-    """Processor time of this process and of children that have ended."""
-    return sum(os.times()[:4])

@@ -16,7 +16,6 @@ from multiprocessing.connection import Connection
 from types import FunctionType
 
 import pytest
-from hypothesis.internal.conjecture.engine import ConjectureRunner
 
 from tests.mutation import swap
 from tests.mutation.process import KILLED, Judge, child, quiet
@@ -119,6 +118,8 @@ class Warm:
 
 def enter(tree: str) -> None:
     """Make this process one that works in the tree. A failed property is not shrunk: it has failed."""
+    from hypothesis.internal.conjecture.engine import ConjectureRunner  # pytest must be first where tests are recorded
+
     ConjectureRunner.shrink_interesting_examples = lambda self: None
     os.chdir(tree)
     os.environ.update(PYTHONPATH=tree)
