@@ -109,7 +109,7 @@ class Runner:
             if verdict != SURVIVED:
                 return verdict, test, False
             done += chosen
-        return *self._fresh(fitting(tests, self.reach, self.budgets[0], files=FILES)), True
+        return *self._fresh(fitting(tests, self.reach, self.budgets[-1], files=FILES)), True
 
     def _warm(self, tests: Sequence[str], path: Path, old: str, new: str) -> tuple[str, str]:
         try:
