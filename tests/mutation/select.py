@@ -12,6 +12,8 @@ from tests.mutation.reach import Reach
 
 __all__ = ["fitting", "order", "sample"]
 
+VECTORS = "/vectors/"
+
 
 def sample(found: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
     """A uniform sample: the mutants whose keys have the smallest hashes, in the order of the hashes.
@@ -24,14 +26,16 @@ def sample(found: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
 def order(reach: Reach, mutant: Mutant, kills: Counter[str]) -> list[str]:
     """The tests that reach the mutant's lines, the most promising first.
 
-    Tests that killed a mutant of the file before come first, then those of the module, of its package, and all
-    others; the fastest first in each class.
+    Tests that killed a mutant of the file before come first, then those of the module, of its package, the golden
+    vectors, and all others; the fastest first in each class.
     """
     module = f"/test_{Path(mutant.file).stem}.py::"
     package = f"/{Path(mutant.file).parent.name}/"
 
-    def place(test: str) -> tuple[int, bool, bool, float, str]:
-        return -kills[test], module not in f"/{test}", package not in f"/{test}", reach.seconds.get(test, 1.0), test
+    def place(test: str) -> tuple[int, int, float, str]:
+        marks = (module, package, VECTORS)
+        near = next((number for number, mark in enumerate(marks) if mark in f"/{test}"), len(marks))
+        return -kills[test], near, reach.seconds.get(test, 1.0), test
 
     return sorted(reach.tests(mutant.file, mutant.line, mutant.last), key=place)
 
