@@ -84,8 +84,8 @@ def paired(devices: int, back: float, *, burst: bool, wait: float = ROUND) -> di
             elif moment == MOMENTS[2]:
                 server.stop()
             copy = _copied(Path(folder) / "data", Path(folder) / moment)
-            pairs = (_by_rows(copy / "log.db", owners), from_pages(copy / "log.db", owners))
-            pairs += (from_wal(copy / "log.db-wal", owners),)
+            log, wal = copy / "log.db", copy / "log.db-wal"
+            pairs = _by_rows(log, owners), from_pages(log, owners), from_wal(wal, owners)
             found.update({(moment, way): one / devices for way, one in zip(WAYS, pairs, strict=True)})
     return found
 
@@ -134,7 +134,7 @@ def _deliver(clients: Sequence[tuple[Client, ManualClock]], start: float, back: 
         client, clock = clients[number]
         clock.jump(moment)
         if burst:
-            client._sender._deliverer._spread = 0.0
+            client._sender._spread = 0.0
         delivery = client.flush(30.0)
         if delivery.error is not None:
             raise delivery.error

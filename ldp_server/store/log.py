@@ -223,6 +223,10 @@ class LogReader(ABC):
         """Make a check that runs in another thread end, with an error."""
 
     @abstractmethod
+    def renew(self) -> None:
+        """Open the log anew if its files were replaced since. Nothing may be read at the time."""
+
+    @abstractmethod
     def close(self) -> None:
         """Give back files and connections."""
 
@@ -277,6 +281,13 @@ class ReportLog(LogReader):
     @abstractmethod
     def purge(self) -> bool:
         """Clear the write-ahead log of what was deleted or laid anew; False if it is in use: try again."""
+
+    @abstractmethod
+    def recover(self) -> None:
+        """After an error that leaves open what the disk holds: open the log anew, and make all that it holds durable.
+
+        Raises `StorageError` if that cannot be done, or not yet.
+        """
 
     @abstractmethod
     def tend(self) -> None:

@@ -7,154 +7,38 @@ processes: in WAL mode readers and the writer do not wait for each other.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
 from ldp_server.store import blocks, retention
-from ldp_server.store.catalog import Catalog
-from ldp_server.store.damage import Row, check_rows
-from ldp_server.store.errors import Corrupt, StorageError, translated
+from ldp_server.store.errors import Corrupt, InUse, Removed, StorageError, translated
 from ldp_server.store.insert import insert_run, runs
-from ldp_server.store.log import (
-    AppendOutcome,
-    CollectionRecord,
-    Fold,
-    FoldPart,
-    LogReader,
-    NewCollection,
-    ReportLog,
-    StoredBatch,
-    Submission,
-)
-from ldp_server.store.schema import PAGE, SEQUENCE_BITS, open_log
-from ldp_server.store.wal import WalMover
+from ldp_server.store.log import AppendOutcome, CollectionRecord, Fold, FoldPart, NewCollection, ReportLog, Submission
+from ldp_server.store.reader import SqliteReader
+from ldp_server.store.schema import PAGE
+from ldp_server.store.wal import LogFiles, WalMover
 
-__all__ = ["SqliteLog", "SqliteReader"]
+__all__ = ["SqliteLog"]
 
 T = TypeVar("T")
-_MASK = (1 << SEQUENCE_BITS) - 1
-_ROWS = 4096
-
-
-def _positions(collection: int) -> tuple[int, int]:
-    """The positions between which a collection's batches lie."""
-    return collection << SEQUENCE_BITS, (collection + 1) << SEQUENCE_BITS
-
-
-class SqliteReader(LogReader):
-    """Reads log.db. It sees what was durable when a method was called."""
-
-    def __init__(self, path: Path, *, writable: bool = False) -> None:
-        self.path = path
-        self.db: sqlite3.Connection = open_log(path, read_only=not writable)
-        self._catalog = Catalog(self.db, path)
-
-    def close(self) -> None:
-        self.db.close()
-
-    def records(self) -> list[CollectionRecord]:
-        return self._catalog.records()
-
-    def record(self, number: int) -> CollectionRecord | None:
-        return self._catalog.by_number(number)
-
-    def record_of(self, collection_id: bytes) -> CollectionRecord | None:
-        return self._catalog.by_id(collection_id)
-
-    def last(self, collection: int) -> int:
-        with translated(self.path):
-            return blocks.last(self.db, collection)
-
-    def count(self, collection: int) -> int:
-        with self._snapshot() as db:
-            return blocks.last(db, collection) + blocks.recent_size(db, collection)[0]
-
-    def recent(self, collection: int, after: int) -> list[StoredBatch] | None:
-        with self._snapshot() as db:
-            newest, record = blocks.last(db, collection), self._catalog.by_number(collection)
-            if record is None or record.deleted is not None:
-                return []
-            if newest < after:
-                raise Corrupt("a collection has batches after its last block: restore a backup (docs/operating.md)")
-            return blocks.recent(db, collection) if newest == after else None
-
-    def read(self, collection: int, after: int, *, max_bytes: int = 4_000_000) -> Iterator[list[StoredBatch]]:
-        """Each list is one short read transaction, so that the writer never waits."""
-        low, high = _positions(collection)
-        position = low + after
-        while True:
-            found: list[StoredBatch] = []
-            size = 0
-            with translated(self.path):
-                cursor = self.db.execute(
-                    "SELECT position, batch_id, payload, digest FROM batches WHERE position > ? AND position < ? "
-                    "ORDER BY position LIMIT ?",
-                    (position, high, max(1, min(_ROWS * 16, max_bytes))),
-                )
-                while size < max_bytes and (rows := cursor.fetchmany(256)):
-                    if self._dropped(collection, rows, position):
-                        return
-                    check_rows(rows, position)
-                    found.extend([StoredBatch(row[0] & _MASK, row[1], row[2]) for row in rows])
-                    size += sum([len(row[2]) for row in rows])
-                    position += len(rows)
-                cursor.close()
-            if not found:
-                return
-            yield found
-
-    def _dropped(self, collection: int, rows: Sequence[Row], position: int) -> bool:
-        """Whether rows are missing because the collection was deleted or compacted meanwhile."""
-        if rows[0][0] == position + 1 and rows[-1][0] == position + len(rows):
-            return False
-        record = self.record(collection)
-        return record is None or record.deleted is not None or record.folded > (position & _MASK)
-
-    def tie(self, collection: int, sequence: int) -> bytes | None:
-        with translated(self.path):
-            return blocks.tie(self.db, collection, sequence)
-
-    def known(self, collection: int, ids: Sequence[bytes]) -> bool:
-        with translated(self.path):
-            return blocks.known(self.db, collection, ids)
-
-    def folded_state(self, record: CollectionRecord) -> bytes | None:
-        with translated(self.path):
-            return retention.folded_state(self.db, record)
-
-    def check(self) -> None:
-        with translated(self.path):
-            verdict = self.db.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if verdict != "ok":
-            raise Corrupt(f"{self.path} is damaged: restore a backup (docs/operating.md)")
-
-    def interrupt(self) -> None:
-        self.db.interrupt()
-
-    @contextmanager
-    def _snapshot(self) -> Iterator[sqlite3.Connection]:
-        """One read transaction: the writer may put recent batches into a block at any time."""
-        with translated(self.path):
-            self.db.execute("BEGIN")
-            try:
-                yield self.db
-            finally:
-                if self.db.in_transaction:
-                    self.db.execute("ROLLBACK")
 
 
 class SqliteLog(SqliteReader, ReportLog):
     """Writes log.db. Opening it checks the file and brings its schema up to date."""
 
     def __init__(self, path: Path) -> None:
+        self._sealed: set[int] = set()
         super().__init__(path, writable=True)
-        self._wal = WalMover(self.db, path)
+
+    def _open(self) -> None:
+        super()._open()
+        self._wal = WalMover(self.db, self.path)
         self._recent: dict[int, tuple[int, int]] = {}
-        self._sealed: set[int] = {record.number for record in self.records() if record.sealed}
+        self._sealed.update(record.number for record in self.records() if record.sealed)
         self._unlaid: set[int] = set()
-        with suppress(Corrupt), translated(path):  # counting says which collections are damaged
+        with suppress(Corrupt), translated(self.path):  # counting says which collections are damaged
             self._unlaid = blocks.unlaid(self.db)
         self._purged = False
 
@@ -283,6 +167,33 @@ class SqliteLog(SqliteReader, ReportLog):
     def tend(self) -> None:
         self._wal.tend()
 
+    def recover(self) -> None:
+        """After a failed fsync the kernel may hold pages as clean that are not on the disk.
+
+        Moving the whole write-ahead log writes them once more, and SQLite starts it over only when the database file is
+        on the disk. If the log's file was removed, this connection is the last that can read it.
+        """
+        self._wal.close()
+        try:
+            self._files.check()
+        except Removed:
+            raise
+        except StorageError:
+            with translated(self.path):
+                if self.db.in_transaction:
+                    self.db.execute("ROLLBACK")
+            self._move_all()
+        self.db.close()
+        self._files = LogFiles(self.path)  # the connection that was tied to other files is over
+        self._open()
+        self._move_all()
+
+    def _move_all(self) -> None:
+        with translated(self.path):
+            busy = self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        if busy:
+            raise InUse(f"{self.path} is being read by another process for long: it could not be made durable yet")
+
     def _transaction(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` in one durable transaction, or leave everything as it was."""
         with translated(self.path):
@@ -294,6 +205,7 @@ class SqliteLog(SqliteReader, ReportLog):
                 if self.db.in_transaction:
                     self.db.execute("ROLLBACK")
                 raise
+        self._files.check()
         return result
 
 

@@ -222,10 +222,6 @@ async def test_the_doctor_finds_what_is_wrong_and_changes_nothing(tmp_path):
     log.db.execute("DELETE FROM batches WHERE position & 0xff = 7")
     log.close()
     assert "gap" in next(f.detail for f in examine(data, None, deep=True) if f.verdict == "wrong")
-    log = SqliteLog(data / "log.db")
-    log.db.execute("DELETE FROM batches WHERE position & 0xff > 6")
-    log.close()
-    assert "newest batches" in next(f.detail for f in examine(data, None, deep=True) if f.verdict == "wrong")
     data.chmod(0o755)
     assert verdicts(examine(data, None))["permissions"] == "warning"
     (tmp_path / "server.toml").write_text("[tls]\nkey = 'k'")

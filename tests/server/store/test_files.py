@@ -11,9 +11,9 @@ from dataclasses import replace
 import pytest
 
 from ldp_server.store import DataDirectory, DirectoryLock, SqliteLog, schema
-from ldp_server.store.backup import backup
 from ldp_server.store.checkpoints import Checkpoint, drop_checkpoint, read_checkpoint, write_checkpoint
 from ldp_server.store.errors import InUse, StorageError
+from ldp_server.store.reader import backup
 
 ID = bytes(range(32))
 CHECKPOINT = Checkpoint(ID, 5, 300, 7, b"b" * 16, [b"c" * 16, b"d" * 16], b"state of any length")
@@ -93,7 +93,7 @@ def test_a_backup_closes_what_it_opened(tmp_path, monkeypatch):
         opened.append(schema.connect(*path, **options))
         return opened[-1]
 
-    monkeypatch.setattr("ldp_server.store.backup.connect", connect)
+    monkeypatch.setattr("ldp_server.store.reader.connect", connect)
     SqliteLog(tmp_path / "log.db").close()
     backup(tmp_path / "log.db", tmp_path / "copy.db")
     assert len(opened) == 1

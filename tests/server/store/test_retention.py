@@ -12,8 +12,8 @@ from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.config import RetentionConfig
 from ldp_server.oracles import oracle_for, restore
 from ldp_server.store import SqliteReader, blocks
-from ldp_server.store.backup import backup
 from ldp_server.store.checkpoints import read_checkpoint
+from ldp_server.store.reader import backup
 from ldp_server.worker.counts import CountsCache
 from tests.server.helpers import NOW, Clock, batch, live, make_collection, reason, taken
 
