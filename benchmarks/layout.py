@@ -43,14 +43,28 @@ def from_pages(log: Path, owners: Owners) -> int:
 
 
 def from_wal(wal: Path, owners: Owners) -> int:
-    """The most pairs that the order of first appearance in the write-ahead log gives."""
+    """The most pairs that the order of first appearance in the write-ahead log gives.
+
+    Its beginning may have been overwritten. So answers that follow each other are paired too.
+    """
     data = wal.read_bytes() if wal.exists() else b""
     if len(data) < _WAL_HEAD:
         return 0
     size: int = struct.unpack_from(">I", data, 8)[0]
     starts = range(_WAL_HEAD, len(data) - size - _FRAME_HEAD + 1, size + _FRAME_HEAD)
     frames = [data[start + _FRAME_HEAD : start + _FRAME_HEAD + size] for start in starts]
-    return max(matches(_in_order(kind, frames, owners), owners) for kind in _LEAVES)
+    orders = [_in_order(kind, frames, owners) for kind in _LEAVES]
+    return max(max(matches(order, owners), _neighbours(order, owners)) for order in orders)
+
+
+def _neighbours(order: Order, owners: Owners) -> int:
+    """How many devices are paired if answers to two questions that follow each other are of one device."""
+    pairs, place = 0, 0
+    while place + 1 < len(order):
+        first, second = owners[order[place]], owners[order[place + 1]]
+        pairs += first[1] == second[1]
+        place += 2 if first[0] != second[0] else 1
+    return pairs
 
 
 def _in_order(kind: int, pages: Sequence[bytes], owners: Owners) -> Order:

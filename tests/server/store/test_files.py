@@ -11,7 +11,13 @@ from dataclasses import replace
 import pytest
 
 from ldp_server.store import DataDirectory, DirectoryLock, SqliteLog, schema
-from ldp_server.store.checkpoints import Checkpoint, drop_checkpoint, read_checkpoint, write_checkpoint
+from ldp_server.store.checkpoints import (
+    Checkpoint,
+    drop_checkpoint,
+    drop_other_checkpoints,
+    read_checkpoint,
+    write_checkpoint,
+)
 from ldp_server.store.errors import InUse, StorageError
 from ldp_server.store.reader import backup
 
@@ -84,6 +90,17 @@ def test_a_backup_is_for_its_owner_and_leaves_no_draft(tmp_path):
     log = SqliteLog(target)
     assert log.records() == []
     log.close()
+
+
+def test_checkpoints_of_other_collections_are_dropped(tmp_path):
+    kept = write_checkpoint(tmp_path, CHECKPOINT)
+    gone = write_checkpoint(tmp_path, replace(CHECKPOINT, collection_id=bytes(32)))
+    draft = gone.with_suffix(".draft")
+    draft.write_bytes(b"half")
+    (tmp_path / "mine.txt").write_bytes(b"not a checkpoint")
+    drop_other_checkpoints(tmp_path, {ID})
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([kept.name, "mine.txt"])
+    drop_other_checkpoints(tmp_path / "nowhere", {ID})
 
 
 def test_a_backup_closes_what_it_opened(tmp_path, monkeypatch):

@@ -90,7 +90,7 @@ def test_a_removed_write_ahead_log_is_noticed_at_the_next_write_and_rescued(log)
     log.check()
     log.close()
     again = sqlite3.connect(log.path)
-    assert again.execute("SELECT count(*) FROM batches").fetchone() == (6,)
+    assert again.execute("SELECT count(*) FROM recent").fetchone() == (6,)
     again.close()
 
 
