@@ -24,6 +24,7 @@ from benchmarks.row import Options, Row
 BENCHMARKS = {
     "server": ("server.benchmark", "collection server: durable throughput, latency, memory, restart, queries"),
     "client": ("client", "the client: import, report, gateway, size"),
+    "walk": ("walk", "one report and one question: modules, calls, write transactions"),
     "audit": ("audit.benchmark", "privacy: exact output laws, bounds from the client's bytes, clients that leak"),
     "pairing": ("pairing", "whether the order of arrival tells which answers belong to one device"),
     "structure": ("structure", "accounting, attributes, averages, quantiles, pure from approximate"),

@@ -96,6 +96,19 @@ def test_all_groups_with_answers_fixed_beforehand_and_chosen_afterwards():
     assert 0.999 * afterwards < 3000 * loss <= afterwards
 
 
+def test_up_to_nine_people_are_a_household():
+    text = str(privacy_statement(QuestionTerms("0.1"), groups=(9, 10)))
+    assert "A household of 9, one such question each" in text
+    assert "A group of 10 people, one such question each" in text
+
+
+def test_no_chance_is_stated_where_the_plain_sum_is_best():
+    """Two people at epsilon 1 lose at most 2, always: nothing is said about all groups of two."""
+    assert "With probability" not in str(privacy_statement(QuestionTerms("1"), users=1000, groups=(2,)))
+    assert "With probability" in str(privacy_statement(QuestionTerms("0.05"), users=9000, groups=(9000,)))
+    assert "With probability" not in str(privacy_statement(QuestionTerms("0.05"), users=8999, groups=(9000,)))
+
+
 YES_NO = Categories(("yes", "no"))
 
 
