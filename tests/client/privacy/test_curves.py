@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.randomized_response import RandomizedResponse
+from ldp_client.privacy import curves
 from ldp_client.privacy.curves import LawCurve, ResponseCurve, Tcdp, pure_rho
 from ldp_client.protocol.epsilon import Epsilon
 from tests.client.accounting import Composed, GaussianCurve
@@ -200,6 +201,14 @@ def test_a_law_that_is_too_long_is_not_listed():
         LawCurve.of(Long())
 
 
+def test_the_longest_law_that_is_listed(monkeypatch):
+    monkeypatch.setattr(curves, "MAX_LAW", 6)
+    assert LawCurve.of(Lopsided()).ratio == Fraction(5, 2)
+    monkeypatch.setattr(curves, "MAX_LAW", 5)
+    with pytest.raises(InvalidSpec, match="at most 5 probabilities"):
+        LawCurve.of(Lopsided())
+
+
 def test_the_orders_of_tcdp_are_above_one():
     curve = ResponseCurve(1, 5)
     for omega in (0.5, 1.0):
@@ -226,9 +235,17 @@ def test_the_smallest_epsilon_of_a_large_one_is_found(epsilon):
 
 
 def test_a_divergence_that_rounding_makes_negative_is_none():
-    """Two laws that differ by 10^-17: the sum of the moments is all rounding."""
-    for shift in range(1, 40):
-        tiny = Fraction(shift, 10**17)
-        third = Fraction(1, 3)
-        curve = LawCurve([[third, third, third], [third + tiny, third - tiny, third]])
-        assert 0.0 <= curve.renyi(1.5) < 1e-15
+    """Two laws that differ by 4e-17: the sum of the moments is rounding alone, and comes out negative."""
+    one, two = Fraction(196, 267), Fraction(53, 125 * 10**16)
+    assert LawCurve([[one, 1 - one], [one + two, 1 - one - two]]).renyi(1.5) == 0.0
+
+
+@pytest.mark.parametrize("tolerance", [0.3, 0.01])
+@pytest.mark.parametrize("epsilon", ["0.7", "5"])
+def test_a_coarse_tolerance_is_kept(epsilon, tolerance):
+    curve = ResponseCurve(epsilon)
+    for step in range(1, 40):
+        delta = curve.delta(0) * step / 40
+        exact = curve.epsilon(delta)
+        excess = curve.epsilon(delta, tolerance) - exact
+        assert -1e-9 <= excess <= tolerance * max(1.0, float(epsilon)) * (1 + 1e-9)

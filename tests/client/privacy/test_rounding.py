@@ -71,8 +71,10 @@ def test_the_two_bounds_of_exp_are_apart_by_what_is_stated(exponent):
 def test_exp_of_large_and_zero_exponents():
     assert exp_floor(Fraction(0)) == 1
     assert exp_floor(Fraction(3000)) <= Fraction(dec(3000).exp()) * (1 + Fraction(1, 10**50))
+    for allowed in (exp_floor(Fraction(4000)), exp_ceil(Fraction(4000))):
+        assert allowed.numerator.bit_length() - allowed.denominator.bit_length() == pytest.approx(5771, abs=1)
     with pytest.raises(InvalidSpec):
-        exp_floor(Fraction(4001))
+        exp_floor(4000 + Fraction(1, 10**9))
 
 
 @given(st.fractions(min_value=Fraction(1, 10**6), max_value=10**6))
