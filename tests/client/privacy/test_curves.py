@@ -249,3 +249,21 @@ def test_a_coarse_tolerance_is_kept(epsilon, tolerance):
         exact = curve.epsilon(delta)
         excess = curve.epsilon(delta, tolerance) - exact
         assert -1e-9 <= excess <= tolerance * max(1.0, float(epsilon)) * (1 + 1e-9)
+
+
+def test_small_differences_keep_their_digits():
+    one, two = Fraction(1, 2), Fraction(1, 10**6)
+    laws = [[one, one], [one + two, one - two]]
+    p, q = ([dec(x) for x in law] for law in laws)
+    worst = max(reference.renyi(p, q, 2), reference.renyi(q, p, 2))
+    assert LawCurve(laws).renyi(2) == pytest.approx(float(worst), rel=1e-7)
+
+
+def test_the_ends_of_a_response_curve():
+    curve = ResponseCurve(1)
+    assert curve.epsilon(0.0) == pytest.approx(1.0, rel=1e-9)
+    assert curve.tcdp().rho == pure_rho(1)
+    assert ResponseCurve(1, 3).tcdp(1 + 1e-5).rho == pytest.approx(ResponseCurve(1, 3).renyi(1 + 1e-5), rel=1e-4)
+    for k in (1, 0):
+        with pytest.raises(InvalidSpec, match="at least two answers"):
+            ResponseCurve(1, k)
