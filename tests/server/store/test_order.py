@@ -7,7 +7,10 @@ once in 10^12 runs.
 
 import os
 import random
+import subprocess
+import sys
 import threading
+import time
 from math import factorial
 
 import pytest
@@ -220,3 +223,40 @@ def test_counts_are_exact_while_blocks_are_finished(tmp_path, monkeypatch):
     assert wrong == []
     assert log.last(number) > 1400
     log.close()
+
+
+CHILD = """
+import hashlib, os, pathlib, sys
+from ldp_server.store import SqliteLog, Submission, blocks
+blocks.BLOCK, digest = 20, hashlib.sha256(b"abc").digest()[:16]
+log = SqliteLog(pathlib.Path(sys.argv[1]))
+while True:
+    group = [Submission(1, os.urandom(16), digest, b"abc", os.urandom(16)) for _ in range(7)]
+    log.append(group)
+    sys.stdout.write("".join(one.batch_id.hex() + "\\n" for one in group))
+    sys.stdout.flush()
+    log.lay_anew()
+    log.tend()
+    log.purge()
+"""
+
+
+def test_a_kill_while_blocks_are_finished_and_rows_laid_anew_loses_and_doubles_nothing(tmp_path):
+    path = tmp_path / "log.db"
+    log = SqliteLog(path)
+    add(log)
+    log.close()
+    acknowledged = set()
+    for _ in range(6):
+        with subprocess.Popen([sys.executable, "-c", CHILD, str(path)], stdout=subprocess.PIPE, text=True) as child:
+            first = child.stdout.readline()
+            time.sleep(random.uniform(0, 0.3))
+            child.kill()
+            rest = child.stdout.read()
+        acknowledged.update(line for line in (first + rest).split("\n") if len(line) == 32)
+        reader = SqliteReader(path)
+        found = [batch.batch_id.hex() for batch in held(reader, 1)]
+        assert acknowledged <= set(found)
+        assert len(set(found)) == len(found) == reader.count(1)
+        reader.close()
+    assert len(acknowledged) > 40
