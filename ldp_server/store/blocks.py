@@ -28,8 +28,8 @@ __all__ = ["BLOCK", "BLOCK_BYTES", "finish", "known", "last", "lay_anew", "recen
 
 BLOCK = 1024
 BLOCK_BYTES = 16_000_000
-APART = 26
-"""Rows that are laid anew get places about 2^26 apart: two of them never the same, and new rows go between them."""
+APART = 28
+"""Rows that are laid anew get places about 2^28 apart, so no two the same: fewer than 2^11 of them fit."""
 
 _LAID = (
     "INSERT INTO temp.laid SELECT batch_id, digest, token_id, payload FROM main.recent WHERE place > ? AND place < ?"

@@ -74,6 +74,9 @@ def test_recent_rows_do_not_follow_arrival_either(log, size):
     _, owners = burst(log, size=size)
     rows = [row[0] for row in log.db.execute("SELECT batch_id FROM recent ORDER BY place")]
     assert len(rows) == 2 * DEVICES
+    for number in (1, 2):  # as exports give them
+        ids = [batch.batch_id for batch in held(log, number)]
+        assert ids == sorted(ids)
     assert matches(rows, owners) <= MOST
 
 

@@ -21,7 +21,7 @@ from ldp_server.store import (
 )
 from ldp_server.store.errors import Corrupt, DiskFull, ReadOnly, StorageError, WrongVersion, translated
 from ldp_server.store.insert import runs
-from ldp_server.store.schema import MIGRATIONS, VERSION, connect, migrate
+from ldp_server.store.schema import APPLICATION_ID, MIGRATIONS, VERSION, connect, migrate
 from ldp_server.store.sqlite import _pages
 
 
@@ -260,6 +260,22 @@ def test_an_older_schema_is_migrated_step_by_step(tmp_path):
     assert migrate(db, path, steps) == VERSION
     assert db.execute("PRAGMA user_version").fetchone()[0] == VERSION + 2
     assert migrate(db, path, steps) == VERSION + 2
+    db.close()
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_log_in_the_order_of_arrival_is_refused_in_one_line_and_left_alone(tmp_path, version):
+    path = tmp_path / "log.db"
+    db = sqlite3.connect(path)
+    db.execute("CREATE TABLE batches (position INTEGER PRIMARY KEY)")
+    db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    db.execute(f"PRAGMA user_version = {version}")
+    db.close()
+    with pytest.raises(WrongVersion, match="order of arrival: export its counts") as refused:
+        SqliteLog(path)
+    assert "\n" not in str(refused.value)
+    db = sqlite3.connect(path)
+    assert db.execute("PRAGMA user_version").fetchone() == (version,)
     db.close()
 
 
