@@ -167,11 +167,11 @@ def test_a_list_that_grows_across_the_edges_of_parts(list_client, server, operat
     assert server.parts[0] == held // PART_IDS
 
 
-def test_a_request_does_not_tell_how_many_ids_this_device_has(list_client, server, operator):
+def test_a_request_does_not_tell_how_many_ids_this_device_has(list_client, server, operator, tmp_path):
     """Devices that last looked at different times ask for the same part."""
     asked = []
     for held in (1, 500, PART_IDS - 1):
-        client = list_client(storage=server.__class__.__name__ + str(held))
+        client = list_client(storage=tmp_path / str(held))
         server.public = operator.sign([filler(held)])
         client.refresh()
         server.parts.clear()
