@@ -120,7 +120,7 @@ class _Assembly:
     def _auth(self, access: AccessFile) -> Auth:
         config = self._config
         host, _ = split_address(config.analyst.listen or config.collector.listen, "listen")
-        return Auth(access, self._metrics, config.analyst.certificate_names, [host])
+        return Auth(access, self._metrics, config.analyst.certificate_names, host)
 
     def _publisher(self) -> ListPublisher:
         publish = self._config.publish

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -73,12 +74,12 @@ class Auth:
     """Tells operators from everybody else, and what each of them may do."""
 
     def __init__(
-        self, access: AccessFile, metrics: Metrics, certificate_names: Iterable[str], own_addresses: Iterable[str] = ()
+        self, access: AccessFile, metrics: Metrics, certificate_names: Iterable[str], listens_on: str = "localhost"
     ) -> None:
         self._access = access
         self._metrics = metrics
         self._names = frozenset(certificate_names)
-        self._own = {address for address in map(_parsed, own_addresses) if address is not None}
+        self._own = _addresses(listens_on)
 
     async def caller(self, context: Context) -> Caller:
         """Who calls; raises UNAUTHENTICATED, with the same text for all who have no secret of this server."""
@@ -144,6 +145,15 @@ def _ended(token: AnalystToken, state: str) -> str:
     if token.local:
         return text + "read local.token in the server's data directory again"
     return text + f"make a new one with `ldp-server token create {token.name} --role {token.role} --out FILE`"
+
+
+def _addresses(host: str) -> frozenset[ipaddress.IPv4Address | ipaddress.IPv6Address]:
+    """The addresses of the host that the server listens on: its own machine's commands call from them, too."""
+    try:
+        found = {str(entry[4][0]) for entry in socket.getaddrinfo(host, None)}
+    except OSError:
+        found = set()
+    return frozenset(address for address in map(_parsed, found) if address is not None)
 
 
 def _parsed(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

@@ -286,7 +286,7 @@ async def test_a_local_token_works_from_the_servers_own_machine_only(tmp_path, c
     from ldp_server.service.metrics import Metrics
 
     access, metrics = AccessFile(tmp_path / "access.db", clock), Metrics()
-    checker = auth.Auth(access, metrics, (), ["10.0.0.5"])
+    checker = auth.Auth(access, metrics, (), "10.0.0.5")
     local, alice = access.create_local(60), access.create("alice")
 
     async def admitted(context):
