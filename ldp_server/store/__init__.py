@@ -15,7 +15,7 @@ directory      the data directory and the lock on it
 errors         what can be wrong, for an operator
 """
 
-from ldp_server.store.access import AccessFile, AnalystToken
+from ldp_server.store.access import LIFETIME, ROLES, AccessFile, AnalystToken, SteadyClock
 from ldp_server.store.commit import GroupCommit, Ticket
 from ldp_server.store.directory import DataDirectory, DirectoryLock
 from ldp_server.store.log import (
@@ -34,6 +34,8 @@ from ldp_server.store.reader import SqliteReader
 from ldp_server.store.sqlite import SqliteLog
 
 __all__ = [
+    "LIFETIME",
+    "ROLES",
     "AccessFile",
     "Admission",
     "AnalystToken",
@@ -48,6 +50,7 @@ __all__ = [
     "ReportLog",
     "SqliteLog",
     "SqliteReader",
+    "SteadyClock",
     "StoredBatch",
     "Submission",
     "Ticket",
