@@ -39,7 +39,7 @@ BUDGETS = (2.0, 15.0)
 """Seconds of tests: at first, and for what survived."""
 FILES = 6
 """Files of tests where all is imported anew, at most."""
-WALL = 180.0
+WALL = 900.0
 """Seconds of the clock after which a mutant's run is ended, whatever it waits for."""
 
 
