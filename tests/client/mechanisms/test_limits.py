@@ -109,6 +109,8 @@ def test_the_ends_of_the_ranges_are_allowed(make):
         (lambda: Hierarchy(ONE, 2, 2, 3), "2 to 16777215 integers"),
         (lambda: Hierarchy(ONE, (1 << 24) + 1, 2, 3), "2 to 16777215 integers"),
         (lambda: Hierarchy(ONE, 9, 2, 4), "prime q"),
+        (lambda: composed_response.design("1", 0), "1 to 20 attributes"),
+        (lambda: composed_response.design("1", 21), "1 to 20 attributes"),
         (lambda: hierarchy.design("1", 1), "2 to 16777215 integers"),
         (lambda: hierarchy.design("1", 1 << 24), "2 to 16777215 integers"),
     ],
@@ -304,6 +306,7 @@ def test_the_best_shell_by_trying_all(pairs):
 
 
 def test_the_smallest_flip_that_fits():
+    ComposedResponse(TWO, 2, **composed_response.design("2", 1))
     found = composed_response.design("2", 4)
     ComposedResponse(TWO, 16, **found)
     with pytest.raises(InvalidSpec, match="more than its epsilon"):
@@ -313,7 +316,8 @@ def test_the_smallest_flip_that_fits():
 @pytest.mark.parametrize("randomizer", FULL, ids=label)
 def test_what_is_printed_is_the_parameters(randomizer):
     """Neither the seed nor what follows from the parameters, but the number k of attributes."""
-    printed = {f.name for f in fields(randomizer) if f.repr} - {"k"}
+    made = replace(randomizer)
+    printed = {f.name for f in fields(made) if f.repr} - {"k"}
     assert printed == {f.name for f in fields(randomizer) if f.init} - {"seed"}
 
 
