@@ -95,8 +95,8 @@ def test_the_ends_of_the_ranges_are_allowed(make):
         (lambda: ComposedResponse(ONE, 8, -1, 1, HALF), "low"),
         (lambda: ComposedResponse(ONE, 8, 2, 1, HALF), "low"),
         (lambda: ComposedResponse(ONE, 8, 0, 4, HALF), "low"),
-        (lambda: ComposedResponse(ONE, 8, 0, 1, 0), "flip"),
-        (lambda: ComposedResponse(ONE, 8, 0, 1, HALF + 1), "flip"),
+        (lambda: ComposedResponse(ONE, 8, 0, 1, 0), "a flip from 1 to"),
+        (lambda: ComposedResponse(ONE, 8, 0, 1, HALF + 1), "a flip from 1 to"),
         (lambda: Window(ONE, 2, 0), "2 to 256 answers"),
         (lambda: Window(ONE, 2, 2), "2 to 256 answers"),
         (lambda: Window(ONE, 257, 1), "2 to 256 answers"),
@@ -328,12 +328,12 @@ def test_the_response_inside_a_sketch_is_about_all_its_cells(randomizer):
     assert randomizer.cells <= inner.size == inner.q**inner.t
 
 
-def test_a_prime_whose_cells_are_too_many_gives_way_to_the_next_below():
-    """4093^2 cells do not hold the largest range, and 4093^3 are too many; the digits of 4091 are no better."""
-    count = MAX_CELLS - 1
-    found = hierarchy.design("20", count)["q"]
+@pytest.mark.parametrize("count", [4093**2 - 2, 4093**2 - 1, 4093**2, MAX_CELLS - 1])
+def test_a_prime_whose_cells_are_too_many_gives_way_to_the_next_below(count):
+    """4093^2 cells hold `count` integers and none up to the second; for more, 4093^3 cells would be too many."""
     primes = [p for p in range(2, 4094) if is_prime(p)]
     digits = {p: next(t for t in range(1, 25) if p**t > count) for p in primes}
+    found = hierarchy.design("20", count)["q"]
     assert found == max(p for p in primes if p ** digits[p] <= MAX_CELLS)
+    assert (found == 4093) == (count < 4093**2)
     assert Hierarchy(Epsilon("20"), count + 1, 2, found).q == found
-    assert hierarchy.design("20", 4093**2 - 1)["q"] == 4093
