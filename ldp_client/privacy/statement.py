@@ -145,7 +145,7 @@ def _question_lines(question: QuestionTerms, delta: float) -> Iterator[str]:
     if question.period_seconds is not None:
         yield f"A device answers once every {format_duration(question.period_seconds)}."
     elif question.reports == 1:
-        yield "Each device answers once: asking again shows nothing new."
+        yield "Each device answers once: asking again shows nothing new about the answer."
     if question.reports > 1:
         total = _clear({exact(question.epsilon): question.reports}, delta)
         yield f"This question, at most {question.reports} reports of one device: {total}."
@@ -161,8 +161,9 @@ def _group_lines(people: int, charges: Charges, crowd: _Crowd) -> Iterator[str]:
     all_groups = every_group_of(people, crowd.users, charges, crowd.delta)
     if all_groups.delta > 0:
         yield (
-            f"With probability 1 - {all_groups.delta:g} no group of {people} people among the users is exposed"
-            f" beyond eps = {_show(all_groups.epsilon)}."
+            f"With probability 1 - {all_groups.delta:g}, for no group of {people} people among the users do the reports"
+            f" favour the true answers by more than eps = {_show(all_groups.epsilon)} over other answers that were"
+            f" fixed beforehand. Over answers chosen after reading the reports the limit is {plain}."
         )
 
 
