@@ -6,7 +6,8 @@ says which), a row `bias` says how far the point value is off on average.
 
 The default has a part of the grid and takes two or three minutes; `--full` has all of it and takes about an hour. Two
 variables of the environment make it shorter. COVERAGE_PART=2/4 measures every fourth cell, from the second on, so that
-a long run can be done in parts; any two parts are mixed alike. COVERAGE_RUNS=0.1 makes a tenth of the runs in each.
+a long run can be done in parts; any two parts are mixed alike. COVERAGE_RUNS=0.1 makes a tenth of the runs, but
+at least 20 in each cell.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ _RUNS_OF_MANY = {50: 250, 1000: 150, 65_536: 50}
 """With a million users, where reports are made one by one."""
 _IN_SHORT = ("randomized-response", "subset-selection")
 _HASHTOGRAM = 60
+_LEAST = 20
 
 Cell = frequencies.Setting | people.Cell | hitters.Cell
 
@@ -42,7 +44,7 @@ def _runs(setting: frequencies.Setting) -> int:
 
 def _part_of_the_grid() -> Iterator[tuple[frequencies.Setting, int]]:
     """Return one crowd of each question, so that each mechanism and each crowd occurs at each epsilon."""
-    for size, users, runs in ((50, 1000, 150), (1000, 30_000, 100), (65_536, 30_000, 12)):
+    for size, users, runs in ((50, 1000, 300), (1000, 30_000, 200), (65_536, 30_000, 24)):
         for turn, epsilon in enumerate(EPSILONS):
             for place, setting in enumerate(frequencies.settings(size, users, epsilon)):
                 if place % 4 == (turn + place // 4) % 4:
@@ -63,7 +65,7 @@ def cells(*, full: bool) -> list[tuple[Cell, int]]:
     part = float(os.environ.get("COVERAGE_RUNS", "1"))
     found: list[tuple[Cell, int]] = [*_settings(full=full), *people.cells(full=full), *hitters.cells(full=full)]
     found.sort(key=lambda one: zlib.crc32(one[0].name.encode()))
-    return [(cell, max(2, round(runs * part))) for cell, runs in found]
+    return [(cell, max(min(runs, _LEAST), round(runs * part))) for cell, runs in found]
 
 
 def run(options: Options) -> Iterator[Row]:

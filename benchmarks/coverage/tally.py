@@ -83,7 +83,8 @@ class Tally:
         if measured:
             narrowest = self.spread() * 2 * _Z
         if mean and narrowest:
-            yield row(f"{name}: width", mean / narrowest, "x the narrowest valid", f"<= {WIDEST}")
+            slack = 2.6 / math.sqrt(2 * self.runs) if measured else 0.0  # of a measured standard deviation
+            yield row(f"{name}: width", mean / narrowest, "x the narrowest valid", f"<= {WIDEST * (1 + slack):.2f}")
         if self.fixed and mean:
             yield row(f"{name}: width beside a fixed set's", mean * self.runs / self.fixed, "x the narrowest for fixed")
         if measured and self.spread():

@@ -22,6 +22,7 @@ from ldp_server.oracles.base import LISTABLE, Floats, binomial_variance
 from ldp_server.oracles.laws.clipped_sums import TeamTables, clipped_intervals
 from ldp_server.oracles.laws.crowded_cells import CrowdedCells, popular_bar
 from ldp_server.oracles.laws.normal import NormalErrors
+from ldp_server.oracles.laws.support import normal_quantile
 from ldp_server.oracles.team_sketch import TeamSketchOracle
 from ldp_server.oracles.transform import weights_of_reports
 
@@ -151,6 +152,46 @@ class HashtogramOracle(TeamSketchOracle):
         held = np.clip(np.asarray(frequencies, np.float64), 0, self.reports)
         rest = float(held @ (scale - 1)) + float(scale.sum()) * self.second_moment() / (self.cells - 1)
         return noise * (self.cells / (self.cells - 1)) ** 2 + rest
+
+    def sum_interval(self, indexes: Indexes, estimates: Floats, tail: float) -> tuple[float, float]:
+        """Return the interval for the holders of all these items, from each cell that they have, once.
+
+        Two of the items may share a cell. That counts its users twice in the sum of the estimates, and hashes of
+        numbers in a row share cells far less evenly than random ones. Each cell's users are compared with the average
+        of the cells that none of the items and no popular item have. An item that a team does not tell is taken from
+        the others.
+        """
+        crowded, lines, total, variance = self.crowded(), self._cells_of(indexes), 0.0, 0.0
+        if not len(indexes) or not len(lines):
+            return super().sum_interval(indexes, estimates, tail)
+        known = crowded is not None and len(crowded.popular) > 0
+        tells = crowded.tells(indexes, lines) if crowded is not None and known else np.ones(lines.shape, bool)
+        each = self.variance(estimates)
+        for place, team in enumerate(self._used()):
+            inside = np.zeros(self.cells, bool)
+            inside[lines[place][tells[place]]] = True
+            empty = ~inside & crowded.empty(place) if crowded is not None and known else ~inside
+            part, missing = float(self.by_team.totals[team]) / self.reports, ~inside[lines[place]]
+            found, spread = self._together(team, inside, empty)
+            total += found + part * float(estimates[missing].sum())
+            variance += spread + part**2 * float(each[missing].sum())
+        reach = normal_quantile(tail) * float(np.sqrt(variance))
+        return max(0.0, total - reach), min(float(self.reports), total + reach)
+
+    def _together(self, team: int, inside: npt.NDArray[np.bool_], empty: npt.NDArray[np.bool_]) -> tuple[float, float]:
+        """How many users of a team have one of these cells rather than any, and the variance of that."""
+        inner, p, s = self._sketch.inner, self.by_team.p, self.by_team.s
+        line, cells = self.by_team.cell_estimates(team).astype(np.float64), int(inside.sum())
+        if not empty.any():
+            return float(line[: self.cells][inside].sum()), float(cells * self.by_team.cell_variance(team, 0.0))
+        others, share = line[: self.cells][empty], cells / int(empty.sum())
+        weights = np.zeros(inner.q**inner.t)
+        weights[: self.cells] = inside - share * empty
+        g = (weights_of_reports(weights, inner.q, inner.t).astype(np.float64) - weights.sum() * s) / (p - s)
+        counts = self.counts.values.reshape(self._sketch.teams, -1)[team]
+        noise = max(0.0, float(counts @ np.square(g)) - max(0.0, float(np.square(weights) @ line)))
+        uneven = max(0.0, float(others.var()) - float(self.by_team.cell_variance(team, max(0.0, float(others.mean())))))
+        return float(weights @ line), noise + uneven * cells * (1 + share)
 
     def intervals(self, indexes: Indexes, estimates: Floats, tail: float) -> tuple[Floats, Floats]:
         """Return intervals of items from the teams that tell them, by how many those are."""

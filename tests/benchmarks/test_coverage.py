@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -9,6 +11,7 @@ from scipy import stats
 from benchmarks.coverage import benchmark
 from benchmarks.coverage.frequencies import Setting, settings
 from benchmarks.coverage.laws import drawn, packed
+from benchmarks.coverage.table import table
 from benchmarks.coverage.tally import Tally, wilson
 from ldp_client.collection import Collection
 from ldp_client.protocol.domain import Integers
@@ -81,10 +84,11 @@ def test_the_grid_has_every_setting(monkeypatch):
     names = {(s.mechanism, s.size) for size in benchmark.SIZES for s in settings(size, 30_000, "1")}
     assert {("subset-selection", 50), ("linear-hash", 1000), ("linear-hash", 65_536), ("hashtogram", 65_536)} <= names
     cells = benchmark.cells(full=True)
-    assert len({cell.name for cell, _ in cells}) == len(cells) > 300
+    assert len({cell.name for cell, _ in cells}) == len(cells)
+    assert len(cells) > 300
     monkeypatch.setenv("COVERAGE_RUNS", "0.1")
     for (cell, runs), (same, fewer) in zip(cells, benchmark.cells(full=True), strict=True):
-        assert (cell.name, fewer) == (same.name, max(2, round(runs / 10)))
+        assert (cell.name, fewer) == (same.name, max(min(runs, 20), round(runs / 10)))
 
 
 SMALL = [
@@ -111,3 +115,12 @@ def test_intervals_that_are_too_narrow_are_noticed(monkeypatch):
 def test_more_cells_of_the_grid_hold(epsilon):
     for setting in settings(50, 1000, epsilon):
         assert [line.name for line in setting.measure(300) if line.ok is False] == []
+
+
+def test_the_table_adds_up_the_cells_of_a_mechanism():
+    names = ("linear-hash q=2 d=50: each item", "linear-hash q=3 d=1000: each item")
+    rows = [line for name in names for line in Tally(held=95, claims=100, runs=5, width=6.0, narrowest=5.0).rows(name)]
+    lines = table(json.dumps(line.as_dict()) for line in rows).splitlines()
+    assert len(lines) == 3
+    assert lines[2].startswith("| linear-hash | each item | 2 | 200 | 95.0% (")
+    assert "| 0 | 1.20, 1.20 |" in lines[2]

@@ -104,8 +104,9 @@ class _Bins:
 
     def fitted(self, seen: Floats) -> Floats:
         """Return how many items have about so many holders, as the histogram of the estimates shows it."""
-        items = np.full(len(self.holders), (1 - _UNHELD) * seen.sum() / len(self.holders) + 1e-9)
-        items[0] += _UNHELD * seen.sum()
+        unheld = _UNHELD if self.holders[0] == 0 else 0.0
+        items = np.full(len(self.holders), (1 - unheld) * seen.sum() / len(self.holders) + 1e-9)
+        items[0] += unheld * seen.sum()
         inside = np.maximum(self.chances.sum(axis=1), 1e-9)
         for _ in range(_FITTING):
             items = items * (self.chances @ (seen / (items @ self.chances + 1e-12))) / inside
@@ -141,9 +142,10 @@ def _bins(law: ErrorLaw, threshold: float, tied: float) -> _Bins:
         step = law.unit * (2 * math.floor(step / law.unit / 2) + 1)  # odd: no estimate lies between two bins
     half = math.ceil(_REACH * error / step)
     places = np.arange(-half, half + 2)
-    most = min(near + _REACH * error, law.reports)
-    holders = np.arange(math.ceil(most) + 1.0) if most < 2 * _HOLDERS else np.linspace(0, most, _HOLDERS)
-    holders = np.minimum(holders, law.reports)
+    least, most = max(0.0, near - _REACH * error), min(near + _REACH * error, law.reports)
+    holders = np.linspace(least, most, _HOLDERS)
+    if most - least < 2 * _HOLDERS:
+        holders = np.arange(math.floor(least), min(math.ceil(most), law.reports) + 1.0)
     limits = np.asarray(threshold + (places - 0.5) * step, np.float64)
     above = law.tails(holders, limits)
     chances = np.maximum(above[:, :-1] - above[:, 1:], 0.0)

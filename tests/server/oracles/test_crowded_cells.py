@@ -62,6 +62,31 @@ def test_sums_have_the_stated_variance():
     assert np.mean(np.square(sums)) / np.mean(stated) == pytest.approx(1, abs=0.4)
 
 
+def test_sums_of_neighbours_hold():
+    """Hashes of numbers in a row share cells unevenly; with the variance of random hashes too many ends miss."""
+    weights = np.arange(1.0, 1001) ** -1.1
+    users = np.random.default_rng(7).choice(np.arange(1, 1001), 1000, p=weights / weights.sum()).astype(np.uint64)
+    truth, misses, naive = int((users <= 30).sum()), 0, 0
+    for run in range(80):
+        asked = Collection.create(
+            "?",
+            Integers(1, 1000),
+            "hashtogram",
+            "3",
+            opens=0,
+            closes=1,
+            parameters={"rows": 8, "q": 11, "t": 2},
+            nonce=300 + run,
+        )
+        oracle, items = filled(asked.randomizer, users, 300 + run), np.arange(1, 31, dtype=np.uint64)
+        found = oracle.estimate(items)
+        low, high = oracle.sum_interval(items, found, 0.025)
+        misses += not low <= truth <= high
+        naive += abs(found.sum() - truth) > 1.96 * np.sqrt(oracle.sum_variance(items, found))
+    assert misses <= 12
+    assert naive > 12
+
+
 def test_a_domain_that_cannot_be_listed_has_no_known_popular_items():
     oracle = frequency_oracle(question(1, Strings(100)))
     assert oracle.crowded() is None
