@@ -32,13 +32,16 @@ _IN_SHORT = ("randomized-response", "subset-selection")
 _HASHTOGRAM = 60
 _LEAST = 20
 
-Cell = frequencies.Setting | people.Cell | hitters.Cell
+Cell = frequencies.Setting | people.PeopleCell | hitters.SketchCell
 
 
 def _runs(setting: frequencies.Setting) -> int:
     runs = _RUNS[setting.size]
     if setting.users > 100_000 and setting.mechanism not in _IN_SHORT:
         runs = _RUNS_OF_MANY[setting.size]
+    parameters = dict(setting.parameters)
+    if parameters.get("q", 1) ** parameters.get("t", 1) > 1 << 20:
+        return _LEAST  # a decoding takes seconds
     return min(runs, _HASHTOGRAM) if setting.mechanism == "hashtogram" else runs
 
 

@@ -25,7 +25,7 @@ from ldp_server.heavy_hitters.decode import decode
 from ldp_server.heavy_hitters.planner import plans
 from ldp_server.oracles import FrequencyOracle, as_frequency
 
-__all__ = ["Cell", "cells"]
+__all__ = ["SketchCell", "cells"]
 
 _DOMAIN = Integers(0, (1 << 32) - 1)
 _NAMED = 30
@@ -52,7 +52,7 @@ def _held(crowd: str, users: int, seed: int) -> Values:
 
 
 @dataclass(frozen=True)
-class Cell:
+class SketchCell:
     """A sketch with its parameters, and who holds what."""
 
     mechanism: str
@@ -120,9 +120,9 @@ def _width(oracle: FrequencyOracle, raw: Floats, held: Floats) -> float:
     return float((ends[1] - ends[0]).mean())
 
 
-def cells(*, full: bool) -> list[tuple[Cell, int]]:
+def cells(*, full: bool) -> list[tuple[SketchCell, int]]:
     """Return the cells, each with its number of runs."""
-    found: list[tuple[Cell, int]] = []
+    found: list[tuple[SketchCell, int]] = []
     for epsilon, users in (("1", 300_000), ("4", 30_000), ("4", 300_000)) if full else (("4", 30_000),):
         offered = {
             one.mechanism: one.parameters for one in plans(users, _DOMAIN, epsilon, memory=_MEMORY) if one.enough
@@ -130,5 +130,5 @@ def cells(*, full: bool) -> list[tuple[Cell, int]]:
         offered["hashtogram"] = dict(zip(("rows", "q", "t"), _HASHTOGRAM[epsilon], strict=True))
         for mechanism, parameters in offered.items():
             for crowd in ("zipf", "0.5", "0.95"):
-                found.append((Cell(mechanism, parameters, epsilon, users, crowd), 40 if full else 4))
+                found.append((SketchCell(mechanism, parameters, epsilon, users, crowd), 40 if full else 4))
     return found

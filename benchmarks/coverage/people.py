@@ -24,7 +24,7 @@ from ldp_client.protocol.domain import Attributes, Domain, Integers
 from ldp_server.answers import estimates, numbers
 from ldp_server.oracles import AttributesOracle, Oracle
 
-__all__ = ["Cell", "cells"]
+__all__ = ["PeopleCell", "cells"]
 
 Tallies = dict[str, Tally]
 Values = npt.NDArray[np.int64]
@@ -38,7 +38,7 @@ _SLOW = 40
 
 
 @dataclass(frozen=True)
-class Cell:
+class PeopleCell:
     """A mechanism with its parameters, and what its users hold."""
 
     mechanism: str
@@ -135,25 +135,27 @@ def _some_attributes(rng: np.random.Generator, users: int) -> Values:
     return np.asarray((rng.random((users, _ATTRIBUTES)) < chances) @ (1 << np.arange(_ATTRIBUTES)))
 
 
-def _numbers(epsilon: str, users: int) -> Iterator[Cell]:
+def _numbers(epsilon: str, users: int) -> Iterator[PeopleCell]:
     for crowd, indexes in (("both ends", _both_ends), ("bell", _bell)):
         line = Integers(0, _LAST + 1)
-        yield Cell("bounded-number", bounded_number.design(epsilon), line, epsilon, users, crowd, indexes, _ask_average)
+        yield PeopleCell(
+            "bounded-number", bounded_number.design(epsilon), line, epsilon, users, crowd, indexes, _ask_average
+        )
         parameters = hierarchy.design(epsilon, _LAST + 1)
-        yield Cell("hierarchy", parameters, line, epsilon, users, crowd, indexes, _ask_tree)
+        yield PeopleCell("hierarchy", parameters, line, epsilon, users, crowd, indexes, _ask_tree)
 
 
-def _attributes(epsilon: str, users: int) -> Iterator[Cell]:
+def _attributes(epsilon: str, users: int) -> Iterator[PeopleCell]:
     names = Attributes(tuple(f"a{i}" for i in range(_ATTRIBUTES)))
     crowd = f"{_ATTRIBUTES} attributes"
-    yield Cell("sampled-attribute", {}, names, epsilon, users, crowd, _some_attributes, _ask_attributes)
+    yield PeopleCell("sampled-attribute", {}, names, epsilon, users, crowd, _some_attributes, _ask_attributes)
     parameters = composed_response.design(epsilon, _ATTRIBUTES)
-    yield Cell("composed-response", parameters, names, epsilon, users, crowd, _some_attributes, _ask_sets)
+    yield PeopleCell("composed-response", parameters, names, epsilon, users, crowd, _some_attributes, _ask_sets)
 
 
-def cells(*, full: bool) -> list[tuple[Cell, int]]:
+def cells(*, full: bool) -> list[tuple[PeopleCell, int]]:
     """Return the cells, each with its number of runs."""
-    found: list[tuple[Cell, int]] = []
+    found: list[tuple[PeopleCell, int]] = []
     for epsilon in _EPSILONS if full else ("1", "3"):
         for users, runs in ((1000, 600), (30_000, 300), (1_000_000, 60)) if full else ((5000, 100),):
             for cell in (*_numbers(epsilon, users), *_attributes(epsilon, users)):
