@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_client.mechanisms.expander_sketch import ExpanderSketch
+from ldp_client.protocol.expander_code import ExpanderCode
 from ldp_server.arrays.items import from_ints, to_ints
 from ldp_server.arrays.permutation import inverse
 from ldp_server.heavy_hitters.paper.law import cut_of, median_bound
@@ -29,12 +30,13 @@ Pair = tuple[int, int]
 _LIST = 4.0  # C in the paper's |L| <= C log |X|
 
 
-def lists(scores: npt.NDArray[np.float32], sketch: ExpanderSketch, log_items: float) -> dict[int, list[Pair]]:
-    """Return for every bucket that has any the (y, z) of one team whose score is above what noise alone would have."""
-    code = sketch.code
-    buckets, ys, symbols = 1 << code.bucket_bits, 1 << code.hash_bits, 1 << code.chunk_bits
-    pointers = 1 << code.degree * code.hash_bits
-    table = scores.reshape(buckets, pointers, ys, symbols)
+def lists(scores: npt.NDArray[np.float32], code: ExpanderCode, log_items: float) -> dict[int, list[Pair]]:
+    """Return for every bucket that has any the (y, z) of one team whose score is above what noise alone would have.
+
+    `scores` has the cells of all buckets, or of some that follow each other; the first one is number 0.
+    """
+    ys, symbols, pointers = 1 << code.hash_bits, 1 << code.chunk_bits, 1 << code.degree * code.hash_bits
+    table = scores.reshape(-1, pointers, ys, symbols)
     best = table.max(axis=(1, 3))
     b, y = np.nonzero(best >= cut_of(pointers * symbols))
     order = np.lexsort((-best[b, y], b))
@@ -58,7 +60,7 @@ def candidates(
     code = sketch.code
     alpha = min(0.45, (code.teams - code.data) / code.teams)
     recover = UniqueListRecoverableCode(code, alpha)
-    by_team = [lists(part, sketch, log_items) for part in scores]
+    by_team = [lists(part, code, log_items) for part in scores]
     buckets = 1 << code.bucket_bits
     found: list[int] = []
     for b in range(buckets):

@@ -26,7 +26,7 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["SketchLaw", "binomial_tail", "cut_of", "median_bound"]
+__all__ = ["SketchLaw", "binomial_tail", "cut_of", "median_bound", "winning"]
 
 _NORMAL = NormalDist()
 _GRID = np.linspace(-8.0, 8.0, 161)
@@ -151,3 +151,9 @@ def median_bound(rows: int, sd: float, users: float, cells: int, tail: float) ->
         else:
             high = middle
     return high
+
+
+def winning(mean: float, symbols: int) -> float:
+    """The probability that a score of this mean and variance 1 is larger than those of all other symbols."""
+    scores, below = _noise_below(symbols - 1)
+    return float(_WEIGHTS @ np.interp(mean + _GRID, scores, below, left=0.0, right=1.0))
