@@ -21,7 +21,7 @@ from simulator.report.plots import Panel, Series
 from simulator.reproductions.reproduction import Progress, Reproduction, Rows
 from simulator.reproductions.rival import BETA_0, copies_for, hash_bits_for
 from simulator.reproductions.theorem.recombine import interval
-from simulator.reproductions.theorem.runs import BITS, HALF, SHAPE, Setting, expander_missed, rival_missed
+from simulator.reproductions.theorem.runs import BITS, HALF, SHAPE, RunSetting, expander_missed, rival_missed
 
 __all__ = ["theorem"]
 
@@ -36,7 +36,7 @@ def theorem(
 ) -> Reproduction:
     """Return the probabilities of missing an item, and the errors at each beta; `runs` counts draws of public coins."""
     tell, draws = progress or (lambda _steps: None), runs or (60 if full else 12)
-    setting, unit = Setting(), _unit(Setting())
+    setting, unit = RunSetting(), _unit(RunSetting())
     bits = hash_bits_for(setting.users, 1)
     rows: Rows = []
     for error in ERRORS:
@@ -51,13 +51,13 @@ def theorem(
     return Reproduction(tuple(_panels(rows)), rows)
 
 
-def _unit(setting: Setting) -> float:
+def _unit(setting: RunSetting) -> float:
     """sqrt(n v)."""
     p, s = (float(x) for x in LinearHash(HALF, 1 << BITS, 2, BITS).support)
     return math.sqrt(setting.users * s * (1 - s)) / (p - s)
 
 
-def _expander(setting: Setting, frequency: int, draws: int, seed: int) -> tuple[float, float, float]:
+def _expander(setting: RunSetting, frequency: int, draws: int, seed: int) -> tuple[float, float, float]:
     """The probability that the lists do not decode to x, with its interval."""
     together = 2.0 ** -SHAPE["bucket_bits"]
     strata = []

@@ -35,7 +35,7 @@ from simulator import crowd
 from simulator.crowd.linear_hash import respond
 from simulator.reproductions.theorem.recombine import recombined
 
-__all__ = ["BITS", "Setting", "expander_missed", "rival_missed"]
+__all__ = ["BITS", "RunSetting", "expander_missed", "rival_missed"]
 
 BITS = 16
 HALF = Epsilon("0.5")
@@ -50,7 +50,7 @@ Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Setting:
+class RunSetting:
     """How many users there are, and how many runs each draw of the public coins has."""
 
     users: int = 50_000
@@ -108,7 +108,7 @@ def _public(rng: np.random.Generator, x: int, other: int, together: bool) -> Exp
                     return ExpanderSketch(HALF, 1 << BITS, seed, attempt=attempt, **SHAPE)
 
 
-def expander_missed(setting: Setting, frequency: int, together: bool, seed: int) -> float:
+def expander_missed(setting: RunSetting, frequency: int, together: bool, seed: int) -> float:
     """The probability that x is not decoded given public coins in which the popular item shares its bucket, or not."""
     rng = np.random.default_rng([seed, frequency, together])
     held, x, other = setting.population(frequency, rng)
@@ -133,7 +133,7 @@ def _without(recover: UniqueListRecoverableCode, block: int) -> Callable[[tuple[
     return fails
 
 
-def rival_missed(setting: Setting, frequency: int, hash_bits: int, seed: int) -> float:
+def rival_missed(setting: RunSetting, frequency: int, hash_bits: int, seed: int) -> float:
     """The probability that one copy of the rival misses x, given public coins in which its hash keeps x apart.
 
     One hash h for all coordinates; in each the symbol with the largest score at h(x) must be x's.

@@ -11,7 +11,7 @@ from ldp_client.protocol.epsilon import Epsilon
 from simulator.reproductions.rival import BETA_0, Rival, copies_for, hash_bits_for
 from simulator.reproductions.theorem import page, runs
 from simulator.reproductions.theorem.recombine import interval, recombined
-from simulator.reproductions.theorem.runs import Setting, expander_missed, rival_missed
+from simulator.reproductions.theorem.runs import RunSetting, expander_missed, rival_missed
 
 
 def test_a_share_of_all_choices_has_no_bias():
@@ -48,7 +48,7 @@ def test_the_transform_of_one_bucket_is_the_whole_one(monkeypatch):
     shape = {"teams": 6, "chunk_bits": 4, "hash_bits": 1, "degree": 3, "bucket_bits": 3, "q": 2, "t": 11}
     monkeypatch.setattr(runs, "SHAPE", shape)
     rng = np.random.default_rng(1)
-    held, x, other = Setting(3000).population(500, rng)
+    held, x, other = RunSetting(3000).population(500, rng)
     assert np.count_nonzero(held == x) >= 500
     sketch = runs._public(rng, x, other, True)
     teams = rng.integers(0, 6, len(held))
@@ -62,7 +62,7 @@ def test_the_transform_of_one_bucket_is_the_whole_one(monkeypatch):
 
 
 def test_an_item_is_missed_less_the_more_users_hold_it():
-    setting = Setting(runs=3)
+    setting = RunSetting(runs=3)
     assert [expander_missed(setting, f, False, 1) for f in (9000, 22_000)] == [1.0, 0.0]
     assert [rival_missed(setting, f, 11, 1) for f in (900, 9500)] == [1.0, 0.0]
 
