@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 
-from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_client.mechanisms.tree_sketch import TreeSketch
 from ldp_server.heavy_hitters.search.tails import threshold
@@ -22,9 +21,8 @@ PROBABILITY = 0.95
 """The probability with which an item at the promised frequency is listed."""
 _QUANTILE = 1.645  # of the normal law, for PROBABILITY
 MIXTURES = 0.35
-SEARCH = {"soft": 1.05, "paths": 1.09, "levels": 1.0, "cluster": 1.0}
-_CLUSTER = 3.3
-_LEVELS = 0.4
+SEARCH = {"soft": 1.05, "paths": 1.09, "levels": 1.0}
+_LEVELS = 0.4  # the extra score that the classical decoder needs: every level must succeed alone
 
 
 def told(least: float, users: int, false_items: float) -> tuple[str, ...]:
@@ -62,19 +60,8 @@ def reliable_score(sketch: TeamSketch, decoder: str, bar: float, users: float) -
     for _ in range(20):  # a fixed point: the spread grows with the item's share
         share = min(1.0, z * math.sqrt(v / users))
         spread = math.sqrt(1 + share * max(0.0, r - 1))
-        z = bar * SEARCH[decoder] + _allowance(sketch, decoder) + _QUANTILE * spread
+        z = bar * SEARCH[decoder] + (_LEVELS if decoder == "levels" else 0.0) + _QUANTILE * spread
     return z
-
-
-def _allowance(sketch: TeamSketch, decoder: str) -> float:
-    """The extra score that the classical decoders need: every level, or most teams, must succeed alone."""
-    if decoder == "levels":
-        return _LEVELS
-    if decoder != "cluster" or not isinstance(sketch, ExpanderSketch):
-        return 0.0
-    cells = sketch.code.cell_bits - sketch.hash_bits - sketch.bucket_bits
-    alone = math.sqrt(2 * cells * math.log(2)) + 1.0  # what a team alone shows, against the best of the other cells
-    return max(0.0, alone * math.sqrt(sketch.teams) - _CLUSTER)
 
 
 def reliable_users(sketch: TeamSketch, decoder: str, log_items: float, false_items: float, users: int) -> float:

@@ -13,10 +13,12 @@ import numpy.typing as npt
 
 from ldp_client.collection import Collection
 from ldp_client.errors import Cancelled
+from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_server.arrays.items import to_ints
 from ldp_server.arrays.team_cells import BulkCode, bulk_code
-from ldp_server.heavy_hitters.promise import least_users, reliable_score
+from ldp_server.heavy_hitters.paper import promise
+from ldp_server.heavy_hitters.promise import PROBABILITY, least_users, reliable_score
 from ldp_server.heavy_hitters.results import (
     HeavyHitter,
     HeavyHitters,
@@ -79,6 +81,8 @@ class Estimated:
     """That standard error, as a number of users."""
     bar: float
     """The least score that is listed."""
+    reliable: float | None = None
+    """The frequency from which items are listed, where the scores alone do not tell."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +163,9 @@ class Run:
         """Return the answer that lists what was found."""
         self.watch.say("done", 1.0)
         users = self.reports / self.sketch.teams if self.decoder == "levels" else float(self.reports)
-        reliable = reliable_score(self.sketch, self.decoder, found.bar, users) * found.unit
+        reliable = found.reliable
+        if reliable is None:
+            reliable = reliable_score(self.sketch, self.decoder, found.bar, users) * found.unit
         return heavy_hitters(
             self._items(found),
             reports=self.reports,
@@ -182,7 +188,17 @@ class Run:
             least_estimate=None,
         )
 
+    def promised(self) -> float | None:
+        """Return the frequency from which the paper's form lists all items at once; None for other forms."""
+        whole = self.oracle.randomizer
+        if not isinstance(whole, ExpanderSketch) or whole.oracle is None:
+            return None
+        return promise.promised(whole, self.reports, 1 - PROBABILITY)
+
     def _needed(self) -> int:
+        whole = self.oracle.randomizer
+        if isinstance(whole, ExpanderSketch) and whole.oracle is not None:
+            return promise.users_needed(whole, 1 - PROBABILITY)
         return least_users(self.sketch, self.decoder, self.log_items, self.false_items)
 
     def _items(self, found: Estimated) -> list[HeavyHitter]:
