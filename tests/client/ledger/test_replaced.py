@@ -2,6 +2,7 @@
 
 import shutil
 import sqlite3
+import sys
 from contextlib import closing
 
 import pytest
@@ -10,7 +11,7 @@ from ldp_client import StorageUntrusted
 from ldp_client.ledger.database import Storage
 from ldp_client.ledger.opening import Opening
 from ldp_client.ledger.schema import Damaged
-from ldp_client.ledger.witness import Witness
+from ldp_client.ledger.witness import LedgerProgress, Witness
 from tests.client.conftest import make
 
 
@@ -63,3 +64,24 @@ def test_to_close_a_lease_is_a_change_of_the_ledger(open_client, wide):
 def test_a_path_that_cannot_be_looked_at_is_not_there(tmp_path):
     """The name is longer than the system takes: what is wrong is for the next transaction to say."""
     assert Storage(tmp_path / ("x" * 300)).exists() is False
+
+
+def test_a_half_made_witness_of_an_earlier_reset_does_not_count(tmp_path):
+    """A reset that was cut short left it behind. Its records must not come into the file of the next reset."""
+    Witness(tmp_path / "mark.new").write(LedgerProgress(b"o" * 16, 99))
+    witness = Witness(tmp_path / "mark")
+    witness.replace(LedgerProgress(b"i" * 16, 3))
+    assert witness.read() == LedgerProgress(b"i" * 16, 3)
+
+
+def test_a_child_lets_its_parent_s_connection_live(tmp_path):
+    """After a fork it is forgotten and never destroyed: to close it would touch the parent's files."""
+    storage = Storage(tmp_path)
+    with storage.charging():
+        pass
+    db = storage._front.db
+    before = sys.getrefcount(db)
+    storage.forked()
+    assert storage._front.db is None
+    assert sys.getrefcount(db) == before  # the storage's reference is gone, and one is never given back
+    db.close()
