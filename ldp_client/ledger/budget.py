@@ -65,7 +65,7 @@ __all__ = [
 ]
 
 _WORTH_NOTING = 3600
-"""Seconds: the ledger notes progress without a charge only if it is more than this."""
+"""Seconds: the ledger notes progress without a charge only if it is at least so much."""
 
 
 class Moment(NamedTuple):
