@@ -67,3 +67,13 @@ def test_both_connections_are_closed_and_the_next_use_opens_them(storage):
     with storage.reading() as (_, state):
         assert state.generation == 2
     storage.close()
+
+
+def test_a_new_ledger_has_come_nowhere(storage):
+    """Its row says nothing of a time, a charge or a change, and so does its witness."""
+    with storage.working() as db:
+        assert db.execute("SELECT generation, seen, answers, total, uptime, doubt, boot FROM state").fetchall() == [
+            (0, 0, 0, 0, 0, 0, "")
+        ]
+    assert storage.witness.read().generation == 0
+    storage.close()
