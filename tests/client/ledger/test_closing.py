@@ -1,5 +1,8 @@
 """What the ledger's files hold after a close, and that a close never fails."""
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 
 from ldp_client.errors import StorageError
@@ -76,4 +79,21 @@ def test_a_new_ledger_has_come_nowhere(storage):
             (0, 0, 0, 0, 0, 0, "")
         ]
     assert storage.witness.read().generation == 0
+    storage.close()
+
+
+def test_a_ledger_that_was_half_made_is_made_anew(storage, monkeypatch):
+    """The witness could not be written after the tables were made: no table is there, and nobody is locked out."""
+
+    def fail(*_):
+        raise StorageError("no")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(storage.witness, "replace", fail)
+        with pytest.raises(StorageError, match="no"), storage.charging():
+            pass
+    with closing(sqlite3.connect(storage.path)) as db:
+        assert db.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
+    change(storage)
+    assert storage.problem() is None
     storage.close()
