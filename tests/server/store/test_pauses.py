@@ -85,6 +85,36 @@ def test_after_a_recovery_everything_begins_anew(commit, caplog):
     assert (commit._log.attempts - attempts, commit.slept) == (1, PAUSES[:1])
 
 
+class Bell:
+    """Counts how often it is waited for."""
+
+    def __init__(self):
+        self.waits = []
+
+    def wait(self, most):
+        self.waits.append(most)
+
+    def set(self):
+        pass
+
+    def clear(self):
+        self.waits.append("taken back")
+
+
+@pytest.mark.parametrize("reason", ["nothing", "a ticket", "other work", "stopping"])
+def test_the_thread_sleeps_only_if_there_is_nothing_to_do(reason):
+    commit = GroupCommit(Broken(), lambda _, payloads: [], lambda group, _: None)
+    commit._wake = Bell()
+    if reason == "a ticket":
+        commit.submit(Ticket(Submission(1, b"i" * 16, b"d" * 16, b"abc"), 1, lambda _: None))
+    if reason == "other work":
+        commit.run(lambda log: None)
+    if reason == "stopping":
+        commit.stop()
+    commit._sleep(0.5)
+    assert commit._wake.waits == ([0.5] if reason == "nothing" else []) + ["taken back"]
+
+
 def test_who_waits_meanwhile_gets_the_error_at_once(commit):
     one = Ticket(Submission(1, b"i" * 16, b"d" * 16, b"abc"), 1, lambda _: None)
     commit.submit(one)
