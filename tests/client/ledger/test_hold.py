@@ -1,8 +1,5 @@
-"""What a storage does around a fork, and what the interpreter calls at its end."""
+"""What a storage does around a fork."""
 
-import os
-import subprocess
-import sys
 import threading
 
 import pytest
@@ -53,26 +50,3 @@ def test_a_fork_amid_one_s_own_transaction_leaves_it_open(storage):
         storage.let_go()
     with storage.reading() as (_, state):
         assert state.generation == 1
-
-
-def test_the_interpreter_calls_the_hooks_of_forks_and_of_its_end():
-    program = """
-import os
-from ldp_client.ledger import forks
-
-class Client:
-    def _hold(self): os.write(1, b"hold\\n")
-    def _let_go(self): os.write(1, b"let go\\n")
-    def _forked(self): os.write(1, b"forked\\n")
-    def _exit(self): os.write(1, b"exit\\n")
-
-client = Client()
-forks.watch(client)
-child = os.fork()
-if child == 0:
-    os._exit(0)
-os.waitpid(child, 0)
-"""
-    done = subprocess.run([sys.executable, "-c", program], env=os.environ, capture_output=True, text=True, check=True)
-    lines = done.stdout.splitlines()
-    assert (lines[0], sorted(lines[1:-1]), lines[-1]) == ("hold", ["forked", "let go"], "exit")
