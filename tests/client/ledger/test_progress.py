@@ -2,7 +2,7 @@
 
 import pytest
 
-from ldp_client.ledger.budget import note_progress
+from ldp_client.ledger.budget import note_progress, present
 from ldp_client.ledger.schema import State
 from ldp_client.testing import ManualClock
 from tests.client.conftest import NOW
@@ -35,3 +35,13 @@ def test_no_more_doubt_is_noted_than_there_was():
     """Of 20,000 seconds the uptime vouches for 5,000. They work off old doubt, which may then be believed again."""
     state = after(20_000, up=5000, doubt=8000)
     assert (state.changed, state.seen, state.doubt) == (True, NOW + 10_000, 8000)
+
+
+@pytest.mark.parametrize("doubt", [PERIOD - 1, PERIOD, PERIOD + 1, 10 * PERIOD])
+def test_time_stands_still_where_more_is_in_doubt_than_a_period(doubt):
+    """As it may be after the policy's period became shorter."""
+    state = State(b"", 1, NOW, 1, 1, uptime=1000, doubt=doubt, boot="boot 0")
+    clock = ManualClock(NOW + 100)
+    clock.up = 1000
+    moment = present(state, clock, PERIOD)
+    assert (moment.now, moment.doubt) == ((NOW + 1, PERIOD) if doubt < PERIOD else (NOW, doubt))

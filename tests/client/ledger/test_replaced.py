@@ -8,11 +8,12 @@ from contextlib import closing
 import pytest
 
 from ldp_client import StorageUntrusted
+from ldp_client.ledger import opening
 from ldp_client.ledger.database import Storage
-from ldp_client.ledger.opening import Opening
+from ldp_client.ledger.opening import Opening, connect
 from ldp_client.ledger.schema import Damaged
 from ldp_client.ledger.witness import LedgerProgress, Witness
-from tests.client.conftest import make
+from tests.client.conftest import NOW, make
 
 
 def edit(path, *statements):
@@ -36,19 +37,69 @@ def test_a_damaged_copy_put_under_a_living_client_is_spent(open_client, tmp_path
         client.report(make(9), "a")
 
 
-def test_a_schema_that_is_no_text_is_damage(tmp_path):
-    """SQLite's message about such a table cannot be decoded, so sqlite3 raises no error of its own."""
-    storage = Storage(tmp_path)
-    with storage.charging():
-        pass
+@pytest.fixture
+def opened(monkeypatch):
+    """The connections that are opened meanwhile."""
+    found = []
+    monkeypatch.setattr(opening, "connect", lambda path: found.append(connect(path)) or found[-1])
+    return found
+
+
+def make_ledger(folder):
+    storage = Storage(folder)
+    with storage.charging() as (_, state):
+        state.changed = True
     storage.close()
+    return Opening(storage.path, Witness(folder / "ledger.witness"))
+
+
+def assert_closed(connections):
+    assert connections
+    for db in connections:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            db.execute("SELECT 1")
+
+
+def test_a_schema_that_is_no_text_is_damage(tmp_path, opened):
+    """SQLite's message about such a table cannot be decoded, so sqlite3 raises no error of its own."""
+    ledger = make_ledger(tmp_path)
     edit(
-        storage.path,
+        tmp_path / "ledger.sqlite",
         "PRAGMA writable_schema = 1",
         "UPDATE sqlite_master SET name = CAST(x'ff' AS TEXT), sql = 'CREATE'",
     )
+    opened.clear()
     with pytest.raises(Damaged, match="it is damaged"):
-        Opening(storage.path, Witness(tmp_path / "ledger.witness")).connect()
+        ledger.connect()
+    assert_closed(opened)
+
+
+def test_whatever_is_wrong_the_connection_is_closed(tmp_path, opened):
+    """An open one would keep what it had begun, and lock the others out."""
+    ledger = make_ledger(tmp_path)
+    (tmp_path / "ledger.witness").unlink()
+    opened.clear()
+    with pytest.raises(Damaged, match="its witness is missing"):
+        ledger.connect()
+    assert_closed(opened)
+
+
+def test_after_a_reset_by_another_process_a_writer_asks_the_witness_and_a_reader_does_not(tmp_path):
+    """A reader's view may be older than the witness, because others go on meanwhile. A writer's is not."""
+    mine, other = Storage(tmp_path), Storage(tmp_path)
+    with mine.charging() as (_, state):
+        state.changed = True
+    with mine.working():
+        pass  # both of its connections are open
+    other.reset("a test", NOW)
+    other.witness.write(other.witness.seen._replace(generation=99))
+    with mine.reading() as (_, state):
+        assert state.instance == other.witness.seen.instance
+    mine.witness.seen = LedgerProgress(b"before the reset", 1)
+    with pytest.raises(StorageUntrusted, match="older copy"), mine.charging():
+        pass
+    for storage in (mine, other):
+        storage.close()
 
 
 def test_to_close_a_lease_is_a_change_of_the_ledger(open_client, wide):
