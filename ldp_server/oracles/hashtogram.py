@@ -5,9 +5,9 @@ Sum:    f(x) = sum over m of g_m(x), as for every sketch of teams (team_sketch.p
         teams' sum is scaled to all users (laws/crowded_cells.py). What other items add to a cell is then taken from
         the cells without popular items: their average b_m instead of n_m/T.
 Median: the median over m of (n/n_m) g_m(x), the paper's estimator. An item that shares a cell with a very popular item
-        in one team is not misled by it. With R teams the variance is about pi R / (2 R + pi - 2) times as large, the
-        one of a median of R normal values: 1.3 times for three, pi/2 times for many. The paper's form of the expander
-        sketch confirms its items so (Theorem 3.7).
+        in one team is not misled by it. The variance is 1.3 to 1.6 times as large, pi/2 times for many teams, as for
+        the median of R normal values: pi R / (2 R + pi - 2) times. The paper's form of the expander sketch confirms
+        its items so (Theorem 3.7).
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from simulator.reproductions.theorem.runs import BITS, HALF, SHAPE, RunSetting, 
 
 __all__ = ["theorem"]
 
-ERRORS = (15.0, 16.5, 18.0, 19.5, 21.0, 22.5)
+ERRORS = (15.0, 16.5, 18.0, 19.5, 20.25, 21.0)
 RIVAL_ERRORS = (3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0)
 BETAS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001)
 COPIES = range(1, 13)
@@ -45,7 +45,7 @@ def theorem(
     apart = 1 - 2.0**-bits
     for error in RIVAL_ERRORS:
         values = [rival_missed(setting, round(error * unit), bits, 1000 * seed + i) for i in range(20 * draws)]
-        rows.append(_row("rival", error, interval([(1 - apart, [1.0]), (apart, values)], seed)))
+        rows.append(_row("rival", error, interval([(1 - apart, [1.0]), (apart, values)], setting.runs, seed)))
         tell(1)
     rows += list(_errors(rows))
     return Reproduction(tuple(_panels(rows)), rows)
@@ -64,7 +64,7 @@ def _expander(setting: RunSetting, frequency: int, draws: int, seed: int) -> tup
     for shared, weight in ((False, 1 - together), (True, together)):
         values = [expander_missed(setting, frequency, shared, 1000 * seed + i) for i in range(draws)]
         strata.append((weight, values))
-    return interval(strata, seed)
+    return interval(strata, setting.runs, seed)
 
 
 def _row(protocol: str, error: float, found: tuple[float, float, float]) -> dict[str, Any]:
@@ -104,6 +104,7 @@ def _errors(rows: Rows) -> Iterator[dict[str, Any]]:
     curves = {key: _curve(rows, "expander", key) for key in ("missed", "low", "high")}
     rival = _curve(rows, "rival", "missed")
     once = _crossing(rival, BETA_0)
+    never = [row["error"] for row in rows if row.get("protocol") == "expander" and row["missed"] == 0]
     for beta in BETAS:
         copies = copies_for(beta)
         best = [(math.sqrt(r) * e, r) for r in COPIES if (e := _crossing(rival, beta ** (1 / r))) is not None]
@@ -111,6 +112,7 @@ def _errors(rows: Rows) -> Iterator[dict[str, Any]]:
             "what": "error",
             "beta": beta,
             "expander": _crossing(curves["missed"], beta),
+            "expander_nothing_missed": min(never, default=None),
             "expander_low": _crossing(curves["low"], beta),
             "expander_high": _crossing(curves["high"], beta),
             "copies": copies,

@@ -7,7 +7,9 @@ K^M choices that fail is therefore an unbiased estimate of the probability of fa
 generalised U-statistic). The mean over independent public coins is an unbiased estimate of the probability of failure.
 
 The public coins are drawn in two strata with known weights: a popular item shares the bucket, or it does not. The
-interval is a bootstrap over the public coins, within the strata: they are what is independent.
+interval is a bootstrap over the public coins, within the strata: they are what is independent. A bootstrap knows
+nothing of failures that were not seen. So for a stratum without any, the upper end counts 3 failures in as many runs as
+were really made (the rule of three, 95%), and not in as many as were put together.
 """
 
 from __future__ import annotations
@@ -44,14 +46,16 @@ def _picks(lists: Sequence[Sequence[Hashable]], rng: np.random.Generator) -> np.
     return rng.integers(0, len(lists[0]), (_ALL, len(lists)))
 
 
-def interval(strata: Sequence[tuple[float, Sequence[float]]], seed: int) -> tuple[float, float, float]:
-    """(estimate, low, high): the weighted mean of the strata's means, with a 95% bootstrap interval."""
+def interval(strata: Sequence[tuple[float, Sequence[float]]], runs: int, seed: int) -> tuple[float, float, float]:
+    """(estimate, low, high): the weighted mean of the strata's means, with a 95% interval; `runs` for each value."""
     rng = np.random.default_rng(seed)
     means = np.zeros(_RESAMPLED)
-    estimate = 0.0
+    estimate = unseen = 0.0
     for weight, values in strata:
         shares = np.asarray(values, float)
         estimate += weight * float(shares.mean())
+        if not shares.any():
+            unseen += weight * min(1.0, 3 / (runs * len(shares)))
         means += weight * shares[rng.integers(0, len(shares), (_RESAMPLED, len(shares)))].mean(axis=1)
     low, high = np.quantile(means, [0.025, 0.975])
-    return estimate, float(low), float(high)
+    return estimate, float(low), float(high) + unseen

@@ -38,10 +38,11 @@ def test_many_choices_are_sampled():
 
 
 def test_the_interval_holds_the_weighted_mean():
-    estimate, low, high = interval([(0.75, [0.0, 0.2, 0.1, 0.1]), (0.25, [1.0, 0.6])], 1)
+    estimate, low, high = interval([(0.75, [0.0, 0.2, 0.1, 0.1]), (0.25, [1.0, 0.6])], 5, 1)
     assert estimate == pytest.approx(0.75 * 0.1 + 0.25 * 0.8)
     assert low < estimate < high
-    assert interval([(1.0, [0.5, 0.5])], 1) == (0.5, 0.5, 0.5)
+    assert interval([(1.0, [0.5, 0.5])], 5, 1) == (0.5, 0.5, 0.5)
+    assert interval([(0.5, [0.0, 0.0]), (0.5, [0.2, 0.2])], 5, 1) == pytest.approx((0.1, 0.1, 0.1 + 0.5 * 3 / 10))
 
 
 def test_the_transform_of_one_bucket_is_the_whole_one(monkeypatch):
