@@ -1,0 +1,83 @@
+"""One address makes the server hold bytes: messages without their last byte, and answers that nobody reads."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+
+from benchmarks.attacks.attack import Attack
+from benchmarks.attacks.http2 import RawConnection
+from benchmarks.attacks.target import Target, asked, attacked
+from benchmarks.row import Row, row
+
+__all__ = ["ATTACKS", "unfinished_messages", "unread_answers"]
+
+COLLECTOR = "/ldp.v1.Collector"
+_ENOUGH = 2000.0
+"""Megabytes at which an attack has succeeded and stops."""
+
+
+def unfinished_messages(target: Target, messages: int, size: int, seconds: float, path: str) -> float:
+    """Send messages without their last byte; return by how many megabytes the server grew at most."""
+    until = time.monotonic() + seconds
+    with ExitStack() as stack:
+        owed: dict[tuple[RawConnection, int], int] = {}
+        made: list[RawConnection] = []
+        while len(owed) < messages:
+            made.append(stack.enter_context(closing(RawConnection(target.port))))
+            for _ in range(min(made[-1].streams, 100, messages - len(owed))):
+                owed[made[-1], made[-1].open(path, b"\x00" + size.to_bytes(4, "big"))] = size - 1
+            if made[-1].closed:
+                break
+        while time.monotonic() < until and target.grown() < _ENOUGH:
+            moved = 0
+            for (one, number), left in owed.items():
+                sent = one.feed(number, left)
+                owed[one, number] = left - sent
+                moved += sent
+            for one in made:
+                one.listen(0.001)
+            if not moved:
+                time.sleep(0.05)
+    return target.grown()
+
+
+def unread_answers(target: Target, calls: int, seconds: float, path: str, question: bytes = bytes(5)) -> float:
+    """Ask and never read the answers; return by how many megabytes the server grew at most."""
+    with ExitStack() as stack:
+        asking = 0
+        while asking < calls:
+            one = stack.enter_context(closing(RawConnection(target.port, window=0)))
+            count = min(one.streams, 100, calls - asking)
+            for _ in range(count):
+                one.open(path, question, end=True)
+            asking += count
+            if one.closed:
+                break
+        time.sleep(seconds)
+    return target.grown()
+
+
+def _unfinished() -> Iterator[Row]:
+    for name, size in (("4 MB", 4_000_000), ("1 MB", 1_000_000), ("0.25 MB", 250_000)):
+        with attacked() as target:
+            grown = unfinished_messages(target, 2000, size, 15.0, f"{COLLECTOR}/Submit")
+            yield row(f"memory after 2,000 messages of {name} without their ends, growth", grown, "MB", "<= 300")
+    with attacked() as target:
+        grown = unfinished_messages(target, 2000, 4_000_000, 15.0, "/ldp.v1.Analyst/Estimate")
+        yield row("memory after 2,000 questions of 4 MB without their ends, growth", grown, "MB", "<= 300")
+
+
+def _unread() -> Iterator[Row]:
+    with attacked() as target:
+        target.create([asked(f"{number} " + "x" * 4000) for number in range(1000)])
+        target.mark()
+        grown = unread_answers(target, 180, 5.0, f"{COLLECTOR}/ListCollections")
+        yield row("memory after 180 lists of 1,000 questions that nobody reads, growth", grown, "MB", "<= 300")
+
+
+ATTACKS = (
+    Attack("unfinished-messages", "one address sends 2,000 messages without their last byte", _unfinished),
+    Attack("unread-answers", "one address asks for the list of collections 180 times and reads nothing", _unread),
+)
