@@ -30,7 +30,7 @@ BENCHMARKS = {
     "coverage": ("coverage", "what the stated intervals hold, and how wide they are"),
     "oracles": ("oracles", "frequency oracles: accuracy, coverage, speed, memory, timing of the client"),
     "heavy-hitters": ("hitters.benchmark", "how rare an item is found, false items, coverage, speed, growth"),
-    "attacks": ("attacks.benchmark", "attacks on a server on this machine: who is still served, memory, reports admitted"),
+    "attacks": ("attacks.benchmark", "attacks on a server of our own: who is still served, memory, reports admitted"),
     "simulator": ("simulator", "the simulator: speed, memory, reproducibility, exactly once over the wire"),
 }
 """The module of each benchmark, and what it measures."""

@@ -110,7 +110,7 @@ class Target:
                 with grpc.insecure_channel(self.server.target, options) as channel:
                     if work(channel):
                         return time.monotonic() - started
-            except Exception:  # noqa: BLE001 - whatever the reason, nobody was answered; "not now" is asked again
+            except Exception:  # whatever the reason: "not now" is asked again
                 time.sleep(0.2)
         return PATIENCE
 

@@ -25,9 +25,10 @@ from grpc_health.v1._async import HealthServicer
 
 from ldp_client.errors import StorageError
 from ldp_server.config import Config
-from ldp_server.service.admission import AdmissionControl, RateLimit, TokenVerifier
+from ldp_server.service.admission import AdmissionControl, Peers, RateLimit, TokenVerifier
 from ldp_server.service.admission.tokens import load_private_key, load_public_key
 from ldp_server.service.background import BackgroundSchedule, BackgroundWork, Gauges
+from ldp_server.service.bounded import AllBounds
 from ldp_server.service.collector import Collector, Ingest, StreamLimits, Waiting
 from ldp_server.service.compaction import Compaction
 from ldp_server.service.lifecycle import CreationRules, Lifecycle
@@ -61,6 +62,7 @@ class Parts:
     queries: Queries
     collector: Collector
     operators: Operators
+    bounds: AllBounds
 
 
 class _Assembly:
@@ -72,6 +74,7 @@ class _Assembly:
         self._metrics = metrics
         self._stack = stack
         self._directory = DataDirectory(config.data)
+        self._bounds = AllBounds.of(config.limits, Peers(config.admission.trusted_proxies), metrics)
 
     def parts(self) -> Parts:
         """Open the data directory and connect everything. What must be closed is on the stack."""
@@ -90,7 +93,7 @@ class _Assembly:
         lifecycle = self._lifecycle(collections, commit, verifier)
         compaction = Compaction(lifecycle, commit, worker, clock)
         queries = self._queries(collections, worker)
-        calls = Calls(Auth(access, config.analyst.certificate_names), metrics)
+        calls = Calls(Auth(access, config.analyst.certificate_names), metrics, self._bounds.operators)
         facts = ServerFacts(clock, lambda: waiting.bytes, self._log_bytes)
         return Parts(
             log=log,
@@ -104,6 +107,7 @@ class _Assembly:
             queries=queries,
             collector=self._collector(collections, publisher, waiting, commit, verifier),
             operators=Operators(calls, queries, lifecycle, compaction, facts),
+            bounds=self._bounds,
         )
 
     def _publisher(self) -> ListPublisher:
@@ -156,10 +160,14 @@ class _Assembly:
         verifier: TokenVerifier,
     ) -> Collector:
         limits, admission = self._config.limits, self._config.admission
-        rate = RateLimit(admission.reports_per_second, admission.burst, time.monotonic)
-        ingest = Ingest(collections, AdmissionControl(rate, verifier), waiting, commit, self._clock)
-        of_stream = StreamLimits(limits.stream_batches, limits.stream_bytes)
-        return Collector(ingest, collections, publisher, self._metrics, of_stream)
+        control = AdmissionControl(
+            RateLimit(admission.reports_per_second, admission.burst, time.monotonic),
+            RateLimit(admission.certificate_reports_per_second, admission.certificate_burst, time.monotonic),
+            verifier,
+        )
+        ingest = Ingest(collections, control, waiting, commit, self._clock)
+        of_stream = StreamLimits(limits.stream_batches, limits.stream_bytes, limits.idle_seconds)
+        return Collector(ingest, collections, publisher, self._metrics, of_stream, self._bounds.apps)
 
     def _log_bytes(self) -> int:
         """Size of the database on disk, write-ahead log included."""
@@ -209,13 +217,15 @@ class CollectionServer:
             parts = _Assembly(self.config, self._clock, self.metrics, stack).parts()
             collector = Service(COLLECTOR, parts.collector.handlers())
             analyst = Service(ANALYST, parts.operators.handlers())
-            ports = Ports(self.config, self._health, collector, analyst)
+            bounds = parts.bounds.health
+            ports = Ports(self.config, collector, analyst, self._health, bounds)
             parts.commit.start()
             structure = StructureCheck(lambda: SqliteReader(DataDirectory(self.config.data).log), self.metrics)
-            for work in (parts.background.run(), structure.run(), self._watch(parts)):
+            for work in (parts.background.run(), structure.run(), self._watch(parts), bounds.connections.run()):
                 stack.push_async_callback(_cancel, asyncio.create_task(work))
             stack.push_async_callback(self._close, ports)
             await ports.open()
+            bounds.connections.ports = frozenset({ports.collector, ports.analyst})
             stack.push_async_callback(self._drain, parts)
             for service in ("", COLLECTOR, ANALYST):
                 await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)

@@ -7,12 +7,15 @@ import logging
 import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 import grpc
 from google.protobuf.message import Message
 
 from ldp_client.errors import LdpError
+from ldp_server.service.admission import Peer
+from ldp_server.service.bounded import Bounds, end_call, read_one, write_one
 from ldp_server.service.live import PREFIX
 from ldp_server.service.logs import LOGGER, event
 from ldp_server.service.metrics import Metrics
@@ -28,37 +31,50 @@ R = TypeVar("R", bound=Message)
 class Calls:
     """Makes gRPC handlers of methods that take a message and give bytes."""
 
-    def __init__(self, auth: Auth, metrics: Metrics) -> None:
+    def __init__(self, auth: Auth, metrics: Metrics, bounds: Bounds) -> None:
         self._auth = auth
         self._metrics = metrics
+        self._bounds = bounds
 
     def one(self, name: str, kind: type[R], method: Callable[[R], Awaitable[bytes]]) -> grpc.RpcMethodHandler[Any, Any]:
         """A method with one answer."""
 
-        async def handler(data: bytes, context: Context) -> bytes:
+        async def handler(_: object, context: Context) -> None:
             async with _Call(self._auth, self._metrics, name, context) as call:
-                request = parse(kind, data)
-                call.about(request)
-                call.response = await method(request)
-            return await call.finish()
+                with self._place(call):
+                    call.response = await method(await self._request(call, kind, context))
+            response = await call.finish()
+            try:
+                await write_one(context, response, self._bounds)
+            except CallStatus as status:
+                await end_call(context, status, self._bounds)
 
-        return grpc.unary_unary_rpc_method_handler(handler)
+        return grpc.stream_stream_rpc_method_handler(handler)
 
     def many(
         self, name: str, kind: type[R], method: Callable[[R], AsyncGenerator[bytes, None]]
     ) -> grpc.RpcMethodHandler[Any, Any]:
         """A method that answers with a stream."""
 
-        async def handler(data: bytes, context: Context) -> None:
+        async def handler(_: object, context: Context) -> None:
             async with _Call(self._auth, self._metrics, name, context) as call:
-                request = parse(kind, data)
-                call.about(request)
-                async with contextlib.aclosing(method(request)) as pieces:
-                    async for piece in pieces:
-                        await context.write(piece)
+                with self._place(call):
+                    request = await self._request(call, kind, context)
+                    async with contextlib.aclosing(method(request)) as pieces:
+                        async for piece in pieces:
+                            await write_one(context, piece, self._bounds)
             await call.finish()
 
-        return grpc.unary_stream_rpc_method_handler(handler)
+        return grpc.stream_stream_rpc_method_handler(handler)
+
+    def _place(self, call: _Call) -> AbstractContextManager[None]:
+        """A place for the call, counted by its caller's name: only after it is known is the message read."""
+        return self._bounds.places.take(Peer(call.principal, False, frozenset()))
+
+    async def _request(self, call: _Call, kind: type[R], context: Context) -> R:
+        request = parse(kind, await read_one(context, self._bounds.seconds))
+        call.about(request)
+        return request
 
 
 class _Call:
@@ -71,7 +87,7 @@ class _Call:
         self._context = context
         self._id = os.urandom(6).hex()
         self._started = time.perf_counter()
-        self._principal = ""
+        self.principal = ""
         self._collection = ""
         self._error: LdpError | None = None
         self.response = b""
@@ -84,7 +100,7 @@ class _Call:
 
     async def __aenter__(self) -> _Call:
         try:
-            self._principal = await self._auth.principal(self._context)
+            self.principal = await self._auth.principal(self._context)
         except LdpError as error:
             self._error = error
             await self.finish()
@@ -113,12 +129,12 @@ class _Call:
     async def finish(self) -> bytes:
         """Write the log's line; abort the call if it failed."""
         status = None if self._error is None else status_of(self._error)
-        fields: dict[str, object] = {"call": self._id, "method": self._name, "by": self._principal or "nobody"}
+        fields: dict[str, object] = {"call": self._id, "method": self._name, "by": self.principal or "nobody"}
         if self._collection:
             fields["collection"] = self._collection
         fields["ms"] = round((time.perf_counter() - self._started) * 1000, 1)
         fields["status"] = "OK" if status is None else status.code.name
-        if status is not None and self._principal:
+        if status is not None and self.principal:
             fields["reason"] = status.text
         event(logging.INFO, "analyst call", **fields)
         if status is not None:
