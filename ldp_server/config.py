@@ -74,6 +74,7 @@ class AdmissionConfig:
     certificate_reports_per_second: float = 1_000.0
     certificate_burst: float = 250_000.0
     trusted_proxies: tuple[str, ...] = ()
+    limit_this_machine: bool = False
     token_keys: tuple[Path, ...] = ()
 
 

@@ -74,7 +74,14 @@ def _unread() -> Iterator[Row]:
         target.create([asked(f"{number} " + "x" * 4000) for number in range(1000)])
         target.mark()
         grown = unread_answers(target, 180, 5.0, f"{COLLECTOR}/ListCollections")
-        yield row("memory after 180 lists of 1,000 questions that nobody reads, growth", grown, "MB", "<= 300")
+        yield row("memory after 180 lists of 4 MB that nobody reads, growth", grown, "MB", "<= 300")
+    with attacked("[limits]\nidle_seconds = 2\n") as target:
+        target.create([asked(f"{number} " + "x" * 4000) for number in range(1000)])
+        target.mark()
+        for _ in range(5):
+            grown = unread_answers(target, 180, 3.0, f"{COLLECTOR}/ListCollections")
+        yield row("memory after this again and again, beyond limits.idle_seconds, growth", grown, "MB", "<= 300")
+        yield from target.served("afterwards")
 
 
 ATTACKS = (

@@ -24,8 +24,8 @@ from ldp_server.testing import ServerProcess
 
 __all__ = ["LIMITED", "PATIENCE", "Target", "asked", "attacked"]
 
-LIMITED = '[admission]\ntrusted_proxies = ["127.0.0.0/8"]\n'
-"""Calls from this machine have no privileges: they count as calls through a proxy that named nobody."""
+LIMITED = "[admission]\nlimit_this_machine = true\n"
+"""Who calls from this machine has no privileges."""
 PATIENCE = 10.0
 """Seconds after which a call counts as not answered."""
 _MB = 1e6

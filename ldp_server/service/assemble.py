@@ -74,7 +74,9 @@ class _Assembly:
         self._metrics = metrics
         self._stack = stack
         self._directory = DataDirectory(config.data)
-        self._bounds = AllBounds.of(config.limits, Peers(config.admission.trusted_proxies), metrics)
+        admission = config.admission
+        peers = Peers(admission.trusted_proxies, limit_this_machine=admission.limit_this_machine)
+        self._bounds = AllBounds.of(config.limits, peers, metrics)
 
     def parts(self) -> Parts:
         """Open the data directory and connect everything. What must be closed is on the stack."""

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from ldp_server.service.admission.peers import Peer, Peers
+from ldp_server.service.admission.peers import Peers
 
 __all__ = ["Connections"]
 
@@ -44,11 +44,11 @@ class Connections:
         held: Counter[str] = Counter()
         ended = 0
         for peer, connection in self._open(self._share):
-            caller = Peer.of(peer, {})
-            if self._peers.trusts(peer) or caller.local:
+            address = self._peers.connected(peer)
+            if address is None:
                 continue
-            held[caller.address] += 1
-            if held[caller.address] > self._share:
+            held[address] += 1
+            if held[address] > self._share:
                 ended += 1
                 _shut(connection)
         return ended

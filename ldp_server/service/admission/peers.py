@@ -3,9 +3,10 @@
 Behind a proxy all connections have the proxy's address. A proxy that the operator trusts is believed when it says for
 whom it calls (x-forwarded-for): the address nearest to this server that is not a trusted proxy's own counts.
 
-Who calls from this machine has no limits of its own: simulations, gateways and commands run there. A call from this
-machine that was forwarded came from elsewhere. If the operator did not say that the proxy is trusted, all such calls
-count as one address: what they say of their origin may be invented.
+Who calls from this machine has no limits of its own, unless the operator sets some (`limit_this_machine`):
+simulations, gateways and commands run there. A call from this machine that was forwarded came from elsewhere. If the
+operator did not say that the proxy is trusted, all such calls count as one address: what they say of their origin may
+be invented.
 """
 
 from __future__ import annotations
@@ -105,23 +106,31 @@ class Peer:
 class Peers:
     """Tells who makes a call."""
 
-    def __init__(self, trusted_proxies: Iterable[str] = ()) -> None:
+    def __init__(self, trusted_proxies: Iterable[str] = (), *, limit_this_machine: bool = False) -> None:
         self._trusted = [ipaddress.ip_network(text) for text in trusted_proxies]
+        self._limit_this_machine = limit_this_machine
         self._warned = False
 
     def of(self, context: Any) -> Peer:
         """The caller of a call."""
         connected = context.peer()
         peer = Peer.of(connected, context.auth_context())
-        if self.trusts(connected):
+        if self._trusts(connected):
             return replace(peer, address=self._origin(context, peer.address), local=False)
+        if peer.local and self._limit_this_machine:
+            return replace(peer, local=False)
         if peer.local and not _SIGNS.isdisjoint(key for key, _ in context.invocation_metadata() or ()):
             self._warn()
             return replace(peer, address=_UNTRUSTED, local=False)
         return peer
 
-    def trusts(self, peer: str) -> bool:
-        """Whether a peer, as gRPC writes it, is a proxy that the operator trusts."""
+    def connected(self, peer: str) -> str | None:
+        """The address that a connection counts for; None for a trusted proxy's, and for this machine's own."""
+        address, local = _address(peer)
+        exempt = self._trusts(peer) or (local and not self._limit_this_machine)
+        return None if exempt else address
+
+    def _trusts(self, peer: str) -> bool:
         return bool(self._trusted) and self._within(_parsed(_host(peer)))
 
     def _within(self, address: ipaddress.IPv4Address | ipaddress.IPv6Address | None) -> bool:
