@@ -275,7 +275,7 @@ def test_what_stands_for_one_subscriber(peer, address, local):
 
 def test_a_bucket_fills_at_its_rate_and_its_memory_is_bounded():
     now = 0.0
-    rate = RateLimit(10.0, 20.0, lambda: now, addresses=100)
+    rate = RateLimit(10.0, 20.0, lambda: now, callers=100)
     assert rate.wait("a", 20) == 0
     assert rate.wait("a", 5) == pytest.approx(0.5)
     now = 0.5
