@@ -62,12 +62,12 @@ class RawConnection:
         self._send(data)
         return number
 
-    def feed(self, number: int, size: int) -> int:
-        """Send up to `size` bytes on a stream, as far as the windows allow; return how many."""
-        left = min(size, self._window, self._initial + self._windows[number], _FRAME)
+    def feed(self, number: int, data: bytes) -> int:
+        """Send as many of the bytes on a stream as the windows and one frame allow; return how many."""
+        left = min(len(data), self._window, self._initial + self._windows[number], _FRAME)
         if left <= 0 or number in self.ended or self.closed:
             return 0
-        self._send(_frame(_DATA, 0, number, bytes(left)))
+        self._send(_frame(_DATA, 0, number, data[:left]))
         self._window -= left
         self._windows[number] -= left
         return left

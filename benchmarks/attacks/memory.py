@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -10,10 +11,13 @@ from benchmarks.attacks.attack import Attack
 from benchmarks.attacks.http2 import RawConnection
 from benchmarks.attacks.target import Target, asked, attacked
 from benchmarks.row import Row, row
+from ldp_client.protocol.v1 import collector_pb2
 
 __all__ = ["ATTACKS", "unfinished_messages", "unread_answers"]
 
 COLLECTOR = "/ldp.v1.Collector"
+_BATCH_BYTES = 20_000
+_CHUNK = 16_384
 _ENOUGH = 2000.0
 """Megabytes at which an attack has succeeded and stops."""
 
@@ -33,7 +37,7 @@ def unfinished_messages(target: Target, messages: int, size: int, seconds: float
         while time.monotonic() < until and target.grown() < _ENOUGH:
             moved = 0
             for (one, number), left in owed.items():
-                sent = one.feed(number, left)
+                sent = one.feed(number, bytes(min(left, _CHUNK)))
                 owed[one, number] = left - sent
                 moved += sent
             for one in made:
@@ -56,6 +60,28 @@ def unread_answers(target: Target, calls: int, seconds: float, path: str, questi
             if one.closed:
                 break
         time.sleep(seconds)
+    return target.grown()
+
+
+def unread_acknowledgements(target: Target, streams: int, seconds: float) -> float:
+    """Send batches on streams and read no answer; return by how many megabytes the server grew at most."""
+    width = target.collection.randomizer.report_bytes
+    request = collector_pb2.SubmitRequest(
+        collection_id=target.collection.id, batch_id=bytes(16), payload=bytes(_BATCH_BYTES // width * width)
+    )
+    until = time.monotonic() + seconds
+    with closing(RawConnection(target.port, window=0)) as one:
+        numbers = [one.open(f"{COLLECTOR}/SubmitStream") for _ in range(min(one.streams, streams))]
+        left = dict.fromkeys(numbers, b"")
+        while time.monotonic() < until:
+            for number in numbers:
+                if not left[number]:
+                    request.batch_id = os.urandom(16)
+                    data = request.SerializeToString()
+                    left[number] = b"\x00" + len(data).to_bytes(4, "big") + data
+                sent = one.feed(number, left[number])
+                left[number] = left[number][sent:]
+            one.listen(0.001)
     return target.grown()
 
 
@@ -84,7 +110,14 @@ def _unread() -> Iterator[Row]:
         yield from target.served("afterwards")
 
 
+def _acknowledgements() -> Iterator[Row]:
+    with attacked("reports_per_second = 0\n") as target:
+        grown = unread_acknowledgements(target, 250, 15.0)
+        yield row("memory after 250 streams whose answers nobody reads, growth", grown, "MB", "<= 300")
+
+
 ATTACKS = (
     Attack("unfinished-messages", "one address sends 2,000 messages without their last byte", _unfinished),
     Attack("unread-answers", "one address asks for the list of collections 180 times and reads nothing", _unread),
+    Attack("unread-acknowledgements", "one address sends batches and never reads that they arrived", _acknowledgements),
 )

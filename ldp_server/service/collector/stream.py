@@ -149,6 +149,10 @@ class Stream:
                 return ticket
 
     def _done(self, ticket: Ticket) -> None:
+        """The batch is on the disk, or refused: let go of its bytes even if its answer is never read."""
+        self._held -= len(ticket.submission.payload)
+        ticket.submission = ticket.submission._replace(payload=b"")
+        self._room.set()
         if self._queue and self._queue[0] is ticket:
             self._answers.set()
 
@@ -164,7 +168,6 @@ class Stream:
                         response = answer(entry)
                     except LdpError as error:
                         return error
-                    self._held -= len(entry.submission.payload)
                 queue.popleft()
                 self._room.set()
                 try:
