@@ -16,23 +16,22 @@ from benchmarks.row import Row, row
 __all__ = ["ATTACKS", "idle_connections", "idle_streams", "still_open"]
 
 STREAM = "/ldp.v1.Collector/SubmitStream"
-_ROUNDS = 5
 _SLICE = 100
 
 
 @contextmanager
 def idle_streams(port: int, streams: int, connections: int, address: str = ATTACKER) -> Iterator[list[RawConnection]]:
-    """Hold streams open on which nothing is sent; those that the server ends are opened again for a few rounds.
+    """Hold streams open on which nothing is sent; those that the server ends are opened again while that helps.
 
     They are opened bit by bit: gRPC refuses a burst that it has not handed to the server yet.
     """
     made = [RawConnection(port, address) for _ in range(connections)]
     try:
-        for _ in range(_ROUNDS):
+        held = -1
+        while held < (found := still_open(made)) < streams:
+            held = found
             for one in made:
                 _fill(one, min(one.streams, -(-streams // connections)))
-            if still_open(made) >= streams:
-                break
         yield made
     finally:
         for one in made:
