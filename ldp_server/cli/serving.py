@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
-from prometheus_client import start_http_server
 
 from ldp_client.errors import InvalidSpec
 from ldp_server import __version__
@@ -22,6 +21,7 @@ from ldp_server.cli.main import cli
 from ldp_server.config import SAMPLE, Config, load_config, split_address
 from ldp_server.service.assemble import CollectionServer
 from ldp_server.service.logs import event, set_up_logs
+from ldp_server.service.metrics import serve_metrics
 from ldp_server.store import AccessFile, DataDirectory
 from ldp_server.store.errors import translated
 
@@ -120,7 +120,7 @@ def _address(listen: str, port: int) -> str:
 def _start_metrics(listen: str, server: CollectionServer) -> None:
     host, port = split_address(listen, "watch.metrics")
     try:
-        start_http_server(port, addr=host, registry=server.metrics.registry)
+        serve_metrics(host, port, server.metrics.registry, lambda: server.serving)
     except OSError as error:
         raise InvalidSpec(f"cannot listen on {listen} (watch.metrics): {error.strerror}") from None
 

@@ -46,6 +46,9 @@ __all__ = ["CollectionServer", "Parts"]
 
 Clock = Callable[[], float]
 
+_ALIVE = 10.0
+"""Seconds within which the event loop must have run for the server to count as serving."""
+
 
 @dataclass(frozen=True)
 class Parts:
@@ -195,6 +198,12 @@ class CollectionServer:
         self._grace = 0.0
         self._parts: Parts | None = None
         self._ports: Ports | None = None
+        self._seen = 0.0
+
+    @property
+    def serving(self) -> bool:
+        """Whether it serves: it has started, was not told to stop, and its event loop was alive just now."""
+        return not self._stopping.is_set() and time.monotonic() - self._seen < _ALIVE
 
     @property
     def parts(self) -> Parts:
@@ -256,6 +265,7 @@ class CollectionServer:
     async def _watch(self, parts: Parts) -> None:
         """Notice when the writer thread ended, and keep the gauges fresh."""
         while not self._stopping.is_set():
+            self._seen = time.monotonic()
             parts.gauges.update()
             if parts.commit.failure is not None:
                 self.failure = parts.commit.failure
