@@ -85,8 +85,8 @@ class _Assembly:
         """Open the data directory and connect everything. What must be closed is on the stack."""
         config, clock, metrics = self._config, self._clock, self._metrics
         self._stack.enter_context(DirectoryLock(self._directory.create()))
-        access = self._stack.enter_context(contextlib.closing(AccessFile(self._directory.access, clock)))
         log = self._stack.enter_context(contextlib.closing(SqliteLog(self._directory.log)))
+        access = self._stack.enter_context(contextlib.closing(AccessFile(self._directory.access, clock)))
         verifier = TokenVerifier.load(config.admission.token_keys)
         publisher = self._publisher()
         collections = self._collections(log, publisher)

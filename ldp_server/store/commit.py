@@ -6,9 +6,13 @@ is on the disk, delivers the tickets together. While the disk works, the next gr
 larger the groups. Other work on the log (creating, closing, folding) runs between groups, on the same thread, through
 `run`. So there is one writer, and no lock to wait for.
 
-Trouble with the disk reaches the tickets as an error, never as an acknowledgement. If the disk is full, the next group
-tries again. Every other storage error is fatal: after a failed fsync it is unknown what the disk holds, so the thread
-stops and says why.
+Trouble with the disk reaches the tickets as an error, never as an acknowledgement:
+
+- the disk is full, or another process holds a write lock: the next group tries again;
+- any other error of a write (a failed fsync, a lost write-ahead log): it is unknown what the disk holds. All who wait
+  get the error, and nothing is written until the log was opened anew and made durable (`ReportLog.recover`), which is
+  tried again and again with growing pauses;
+- a damaged or removed file: trying again does not help. The thread stops and says why.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
 from ldp_client.errors import StorageError
-from ldp_server.store.errors import DiskFull
+from ldp_server.store.errors import FINAL, DiskFull, InUse
 from ldp_server.store.log import AppendOutcome, ReportLog, Submission
 
 __all__ = ["Deliver", "GroupCommit", "RangeCheck", "Ticket"]
@@ -36,6 +40,8 @@ LINGER = 0.002
 that takes a third of the CPU off a submission. A lone submission never waits."""
 FULL = 64
 """A group of so many does not wait."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+"""Seconds between attempts to recover the log; each pause is twice the one before."""
 GROUP = 2048
 GROUP_BYTES = 8_000_000
 """The most in one transaction."""
@@ -83,7 +89,11 @@ class GroupCommit:
         self._busy = False
         self._stopping = False
         self._ended = False
-        self._disk_full = False
+        self._trouble: StorageError | None = None
+        self._unsure: StorageError | None = None
+        """The error after which it is unknown what the disk holds, until the log has recovered."""
+        self._pause = 0.0
+        self._again = 0.0
         self._thread = threading.Thread(target=self._main, name="hearsay-writer", daemon=True)
         self.failure: StorageError | None = None
         """Why the thread stopped, if an error made it stop."""
@@ -119,13 +129,15 @@ class GroupCommit:
 
     def _main(self) -> None:
         while self.failure is None:
-            if not self._waiting and not self._work:
-                if self._stopping:
-                    break
-                self._sleep()
-                continue
+            if self._stopping and (self._unsure is not None or not (self._waiting or self._work)):
+                break
             try:
-                self._turn()
+                if self._unsure is not None:
+                    self._mend(self._unsure)
+                elif self._waiting or self._work:
+                    self._turn()
+                else:
+                    self._sleep()
             except StorageError as error:
                 self._judge(error)
             except Exception as error:
@@ -133,6 +145,19 @@ class GroupCommit:
                 self.failure = StorageError(f"a defect stopped the writer thread ({type(error).__name__})")
         self._ended = True
         self._abandon()
+
+    def _mend(self, error: StorageError) -> None:
+        """Give all that wait the error, and recover the log if it is time to try."""
+        self._give_up(error)
+        left = self._again - time.monotonic()
+        if left > 0:
+            self._sleep(left)
+            return
+        self._pause = min(2 * self._pause, LONGEST_PAUSE) if self._pause else FIRST_PAUSE
+        self._again = time.monotonic() + self._pause
+        self._log.recover()
+        self._unsure, self._pause, self._again = None, 0.0, 0.0
+        LOGGER.warning("the log was opened anew: nothing acknowledged was lost")
 
     def _turn(self) -> None:
         """One group, one piece of other work, and the log's housekeeping."""
@@ -144,10 +169,10 @@ class GroupCommit:
             self._step(*self._work.popleft())
         self._log.tend()
 
-    def _sleep(self) -> None:
+    def _sleep(self, most: float | None = None) -> None:
         self._idle = True
         if not self._waiting and not self._work and not self._stopping:
-            self._wake.wait()
+            self._wake.wait(most)
         self._wake.clear()
         self._idle = False
 
@@ -208,21 +233,27 @@ class GroupCommit:
             future.set_result(result)
 
     def _judge(self, error: StorageError) -> None:
-        """A full disk is said once and tried again; everything else ends the thread."""
-        if not isinstance(error, DiskFull):
+        """What it takes to write again. Trouble of each kind is said once, until something could be written."""
+        if isinstance(error, FINAL):
             self.failure = error
-        elif not self._disk_full:
-            self._disk_full = True
-            LOGGER.error("the disk is full: batches are refused until there is room", extra=_reason(error))
+            return
+        if not isinstance(error, (DiskFull, InUse)):
+            self._unsure = error
+        if type(error) is not type(self._trouble):
+            self._trouble = error
+            what = "the disk is full" if isinstance(error, DiskFull) else "the log cannot be written"
+            LOGGER.error("%s: batches are told to come back later", what, extra=_reason(error))
 
     def _written(self) -> None:
-        if self._disk_full:
-            self._disk_full = False
-            LOGGER.warning("the disk has room again: batches are taken")
+        if self._trouble is not None:
+            self._trouble = None
+            LOGGER.warning("the log can be written again: batches are taken")
 
     def _abandon(self) -> None:
         """Nothing is written any more: give an error to all that wait. `submit` and `run` call this later."""
-        error = self.failure or StorageError("the server is stopping")
+        self._give_up(self.failure or StorageError("the server is stopping"))
+
+    def _give_up(self, error: StorageError) -> None:
         with suppress(IndexError):  # the other thread may be emptying the same queues
             while True:
                 ticket = self._waiting.popleft()

@@ -35,7 +35,12 @@ class DataDirectory:
         self.local_token = root / "local.token"
 
     def create(self) -> Self:
-        """Make what is missing, readable by its owner alone."""
+        """Make what is missing, readable by its owner alone. No log is made beside the files of one that is gone."""
+        if self.access.exists() and not self.log.exists():
+            raise StorageError(
+                f"{self.log} is missing, though {self.access.name} is there: restore a backup (docs/operating.md), "
+                f"or remove {self.access.name} to begin with an empty log"
+            )
         with translated(self.root):
             self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
             self.states.mkdir(exist_ok=True, mode=0o700)

@@ -5,7 +5,10 @@
     |-- ReadOnly         the disk or the file may not be written
     |-- Corrupt          the file is damaged, or is not a Hearsay database
     |-- WrongVersion     written by another version of the schema
-    `-- InUse            another server holds the data directory
+    |-- InUse            another process holds the data directory, or a write lock on the file
+    `-- Removed          the file was removed or replaced while it was in use
+
+`FINAL` are those that trying again does not mend. Of all other errors the writer thread waits for the end (commit.py).
 
 `translated` turns what SQLite raised into one of them. Nothing above the store sees a `sqlite3.Error`.
 """
@@ -20,7 +23,7 @@ from pathlib import Path
 
 from ldp_client.errors import StorageError
 
-__all__ = ["Corrupt", "DiskFull", "InUse", "ReadOnly", "StorageError", "WrongVersion", "translated"]
+__all__ = ["FINAL", "Corrupt", "DiskFull", "InUse", "ReadOnly", "Removed", "StorageError", "WrongVersion", "translated"]
 
 
 class DiskFull(StorageError):
@@ -40,7 +43,15 @@ class WrongVersion(StorageError):
 
 
 class InUse(StorageError):
-    """Another process holds the data directory."""
+    """Another process holds the data directory, or a write lock on the file."""
+
+
+class Removed(StorageError):
+    """The file that was opened is no longer the one of this name: what is written to it would be lost."""
+
+
+FINAL = (Corrupt, WrongVersion, Removed)
+"""Errors that trying again does not mend."""
 
 
 def _translate(error: sqlite3.Error, path: Path) -> StorageError:

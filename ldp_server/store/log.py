@@ -192,6 +192,10 @@ class LogReader(ABC):
         """Every batch that is not folded, with the digest that was stored beside it."""
 
     @abstractmethod
+    def renew(self) -> None:
+        """Open the log anew if its files were replaced since. Nothing may be read at the time."""
+
+    @abstractmethod
     def close(self) -> None:
         """Give back files and connections."""
 
@@ -234,6 +238,13 @@ class ReportLog(LogReader):
     @abstractmethod
     def sweep(self) -> bool:
         """Drop one slice of what nothing refers to any more; False when nothing is left."""
+
+    @abstractmethod
+    def recover(self) -> None:
+        """After an error that leaves open what the disk holds: open the log anew, and make all that it holds durable.
+
+        Raises `StorageError` if that cannot be done, or not yet.
+        """
 
     @abstractmethod
     def tend(self) -> None:

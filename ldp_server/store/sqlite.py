@@ -14,7 +14,7 @@ from typing import TypeVar
 from ldp_server.store import retention
 from ldp_server.store.catalog import Catalog
 from ldp_server.store.damage import Row, check_rows
-from ldp_server.store.errors import Corrupt, StorageError, translated
+from ldp_server.store.errors import Corrupt, InUse, Removed, StorageError, translated
 from ldp_server.store.insert import insert_run, runs
 from ldp_server.store.log import (
     AppendOutcome,
@@ -28,7 +28,7 @@ from ldp_server.store.log import (
     Submission,
 )
 from ldp_server.store.schema import PAGE, SEQUENCE_BITS, open_log
-from ldp_server.store.wal import WalMover
+from ldp_server.store.wal import LogFiles, WalMover
 
 __all__ = ["SqliteLog", "SqliteReader"]
 
@@ -47,8 +47,22 @@ class SqliteReader(LogReader):
 
     def __init__(self, path: Path, *, writable: bool = False) -> None:
         self.path = path
-        self.db: sqlite3.Connection = open_log(path, read_only=not writable)
-        self._catalog = Catalog(self.db, path)
+        self._writable = writable
+        self._open()
+
+    def _open(self) -> None:
+        self.db: sqlite3.Connection = open_log(self.path, read_only=not self._writable)
+        self._catalog = Catalog(self.db, self.path)
+        self._files = LogFiles(self.path)
+
+    def renew(self) -> None:
+        try:
+            self._files.check()
+        except Removed:
+            raise
+        except StorageError:
+            self.db.close()
+            self._open()
 
     def close(self) -> None:
         self.db.close()
@@ -138,10 +152,15 @@ class SqliteLog(SqliteReader, ReportLog):
     """Writes log.db. Opening it checks the file and brings its schema up to date."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, writable=True)
-        self._wal = WalMover(self.db, path)
         self._last: dict[int, int] = {}
-        self._sealed: set[int] = {record.number for record in self.records() if record.sealed}
+        self._sealed: set[int] = set()
+        super().__init__(path, writable=True)
+
+    def _open(self) -> None:
+        super()._open()
+        self._wal = WalMover(self.db, self.path)
+        self._last.clear()
+        self._sealed.update(record.number for record in self.records() if record.sealed)
 
     def close(self) -> None:
         self._wal.close()
@@ -225,6 +244,33 @@ class SqliteLog(SqliteReader, ReportLog):
     def tend(self) -> None:
         self._wal.tend()
 
+    def recover(self) -> None:
+        """After a failed fsync the kernel may hold pages as clean that are not on the disk.
+
+        Moving the whole write-ahead log writes them once more, and SQLite starts it over only when the database file is
+        on the disk. If the log's file was removed, this connection is the last that can read it.
+        """
+        self._wal.close()
+        try:
+            self._files.check()
+        except Removed:
+            raise
+        except StorageError:
+            with translated(self.path):
+                if self.db.in_transaction:
+                    self.db.execute("ROLLBACK")
+            self._move_all()
+        self.db.close()
+        self._files = LogFiles(self.path)  # the connection that was tied to other files is over
+        self._open()
+        self._move_all()
+
+    def _move_all(self) -> None:
+        with translated(self.path):
+            busy = self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        if busy:
+            raise InUse(f"{self.path} is being read by another process for long: it could not be made durable yet")
+
     def _transaction(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` in one durable transaction, or leave everything as it was."""
         with translated(self.path):
@@ -236,6 +282,7 @@ class SqliteLog(SqliteReader, ReportLog):
                 if self.db.in_transaction:
                     self.db.execute("ROLLBACK")
                 raise
+        self._files.check()
         return result
 
 

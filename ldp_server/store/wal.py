@@ -1,4 +1,4 @@
-"""Moves SQLite's write-ahead log into the database file, beside the commits and not inside them.
+"""The write-ahead log: moved into the database file beside the commits, and watched.
 
 A second thread with a connection of its own moves most of it while the writer goes on committing. It uses PASSIVE
 mode, which never waits for anybody. It can never catch up with a busy writer, and SQLite starts the log over only when
@@ -9,17 +9,45 @@ thread has done most of the work. Without this thread some acknowledgement waite
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import threading
 from pathlib import Path
 
-from ldp_server.store.errors import translated
+from ldp_server.store.errors import Removed, StorageError, translated
 from ldp_server.store.schema import connect
 
-__all__ = ["WalMover"]
+__all__ = ["LogFiles", "WalMover"]
 
 START = 16 << 20
 LIMIT = 48 << 20
+
+
+class LogFiles:
+    """The two files of an open connection. SQLite goes on writing to a file that was removed, and notices nothing."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._wal = path.with_name(path.name + "-wal")
+        self._opened = (_identity(self._path), _identity(self._wal))
+
+    def check(self) -> None:
+        """Raise `Removed` if log.db is another file than the one that was opened, `StorageError` if its -wal file is.
+
+        What lies in a write-ahead log that was removed can still be moved to the database by who has it open.
+        """
+        if _identity(self._path) != self._opened[0]:
+            raise Removed(f"{self._path} was removed or replaced while it was in use: put it back, then start again")
+        if _identity(self._wal) != self._opened[1]:
+            raise StorageError(f"{self._wal} was removed or replaced while it was in use")
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - half the time of Path.stat, and done at every commit
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 class WalMover:

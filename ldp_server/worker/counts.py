@@ -58,6 +58,7 @@ class CountsCache:
 
         With `seconds` it may stop early (see `behind`), for work in the background.
         """
+        self._log.renew()
         record = self._log.record(number)
         if record is None or record.deleted is not None:
             self._held.pop(number, None)

@@ -44,5 +44,5 @@ def test_its_settings_exist():
 
 def test_its_unit_names_what_the_program_does():
     (unit,) = blocks("ini")
-    assert "RestartPreventExitStatus=2 3" in unit
+    assert "RestartPreventExitStatus=2\n" in unit
     assert "ldp-server serve --config" in unit

@@ -2,13 +2,14 @@
 
 import asyncio
 import contextlib
+import sqlite3
 import subprocess
 
 import grpc
 import pytest
 
 from ldp_client.protocol.v1 import collector_pb2_grpc
-from ldp_server.store.errors import ReadOnly
+from ldp_server.store.errors import Removed
 from tests.server.helpers import PATIENCE, ServerProcess, batch, cli, live, make_collection, taken
 
 
@@ -54,8 +55,8 @@ def check_full(server, collection, make_room):
     assert server.stop() == 0
     log = server.log.read_text()
     assert "Traceback" not in log
-    assert log.count("the disk is full: batches are refused") == 1
-    assert log.count("the disk has room again") == 1
+    assert log.count("the disk is full: batches are told to come back later") == 1
+    assert log.count("the log can be written again") == 1
 
 
 def test_a_full_disk_refuses_for_now_and_goes_on_when_there_is_room(tmp_path):
@@ -128,22 +129,80 @@ def test_a_damaged_or_newer_file_is_an_error_with_its_exit_code(tmp_path, conten
     assert cli("doctor", data=tmp_path / "d").returncode == 1
 
 
-async def test_a_log_that_cannot_be_written_any_more_stops_the_server(tmp_path):
-    """Not a full disk: whatever else it is, nobody knows what the disk holds, so the server ends."""
+async def test_a_server_whose_connection_cannot_write_any_more_opens_the_log_anew(tmp_path):
     async with live(tmp_path / "d") as server:
         collection = make_collection()
         await server.create(collection)
         taken(await server.collector.Submit(batch(collection)))
         commit = server.server.parts.commit
         await asyncio.wrap_future(commit.run(lambda log: log.db.execute("PRAGMA query_only = ON").fetchall()))
-        for _ in range(2):
-            with pytest.raises(grpc.aio.AioRpcError) as refused:
-                await server.collector.Submit(batch(collection))
-            assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
         with pytest.raises(grpc.aio.AioRpcError) as refused:
-            await server.create(make_collection("another"))
+            await server.collector.Submit(batch(collection))
+        assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+        await submitted(server, batch(collection))
+        await server.create(make_collection("another"))
+        assert server.server.failure is None
+        assert (await server.show(collection)).reports == 2
+
+
+async def test_a_server_waits_for_a_write_lock_of_another_program(tmp_path, monkeypatch):
+    monkeypatch.setattr("ldp_server.store.schema.BUSY_SECONDS", 0.2)
+    async with live(tmp_path / "d") as server:
+        collection = make_collection()
+        await server.create(collection)
+        other = sqlite3.connect(tmp_path / "d" / "log.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await server.collector.Submit(batch(collection))
+        assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+        other.execute("ROLLBACK")
+        other.close()
+        await submitted(server, batch(collection))
+        assert server.server.failure is None
+        assert (await server.show(collection)).reports == 1
+
+
+async def test_a_removed_write_ahead_log_loses_nothing_that_was_acknowledged(tmp_path):
+    """SQLite goes on writing into the removed file, so acknowledged batches would end with the server."""
+    async with live(tmp_path / "d") as server:
+        collection = make_collection()
+        await server.create(collection)
+        taken(await server.collector.Submit(batch(collection)))
+        assert (await server.show(collection)).reports == 1
+        (tmp_path / "d" / "log.db-wal").unlink()
+        again = batch(collection)
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await server.collector.Submit(again)
+        assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+        assert (await submitted(server, again)).duplicate  # it was rescued, and is counted once
+        await submitted(server, batch(collection))
+        assert (await server.show(collection)).reports == 3
+    async with live(tmp_path / "d") as after:
+        assert (await after.show(collection)).reports == 3
+
+
+async def test_a_server_whose_log_was_replaced_stops_and_says_so(tmp_path):
+    async with live(tmp_path / "d") as server:
+        collection = make_collection()
+        await server.create(collection)
+        path = tmp_path / "d" / "log.db"
+        path.rename(tmp_path / "elsewhere.db")
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await server.collector.Submit(batch(collection))
         assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
         await asyncio.wait_for(server.server.wait(), PATIENCE)
-        assert isinstance(server.server.failure, ReadOnly)
-    async with live(tmp_path / "d") as again:
-        assert (await again.show(collection)).reports == 1
+        assert isinstance(server.server.failure, Removed)
+    found = cli("serve", "--listen", "127.0.0.1:0", data=tmp_path / "d")
+    assert found.returncode == 3
+    assert "log.db is missing" in found.stderr
+
+
+async def submitted(server, request):
+    """What became of a batch that a device sends again until it is taken."""
+    for _ in range(200):
+        try:
+            return taken(await server.collector.Submit(request))
+        except grpc.aio.AioRpcError as error:
+            assert error.code() is grpc.StatusCode.UNAVAILABLE
+            await asyncio.sleep(0.05)
+    raise AssertionError("the server did not recover")

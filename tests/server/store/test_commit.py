@@ -9,21 +9,29 @@ import pytest
 
 from ldp_client.errors import StorageError
 from ldp_server.store import Admission, AppendOutcome, GroupCommit, NewCollection, SqliteLog, Submission, Ticket
-from ldp_server.store.errors import DiskFull, ReadOnly
+from ldp_server.store.errors import FINAL, DiskFull, InUse, ReadOnly
 from tests.server.helpers import wait_until
 
 SECONDS = 60
 
 
 class Failing(SqliteLog):
-    """Fails to append while `error` is set."""
+    """Fails to append while `error` is set, and to recover while `broken` is."""
 
     error = None
+    broken = None
+    recovered = 0
 
     def append(self, submissions):
         if self.error is not None:
             raise self.error
         return super().append(submissions)
+
+    def recover(self):
+        self.recovered += 1
+        if self.broken is not None:
+            raise self.broken
+        super().recover()
 
 
 @pytest.fixture
@@ -74,26 +82,73 @@ def test_a_full_disk_is_logged_when_it_begins_and_when_it_ends(log, commit, deli
     for _ in range(3):
         assert isinstance(send(commit, delivered).error, DiskFull)
     send(commit, delivered, b"bad")  # writes nothing, so it says nothing about the disk
-    assert caplog.messages == ["the disk is full: batches are refused until there is room"]
+    assert caplog.messages == ["the disk is full: batches are told to come back later"]
     assert caplog.records[0].levelname == "ERROR"
     assert caplog.records[0].fields == {"reason": "no space left for log.db"}
     log.error = None
     for _ in range(2):
         assert send(commit, delivered).outcome is AppendOutcome.STORED
-    assert caplog.messages[1:] == ["the disk has room again: batches are taken"]
+    assert caplog.messages[1:] == ["the log can be written again: batches are taken"]
     log.error = DiskFull("again")
     send(commit, delivered)
     assert len(caplog.messages) == 3
     assert commit.failure is None
 
 
-def test_any_other_error_ends_the_thread(log, commit, delivered):
-    log.error = ReadOnly("may not be written")
-    assert send(commit, delivered).error is log.error
-    with pytest.raises(StorageError, match="may not be written"):
+def test_a_write_lock_of_another_program_is_waited_for(log, commit, delivered, caplog):
+    log.error = InUse("another process writes")
+    for _ in range(2):
+        assert isinstance(send(commit, delivered).error, InUse)
+    log.error = None
+    assert send(commit, delivered).outcome is AppendOutcome.STORED
+    assert caplog.messages == [
+        "the log cannot be written: batches are told to come back later",
+        "the log can be written again: batches are taken",
+    ]
+    assert log.recovered == 0  # nothing was written, so nothing is in doubt
+
+
+@pytest.mark.parametrize("error", [ReadOnly("may not be written"), StorageError("SQLITE_IOERR_FSYNC")])
+def test_after_any_other_error_nothing_is_written_until_the_log_has_recovered(
+    log, commit, delivered, error, monkeypatch
+):
+    monkeypatch.setattr("ldp_server.store.commit.FIRST_PAUSE", 0.05)
+    assert send(commit, delivered).outcome is AppendOutcome.STORED
+    log.broken = StorageError("still broken")
+    log.error = error
+    assert send(commit, delivered).error is error
+    log.error = None
+    assert isinstance(send(commit, delivered).error, StorageError)
+    wait_until(lambda: log.recovered >= 2)
+    assert isinstance(send(commit, delivered).error, StorageError)
+    with pytest.raises(StorageError):
         commit.run(lambda log: log.last(1)).result(SECONDS)
-    assert send(commit, delivered).error is log.error
-    assert commit.failure is log.error
+    log.broken = None
+    wait_until(lambda: send(commit, delivered).outcome is AppendOutcome.STORED)
+    assert commit.failure is None
+    assert log.last(1) == 2
+
+
+@pytest.mark.parametrize("kind", FINAL)
+@pytest.mark.parametrize("where", ["append", "recover"])
+def test_damage_ends_the_thread(log, commit, delivered, kind, where):
+    error = kind("it is damaged")
+    log.error, log.broken = (error, None) if where == "append" else (StorageError("a failed write"), error)
+    send(commit, delivered)
+    wait_until(lambda: commit.failure is error)
+    with pytest.raises(kind, match="it is damaged"):
+        commit.run(lambda log: log.last(1)).result(SECONDS)
+    assert send(commit, delivered).error is error
+
+
+def test_a_thread_that_waits_to_recover_can_be_stopped(log, delivered):
+    commit = GroupCommit(log, lambda _, payloads: [True] * len(payloads), lambda group, _: delivered.put(group))
+    commit.start()
+    log.error = log.broken = StorageError("broken for good")
+    send(commit, delivered)
+    commit.stop()
+    assert "stopping" in str(send(commit, delivered).error)
+    assert commit.failure is None
 
 
 def test_other_work_runs_between_groups_and_its_errors_are_its_caller_s(commit, delivered):
