@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -24,8 +25,10 @@ from ldp_server.testing import ServerProcess
 
 __all__ = ["LIMITED", "PATIENCE", "Target", "asked", "attacked"]
 
-LIMITED = "[admission]\nlimit_this_machine = true\n"
+ADMISSION = "[admission]\n"
+LIMITED = f"{ADMISSION}limit_this_machine = true\n"
 """Who calls from this machine has no privileges."""
+Kind = Literal["open", "certificate", "token"]
 PATIENCE = 10.0
 """Seconds after which a call counts as not answered."""
 _MB = 1e6
@@ -50,11 +53,11 @@ class Target:
     def port(self) -> int:
         return int(self.server.target.rpartition(":")[2])
 
-    def create(self, collections: list[Collection]) -> None:
+    def create(self, collections: list[Collection], admission: Kind = "open") -> None:
         """Create more collections."""
         with self.server.analyst() as analyst:
             for collection in collections:
-                analyst.create(collection)
+                analyst.create(collection, admission=admission)
 
     def mark(self) -> None:
         """Measure memory from here on."""
@@ -121,16 +124,17 @@ class Target:
 
 
 @contextmanager
-def attacked(settings: str = "") -> Iterator[Target]:
-    """Start a server with `LIMITED` and these settings (more tables of TOML); it ends with the block."""
+def attacked(settings: str = "", admission: Kind = "open", *, here_is_limited: bool = True) -> Iterator[Target]:
+    """Start a server with these settings, which begin in the table [admission]; it ends with the block."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "server.toml"
-        file.write_text(LIMITED + settings, encoding="utf-8")
+        file.write_text((LIMITED if here_is_limited else ADMISSION) + settings, encoding="utf-8")
         with ServerProcess(Path(folder) / "data", "--config", str(file)) as server:
             collection = asked()
             target = Target(server, collection)
-            target.create([collection])
-            target.submit()
+            target.create([collection], admission)
+            if admission == "open":
+                target.submit()
             target.question()  # the child process has started
             target.mark()
             yield target
