@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import os
+import resource
 import subprocess
 import sys
 from dataclasses import replace
@@ -30,6 +31,8 @@ __all__ = ["demo", "print_config", "serve"]
 _SWITCH_SECONDS = 0.0005
 """After how many seconds a thread must give up the interpreter: short, because the writer thread waits while the event
 loop runs."""
+_OTHER_FILES = 200
+"""Open files of the server besides connections."""
 
 
 @cli.command()
@@ -59,7 +62,21 @@ def serve(file: Path | None, data: Path | None, listen: str | None, until_stdin_
     set_up_logs(config.watch.log_level, form)
     sys.setswitchinterval(_SWITCH_SECONDS)
     os.umask(0o077)  # files are readable by their owner only, whatever the directory's mode is
+    _raise_file_limit(config)
     asyncio.run(_serve(config, as_json=as_json, until_stdin_closes=until_stdin_closes))
+
+
+def _raise_file_limit(config: Config) -> None:
+    """Allow as many open files as there may be connections, if the system lets us."""
+    ports = 2 if config.analyst.listen else 1
+    wanted = config.limits.connections * ports + _OTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < wanted:
+        allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+        if allowed < wanted:
+            hint = "raise the limit of open files (LimitNOFILE), or lower limits.connections"
+            event(logging.WARNING, "fewer open files than connections are allowed", allowed=allowed, hint=hint)
 
 
 async def _serve(config: Config, *, as_json: bool, until_stdin_closes: bool) -> None:
