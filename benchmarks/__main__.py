@@ -24,11 +24,13 @@ from benchmarks.row import Options, Row
 BENCHMARKS = {
     "server": ("server.benchmark", "collection server: durable throughput, latency, memory, restart, queries"),
     "client": ("client", "the client: import, report, gateway, size"),
+    "walk": ("walk", "one report and one question: modules, calls, write transactions"),
     "audit": ("audit.benchmark", "privacy: exact output laws, bounds from the client's bytes, clients that leak"),
     "pairing": ("pairing", "whether the order of arrival tells which answers belong to one device"),
     "structure": ("structure", "accounting, attributes, averages, quantiles, pure from approximate"),
     "coverage": ("coverage", "what the stated intervals hold, and how wide they are"),
     "oracles": ("oracles", "frequency oracles: accuracy, coverage, speed, memory, timing of the client"),
+    "timing": ("timing", "what a clock in the same process tells about the item"),
     "heavy-hitters": ("hitters.benchmark", "how rare an item is found, false items, coverage, speed, growth"),
     "attacks": ("attacks.benchmark", "attacks on a server of our own: who is still served, memory, reports admitted"),
     "simulator": ("simulator", "the simulator: speed, memory, reproducibility, exactly once over the wire"),

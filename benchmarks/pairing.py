@@ -100,7 +100,7 @@ def _deliver(clients: Sequence[tuple[Client, ManualClock]], start: float, back: 
         client, clock = clients[number]
         clock.jump(moment)
         if burst:
-            client._sender._deliverer._spread = 0.0
+            client._sender._spread = 0.0
         delivery = client.flush(30.0)
         if delivery.error is not None:
             raise delivery.error

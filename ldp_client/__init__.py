@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from ldp_client.ledger.view import LedgerView, QuestionView, ResetView
     from ldp_client.options import LedgerFiles, Sending, Sources
     from ldp_client.protocol.domain import Attributes, Categories, Integers, Item, Strings
-    from ldp_client.sending.delivery import Delivery, TokenSource
     from ldp_client.sending.outbox import OutboxLimits, OutboxView
+    from ldp_client.sending.sender import Delivery, TokenSource
     from ldp_client.sending.target import Tls
     from ldp_client.sending.transport import (
         Accepted,
@@ -103,8 +103,8 @@ _HOMES = {
     "ledger.view": ("LedgerView", "QuestionView", "ResetView"),
     "options": ("LedgerFiles", "Sending", "Sources"),
     "protocol.domain": ("Attributes", "Categories", "Integers", "Item", "Strings"),
-    "sending.delivery": ("Delivery", "TokenSource"),
     "sending.outbox": ("OutboxLimits", "OutboxView"),
+    "sending.sender": ("Delivery", "TokenSource"),
     "sending.target": ("Tls",),
     "sending.transport": ("Accepted", "Batch", "BatchOutcome", "PublicCollections", "Refused", "Transport"),
     "trust.policy": ("Policy",),

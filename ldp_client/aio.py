@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from ldp_client.ledger.view import LedgerView
     from ldp_client.options import LedgerFiles, Sending, Sources
     from ldp_client.protocol.domain import Item
-    from ldp_client.sending.delivery import Delivery
     from ldp_client.sending.outbox import OutboxView
+    from ldp_client.sending.sender import Delivery
     from ldp_client.sending.target import Tls
     from ldp_client.sending.transport import Transport
     from ldp_client.trust.policy import Policy

@@ -10,24 +10,23 @@ itself: the sender does that later, at a random moment.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from decimal import Decimal
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ldp_client.errors import BudgetExceeded, LdpError, PolicyRefused, WrongType
+from ldp_client.errors import BudgetExceeded, LdpError, PolicyRefused, StorageError, WrongType
 from ldp_client.ledger import budget, forks
 from ldp_client.ledger.budget import MadeReport
 from ldp_client.ledger.database import Storage
-from ldp_client.ledger.moment import present
 from ldp_client.options import LedgerFiles, Sending, Sources, open_transport, parse_delay
 from ldp_client.receipt import AGAIN, IN_MEMORY, MADE, STANDS, Receipt
-from ldp_client.sending.delivery import Deliverer, Delivery
 from ldp_client.sending.outbox import Outbox, OutboxView
-from ldp_client.sending.sender import Chore, Sender
+from ldp_client.sending.sender import Chore, Delivery, Sender
 from ldp_client.sending.target import Tls
 from ldp_client.sending.transport import Transport
-from ldp_client.trust.policy import Policy, amount, cost, units
+from ldp_client.trust.policy import Policy, amount, units
 
 if TYPE_CHECKING:
     from ldp_client.collection import Collection
@@ -99,10 +98,15 @@ class Client:
         chores = [self._lease_chore] if self._lease_chore is not None else []
         if self._policy.list_keys:
             chores.append(Chore(self._subscription.refresh_quietly))
-        sources = (self._clock, self._uniform, self._sending.tokens)
-        deliverer = Deliverer(self._outbox, self._transport, *sources, spread=self._delay)
         return Sender(
-            deliverer, self._transport, self._clock, self._uniform, chores, background=self._sending.background
+            self._outbox,
+            self._transport,
+            self._clock,
+            self._uniform,
+            chores,
+            tokens=self._sending.tokens,
+            spread=self._delay,
+            background=self._sending.background,
         )
 
     def __repr__(self) -> str:
@@ -116,14 +120,15 @@ class Client:
         Raises PolicyRefused or BudgetExceeded before it looks at the item, StorageError if nothing could be stored, and
         WrongType for what is no Collection or no kind of item.
         """
-        self._check(collection)
+        price = self._check(collection)
         try:
-            return self._make(collection, item)
+            return self._make(collection, item, price)
         except BudgetExceeded:
-            self._storage.note_time(self._clock, self._policy.period)
+            with suppress(StorageError), self._storage.charging(background=True) as (_, state):
+                budget.note_progress(state, self._clock, self._policy.period)
             raise
 
-    def _make(self, collection: Collection, item: Item) -> Receipt:
+    def _make(self, collection: Collection, item: Item, price: int) -> Receipt:
         # The same draws always, whatever is done with them: batch id, delay, the mechanism's words.
         id_low, id_high, wait, *words = self._coins(3 + collection.randomizer.words)
         batch_id = id_low.to_bytes(8, "little") + id_high.to_bytes(8, "little")
@@ -139,12 +144,12 @@ class Client:
             if taken is Take.STANDS:
                 return STANDS
         with self._storage.charging() as (db, state):
-            moment = present(state, self._clock, self._policy.period)
-            decision = budget.decide(db, state, collection, self._policy, moment)
+            moment = budget.present(state, self._clock, self._policy.period)
+            decision = budget.decide(db, state, collection, price, self._policy, moment)
             if decision.entry is None:
                 report = collection.randomize(item, words)
                 made = MadeReport(collection, decision.slot, report, batch_id, now, due)
-                self._outbox.store(db, state, moment, cost(collection.epsilon), made)
+                self._outbox.store(db, state, moment, price, made)
             elif decision.complete or decision.answered_for == collection.id:
                 return STANDS
             else:
@@ -154,13 +159,13 @@ class Client:
         self._sender.wake(due)
         return MADE if decision.entry is None else AGAIN
 
-    def _check(self, collection: Collection) -> None:
-        """Check everything that can be checked without ledger and item."""
+    def _check(self, collection: Collection) -> int:
+        """Check everything that can be checked without ledger and item; return the price of a report."""
         if self._closed:  # first: at the interpreter's end nothing can be imported any more
             raise PolicyRefused("this client is closed")
         if not isinstance(collection, _collection_type()):
             raise WrongType(f"collection: give a Collection, not {type(collection).__name__}")
-        self._policy.check(collection, self._subscription.ids() if self._policy.list_keys else None)
+        return self._policy.check(collection, self._subscription.ids() if self._policy.list_keys else None)
 
     def _due(self, collection: Collection, now: float, word: int) -> float:
         """A random moment within the delay, from now or from when the window opens, and not near the window's end."""
@@ -173,7 +178,7 @@ class Client:
         self._check(collection)
         pending = self._lease.slots(collection) if self._lease is not None else []  # before the ledger is read
         with self._storage.reading() as (db, state):
-            now = present(state, self._clock, self._policy.period).wall
+            now = budget.present(state, self._clock, self._policy.period).wall
             slot = budget.slot_at(collection, now)
             if not collection.opens <= now < collection.closes or slot in pending:
                 return False

@@ -7,6 +7,7 @@ does not. The guarantee over all messages is the randomizer's exact largest rati
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -89,23 +90,24 @@ class Explanation:
             f"Your device would send one of {self.messages:,} possible messages of {self.bytes} "
             f"byte{'s' if self.bytes > 1 else ''}, drawn by chance ({self.mechanism}, epsilon {self.epsilon})."
         )
+        every = self.others_looked_at == self.others
         yield "All of them:" if self.complete else "Two examples, one that points to your item and one that does not:"
         for example in self.examples:
             low, high = _percent(example.least_other), _percent(example.most_other)
             others = f"{low}" if low == high else f"{low} to {high}"
             yield (
                 f"  message {example.message}: {_percent(example.this_item)} for your item, "
-                f"{others} for any other (exactly {example.this_item})"
+                f"{others} for {'any other' if every else 'others'} (exactly {example.this_item})"
             )
-        looked = "all" if self.others_looked_at == self.others else f"{self.others_looked_at:,}"
+        looked = "all" if every else f"{self.others_looked_at:,}"
         yield f"(The numbers for other items come from {looked} of the {_count(self.others)} other possible answers.)"
         yield (
-            f"No message at all is more than {float(self.ratio):.6f} times as likely for one item as for another; "
+            f"No message at all is more than {_up(self.ratio, 6)} times as likely for one item as for another; "
             f"that is at most e^{self.epsilon}, exactly {self.ratio}."
         )
         yield (
             "Suppose somebody believes 50:50 that you have this item. After seeing your message they can be at most "
-            f"{float(self.surest_guess):.1%} sure. The message has the same size for every item, and for none."
+            f"{_up(100 * self.surest_guess, 1)}% sure. The message has the same size for every item, and for none."
         )
 
 
@@ -166,6 +168,11 @@ def _two(collection: Collection, index: int) -> list[int]:
 def _percent(value: Fraction) -> str:
     number = float(value) * 100
     return f"{number:.3g} %" if number < 0.1 else f"{number:.2f} %"
+
+
+def _up(value: Fraction, digits: int) -> str:
+    """Write a limit with so many digits after the point, rounded up: what is printed holds."""
+    return f"{math.ceil(value * 10**digits) / 10**digits:.{digits}f}"
 
 
 def _count(number: int) -> str:

@@ -11,8 +11,8 @@ from ldp_client.clock import Clock, SystemClock
 from ldp_client.coins import draw_words
 from ldp_client.durations import parse_duration
 from ldp_client.errors import InvalidSpec, WrongType
-from ldp_client.sending.delivery import TokenSource
 from ldp_client.sending.outbox import OutboxLimits
+from ldp_client.sending.sender import TokenSource
 from ldp_client.sending.target import Tls
 from ldp_client.sending.transport import Transport
 

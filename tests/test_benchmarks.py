@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import oracles
+from benchmarks import oracles, timing
 from benchmarks.row import Options, cpu_seconds, row
 
 
@@ -28,6 +28,15 @@ def test_auc():
     assert oracles.auc(ones, ones) == 0.5
     rng = np.random.default_rng(1)
     assert oracles.auc(rng.normal(size=4000), rng.normal(1, 1, 4000)) == pytest.approx(0.760, abs=0.02)
+
+
+def test_what_a_clock_tells_is_seen_where_the_time_differs():
+    """The cases of the times are not mixed up: a call that always does more is told apart, one that does not is not."""
+    work = {0: range(1), 1: range(3000)}
+    assert timing._told_apart(lambda _number, kind: sum(work[kind]), 400) > 0.4
+    assert 0 <= timing._reporting((None, "mate"), 20) <= 0.5
+    collection, one, other = next(timing._cases())
+    assert 0 <= timing._making(collection, (one, other), 20) <= 0.5
 
 
 def test_cpu_seconds_are_of_the_work():

@@ -19,13 +19,12 @@ from benchmarks.audit.broken import BROKEN, SOUND, Leaky
 from benchmarks.row import Options, Row, row
 from ldp_client.coins import draw_words
 from ldp_client.collection import Collection
-from ldp_client.mechanisms import REPRODUCTIONS
 from ldp_client.privacy.curves import LawCurve
 from ldp_client.privacy.rounding import exp_floor
 from ldp_client.protocol.domain import Categories
 from tests.examples import COLLECTIONS, FULL, LISTABLE, label
 
-__all__ = ["EXACT", "WIRE", "run"]
+__all__ = ["EXACT", "run"]
 
 CONFIDENCE = 0.999
 MESSAGES = 20_000
@@ -36,8 +35,6 @@ EXACT: list[Collection] = [
     collection for collection, randomizer in zip(COLLECTIONS, FULL, strict=True) if randomizer in LISTABLE
 ]
 """Small instances of every mechanism: the law of every item is worked out for every report."""
-WIRE: list[Collection] = [*EXACT, *(one for one in COLLECTIONS if one.randomizer.name in REPRODUCTIONS)]
-"""GenProt has 2^32 nonces: only its bytes are looked at here."""
 
 
 def items_of(collection: Collection) -> list[Any]:
@@ -105,9 +102,8 @@ def audit_leaky(leaky: Leaky, count: int) -> AuditFinding:
 
 
 def _wire_rows(messages: int) -> Iterator[Row]:
-    for collection in WIRE:
-        slow = collection.randomizer.name in REPRODUCTIONS
-        found = audit_client(collection, items_of(collection), messages // 20 if slow else messages)
+    for collection in EXACT:
+        found = audit_client(collection, items_of(collection), messages)
         name = f"wire: {_label(collection)}, lower bound on eps (confidence {CONFIDENCE:g})"
         yield row(name, found.epsilon, "nats", f"<= {float(collection.epsilon):g}")
     found = audit_whole_client(messages // 10)

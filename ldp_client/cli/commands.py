@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ldp_client.client import Client
     from ldp_client.collection import Collection
     from ldp_client.ledger.view import LedgerView, QuestionView
-    from ldp_client.sending.delivery import Delivery
+    from ldp_client.sending.sender import Delivery
 
 __all__ = ["collections", "explain", "ledger", "outbox", "send"]
 

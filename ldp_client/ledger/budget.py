@@ -5,12 +5,25 @@
 - `lifetime` limits the sum of all charges. `budget` limits every stretch of `period` seconds, wherever it begins. Each
   entry holds the sum of all earlier charges. So what was charged after a moment is the total minus the `before` of the
   first entry after that moment: one look-up, and exact.
-- The ledger's time is the latest time that it has seen. While the clock is set back, time stands still. Clocks that
-  jump ahead free at most the budget of one period, however often they jump (moment.py).
 - A lease is budget set aside for reports in memory (lease.py). It counts as spent while it is open. A lease that nobody
   closed in time becomes a charge without a question, because nobody knows what it was used for.
 
-Every function runs within a transaction of database.py and looks at no item.
+Budget becomes free again as time passes, and a wall clock can be set by people, programs and servers. So the ledger's
+time is the latest that it has seen. While the clock is set back, time stands still. It goes on only as far as there are
+grounds:
+
+- The machine's uptime vouches for the time that has passed since the last charge. Nobody can set it, and all processes
+  of the machine see the same. After a restart it begins at 0. It then vouches only for the time since the restart,
+  which is never more than what has really passed. (Where the system does not name its starts, an uptime that is larger
+  than the noted one may be of the same start: then only the difference counts. A ledger that is carried to another
+  machine is believed that machine's uptime, as far as the wall clock agrees.)
+- Nothing vouches for the time while the machine was off, and a jump of the wall clock looks the same. Such time is
+  believed up to one period in all. What was believed is worked off, second by second, by time that is vouched for.
+
+So clocks that jump, however often, renew at most one period's budget, and one more for each period that the machine has
+really been up. A machine that is off for more than half of the time gets its budget back late, never early.
+
+Every function that takes a connection runs within a transaction of database.py. None of them looks at an item.
 """
 
 from __future__ import annotations
@@ -23,33 +36,54 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ldp_client.errors import BudgetExceeded, PolicyRefused
 from ldp_client.ledger import schema
-from ldp_client.ledger.moment import Moment
-from ldp_client.ledger.schema import LedgerEntry, State, check
-from ldp_client.trust.policy import UNITS, cost, decimal_text
+from ldp_client.ledger.schema import LedgerEntry, State
+from ldp_client.trust.policy import UNITS, decimal_text
 
 if TYPE_CHECKING:
+    from ldp_client.clock import Clock
     from ldp_client.collection import Collection
     from ldp_client.trust.policy import Policy
 
 __all__ = [
     "Decision",
     "MadeReport",
+    "Moment",
     "Spending",
     "charge",
     "charge_in_doubt",
     "check_window",
-    "close_lease",
     "decide",
     "fits_at",
     "lookup",
-    "open_lease",
+    "note_progress",
+    "present",
     "require",
     "settle_leases",
-    "shrink_lease",
     "slot_at",
     "spending",
     "utc",
 ]
+
+_WORTH_NOTING = 3600
+"""Seconds: the ledger notes progress without a charge only if it is more than this."""
+
+
+class Moment(NamedTuple):
+    """A moment of the ledger's time, and what must be remembered of it with a charge."""
+
+    now: int
+    """The ledger's time: it decides what is spent."""
+    wall: int
+    """What the clock says, and not before `now`: it decides windows and slots."""
+    uptime: int
+    doubt: int
+    """The seconds that were believed without grounds and are not worked off yet."""
+    boot: str = ""
+    """The start of the machine that `uptime` counts from."""
+
+    def note(self, state: State) -> None:
+        """Let the ledger remember this moment."""
+        state.seen, state.uptime, state.doubt, state.boot = self.now, self.uptime, self.doubt, self.boot
 
 
 class Spending(NamedTuple):
@@ -88,21 +122,50 @@ class MadeReport(NamedTuple):
         return f"MadeReport({self.collection.id.hex()[:12]}, slot {self.slot})"
 
 
+def present(state: State, clock: Clock, period: int) -> Moment:
+    """Return the present moment of a ledger with this state."""
+    wall, uptime = int(clock.time()), int(clock.uptime())
+    if not state.seen:
+        return Moment(wall, wall, uptime, 0, clock.boot())  # nothing was ever charged, so there is nothing to renew
+    boot = clock.boot()
+    same = uptime >= state.uptime and (boot == state.boot or not (boot and state.boot))
+    vouched = uptime - state.uptime if same else uptime
+    doubt = max(0, state.doubt - vouched)
+    ahead = max(0, wall - state.seen)
+    believed = min(max(0, ahead - vouched), max(0, period - doubt))
+    now = state.seen + min(ahead, vouched) + believed
+    return Moment(now, max(now, wall), uptime, doubt + believed, boot)
+
+
+def note_progress(state: State, clock: Clock, period: int) -> None:
+    """Let the ledger remember the time that has surely passed, although nothing is charged.
+
+    Otherwise the uptime of a machine that is off every night would be forgotten every night, and a budget whose renewal
+    takes many days would never come back. No new doubt is noted: until a charge, a jump may be taken back.
+    """
+    moment = present(state, clock, min(period, state.doubt))
+    if moment.now - state.seen >= _WORTH_NOTING:
+        moment.note(state)
+        state.changed = True
+
+
 def slot_at(collection: Collection, now: int) -> int:
     """Return the slot of the answer that is asked for at `now`."""
     return now // collection.schedule.period_seconds if collection.schedule else 0
 
 
-def decide(db: sqlite3.Connection, state: State, collection: Collection, policy: Policy, moment: Moment) -> Decision:
-    """Decide whether a report is to be made. Raise PolicyRefused or BudgetExceeded if it must not be."""
+def decide(
+    db: sqlite3.Connection, state: State, collection: Collection, price: int, policy: Policy, moment: Moment
+) -> Decision:
+    """Decide whether a report of this price is to be made. Raise PolicyRefused or BudgetExceeded if it must not be."""
     check_window(collection, moment.wall)
     slot = slot_at(collection, moment.wall)
     standing = lookup(db, collection, slot)
     if standing is not None:
         return standing
-    settle_leases(db, state, moment)
-    found = spending(db, state, moment.now, policy.period)
-    require(db, state, found, cost(collection.epsilon), policy, moment.now)
+    if state.leases:
+        settle_leases(db, state, moment)
+    require(db, state, spending(db, state, moment.now, policy.period), price, policy, moment.now)
     return Decision(slot, None)
 
 
@@ -211,45 +274,8 @@ def charge_in_doubt(db: sqlite3.Connection, state: State, moment: Moment, epsilo
     schema.enter(db, state, entry)
 
 
-def open_lease(
-    db: sqlite3.Connection, state: State, token: bytes, wanted: int, least: int, expires: int,
-    policy: Policy, moment: Moment,
-) -> int:  # fmt: skip
-    """Set `wanted` aside, or what is left, but never less than `least`. Raise BudgetExceeded if less is left."""
-    settle_leases(db, state, moment)
-    found = spending(db, state, moment.now, policy.period)
-    require(db, state, found, least, policy, moment.now)
-    granted = min(max(wanted, least), policy.budget_units - found.period, policy.lifetime_units - found.lifetime)
-    _put_lease(db, state, token, granted, expires)
-    moment.note(state)
-    return granted
-
-
-def _put_lease(db: sqlite3.Connection, state: State, token: bytes, remaining: int, expires: int) -> None:
-    row = (token, remaining, expires)
-    db.execute("INSERT OR REPLACE INTO leases VALUES (?, ?, ?, ?)", (*row, check(*row)))
-    state.changed = state.leases = True
-
-
-def shrink_lease(db: sqlite3.Connection, state: State, token: bytes, used: int) -> bool:
-    """Take `used` out of a lease, to be charged as answers. Return False if the whole lease was charged already."""
-    row = db.execute("SELECT remaining, expires FROM leases WHERE token = ?", (token,)).fetchone()
-    if row is None:
-        return False
-    _put_lease(db, state, token, row[0] - used, row[1])
-    return True
-
-
-def close_lease(db: sqlite3.Connection, state: State, token: bytes) -> None:
-    """Give back what is left of a lease. Nothing was made with it."""
-    db.execute("DELETE FROM leases WHERE token = ?", (token,))
-    state.changed = True
-
-
 def settle_leases(db: sqlite3.Connection, state: State, moment: Moment) -> None:
     """Charge leases that nobody closed in time. Their process is gone, and what it used is unknown."""
-    if not state.leases:
-        return
     for token, remaining in db.execute(
         "SELECT token, remaining FROM leases WHERE expires <= ?", (moment.now,)
     ).fetchall():

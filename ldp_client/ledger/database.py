@@ -2,7 +2,7 @@
 
     directory/ledger.sqlite    WAL mode, synchronous=FULL: a commit survives a power cut
     directory/ledger.witness   how far the ledger had come (witness.py)
-    directory/sending.lock     held by the one process that is sending (sending/lock.py)
+    directory/sending.lock     held by the one process that is sending (sending/outbox.py)
 
 The ledger is trusted only while everything fits. Otherwise StorageUntrusted is raised, which counts as "budget spent"
 until `reset`. It fits when
@@ -24,25 +24,60 @@ Network file systems are not supported: SQLite's write-ahead log needs memory th
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from ldp_client.clock import Clock
 from ldp_client.errors import InvalidSpec, StorageError, StorageUntrusted
 from ldp_client.ledger import schema
-from ldp_client.ledger.connection import Link, local_path
-from ldp_client.ledger.course import Course
-from ldp_client.ledger.moment import note_progress
-from ldp_client.ledger.opening import Opening
+from ldp_client.ledger.forks import leak
+from ldp_client.ledger.opening import NotMade, Opening, local_path
 from ldp_client.ledger.repair import mend, set_aside
 from ldp_client.ledger.schema import Damaged, State
 from ldp_client.ledger.witness import Witness, WitnessDamaged
 
-__all__ = ["Storage"]
+__all__ = ["Link", "Storage"]
 
 _TROUBLE = (sqlite3.Error, Damaged, WitnessDamaged)
+
+
+class Link:
+    """One connection with its lock, and the state as its last transaction left it."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.db: sqlite3.Connection | None = None
+        self.file: tuple[int, int] | None = None
+        self.known: State | None = None
+        self._version = 0
+
+    def state(self, db: sqlite3.Connection) -> State:
+        """Return the state as this transaction finds it.
+
+        If no other connection has committed since, it is the state that the last transaction left. A transaction that
+        does not end well leaves none.
+        """
+        known, self.known = self.known, None
+        (version,) = db.execute("PRAGMA data_version").fetchone()  # changes when another connection commits
+        if known is not None and version == self._version:
+            return known.settled()
+        self._version = version
+        return schema.read_state(db)
+
+    def drop(self) -> None:
+        """Close the connection, if there is one."""
+        self.known = None
+        db, self.db = self.db, None
+        if db is not None:
+            db.close()
+
+    def leak(self) -> None:
+        """In a forked child: even closing the connection would touch the parent's files."""
+        if self.db is not None:
+            leak(self.db)
 
 
 class Storage:
@@ -51,9 +86,9 @@ class Storage:
     def __init__(self, directory: str | Path, witness: str | Path | None = None) -> None:
         self.directory = local_path(directory, "storage")
         self.path = self.directory / "ledger.sqlite"
+        self._name = str(self.path)  # converting a Path for every report would cost time
         self.witness = Witness(local_path(witness, "witness") if witness else self.directory / "ledger.witness")
-        self._course = Course(self.witness)
-        self._opening = Opening(self.path, self._course)
+        self._opening = Opening(self.path, self.witness)
         self._front, self._back = Link(), Link()
 
     def __repr__(self) -> str:
@@ -74,27 +109,25 @@ class Storage:
         with self._writing(self._back, charges=False) as (db, _):
             yield db
 
-    def note_time(self, clock: Clock, period: int) -> None:
-        """Remember the time that has passed although nothing could be charged (moment.py)."""
-        with contextlib.suppress(StorageError), self.charging(background=True) as (_, state):
-            note_progress(state, clock, period)
-
     @contextmanager
     def _writing(self, link: Link, *, charges: bool) -> Iterator[tuple[sqlite3.Connection, State]]:
-        course = self._course
+        witness = self.witness
         with link.lock:
             try:
-                db = self._opening.open(link)
-                seen = course.seen  # read before the transaction begins: other threads may go on meanwhile
+                db = link.db
+                if db is None or _file_at(self._name) != link.file:
+                    db = self._open(link)
+                seen = witness.seen  # read before the transaction begins: other threads may go on meanwhile
                 db.execute("BEGIN IMMEDIATE")
                 try:
                     state = link.state(db)
-                    course.check(state, seen, alone=True)
-                    state.recent = course.recent
-                    if charges:
-                        course.before_charge()
+                    witness.check(state, seen, alone=True)
+                    state.recent = witness.recent
+                    if charges and witness.late:
+                        witness.catch_up()
                     yield db, state
-                    if charges and state.grown:
+                    grown = charges and (state.changed or state.entered)
+                    if grown:
                         state.generation += 1
                         if state.changed:
                             schema.write_state(db, state)
@@ -105,29 +138,31 @@ class Storage:
                 link.known = state
                 if not charges:
                     state.outbox = None  # the sender may have removed batches
-                if charges and state.grown:
-                    course.after_charge(state)
+                if grown:
+                    witness.after_charge(state)
             except _TROUBLE as error:
                 raise self._explained(error, link) from None
 
     @contextmanager
     def reading(self) -> Iterator[tuple[sqlite3.Connection, State]]:
         """One consistent view that cannot write. Before the first report it shows an empty ledger and makes no file."""
-        link, course = self._back, self._course
+        link, witness = self._back, self.witness
         with link.lock:
             try:
-                db = self._opening.open_to_read(link)
+                db = link.db
+                if db is None or _file_at(self._name) != link.file:
+                    db = self._open_to_read(link)
                 if db is None:
                     with schema.blank() as view:
                         yield view
                     return
-                seen = course.seen
+                seen = witness.seen
                 db.execute("PRAGMA query_only = 1")
                 try:
                     db.execute("BEGIN")
                     state = link.state(db)
-                    course.check(state, seen, alone=False)
-                    state.recent = course.recent
+                    witness.check(state, seen, alone=False)
+                    state.recent = witness.recent
                     yield db, state
                 finally:
                     if db.in_transaction:
@@ -140,13 +175,35 @@ class Storage:
     @contextmanager
     def peeking(self) -> Iterator[sqlite3.Connection]:
         """Single look-ups that do not wait for this process's own sender."""
-        with self._front.lock:
+        link = self._front
+        with link.lock:
             try:
-                yield self._opening.open(self._front)
+                db = link.db
+                if db is None or _file_at(self._name) != link.file:
+                    db = self._open(link)
+                yield db
             except _TROUBLE as error:
-                raise self._explained(error, self._front) from None
+                raise self._explained(error, link) from None
 
-    # -- housekeeping
+    # -- opening and closing
+
+    def _open(self, link: Link, *, writes: bool = True) -> sqlite3.Connection:
+        """Connect to the file that lies at the path now. Raise NotMade if there is none and nothing is to be made."""
+        if link.db is not None:
+            link.drop()  # the file was replaced or removed: look at what is there now
+            self._opening.verified = False
+        self._opening.ensure_file(writes=writes)
+        file = _file_at(self._name)  # of before the connection: a file that replaces it now is noticed by the next use
+        link.db = self._opening.connect(writes=writes)
+        link.file = file
+        return link.db
+
+    def _open_to_read(self, link: Link) -> sqlite3.Connection | None:
+        """Connect to the file; None if there is none yet. Makes and changes no file."""
+        try:
+            return self._open(link, writes=False)
+        except NotMade:
+            return None
 
     def exists(self) -> bool:
         """Return whether a ledger or a witness is there, as far as this process may see."""
@@ -158,9 +215,9 @@ class Storage:
     def close(self) -> None:
         """Close both connections; the next use opens them again."""
         with self._front.lock, self._back.lock:
-            if self._front.db is not None and self._course.seen.generation:
+            if self._front.db is not None and self.witness.seen.generation:
                 with contextlib.suppress(StorageError):  # a late witness must not keep an app from closing
-                    self.witness.write(self._course.seen, durable=True)
+                    self.witness.write(self.witness.seen, durable=True)
             self._drop()
 
     def _drop(self) -> None:
@@ -213,7 +270,8 @@ class Storage:
             found = str(self.problem() or "nothing").replace(str(self.path), "").strip()
             found = found.split(";")[0]
             self._drop()
-            self._opening.forget()
+            self.witness.forget()
+            self._opening.verified = False
             try:
                 self._repair(reason, now, found)
             except OSError as error:
@@ -250,3 +308,12 @@ class Storage:
             f"the ledger {self.path} cannot be trusted: {problem}; its whole budget counts as spent until a reset "
             "(Client.reset, or ldp-client ledger --reset)"
         )
+
+
+def _file_at(path: str) -> tuple[int, int] | None:
+    """Return which file lies at `path`."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - a Path's own stat is slower, and this is part of every report
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

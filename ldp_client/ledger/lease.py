@@ -22,16 +22,15 @@ from typing import TYPE_CHECKING
 from ldp_client.clock import Clock
 from ldp_client.errors import BudgetExceeded
 from ldp_client.ledger import budget
-from ldp_client.ledger.budget import MadeReport
+from ldp_client.ledger.budget import MadeReport, Moment, present
 from ldp_client.ledger.database import Storage
-from ldp_client.ledger.moment import Moment, present
-from ldp_client.ledger.schema import State
+from ldp_client.ledger.schema import State, check
 from ldp_client.trust.policy import Policy, cost
 
 if TYPE_CHECKING:
     from ldp_client.collection import Collection
 
-__all__ = ["LEASE_SECONDS", "Lease", "Store", "Take"]
+__all__ = ["LEASE_SECONDS", "Lease", "Store", "Take", "close_lease", "open_lease", "shrink_lease"]
 
 LEASE_SECONDS = 3600
 _KNOWN_ANSWERS = 100_000
@@ -146,9 +145,9 @@ class Lease:
                     moment = self._present(state)
                     self._write(db, state, moment, made)
                     if self._token:
-                        budget.close_lease(db, state, self._token)
+                        close_lease(db, state, self._token)
                     expires = moment.now + LEASE_SECONDS
-                    granted = budget.open_lease(db, state, token, self._amount, price, expires, self._policy, moment)
+                    granted = open_lease(db, state, token, self._amount, price, expires, self._policy, moment)
             except BudgetExceeded:
                 self._put_back(made)
                 self._finish()
@@ -201,7 +200,7 @@ class Lease:
         try:
             with self._storage.charging(background=True) as (db, state):
                 self._write(db, state, self._present(state), made)
-                budget.close_lease(db, state, self._token)
+                close_lease(db, state, self._token)
         except BaseException:
             self._put_back(made)
             raise
@@ -230,10 +229,46 @@ class Lease:
         """Turn reports in memory into stored ones."""
         used = sum(cost(m.collection.epsilon) for m in made)
         # A lease that is gone was charged whole when it expired, so its answers cost nothing more.
-        open_still = bool(made) and budget.shrink_lease(db, state, self._token, used)
+        open_still = bool(made) and shrink_lease(db, state, self._token, used)
         for m in made:
             price = cost(m.collection.epsilon) if open_still else 0
             if budget.lookup(db, m.collection, m.slot) is None:
                 self._store(db, state, moment, price, m)
             else:
                 budget.charge_in_doubt(db, state, moment, price)  # another process was first: paid in vain
+
+
+def open_lease(
+    db: sqlite3.Connection, state: State, token: bytes, wanted: int, least: int, expires: int,
+    policy: Policy, moment: Moment,
+) -> int:  # fmt: skip
+    """Set `wanted` aside, or what is left, but never less than `least`. Raise BudgetExceeded if less is left."""
+    if state.leases:
+        budget.settle_leases(db, state, moment)
+    found = budget.spending(db, state, moment.now, policy.period)
+    budget.require(db, state, found, least, policy, moment.now)
+    granted = min(max(wanted, least), policy.budget_units - found.period, policy.lifetime_units - found.lifetime)
+    _put_lease(db, state, token, granted, expires)
+    moment.note(state)
+    return granted
+
+
+def _put_lease(db: sqlite3.Connection, state: State, token: bytes, remaining: int, expires: int) -> None:
+    row = (token, remaining, expires)
+    db.execute("INSERT OR REPLACE INTO leases VALUES (?, ?, ?, ?)", (*row, check(*row)))
+    state.changed = state.leases = True
+
+
+def shrink_lease(db: sqlite3.Connection, state: State, token: bytes, used: int) -> bool:
+    """Take `used` out of a lease, to be charged as answers. Return False if the whole lease was charged already."""
+    row = db.execute("SELECT remaining, expires FROM leases WHERE token = ?", (token,)).fetchone()
+    if row is None:
+        return False
+    _put_lease(db, state, token, row[0] - used, row[1])
+    return True
+
+
+def close_lease(db: sqlite3.Connection, state: State, token: bytes) -> None:
+    """Give back what is left of a lease. Nothing was made with it."""
+    db.execute("DELETE FROM leases WHERE token = ?", (token,))
+    state.changed = True

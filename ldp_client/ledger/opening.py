@@ -1,58 +1,47 @@
-"""Opening the ledger's file: make it if it may be new, and check everything before it is trusted."""
+"""Opening the ledger's file: make it if it may be new, tell SQLite how to keep it, and check all of it.
+
+A report passes through here only when the file is opened, or was replaced since (database.py).
+"""
 
 from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from pathlib import Path
 
-from ldp_client.errors import StorageError
-from ldp_client.ledger import connection, schema
-from ldp_client.ledger.connection import Link, file_at
-from ldp_client.ledger.course import Course
+from ldp_client.errors import InvalidSpec, StorageError
+from ldp_client.ledger import schema
 from ldp_client.ledger.schema import SCHEMA_VERSION, Damaged, State
-from ldp_client.ledger.witness import LedgerProgress
+from ldp_client.ledger.witness import LedgerProgress, Witness
 
-__all__ = ["Opening"]
+__all__ = ["NotMade", "Opening", "configure", "connect", "local_path", "prepare"]
+
+_BUSY_SECONDS = 10.0
+_CHECKPOINT_PAGES = 2000
+"""Length of the write-ahead log (two megabytes, some 600 reports) at which a commit copies it into the file. From then
+on SQLite writes over the log from its beginning, and a commit takes half as long as one that makes the log longer."""
+_PAGE_BYTES = 1024  # a report touches four pages: the fewer bytes, the shorter its commit
 
 
-class _NotMade(Exception):
+class NotMade(Exception):
     """There is no ledger yet, and a reader makes none."""
 
 
 class Opening:
     """Opens connections to the ledger at `path`."""
 
-    def __init__(self, path: Path, course: Course) -> None:
+    def __init__(self, path: Path, witness: Witness) -> None:
         self._path = path
-        self._name = str(path)  # converting a Path for every report would cost time
-        self._course = course
-        self._verified = False
+        self._witness = witness
+        self.verified = False
+        """This process has checked the whole file. False: the next opening does."""
 
-    def forget(self) -> None:
-        """Check everything again at the next opening, after a reset."""
-        self._course.forget()
-        self._verified = False
-
-    def open_to_read(self, link: Link) -> sqlite3.Connection | None:
-        """Return the link's connection; None if there is no ledger yet. Makes and changes no file."""
+    def connect(self, *, writes: bool = True) -> sqlite3.Connection:
+        """Return a new connection to a ledger that was checked. Without `writes` nothing is made or changed."""
+        db = connect(self._path)
         try:
-            return self.open(link, writes=False)
-        except _NotMade:
-            return None
-
-    def open(self, link: Link, *, writes: bool = True) -> sqlite3.Connection:
-        """Return the link's connection, to the file that lies at the path now."""
-        if link.db is not None:
-            if file_at(self._name) == link.file:
-                return link.db
-            link.drop()  # the file was replaced or removed: look at what is there now
-            self._verified = False
-        self._ensure_file(writes=writes)
-        file = file_at(self._name)
-        db = connection.connect(self._path)
-        try:
-            connection.configure(db)
+            configure(db)
             self._ensure_tables(db, writes=writes)
             self._believe(db, writes=writes)
         except UnicodeDecodeError:  # sqlite3 cannot decode its own message about a damaged schema
@@ -61,10 +50,10 @@ class Opening:
         except BaseException:
             db.close()
             raise
-        link.db, link.file = db, file
         return db
 
-    def _ensure_file(self, *, writes: bool) -> None:
+    def ensure_file(self, *, writes: bool) -> None:
+        """Make an empty file if there is none and nothing was ever charged; NotMade without `writes`."""
         try:
             if writes:
                 self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -72,7 +61,7 @@ class Opening:
                 return
             self._nothing_charged("its file is missing")
             if not writes:
-                raise _NotMade
+                raise NotMade
             os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600))  # SQLite's other files take over its mode
         except OSError as error:
             raise StorageError(f"{self._path.parent}: {error.strerror}; nothing was charged or stored") from None
@@ -81,9 +70,9 @@ class Opening:
         version = db.execute("PRAGMA user_version").fetchone()[0]
         if version == 0 and not writes:
             self._check_empty(db)
-            raise _NotMade
+            raise NotMade
         if version == 0:
-            connection.prepare(db)
+            prepare(db)
             db.execute("BEGIN IMMEDIATE")
             try:
                 version = db.execute("PRAGMA user_version").fetchone()[0]  # another process may have been first
@@ -101,7 +90,7 @@ class Opening:
         self._check_empty(db)
         state = State(schema.new_instance(), 0, 0, 0, 0)
         schema.create(db, state)
-        self._course.witness.replace(LedgerProgress(state.instance, 0))
+        self._witness.replace(LedgerProgress(state.instance, 0))
 
     def _check_empty(self, db: sqlite3.Connection) -> None:
         self._nothing_charged("its file is empty")
@@ -109,21 +98,56 @@ class Opening:
             raise StorageError(f"{self._path}: a database of something else; choose another directory")
 
     def _nothing_charged(self, otherwise: str) -> None:
-        progress = self._course.witness.read()
+        progress = self._witness.read()
         if progress is not None and progress.generation:
             raise Damaged(otherwise)
 
     def _believe(self, db: sqlite3.Connection, *, writes: bool) -> None:
         """Check everything before the ledger is trusted."""
-        progress, seen = self._course.witness.read(), self._course.seen  # before the state, which is never behind them
+        progress, seen = self._witness.read(), self._witness.seen  # before the state, which is never behind them
         db.execute("BEGIN")
         try:
-            if not self._verified:
+            if not self.verified:
                 schema.verify(db)
             state = schema.read_state(db)
-            self._course.check(state, seen, alone=False)
+            self._witness.check(state, seen, alone=False)
         finally:
             db.execute("ROLLBACK")
-        self._course.compare(state, progress)
-        self._verified = True
-        self._course.begin(state, progress, writes=writes)
+        self._witness.compare(state, progress)
+        self.verified = True
+        self._witness.begin(state, progress, writes=writes)
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Connect to the file; nothing is read yet. Any thread may use the connection, one at a time."""
+    return sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+
+
+def configure(db: sqlite3.Connection) -> None:
+    """Set what holds for this connection: a commit is on the disk when it returns."""
+    db.execute("PRAGMA synchronous = FULL")
+    db.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+
+
+def prepare(db: sqlite3.Connection) -> None:
+    """Set up a new file: small pages and the write-ahead log."""
+    db.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
+    for attempt in range(50):  # SQLite does not itself wait for another process that does the same
+        try:
+            db.execute("PRAGMA journal_mode = WAL").fetchall()
+            return
+        except sqlite3.OperationalError as error:
+            if schema.code(error) != sqlite3.SQLITE_BUSY or attempt == 49:
+                raise
+            time.sleep(0.02)
+
+
+def local_path(given: str | Path, name: str) -> Path:
+    """Return the path that an app means, `~` expanded."""
+    try:
+        path = Path(given).expanduser()
+    except RuntimeError:
+        raise InvalidSpec(f"{name}: no home directory is known for {str(given)!r}; write the whole path") from None
+    if not str(given) or "\0" in str(given):
+        raise InvalidSpec(f"{name}: not a path")
+    return path

@@ -108,7 +108,7 @@ class LedgerEntry(NamedTuple):
     question: str | None = None
     collection_id: bytes | None = None
     uptime: int = 0
-    """Of the machine at this moment, and the seconds believed without grounds (moment.py)."""
+    """Of the machine at this moment, and the seconds believed without grounds (budget.py)."""
     doubt: int = 0
     boot: str = ""
 
@@ -151,7 +151,7 @@ class State:
     uptime: int = 0
     """The machine's uptime at `seen`."""
     doubt: int = 0
-    """The seconds that were believed without grounds and are not worked off yet (moment.py)."""
+    """The seconds that were believed without grounds and are not worked off yet (budget.py)."""
     boot: str = ""
     """The start of the machine that `uptime` counts from."""
 
@@ -159,11 +159,6 @@ class State:
         """Return this state as the next transaction begins with it."""
         plain = (self.instance, self.generation, self.seen, self.answers, self.total, self.leases)
         return State(*plain, outbox=self.outbox, uptime=self.uptime, doubt=self.doubt, boot=self.boot)
-
-    @property
-    def grown(self) -> bool:
-        """Whether this transaction makes a new generation."""
-        return self.changed or self.entered
 
 
 def create(db: sqlite3.Connection, state: State) -> None:

@@ -12,7 +12,6 @@ from ldp_client.clock import Clock
 from ldp_client.errors import StorageError
 from ldp_client.ledger import budget
 from ldp_client.ledger.database import Storage
-from ldp_client.ledger.moment import present
 from ldp_client.ledger.schema import State
 from ldp_client.trust.policy import UNITS, Policy
 
@@ -80,7 +79,7 @@ def read_ledger(storage: Storage, policy: Policy, clock: Clock) -> LedgerView:
     """Return the ledger as it is. Looking changes nothing, and a ledger in any condition raises nothing."""
     try:
         with storage.reading() as (db, state):
-            return _view(db, state, policy, present(state, clock, policy.period).now)
+            return _view(db, state, policy, budget.present(state, clock, policy.period).now)
     except StorageError as error:
         none = Fraction(0)
         return LedgerView(

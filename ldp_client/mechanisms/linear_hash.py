@@ -28,7 +28,8 @@ e^epsilon + 1 that is within a few percent of n 4e/(e-1)^2, the best known.
 q = 2 is a row of a Hadamard matrix and one randomized bit: the explicit histogram inside Hashtogram (Theorem 3.8).
 
 Timing. The inner product is one multiplication of two integers with the digits in fields of equal width (a ascending, x
-descending; the field in the middle of the product is the inner product), the same steps for every index.
+descending; the field in the middle of the product is the inner product), the same steps for every index. An index of
+few digits, such as that of `none`, takes less time: docs/privacy.md says what a clock tells, and to whom.
 """
 
 from __future__ import annotations

@@ -60,7 +60,6 @@ def every_rule(charges: Charges, delta: float = 0.0) -> list[Total]:
     totals = [Total(fraction_up(basic(amounts)), 0.0, "basic")]
     if delta == 0.0 or not amounts:
         return totals
-    probability(delta, "delta")
     curves = [(ResponseCurve(amount), count) for amount, count in amounts.items()]
     rho = up(math.fsum(count * pure_rho(curve.pure) for curve, count in curves))
 

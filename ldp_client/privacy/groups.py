@@ -5,6 +5,11 @@ of k reports of one person, where most of the loss cancels. A curator's guarante
 grows like sqrt(k) (advanced grouposition): with probability 1 - delta over the reports, the loss is at most
 k eps^2/2 + eps sqrt(2 k ln(1/delta)). `group_rules` returns this beside k eps, the sharper forms of composition.py and
 the exact value; `group` returns the smallest.
+
+The loss compares the people's true items with other items that were fixed before the reports were made. Whoever
+chooses the other items after reading the reports can do better: with binary randomized response the mean loss is then
+k eps e/(e+1), e = e^eps, and with a report that is likely for all items but a few it comes close to k eps. So k eps is
+all that holds for items chosen afterwards, whatever the mechanism.
 """
 
 from __future__ import annotations
@@ -46,8 +51,10 @@ def group(people: int, charges: Charges, delta: float = 0.0) -> Total:
 def every_group_of(people: int, users: int, charges: Charges, delta: float) -> Total:
     """Return a total that holds for **all** groups of k among n users at once, with probability 1 - delta.
 
-    There are C(n, k) groups, and each gets delta / C(n, k) (union bound). This needs rules that bound the probability
-    of a large loss: basic, and grouposition with the sharper mean eps tanh(eps/2). A hockey stick is no such bound.
+    It bounds each group's loss against other items that were fixed beforehand, not against items chosen in view of the
+    reports (see above). There are C(n, k) groups, and each gets delta / C(n, k) (union bound). This needs rules that
+    bound the probability of a large loss: basic, and grouposition with the sharper mean eps tanh(eps/2). A hockey stick
+    is no such bound.
     """
     if not 1 <= people <= users:
         raise InvalidSpec("a group has at least one person and at most all users")

@@ -5,7 +5,7 @@
   distribution of the items; the bounds of several reports add. Proof: for an output y all P(y|x) lie within a factor e
   of each other, and y's part of the information is convex in them, so it is largest when each is at one end of that
   range. If the items at the high end have prior probability f, y carries f e eps/Z - ln Z nats for each unit of its
-  probability, Z = 1 + f(e-1); the best Z is c. At eps = 1 this is 0.1232 nats; the divergence bound eps tanh(eps/2)
+  probability, Z = 1 + f(e-1); the best Z is c. At eps = 1 this is 0.1233 nats; the divergence bound eps tanh(eps/2)
   gives 0.4621, eps^2/2 gives 0.5.
 """
 

@@ -20,7 +20,6 @@ from ldp_client.errors import InvalidSpec
 __all__ = [
     "HasValue",
     "Number",
-    "down",
     "exact",
     "exp_ceil",
     "exp_floor",
@@ -81,11 +80,6 @@ def up(value: float, margin: float = MARGIN) -> float:
     return math.nextafter(value + abs(value) * margin, math.inf)
 
 
-def down(value: float, margin: float = MARGIN) -> float:
-    """Return a float below `value` by the package's margin."""
-    return -up(-value, margin)
-
-
 def fraction_up(value: Fraction) -> float:
     """Return the smallest float that is not below the fraction."""
     try:
@@ -125,7 +119,7 @@ def exp_floor(exponent: Fraction, bits: int = 192) -> Fraction:
 
 
 def exp_ceil(exponent: Fraction, bits: int = 192) -> Fraction:
-    """Return a rational number at least e^exponent, with relative error below 2^(24 - bits)."""
+    """Return a rational number at least e^exponent, at most 2^(22 - bits) above `exp_floor` relatively."""
     if exponent < 0:
         return 1 / exp_floor(-exponent, bits)
     return Fraction(_exp_scaled(exponent, bits), 1 << bits) * (1 + Fraction(1, 1 << (bits - 22)))
@@ -140,7 +134,7 @@ def _exp_scaled(exponent: Fraction, bits: int) -> int:
     """
     if exponent > 4000:
         raise InvalidSpec("a privacy loss above 4,000 says nothing: use fewer reports or a smaller epsilon")
-    halvings = max(0, math.ceil(exponent * 2).bit_length())
+    halvings = math.ceil(exponent * 2).bit_length()
     unit = 1 << bits
     x = (exponent.numerator << bits) // (exponent.denominator << halvings)
     total = term = unit

@@ -161,8 +161,9 @@ def _group_lines(people: int, charges: Charges, crowd: _Crowd) -> Iterator[str]:
     all_groups = every_group_of(people, crowd.users, charges, crowd.delta)
     if all_groups.delta > 0:
         yield (
-            f"With probability 1 - {all_groups.delta:g} no group of {people} people among the users is exposed"
-            f" beyond eps = {_show(all_groups.epsilon)}."
+            f"With probability 1 - {all_groups.delta:g}, for no group of {people} people among the users do the reports"
+            f" favour the true answers by more than eps = {_show(all_groups.epsilon)} over other answers that were"
+            f" fixed beforehand. Over answers chosen after reading the reports the limit is {plain}."
         )
 
 

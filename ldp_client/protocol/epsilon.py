@@ -81,7 +81,7 @@ def floor_exp(value: Fraction, bits: int) -> int:
     The series is summed in integers scaled by 2^(bits + guard). Each division drops less than one unit, and the
     dropped units of J terms grow to at most J e^value, plus a tail below 2 (J + 1) e^value after the first term that
     is zero: below 2^48 in all for value <= 20. If that slack could change the floor, more guard bits are taken
-    (e^value is irrational for value != 0, so this ends).
+    (e^value is irrational for value != 0, and for 0 the sum is exact, so this ends).
     """
     guard = 64
     while True:
@@ -91,6 +91,6 @@ def floor_exp(value: Fraction, bits: int) -> int:
             total += term
             j += 1
             term = term * value.numerator // (value.denominator * j)
-        if total >> guard == (total + (1 << 48)) >> guard or value == 0:
+        if total >> guard == (total + (1 << 48)) >> guard:
             return total >> guard
         guard *= 2

@@ -15,31 +15,67 @@ A connection remembers the numbers for its next report (`State.outbox`), as long
 
 `store` and `store_again` run within the caller's transaction. Looking (`due`, `next_due`, `view`) is read-only.
 `settle` and `keep_tokens` are one write transaction each.
+
+Of all threads and processes that share a storage, one sends at a time: the one that holds `Outbox.lock`. It is the
+operating system's lock on the file sending.lock, so it ends with its process however that ends, and nothing in the
+ledger has to be written. Without it nothing would be counted twice, because the server knows every batch by its id; but
+several processes would keep sending the same batches. A process that is frozen while it sends delays the others until
+it goes on or ends.
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Collection as Group
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from ldp_client.errors import StorageError
 from ldp_client.ledger import budget
 from ldp_client.ledger.database import Storage
 from ldp_client.protocol.reasons import NEW_TOKEN
 from ldp_client.sending.transport import Accepted, Batch, BatchOutcome
 
 if TYPE_CHECKING:
-    from ldp_client.ledger.budget import MadeReport
-    from ldp_client.ledger.moment import Moment
+    from ldp_client.ledger.budget import MadeReport, Moment
     from ldp_client.ledger.schema import State
 
-__all__ = ["Answered", "Outbox", "OutboxLimits", "OutboxView", "WaitingBatch"]
+__all__ = ["Answered", "Outbox", "OutboxLimits", "OutboxView", "SendingLock", "WaitingBatch"]
 
 _ROW_BYTES = 128
 """About what a waiting batch takes besides its payload."""
 _CLOCK_SLACK = 60.0
 """A moment that was drawn further in the future than this was drawn before the clock was set back."""
+_POLL_SECONDS = 0.02
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _take(handle: int) -> bool:
+        try:
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+    def _give_back(handle: int) -> None:
+        msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)
+else:
+    import fcntl
+
+    def _take(handle: int) -> bool:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _give_back(handle: int) -> None:
+        fcntl.flock(handle, fcntl.LOCK_UN)  # closing alone would not do while a forked child has a copy of the handle
 
 
 class OutboxLimits(NamedTuple):
@@ -75,11 +111,50 @@ class OutboxView(NamedTuple):
     counters: Mapping[str, int]
 
 
+class SendingLock:
+    """The lock of one client. Each attempt opens the file anew, so the threads of a process exclude each other, too."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._held: int | None = None
+
+    def acquire(self, timeout: float, stopping: Callable[[], bool]) -> bool:
+        """Take the lock within `timeout` seconds. False if another thread or process keeps it, or on `stopping`."""
+        deadline = time.monotonic() + timeout
+        try:
+            handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                while not _take(handle):
+                    if time.monotonic() >= deadline or stopping():
+                        return False
+                    time.sleep(_POLL_SECONDS)
+                self._held = handle
+                return True
+            finally:
+                if self._held != handle:
+                    os.close(handle)
+        except OSError as error:
+            raise StorageError(f"{self._path}: {error.strerror}; nothing was sent") from None
+
+    def release(self) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            _give_back(held)
+            os.close(held)
+
+    def forked(self) -> None:
+        """In a child process: close the copy of the parent's handle. The parent keeps its lock."""
+        held, self._held = self._held, None
+        if held is not None:
+            os.close(held)
+
+
 class Outbox:
     """The outbox in one storage."""
 
     def __init__(self, storage: Storage, limits: OutboxLimits) -> None:
         self.storage = storage
+        self.lock = SendingLock(storage.directory / "sending.lock")
         self._limits = limits
 
     # -- adding, within the caller's transaction
@@ -130,7 +205,8 @@ class Outbox:
         times are moved to the present first: this is the one case in which `due` writes.
         """
         with self.storage.reading() as (db, _):
-            if not _ahead(db, now):
+            ahead = db.execute("SELECT 1 FROM outbox WHERE drawn > ? LIMIT 1", (now + _CLOCK_SLACK,)).fetchone()
+            if ahead is None:
                 return _due(db, now, most, everything, but)
         with self.storage.working() as db:
             db.execute(
@@ -170,16 +246,12 @@ class Outbox:
         with self.storage.reading() as (db, _):
             return _size(db)[0]
 
-    def settle(
-        self, answers: Sequence[Answered], now: float, redraw: Callable[[int], float] | None = None
-    ) -> int | None:
+    def settle(self, answers: Sequence[Answered], now: float, redraw: Callable[[int], float] | None = None) -> int:
         """Remove what the server has accepted or refused for good; keep what it wants later; count all of it.
 
         `redraw` gives, from the end of its window, a new moment for each other batch that is overdue. Return how many
-        batches still wait; None if there was nothing to settle.
+        batches still wait.
         """
-        if not answers:
-            return None
         tally: dict[str, int] = {}
         with self.storage.working() as db:
             for answered in answers:
@@ -194,8 +266,8 @@ class Outbox:
             return _size(db)[0]
 
 
-def _settle(db: sqlite3.Connection, answered: Answered, now: float) -> Iterator[str]:
-    """Settle one answer; yield the names of the counters that it belongs to.
+def _settle(db: sqlite3.Connection, answered: Answered, now: float) -> tuple[str, ...]:
+    """Settle one answer; return the names of the counters that it belongs to.
 
     (Row numbers are used again, batch ids not.) A batch without a row was dropped meanwhile, or another process was
     first: it is not counted.
@@ -205,12 +277,13 @@ def _settle(db: sqlite3.Connection, answered: Answered, now: float) -> Iterator[
     if again is not None and not isinstance(outcome, Accepted):
         token = None if outcome.reason in NEW_TOKEN else batch.token
         change = "UPDATE outbox SET due = ?, drawn = ?, token = ? WHERE id = ? AND batch_id = ?"
-        if db.execute(change, (again, now, token, *row)).rowcount:
-            yield f"later {outcome.reason}"
-    elif db.execute("DELETE FROM outbox WHERE id = ? AND batch_id = ?", row).rowcount:
-        yield "accepted" if isinstance(outcome, Accepted) else f"refused {outcome.reason}"
-        if isinstance(outcome, Accepted) and outcome.duplicate:
-            yield "duplicate"
+        found = db.execute(change, (again, now, token, *row)).rowcount
+        return (f"later {outcome.reason}",) if found else ()
+    if not db.execute("DELETE FROM outbox WHERE id = ? AND batch_id = ?", row).rowcount:
+        return ()
+    if not isinstance(outcome, Accepted):
+        return (f"refused {outcome.reason}",)
+    return ("accepted", "duplicate") if outcome.duplicate else ("accepted",)
 
 
 def _due(db: sqlite3.Connection, now: float, most: int, everything: bool, but: Group[bytes]) -> list[WaitingBatch]:
@@ -221,10 +294,6 @@ def _due(db: sqlite3.Connection, now: float, most: int, everything: bool, but: G
         {"now": now, "all": everything, "most": most + len(but)},
     ).fetchall()
     return [WaitingBatch(row[0], Batch(*row[1:5]), row[5]) for row in rows if row[2] not in but][:most]
-
-
-def _ahead(db: sqlite3.Connection, now: float) -> bool:
-    return db.execute("SELECT 1 FROM outbox WHERE drawn > ? LIMIT 1", (now + _CLOCK_SLACK,)).fetchone() is not None
 
 
 def _estimate(db: sqlite3.Connection) -> tuple[int, int, int, int, bool]:

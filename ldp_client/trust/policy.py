@@ -134,13 +134,14 @@ class Policy:
         except (TypeError, InvalidSpec) as error:
             raise InvalidSpec(f"policy file {path}: {error}") from None
 
-    def check(self, collection: Collection, listed: Group[bytes] | None) -> None:
-        """Raise PolicyRefused unless the collection is trusted and within the limits. No item is looked at.
+    def check(self, collection: Collection, listed: Group[bytes] | None) -> int:
+        """Raise PolicyRefused unless the collection is trusted and within the limits. Return the cost of a report.
 
-        `listed` holds the ids on the signed list; None if there is no list yet.
+        `listed` holds the ids on the signed list; None if there is no list yet. No item is looked at.
         """
         self.check_trust(collection.id, listed)
-        if cost(collection.epsilon) > self.report_units:
+        price = cost(collection.epsilon)
+        if price > self.report_units:
             raise PolicyRefused(
                 f"collection {collection.id.hex()[:12]} asks for epsilon {collection.epsilon.text} a report; "
                 f"this device's policy allows {decimal_text(self.max_epsilon)}"
@@ -148,6 +149,7 @@ class Policy:
         name = collection.randomizer.name
         if self.mechanisms is not None and name not in self.mechanisms:
             raise PolicyRefused(f"mechanism {name} is not among those that this device's policy allows")
+        return price
 
     def check_trust(self, collection_id: bytes, listed: Group[bytes] | None) -> None:
         """Raise PolicyRefused unless this collection id is trusted."""

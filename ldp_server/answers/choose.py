@@ -5,7 +5,7 @@ returns the mechanisms that fit, and `choose` the first of them. What each mecha
 
 Among alternatives whose variance is within 2% of the best, the least memory comes first. For Hashtogram, hash
 collisions count too. They depend on F2, the sum of the squared frequencies, which is not known beforehand: `skew` is
-the assumed F2/n^2 (0.035 for Zipf(1.1) over 10,000 items).
+the assumed F2/n^2 (0.034 for Zipf(1.1) over 10,000 items).
 
 Times are counted operations at a stated speed of one core. They rank the alternatives; they promise nothing.
 """

@@ -10,7 +10,8 @@ has one. It lies within [0, n], is not symmetric, and need not contain a negativ
 errors belong to the raw estimates only. everything_else.py says how many users hold none of the listed items.
 
 `consistent` values (norm-sub) are not negative and add up to the number of reports. Their average error is smaller, but
-they have no intervals: the raw interval around a norm-sub value covers a frequent item a third of the time.
+they have no intervals. In a large domain they are too small for frequent items: with 65,536 items and 100,000 users at
+epsilon = 1, the raw 95% interval, moved to the norm-sub value, holds the truth about a third of the time.
 """
 
 from __future__ import annotations

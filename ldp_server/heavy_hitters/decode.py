@@ -61,7 +61,7 @@ def decode(
     cancelled: Callable[[], bool] | None = None,
     executor: Executor | None = None,
 ) -> HeavyHitters:
-    """List the heavy hitters; the expected number of listed items that nobody holds is at most `false_items`."""
+    """List the heavy hitters. The noise lists at most `false_items` items that nobody holds, in the mean."""
     sketch = collection.randomizer
     if not isinstance(oracle, TeamSketchOracle) or not isinstance(sketch, TeamSketch):
         known = ", ".join(DECODERS)

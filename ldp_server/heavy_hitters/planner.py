@@ -46,7 +46,7 @@ class SketchPlan:
     parameters: dict[str, int]
     users: int
     reliable: float
-    """Frequency from which an item is listed with probability 95%; above `users` if no frequency suffices."""
+    """Frequency from which each item is listed with probability 95%; above `users` if no frequency suffices."""
     multiple: float
     """`reliable` over D_opt, the error of an optimal oracle over the whole domain."""
     users_needed: int
@@ -67,8 +67,8 @@ class SketchPlan:
         if not self.enough:
             return f"not enough users to see anything: it takes about {self.users_needed:,}"
         return (
-            f"lists every item held by {math.ceil(self.reliable):,} users ({self.reliable / self.users:.2%}) "
-            "with probability 95%"
+            f"lists each item held by {math.ceil(self.reliable):,} users ({self.reliable / self.users:.2%}) "
+            "with probability 95%, taken alone"
         )
 
 

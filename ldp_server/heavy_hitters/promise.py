@@ -16,7 +16,7 @@ from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_client.mechanisms.tree_sketch import TreeSketch
 from ldp_server.heavy_hitters.search.tails import threshold
 
-__all__ = ["MIXTURES", "PROBABILITY", "least_users", "reliable_score", "reliable_users", "sketch_law"]
+__all__ = ["MIXTURES", "PROBABILITY", "least_users", "reliable_score", "reliable_users", "sketch_law", "told"]
 
 PROBABILITY = 0.95
 """The probability with which an item at the promised frequency is listed."""
@@ -25,6 +25,24 @@ MIXTURES = 0.35
 SEARCH = {"soft": 1.05, "paths": 1.09, "levels": 1.0, "cluster": 1.0}
 _CLUSTER = 3.3
 _LEVELS = 0.4
+
+
+def told(least: float, users: int, false_items: float) -> tuple[str, ...]:
+    """Return the promise of a list in sentences: to planners before, and with the answer after.
+
+    The bound on false items is that of search/tails.py: over the noise, for items whose cells have nothing to do with
+    those of others. Mixtures of items near the threshold share their cells, and no bound is proved for them.
+    """
+    held = f"{math.ceil(least):,}"
+    return (
+        f"Each item held by at least {held} of {users:,} users ({least / users:.2%}) is listed with probability "
+        f"{PROBABILITY:.0%}. This is for each item alone, not for all of them at once.",
+        f"The noise of the reports lists an item which nobody holds with probability {false_items:g} at most. Items "
+        f"held by nearly {held} users add to this, because mixtures of them can look like an item. No bound is proved "
+        "for these: 80 lists from crowds with 35 such items had 5 false ones (docs/heavy-hitters.md).",
+        "This is about honest reports: users who agree to lie together can plant or hide items (docs/heavy-hitters.md "
+        "says how many it takes).",
+    )
 
 
 def sketch_law(sketch: TeamSketch) -> tuple[float, float, float, float]:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ldp_client.protocol.domain import Item
-from ldp_server.heavy_hitters.promise import PROBABILITY
+from ldp_server.heavy_hitters.promise import PROBABILITY, told
 from ldp_server.heavy_hitters.search.tails import log_normal_tail, normal_quantile
 
 __all__ = ["HeavyHitter", "HeavyHitters", "heavy_hitters", "selected_interval", "surest_interval"]
@@ -49,10 +49,13 @@ class HeavyHitters:
     """The users who hold nothing that the domain knows, if they are enough to be listed."""
     decoder: str
     threshold: float | None
-    """Frequency from which an item is listed with probability `probability`; None if no frequency suffices."""
+    """Frequency from which each item is listed with probability `probability`, taken alone; None: no frequency is."""
     probability: float
     false_items: float
-    """Bound on the expected number of listed items that nobody holds, over the noise of honest reports."""
+    """Bound on the expected number of items that nobody holds and the noise of honest reports lists.
+
+    Mixtures of items near the threshold add to it: there is no proved bound for them.
+    """
     guarantee: tuple[str, ...]
     """The same in sentences, and what is not covered."""
     too_few_reports: bool
@@ -79,15 +82,10 @@ def heavy_hitters(
     if few:
         guarantee = (
             f"Not enough users to see anything: {reports} reported, and even an item that all of them hold would not "
-            f"stand out from the noise. It takes about {users_needed} users."
+            f"stand out from the noise. It takes about {users_needed} users.",
         )
     else:
-        guarantee = (
-            f"Every item held by at least {math.ceil(threshold)} of the {reports} users who reported is listed with "
-            f"probability {PROBABILITY:.0%}. The chance that the list has any item which nobody holds is at most "
-            f"{false_items:g}. This is about honest reports: users who agree to lie together can plant or hide items "
-            "(docs/heavy-hitters.md says how many it takes)."
-        )
+        guarantee = told(threshold, reports, false_items)
     return HeavyHitters(
         reports=reports,
         items=tuple(hitter for hitter in items if hitter.item is not None),
@@ -96,7 +94,7 @@ def heavy_hitters(
         threshold=None if few else threshold,
         probability=PROBABILITY,
         false_items=false_items,
-        guarantee=(guarantee,),
+        guarantee=guarantee,
         too_few_reports=few,
         users_needed=users_needed,
         least_estimate=least_estimate,

@@ -2,7 +2,7 @@
 
 Sum:    f(x) = sum over m of g_m(x), as for every sketch of teams (team_sketch.py). The default, with intervals.
 Median: the median over m of (n/n_m) g_m(x), the paper's estimator. An item that shares a cell with a very popular item
-        in one team is not misled by it. The variance is about pi/2 times as large.
+        in one team is not misled by it. The variance is 1.3 to 1.6 times as large, pi/2 times for many teams.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ldp_client.errors import InvalidSpec, StorageError
+from ldp_client.errors import InvalidSpec
 from ldp_client.protocol import tags
 from ldp_server.store.errors import Corrupt, WrongVersion, translated
 from ldp_server.store.schema import connect
@@ -129,11 +129,11 @@ class AccessFile:
         id_, text = form.groups() if form else ("", "A" * 43)
         secret = base64.urlsafe_b64decode(text + "=")
         try:
-            with self._lock, translated(self._path):
+            with self._lock:
                 row = self._db.execute(
                     "SELECT id, name, created, expires, revoked, hash FROM tokens WHERE id = ?", (id_,)
                 ).fetchone()
-        except StorageError:
+        except (sqlite3.Error, UnicodeDecodeError):
             return None
         right = hmac.compare_digest(self._hash(id_, secret), bytes(32) if row is None else row[5])
         if row is None or not right:

@@ -1,8 +1,7 @@
 """The child process that counts, estimates and decodes at low priority, so that the serving process never does.
 
 client      the parent's side: start the child, ask it by typed methods, cancel, start again
-messages    the questions and answers, a dataclass each
-frames      how they are written into the two pipes
+messages    the questions and answers, a dataclass each, and how they are written into the two pipes
 __main__    the child: reads the log, never writes it; ends when its parent does
 counts      counts in memory: a checkpoint and the tail of the log, brought up to date on demand
 estimating, decoding   counts to serialised responses

@@ -17,7 +17,6 @@ from ldp_server.oracles import FrequencyOracle
 from ldp_server.store import DataDirectory, SqliteReader
 from ldp_server.worker import decoding, estimating
 from ldp_server.worker.counts import CountsCache
-from ldp_server.worker.frames import read_frame, write_frame
 from ldp_server.worker.messages import (
     Advanced,
     Answer,
@@ -33,7 +32,7 @@ from ldp_server.worker.messages import (
     Question,
     WorkerSummary,
     read_question,
-    to_header,
+    write_message,
 )
 
 
@@ -101,9 +100,8 @@ class Child:
 
 def serve(child: Child, send: Callable[[Answer, bytes], None]) -> None:
     """Answer until the parent closes the pipe."""
-    while (frame := read_frame(sys.stdin.buffer)) is not None:
-        header, body = frame
-        send(*child.answer(read_question(header), body))
+    while (asked := read_question(sys.stdin.buffer)) is not None:
+        send(*child.answer(*asked))
 
 
 def main() -> None:
@@ -117,7 +115,7 @@ def main() -> None:
     os.dup2(2, 1)  # printed text goes to the log, not between the frames
 
     def send(answer: Answer, body: bytes) -> None:
-        out.write(write_frame(to_header(answer), body))
+        out.write(write_message(answer, body))
         out.flush()
 
     directory = DataDirectory(Path(data))

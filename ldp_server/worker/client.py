@@ -17,7 +17,6 @@ from ldp_client.errors import StorageError, Unavailable
 from ldp_server.child import safe_command, safe_environment
 from ldp_server.store import CollectionRecord, DataDirectory, checkpoints
 from ldp_server.worker import messages
-from ldp_server.worker.frames import read_frame_async, write_frame
 from ldp_server.worker.messages import (
     Advanced,
     Answer,
@@ -116,11 +115,10 @@ class Worker:
             try:
                 if process.stdin is None or process.stdout is None:
                     raise AssertionError("started with pipes")
-                process.stdin.write(write_frame(messages.to_header(question), body))
+                process.stdin.write(messages.write_message(question, body))
                 await process.stdin.drain()
                 while not finished:
-                    header, response = await read_frame_async(process.stdout)
-                    answer = messages.read_answer(header)
+                    answer, response = await messages.read_answer(process.stdout)
                     finished = not isinstance(answer, Progress)
                     if isinstance(answer, Failure):
                         raise answer.error()

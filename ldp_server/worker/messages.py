@@ -1,14 +1,18 @@
 """What the server asks its child process, and what the child answers: one dataclass for each.
 
-A message is sent as a frame: its type's name and its fields in the header, and bytes (a request or response of the
-analyst's wire) in the body. `QUESTIONS` and `ANSWERS` list all messages; any other name is a defect.
+A message goes through a pipe as a frame: four bytes header length, eight bytes body length (little endian), a header
+and a body. The header is JSON: the name of the message's type, and its fields. JSON cannot run code, unlike pickle,
+should one end be confused. The body is bytes: a request or response of the analyst's wire. `QUESTIONS` and `ANSWERS`
+list all messages; any other name is a defect.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import json
+import struct
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import IO, Any
 
 from ldp_client.errors import Cancelled, InvalidSpec, LdpError, ServerRefused, StorageError, Unavailable
 from ldp_server.store.errors import Corrupt, DiskFull
@@ -31,8 +35,10 @@ __all__ = [
     "WorkerSummary",
     "read_answer",
     "read_question",
-    "to_header",
+    "write_message",
 ]
+
+_SIZES = struct.Struct("<IQ")
 
 
 class OverTime(LdpError):
@@ -159,16 +165,24 @@ ANSWERS: dict[str, type[Answer]] = {
 }
 
 
-def to_header(message: Question | Answer) -> dict[str, Any]:
-    """The header of a message's frame."""
-    return {"type": type(message).__name__, **asdict(message)}
+def write_message(message: Question | Answer, body: bytes = b"") -> bytes:
+    """Return the bytes of a message's frame."""
+    header = json.dumps({"type": type(message).__name__, **asdict(message)}).encode()
+    return _SIZES.pack(len(header), len(body)) + header + body
 
 
-def read_question(header: Mapping[str, Any]) -> Question:
-    """The question in a frame's header."""
-    return QUESTIONS[header["type"]](**{name: value for name, value in header.items() if name != "type"})
+def read_question(pipe: IO[bytes]) -> tuple[Question, bytes] | None:
+    """Return the next question and its body; None at the end of the pipe."""
+    sizes = pipe.read(_SIZES.size)
+    if len(sizes) < _SIZES.size:
+        return None
+    header, body = _SIZES.unpack(sizes)
+    fields: dict[str, Any] = json.loads(pipe.read(header))
+    return QUESTIONS[fields.pop("type")](**fields), pipe.read(body)
 
 
-def read_answer(header: Mapping[str, Any]) -> Answer:
-    """The answer in a frame's header."""
-    return ANSWERS[header["type"]](**{name: value for name, value in header.items() if name != "type"})
+async def read_answer(pipe: asyncio.StreamReader) -> tuple[Answer, bytes]:
+    """Return the next answer and its body; raise IncompleteReadError at the end of the pipe."""
+    header, body = _SIZES.unpack(await pipe.readexactly(_SIZES.size))
+    fields: dict[str, Any] = json.loads(await pipe.readexactly(header))
+    return ANSWERS[fields.pop("type")](**fields), await pipe.readexactly(body)

@@ -93,8 +93,9 @@ def show(found: HittersRun, search: Search) -> None:
     seconds = shape["seconds"]
     recall = ", ".join(f"{part:.0%} at {multiple}" for multiple, part in shape["recall"].items())
     planted = f"Planted items that were found, by multiple of D_opt: {recall}." if recall else "No items were planted."
+    told = "\n".join(found.answer.guarantee)
     caption = (
-        f"{found.answer.guarantee[0]}\nD_opt = {shape['d_opt']:,.0f} users. {planted}\n"
+        f"{told}\nD_opt = {shape['d_opt']:,.0f} users. {planted}\n"
         f"Items listed per run: {shape['listed']:g}. Listed items that nobody holds, per run: "
         f"{shape['false_items']:g}.\nCPU seconds: {seconds['randomize']:.2f} to randomize, "
         f"{seconds['accumulate']:.2f} to count, {seconds['decode']:.2f} to decode. "
@@ -114,7 +115,7 @@ def page(found: HittersRun, search: Search) -> Report:
     totals = {name: value for name, value in shape.items() if name not in ("list", "recall")}
     return Report(
         "What would be learned: heavy hitters",
-        f"{found.answer.guarantee[0]} Population: {options.population}. Mechanism: {shape['mechanism']} "
+        f"{' '.join(found.answer.guarantee)} Population: {options.population}. Mechanism: {shape['mechanism']} "
         f"{pairs(shape['parameters'])}.",
         asked_command(),
         [

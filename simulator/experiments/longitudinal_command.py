@@ -62,7 +62,7 @@ def show(rows: list[LongitudinalRow], options: SimulationOptions, days: int) -> 
     step = max(1, len(rows) // _PRINTED)
     caption = (
         "spent: the total epsilon. First answer: the first report is kept and counted every day. Fresh: a new report "
-        f"every day.\nbest rule: the smallest total that holds with probability 1 - {longitudinal.DELTA:g}.\n"
+        f"every day.\nbest rule: the smallest total epsilon at delta = {longitudinal.DELTA:g}.\n"
         "guessed: how often an observer who links a user's reports names the item.\n"
         "error: root mean square error of the estimates, in users."
     )

@@ -200,7 +200,7 @@ def test_explain_a_small_domain_lists_everything(run, files):
 
     assert sum(Fraction(example["this_item"]) for example in found["examples"]) == 1
     code, out, _ = run("explain", files["colour"], stdin=b"red\n")
-    assert "50:50" in out and "73.1% sure" in out and "2.718282 times" in out
+    assert "50:50" in out and "73.2% sure" in out and "2.718282 times" in out
 
 
 def test_explain_charges_nothing_and_needs_no_storage(run, files, tmp_path, monkeypatch):

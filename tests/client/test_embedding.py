@@ -62,7 +62,7 @@ def test_ten_minutes(shell):
         shell(f'"{sys.executable}" -W error app.py')
         table = shell(commands[2], ID=listed["id"])
         assert "Firefox" in table
-        assert "73.1% sure" in shell(commands[3])
+        assert "73.2% sure" in shell(commands[3])
         (shell.work / "policy.toml").write_text(next(text for kind, text in found if kind == "toml"))
         assert "made" in shell(commands[4])
         assert "spent 1 in all, 11 left" in shell(commands[5])

@@ -28,7 +28,7 @@ def transcript(directory, policy, item, collection_of, lease=None):
         sources=Sources(clock=clock, coins=coins),
     )  # fmt: skip
     for link in (client._storage._front, client._storage._back):
-        client._storage._opening.open(link).set_trace_callback(
+        client._storage._open(link).set_trace_callback(
             lambda sql: statements.append(sql.split("VALUES")[0].split("SET")[0][:60])
         )
     seen = []

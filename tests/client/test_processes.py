@@ -188,9 +188,10 @@ def test_killed_at_random_moments(tmp_path, lease):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("lease", ["0", "200"])
 def test_killed_at_many_random_moments(tmp_path, lease):
-    kill_rounds(tmp_path, 60, lease, seed=2)
+    kill_rounds(tmp_path, 100, lease, seed=2)
 
 
 FORK = """

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.mutation.operators import Mutant, mutants
-from tests.mutation.reach import Reach, Recorder
+from tests.mutation.reach import Reach, Recorder, digest
 from tests.mutation.results import Results
-from tests.mutation.run import CEILING, Runner, sample
+from tests.mutation.run import BUDGETS, BaselineError, Runner
+from tests.mutation.select import sample
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build" / "mutation"
@@ -23,6 +24,7 @@ PACKAGES = {
     "store": "ldp_server/store",
 }
 SEED = 11
+SECONDS = f"seconds of tests for a mutant, at first and for what survived: {BUDGETS}"
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
@@ -37,9 +39,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         command.add_argument("--seed", type=int, default=SEED, help=f"the seed of the sample ({SEED})")
         command.add_argument("--file", help="only mutants of files whose path contains this text")
         command.add_argument("--again", action="store_true", help="try those again that survived")
-        command.add_argument("--seconds", type=float, default=CEILING, help=f"of tests in one round ({CEILING:g})")
-        command.add_argument("--rounds", type=int, default=2, help="1: stop after the first round of tests")
-        command.add_argument("--trust", action="store_true", help="do not run the tests on the unchanged tree first")
+        command.add_argument("--seconds", type=float, nargs="+", default=BUDGETS, help=SECONDS)
     return parser.parse_args(arguments)
 
 
@@ -57,18 +57,21 @@ def _reach(tests: list[str]) -> int:
 
 
 def _run(chosen: list[Mutant], results: Results, options: argparse.Namespace) -> int:
-    runner = Runner(ROOT, Reach.load(BUILD / "reach.json"), ceiling=options.seconds, rounds=options.rounds)
+    todo = results.todo(chosen, options.again)
+    files = sorted({mutant.file for mutant in todo})
+    reach = Reach.load(BUILD / "reach.json")
+    stale = [file for file in files if reach.sources.get(file) != digest(ROOT / file)]
+    if stale:
+        print(f"Changed since the tests were recorded: {', '.join(stale)}. Run `reach` again.", file=sys.stderr)
+        return 1
+    runner = Runner(ROOT, reach, files, budgets=options.seconds)
     try:
-        todo = results.todo(chosen, options.again)
-        verdict, test = "survived", ""
-        if not options.trust:
-            verdict, test = runner.control(sorted({mutant.file for mutant in todo}))
-        if verdict != "survived":
-            print(f"The tests do not pass on the unchanged tree: {test} ({verdict}).", file=sys.stderr)
-            return 1
         for count, (mutant, verdict, test, seconds) in enumerate(runner.attempt(todo), 1):
             results.add(mutant, verdict, test, seconds)
             print(f"{count}/{len(todo)} {mutant.key} {verdict} {seconds:.1f} s {test}", flush=True)
+    except BaselineError as error:
+        print(error, file=sys.stderr)
+        return 1
     finally:
         runner.close()
     return 0

@@ -1,7 +1,8 @@
 """The mutants of a module: each is one small change of its source text.
 
 A mutant replaces the text of one node of the syntax tree, so that all other lines keep their numbers. Not mutated:
-docstrings, annotations, decorators, `__all__`, blocks under TYPE_CHECKING, and the texts of errors and logs.
+docstrings, annotations, decorators, `__all__`, blocks under TYPE_CHECKING, the texts of errors and logs, and the
+instances that mechanisms list for the tests.
 """
 
 from __future__ import annotations
@@ -40,6 +41,10 @@ ARITHMETIC = {
     ast.BitXor: ast.BitAnd,
 }
 NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "floor": "ceil", "ceil": "floor"}
+SYMMETRIC = {"min", "max", "gcd", "lcm", "compare_digest"}
+"""Functions that give the same for their arguments in every order."""
+EXAMPLES = "examples"
+"""A method with this name lists instances for the tests: any others would be as good."""
 SPEAKERS = {"debug", "info", "warning", "error", "exception", "warn"}
 
 
@@ -145,13 +150,13 @@ class _Finder:
     def _Call(self, node: ast.Call) -> Iterator[Mutant]:
         if _is_log(node):
             return
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         plain = [a for a in node.args if not isinstance(a, ast.Starred)]
-        if len(plain) == len(node.args) and len(plain) >= 2:
+        if len(plain) == len(node.args) and (name not in SYMMETRIC or node.keywords):
             for i in range(len(plain) - 1):
                 if ast.dump(plain[i]) != ast.dump(plain[i + 1]):
                     args = [*plain[:i], plain[i + 1], plain[i], *plain[i + 2 :]]
                     yield self._expression(node, "swapped arguments", ast.Call(node.func, args, node.keywords))
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         if name in NAMES:
             yield self._make(node.func, "function", _renamed(node.func, NAMES[name]))
 
@@ -219,7 +224,9 @@ def _is_text(node: ast.AST) -> bool:
 
 
 def _is_listing(node: ast.AST) -> bool:
-    """`__all__`, imports for type checkers, and the parts of an f-string."""
+    """`__all__`, imports for type checkers, instances for tests, and the parts of an f-string."""
+    if isinstance(node, ast.FunctionDef):
+        return node.name == EXAMPLES
     if isinstance(node, ast.Assign):
         return getattr(node.targets[0], "id", "") == "__all__"
     if isinstance(node, ast.If):

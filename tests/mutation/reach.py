@@ -6,15 +6,21 @@ imported belongs to no test; a mutant there is tried on every test that reaches 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-__all__ = ["Reach", "Recorder"]
+__all__ = ["Reach", "Recorder", "digest"]
+
+
+def digest(file: Path) -> str:
+    """A hash of the file, which tells whether it has changed since the run."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 class Recorder:
@@ -50,12 +56,13 @@ class Recorder:
     def pytest_sessionfinish(self):
         self.coverage.stop()
         data = self.coverage.get_data()
-        lines = {}
+        lines, sources = {}, {}
         for file in data.measured_files():
             contexts = data.contexts_by_lineno(file)
             name = str(Path(file).relative_to(self.root))
+            sources[name] = digest(Path(file))
             lines[name] = {str(line): sorted(filter(None, tests)) for line, tests in contexts.items()}
-        found = {"seconds": self.seconds, "failed": self.failed, "lines": lines}
+        found = {"seconds": self.seconds, "failed": self.failed, "lines": lines, "sources": sources}
         if self.keep and self.store.exists():
             found = _joined(json.loads(self.store.read_text()), found)
         self.store.parent.mkdir(parents=True, exist_ok=True)
@@ -63,15 +70,18 @@ class Recorder:
 
 
 def _joined(old: dict, new: dict) -> dict:
-    """What is known of all tests; the newer record of a test counts."""
+    """What is known of all tests; the newer record of a test counts. Of a file that has changed, the old is dropped."""
     ran = set(new["seconds"])
     lines = {file: dict(found) for file, found in new["lines"].items()}
+    sources = old["sources"] | new["sources"]
     for file, found in old["lines"].items():
+        if sources[file] != old["sources"][file]:
+            continue
         here = lines.setdefault(file, {})
         for line, tests in found.items():
             here[line] = sorted({*here.get(line, ()), *(test for test in tests if test not in ran)})
     failed = [test for test in old["failed"] if test not in ran] + new["failed"]
-    return {"seconds": old["seconds"] | new["seconds"], "failed": failed, "lines": lines}
+    return {"seconds": old["seconds"] | new["seconds"], "failed": failed, "lines": lines, "sources": sources}
 
 
 @dataclass
@@ -81,6 +91,7 @@ class Reach:
     seconds: dict[str, float]
     lines: dict[str, dict[str, list[str]]]
     failed: list[str]
+    sources: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def load(cls, file: Path) -> Reach:

@@ -36,6 +36,8 @@ def texts(source):
         ("x = f(a, b)", {"x = (f(b, a))"}),
         ("x = f(a, a)", set()),
         ("x = min(a)", {"x = max(a)"}),
+        ("x = max(a, b)", {"x = min(a, b)"}),
+        ("x = max(a, b, key=c)", {"x = min(a, b, key=c)", "x = (max(b, a, key=c))"}),
         ("x = math.floor(a)", {"x = math.ceil(a)"}),
         ("f()", {"pass"}),
         ("a.b = c", {"pass"}),
@@ -77,6 +79,7 @@ def test_the_changes_of_a_statement_in_a_function(statement, expected):
         "@cache(1)\ndef f(): ...",
         "log.warning('it failed %s', 1 + 1)",
         "x = f'{a:>3} text'",
+        "class A:\n    def examples(cls):\n        return (cls(1, 2), cls(3))",
     ],
 )
 def test_what_is_not_code_is_not_mutated(source):

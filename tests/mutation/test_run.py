@@ -8,12 +8,14 @@ from collections import Counter
 
 import pytest
 
+from tests.mutation import swap
 from tests.mutation.operators import mutants
 from tests.mutation.reach import Reach, _joined
 from tests.mutation.results import Results, interval
-from tests.mutation.run import sample, select
+from tests.mutation.select import fitting, order, sample
 
 SOURCE = """\
+from functools import cache
 def grown(n):
     return n + 1
 
@@ -21,9 +23,17 @@ def counted(n):
     while n > 0:
         n -= 1
     return n
+
+LIMIT = 7
+
+@cache
+def cell(n):
+    return n + n + 1
+
+TABLE = [cell(n) for n in range(4)]
 """
 TESTS = """\
-from room.sums import counted, grown
+from room.sums import LIMIT, TABLE, counted, grown
 
 def test_grown():
     assert grown(2) == 3
@@ -33,6 +43,15 @@ def test_nothing():
 
 def test_counted():
     counted(5)
+
+def test_limit():
+    assert LIMIT == 7
+
+def test_table():
+    assert TABLE == [1, 3, 5, 7]
+
+def test_broken():
+    assert grown(2) == 4
 """
 
 
@@ -63,65 +82,109 @@ from tests.mutation.reach import Reach
 run.LIBRARIES = ("hypothesis", "asyncio", "unittest.mock")
 root = Path(sys.argv[1])
 found = mutants("room/sums.py", (root / "room/sums.py").read_text())
-for line, names in ((2, ["grown", "nothing"]), (2, ["nothing"]), (6, ["counted"])):
+for line, names in (
+    (3, ["grown", "nothing"]), (3, ["nothing"]), (7, ["counted"]), (10, ["limit"]), (14, ["table"]), (3, ["broken"])
+):
     tests = [f"test_sums.py::test_{name}" for name in names]
     reach = Reach(dict.fromkeys(tests, 0.01), {"room/sums.py": {str(line): tests}}, [])
-    runner = run.Runner(root, reach, patience=0.1)
-    print(names, "control", *runner.control(["room/sums.py"]), sep="|")
-    for mutant, verdict, test, _ in runner.attempt([m for m in found if m.line == line and m.text != '(0)']):
-        print(names, mutant.text, verdict, test, sep="|")
+    runner = run.Runner(root, reach, ["room/sums.py"], patience=0.1)
+    try:
+        for mutant, verdict, test, _ in runner.attempt([m for m in found if m.line == line and m.text != '(0)']):
+            print(names[0], mutant.text, verdict, test, sep="|")
+    except run.BaselineError as error:
+        print(names[0], "error", error, sep="|")
     runner.close()
 """
 
 
-def test_verdicts(tree):
-    """A test that looks kills; one that does not look does not; a loop without end is ended; the tree is untouched."""
+@pytest.fixture
+def verdicts(tree):
     done = subprocess.run([sys.executable, "-c", CODE, str(tree)], capture_output=True, text=True, check=True)
-    rows = [line.split("|") for line in done.stdout.splitlines()]
-    assert {verdict for _, text, verdict, _ in rows if text == "control"} == {"survived"}
-    changed = [row for row in rows if row[1] != "control"]
-    looking = [row[2:] for row in changed if row[0] == "['grown', 'nothing']"]
-    blind = [row[2:] for row in changed if row[0] == "['nothing']"]
-    assert looking == [["killed", "test_sums.py::test_grown"]] * 3  # -, 2, None
-    assert blind == [["survived", ""]] * 3
-    counted = {row[1]: row[2] for row in changed if row[0] == "['counted']"}
-    assert counted["pass"] == counted["n += 1"] == "timeout"
     assert (tree / "room/sums.py").read_text() == SOURCE
+    rows = [line.split("|") for line in done.stdout.splitlines()]
+    return {name: [row[1:] for row in rows if row[0] == name] for name in {row[0] for row in rows}}
+
+
+def test_verdicts(verdicts):
+    """A test that looks kills; one that does not look does not; a loop without end is ended; the tree is untouched."""
+    assert [row[1:] for row in verdicts["grown"]] == [["killed", "test_sums.py::test_grown"]] * 3  # -, 2, None
+    assert [row[1:] for row in verdicts["nothing"]] == [["survived", ""]] * 3
+    counted = {row[0]: row[1] for row in verdicts["counted"]}
+    assert counted["pass"] == counted["n += 1"] == "timeout"
+
+
+def test_what_runs_at_import_is_imported_anew(verdicts):
+    """A constant; and a function that has run before the live process is given its new code."""
+    assert [row[1:] for row in verdicts["limit"]] == [["killed", "test_sums.py::test_limit"]] * 2
+    assert [row[1:] for row in verdicts["table"]] == [["killed", "test_sums.py::test_table"]] * 4
+
+
+def test_a_kill_by_a_test_that_fails_anyway_is_an_error(verdicts):
+    text = "The tests do not pass on the unchanged tree: test_sums.py::test_broken (killed)."
+    assert verdicts["broken"] == [["error", text]]
 
 
 def test_a_line_of_import_is_tried_on_every_test_of_its_module():
-    known = reach((2, ["test_grown", "test_nothing"]), (5, ["test_counted"]))
+    known = reach((3, ["test_grown", "test_nothing"]), (6, ["test_counted"]))
     assert known.tests("room/sums.py", 1, 1) == [f"test_sums.py::test_{n}" for n in ("nothing", "grown", "counted")]
-    assert known.tests("room/sums.py", 5, 6) == ["test_sums.py::test_counted"]
+    assert known.tests("room/sums.py", 6, 7) == ["test_sums.py::test_counted"]
     assert known.tests("room/other.py", 1, 1) == []
 
 
 def test_a_newer_record_of_a_test_counts():
     old = {"seconds": {"a": 1.0, "b": 2.0}, "failed": ["a"], "lines": {"m.py": {"1": ["a", "b"], "2": ["a"]}}}
     new = {"seconds": {"a": 3.0, "c": 1.0}, "failed": ["c"], "lines": {"m.py": {"2": ["a"], "3": ["c"]}}}
-    assert _joined(old, new) == {
-        "seconds": {"a": 3.0, "b": 2.0, "c": 1.0},
-        "failed": ["c"],
-        "lines": {"m.py": {"1": ["b"], "2": ["a"], "3": ["c"]}},
-    }
+    old["sources"] = {"m.py": "1"}
+    for sources, first in ({"m.py": "1"}, {"1": ["b"]}), ({"m.py": "2"}, {}):
+        assert _joined(old, new | {"sources": sources}) == {
+            "seconds": {"a": 3.0, "b": 2.0, "c": 1.0},
+            "failed": ["c"],
+            "lines": {"m.py": first | {"2": ["a"], "3": ["c"]}},
+            "sources": sources,
+        }
 
 
 def test_tests_that_killed_before_come_first():
-    mutant = next(m for m in mutants("room/sums.py", SOURCE) if m.line == 2)
-    known = reach((2, ["test_grown", "test_nothing"]))
+    mutant = next(m for m in mutants("room/sums.py", SOURCE) if m.line == 3)
+    known = reach((3, ["test_grown", "test_nothing"]))
     fastest = ["test_sums.py::test_nothing", "test_sums.py::test_grown"]
-    assert select(known, mutant, Counter()) == [fastest]
-    assert select(known, mutant, Counter({fastest[1]: 1})) == [fastest[::-1]]
+    assert order(known, mutant, Counter()) == fastest
+    assert order(known, mutant, Counter({fastest[1]: 1})) == fastest[::-1]
 
 
-def test_a_module_s_own_tests_have_a_round_of_their_own_and_rounds_are_short():
-    mutant = next(m for m in mutants("room/sums.py", SOURCE) if m.line == 2)
-    seconds = {"a/test_sums.py::slow": 3.0, "a/test_sums.py::fast": 1.0, "b/test_all.py::one": 0.1}
-    known = Reach(seconds, {"room/sums.py": {"2": list(seconds)}}, [])
-    own = ["a/test_sums.py::fast", "a/test_sums.py::slow"]
-    assert select(known, mutant, Counter(), 4.0) == [own, ["b/test_all.py::one"]]
-    assert select(known, mutant, Counter(), 3.9) == [own[:1], ["b/test_all.py::one"]]
-    assert select(known, mutant, Counter(), 0.5) == [own[:1], ["b/test_all.py::one"]]
+def test_the_tests_of_the_module_come_before_those_of_its_package_and_all_others():
+    mutant = next(m for m in mutants("room/sums.py", SOURCE) if m.line == 3)
+    seconds = {
+        "test_sums.py::slow": 3.0,
+        "room/test_sums.py::fast": 1.0,
+        "room/test_more.py::one": 0.2,
+        "test_all.py::one": 0.1,
+    }
+    known = Reach(seconds, {"room/sums.py": {"3": list(seconds)}}, [])
+    assert order(known, mutant, Counter()) == [
+        "room/test_sums.py::fast", "test_sums.py::slow", "room/test_more.py::one", "test_all.py::one"
+    ]  # fmt: skip
+
+
+def test_as_many_tests_as_fit():
+    known = Reach({"a::1": 1.0, "a::2": 3.0, "b::1": 1.0, "c::1": 0.5}, {}, [])
+    tests = list(known.seconds)
+    assert fitting(tests, known, 5.5) == tests
+    assert fitting(tests, known, 5.4) == ["a::1", "a::2", "b::1"]
+    assert fitting(tests, known, 2.5) == ["a::1", "b::1", "c::1"]
+    assert fitting(tests, known, 0.1) == ["a::1"]
+    assert fitting(tests, known, 2.0, done=["a::1"]) == ["a::2"]
+    assert fitting(tests, known, 9.0, files=2) == ["a::1", "a::2", "b::1"]
+    assert fitting(tests, known, 9.0, done=tests) == []
+
+
+def test_a_change_of_what_runs_at_import_is_no_change_of_functions():
+    old = "A = 1\n\nclass C:\n    b = 2\n\n    def f(self, n=3):\n        return lambda: n + 4\n"
+    assert swap.pairs("m.py", old, old) == []
+    for number in "123":
+        assert swap.pairs("m.py", old, old.replace(number, "9")) is None
+    names = [before.co_qualname for before, _ in swap.pairs("m.py", old, old.replace("4", "9"))]
+    assert names == ["C.f", "C.f.<locals>.<lambda>"]
 
 
 def test_a_sample_is_repeatable_and_grows():

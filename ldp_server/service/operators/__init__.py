@@ -4,7 +4,6 @@ handlers    the methods by name; creating, closing, deleting, compacting
 queries     what only reads: show, list, estimate, heavy hitters, export
 calls       around every method: who calls, how long it takes, how it ends
 auth        who may call
-info        a collection as the wire describes it
 """
 
 from ldp_server.service.operators.auth import Auth

@@ -25,10 +25,11 @@ class Auth:
 
     async def principal(self, context: Context) -> str:
         """The caller's name; raises UNAUTHENTICATED, with the same text for every reason."""
-        peer = Peer.of(context.peer(), context.auth_context())
-        named = sorted(peer.names & self._names)
-        if named:
-            return f"certificate:{named[0]}"
+        if self._names:
+            peer = Peer.of(context.peer(), context.auth_context())
+            named = sorted(peer.names & self._names)
+            if named:
+                return f"certificate:{named[0]}"
         for key, value in context.invocation_metadata() or ():
             if key == "authorization" and isinstance(value, str) and value.startswith("Bearer "):
                 token = value.removeprefix("Bearer ")[:_MAX_TOKEN]

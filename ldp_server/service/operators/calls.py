@@ -136,7 +136,7 @@ class _Call:
         fields["status"] = "OK" if status is None else status.code.name
         if status is not None and self.principal:
             fields["reason"] = status.text
-        event(logging.INFO, "analyst call", **fields)
+        LOGGER.info("analyst call", extra={"fields": fields})
         if status is not None:
             self._metrics.refused_calls.labels(status.code.name).inc()
             await abort(self._context, status)

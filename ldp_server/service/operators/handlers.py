@@ -15,8 +15,7 @@ from ldp_server.service.compaction import Compaction
 from ldp_server.service.lifecycle import Lifecycle
 from ldp_server.service.live import LiveCollection
 from ldp_server.service.operators.calls import Calls
-from ldp_server.service.operators.info import KINDS, info
-from ldp_server.service.operators.queries import Queries
+from ldp_server.service.operators.queries import KINDS, Queries, info
 from ldp_server.store import Admission
 
 __all__ = ["Operators", "ServerFacts"]

@@ -1,4 +1,7 @@
-"""What operators and analysts ask without changing anything: list, show, estimate, heavy hitters, export."""
+"""What operators and analysts ask without changing anything: list, show, estimate, heavy hitters, export.
+
+`info` is a collection as the wire describes it, in these answers and in those of handlers.py.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,15 @@ from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.config import LimitsConfig
 from ldp_server.service.live import LiveCollection, LiveCollections
 from ldp_server.service.metrics import Metrics
-from ldp_server.service.operators.info import info
 from ldp_server.service.wire import CallStatus
 from ldp_server.store import LogReader
 from ldp_server.worker.client import Worker
 from ldp_server.worker.messages import Progress
 
-__all__ = ["Queries", "QuerySources"]
+__all__ = ["KINDS", "Queries", "QuerySources", "info"]
 
+KINDS = {pb.ADMISSION_UNSPECIFIED: "open", pb.OPEN: "open", pb.CERTIFICATE: "certificate", pb.TOKEN: "token"}
+_WIRE_KINDS = {"open": pb.OPEN, "certificate": pb.CERTIFICATE, "token": pb.TOKEN}
 _PIECE = 1 << 20
 
 
@@ -61,12 +65,12 @@ class Queries:
     async def list_all(self, _: pb.ListAllCollectionsRequest) -> bytes:
         response = pb.ListAllCollectionsResponse()
         for live in self._collections:
-            response.collections.append(self._info(live))
+            response.collections.append(info(live, self._clock()))
         return response.SerializeToString()
 
     async def show(self, request: pb.ShowCollectionRequest) -> bytes:
         live = self._collections.find(request)
-        summary = pb.CollectionSummary(info=self._info(live))
+        summary = pb.CollectionSummary(info=info(live, self._clock()))
         summary.statement.extend(await asyncio.to_thread(lambda: privacy_statement(live.collection).lines))
         if live.record.deleted is None:
             found = await self._sources.worker.summary(live.record.number)
@@ -87,7 +91,7 @@ class Queries:
         response = await self._sources.worker.estimate(live.record.number, request.SerializeToString())
         self._metrics.query.observe(time.perf_counter() - started)
         # A message is the concatenation of its fields, so the worker's columns need not be parsed to add one.
-        return response + pb.EstimateResponse(collection=self._info(live)).SerializeToString()
+        return response + pb.EstimateResponse(collection=info(live, self._clock())).SerializeToString()
 
     async def heavy_hitters(self, request: pb.HeavyHittersRequest) -> AsyncGenerator[bytes, None]:
         live = self._collections.find_kept(request)
@@ -114,7 +118,7 @@ class Queries:
 
     def _decoded(self, answer: bytes, live: LiveCollection) -> bytes:
         result = pb.HeavyHittersResult.FromString(answer)
-        result.collection.CopyFrom(self._info(live))
+        result.collection.CopyFrom(info(live, self._clock()))
         return pb.HeavyHittersResponse(result=result).SerializeToString()
 
     async def export(self, request: pb.ExportRequest) -> AsyncGenerator[bytes, None]:
@@ -129,7 +133,7 @@ class Queries:
             pieces = self._reports(live)
         else:
             raise InvalidSpec("export counts or reports")
-        about: pb.CollectionInfo | None = self._info(live)
+        about: pb.CollectionInfo | None = info(live, self._clock())
         async with contextlib.aclosing(pieces):
             async for data, reports in pieces:
                 yield pb.ExportResponse(data=data, reports=reports, collection=about).SerializeToString()
@@ -154,9 +158,6 @@ class Queries:
         finally:
             log.close()
 
-    def _info(self, live: LiveCollection) -> pb.CollectionInfo:
-        return info(live, self._clock())
-
 
 def _progress(answer: Progress) -> bytes:
     progress = pb.DecodeProgress(stage=answer.stage, fraction=answer.fraction)
@@ -169,3 +170,33 @@ def _text_as_integers(request: pb.EstimateRequest, domain: Domain) -> None:
         for item in request.given.items:
             if item.WhichOneof("kind") == "text":
                 item.integer = item.text
+
+
+def info(live: LiveCollection, now: float) -> pb.CollectionInfo:
+    """The collection at this time."""
+    record = live.record
+    return pb.CollectionInfo(
+        collection_id=record.id,
+        spec_bytes=record.spec,
+        state=_state(live, now),
+        admission=_WIRE_KINDS[record.admission.kind],
+        reports_per_token=record.admission.reports_per_token,
+        unlisted=not record.public,
+        created=record.created,
+        closed=record.closed or 0,
+        deleted=record.deleted or 0,
+    )
+
+
+def _state(live: LiveCollection, now: float) -> pb.CollectionState:
+    """The collection's state at this time."""
+    record = live.record
+    if record.deleted is not None:
+        return pb.DELETED
+    if record.generation is not None:
+        return pb.COMPACTED
+    if record.closed is not None:
+        return pb.CLOSED
+    if now < live.opens:
+        return pb.UPCOMING
+    return pb.RUNNING if now < live.takes_until else pb.ENDED

@@ -1,9 +1,9 @@
 """The oracle of GenProt: sums of the chosen public draws. A reproduction, not for users: the mechanism's docstring says
 why.
 
-A report names a nonce and a draw; the server expands that draw again and adds it up. Sums are whole numbers, so the
-state is additive exactly. The mean of a draw is the centre of its sender (up to the total variation below), so an
-average is (sum/n)/8 + 1/2 of the range, and the count of a category is its sum / 8; a number's error is
+A report names one of its user's public draws; the server expands that draw again and adds it up. Sums are whole
+numbers, so the state is additive exactly. The mean of a draw is the centre of its sender (up to the total variation
+below), so an average is (sum/n)/8 + 1/2 of the range, and the count of a category is its sum / 8; a number's error is
 sqrt(sum of squares)/n.
 """
 
@@ -27,7 +27,7 @@ from ldp_server.oracles.base import Floats, Oracle
 from ldp_server.oracles.counts import Counts
 from simulator.reproductions.genprot.randomizer import STEPS, GenProt, noise_law
 
-__all__ = ["GenProtOracle", "price", "randomize", "total_variation"]
+__all__ = ["GenProtOracle", "price", "randomize", "randomize_users", "total_variation"]
 
 _HEADER = struct.Struct("<8sQII")
 _MAGIC = b"LDPGEN01"
@@ -35,7 +35,7 @@ _WIDTH = 16
 
 
 class GenProtOracle(Oracle):
-    """Sums of public draws, one a coordinate, and of their squares."""
+    """Sums of public draws, one a coordinate, and of their squares; and of the squares of a draw's whole sum."""
 
     kind: ClassVar[type[GenProt]] = GenProt
 
@@ -44,11 +44,11 @@ class GenProtOracle(Oracle):
             raise InvalidSpec(f"this oracle reads reports of genprot, not of {randomizer.name}")
         self._randomizer = randomizer
         self._sums = [0] * randomizer.coordinates
-        self._squares = [0] * randomizer.coordinates
+        self._squares = [0] * (randomizer.coordinates + 1)
         self._reports = 0
 
     def set_counts(self, counts: Counts) -> None:
-        """There are no counts of reports: there are 2^32 nonces."""
+        """There are no counts of reports: everybody's public draws are their own."""
         del counts
         raise InvalidSpec("genprot keeps sums, not counts")
 
@@ -61,15 +61,18 @@ class GenProtOracle(Oracle):
         """How many reports have been added."""
         return self._reports
 
-    def accumulate(self, payload: bytes) -> int:
-        """Add the reports packed in a payload; `ServerRefused`, and nothing changed, if it is not one."""
-        maker = self._randomizer
+    def accumulate(self, payload: bytes, first: int | None = None) -> int:
+        """Add the packed reports of users `first`, `first` + 1 ...; those who follow the ones so far, if not said.
+
+        `ServerRefused`, and nothing changed, if it is not a payload.
+        """
+        maker, start = self._randomizer, self._reports if first is None else first
         reports = unpack(payload, maker.report_bytes, maker.bound)
-        for report in reports:
-            nonce, chosen = divmod(int(report), maker.draws)
-            for i, value in enumerate(maker.public(nonce)[chosen]):
-                self._sums[i] += value
-                self._squares[i] += value * value
+        for user, report in enumerate(reports, start):
+            draw = maker.of_user(user).public()[int(report)]
+            self._sums = [a + value for a, value in zip(self._sums, draw, strict=True)]
+            # The last one is of the sum of all coordinates: the noise of `none` is the sum of theirs.
+            self._squares = [a + value * value for a, value in zip(self._squares, (*draw, sum(draw)), strict=True)]
         self._reports += len(reports)
         return len(reports)
 
@@ -98,7 +101,7 @@ class GenProtOracle(Oracle):
             raise InvalidSpec("this oracle reads reports of genprot")
         oracle = cls(randomizer)
         size = len(oracle._sums)
-        if len(data) != _HEADER.size + 2 * size * _WIDTH:
+        if len(data) != _HEADER.size + (2 * size + 1) * _WIDTH:
             raise ServerRefused("BAD_STATE", "saved sums have the wrong length")
         magic, reports, fingerprint, checksum = _HEADER.unpack_from(data)
         body = data[_HEADER.size :]
@@ -124,14 +127,10 @@ class GenProtOracle(Oracle):
         held = np.array([float(value) / STEPS for value in self._sums])
         return np.concatenate(([self._reports - held.sum()], held))[indexes.astype(np.intp)]
 
-    def variance(self, frequencies: npt.ArrayLike) -> Floats:
-        """Return the variance of the noise, the same for every category."""
-        squares = np.mean([float(value) for value in self._squares]) / STEPS**2
-        return np.full_like(np.asarray(frequencies, np.float64), squares)
-
-    @property
-    def skewness(self) -> float:
-        return 0.0
+    def standard_errors(self, indexes: Indexes) -> Floats:
+        """Return the standard errors of these estimates. That of `none` is of the sum of all categories' noise."""
+        *squares, whole = (math.sqrt(float(value)) / STEPS for value in self._squares)
+        return np.array([whole, *squares])[indexes.astype(np.intp)]
 
 
 def total_variation(randomizer: GenProt, index: int) -> tuple[float, float]:
@@ -142,7 +141,7 @@ def total_variation(randomizer: GenProt, index: int) -> tuple[float, float]:
     outside e^(+-2 eps_b), as Observation 6.5 uses it: 2 delta e^eps_b/(1 - e^-eps_b) of the theorem.
     """
     weights, reach = noise_law(randomizer.sigma)
-    width, held = randomizer.coordinates, max(index - 1, 0)
+    width, held = randomizer.coordinates, max(index - 1, 0) * randomizer.one_hot
     draws = [tuple(z if i == held else 0 for i in range(width)) for z in range(-reach, reach + 1)]
     default = np.array(weights, np.float64)
     default /= default.sum()
@@ -167,6 +166,14 @@ def price(randomizer: GenProt) -> float:
 
 
 def randomize(randomizer: GenProt, indexes: Indexes, words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return every user's report by the client's own code: every user has a stream of public draws of their own."""
+    """Return reports with the public draws of one number; `randomize_users` gives everybody their own."""
     lines = words.tolist()
     return np.array([randomizer.randomize(int(i), line) for i, line in zip(indexes, lines, strict=True)], np.uint64)
+
+
+def randomize_users(
+    randomizer: GenProt, indexes: Indexes, words: npt.NDArray[np.uint64], first: int = 0
+) -> npt.NDArray[np.uint64]:
+    """Return the reports of users `first`, `first` + 1 ..., each with public draws of their own."""
+    lines = enumerate(zip(indexes, words.tolist(), strict=True), first)
+    return np.array([randomizer.of_user(user).randomize(int(i), line) for user, (i, line) in lines], np.uint64)

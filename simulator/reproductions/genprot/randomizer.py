@@ -6,14 +6,19 @@ times more variance it has than `bounded-number` at the same epsilon (about a th
 The randomizer that is made pure, A, adds Gaussian noise: to a number (an integers domain: its centre is its place in
 the range, in steps of 1/8 of it; `none` is the middle), or to every coordinate of a one-hot vector (a categories
 domain: 8 steps high; `none` is the zero vector). Its standard deviation is `sigma` steps. A(default) is the noise
-around the middle, or around the zero vector. A public nonce (one word of the device's coins, sent along) and the seed
-give T = `draws` public draws v_1 ... v_T of A(default). Then, with eps_b the `base` epsilon and N = 2^64,
+around the middle, or around the zero vector. The seed and the user's public number i give T = `draws` public draws
+v_1 ... v_T of A(default), as the theorem's public strings y_(i,1) ... y_(i,T). Then, with eps_b the `base` epsilon
+and N = 2^64,
 
     [l, u] = [e^(-2 eps_b)/2, e^(2 eps_b)/2]
     p_t = Pr[A(x) = v_t] / (2 Pr[A(default) = v_t]), or 1/2 where that lies outside [l, u]
     b_t = 1 with probability p_t, by a word of its own
     H = {t : b_t = 1}, or all t if no b_t is 1
-    report = nonce T + (a uniform member of H, by the last word: number word |H| >> 64)
+    report = a uniform member of H, by the last word: number word |H| >> 64
+
+A report takes log2 T bits. The server must know who sent it: `of_user` gives each user a randomizer, and the oracle
+counts the reports of users in the order of their numbers. Users with one number have the same public draws: each of
+their reports is as private as any, but their errors are not independent.
 
 p_t is a whole number of words inside [ceil(N l), floor(N u)], computed with rational bounds of the exponential.
 Privacy therefore does not depend on the ratio of densities, nor on how it is rounded.
@@ -25,7 +30,7 @@ b_t. It grows with p_g and falls with each other p_t, so it lies between F(l, u)
 
 and the uniform choice is off by a factor 1 +- T/N at most: ratio <= F(u, l)/F(l, u) (1 + T/N)/(1 - T/N). For large T
 it tends to 8 eps_b, against the theorem's 10. It must be at most e_low: a spec that breaks that is refused. A hostile
-seed or nonce can change v, but not l and u.
+seed or number can change v, but not l and u.
 
 Timing. The computing time may depend on the item, unlike that of other mechanisms: bounds of exponentials are cached.
 
@@ -40,7 +45,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
@@ -80,10 +85,10 @@ def _cumulative(sigma: int) -> tuple[tuple[int, ...], int]:
 
 
 @lru_cache(maxsize=1 << 12)
-def draw_noise(seed: bytes, nonce: int, sigma: int, count: int) -> tuple[int, ...]:
+def draw_noise(seed: bytes, user: int, sigma: int, count: int) -> tuple[int, ...]:
     """Return `count` public draws of the noise: each word's place among the cumulative weights, scaled to 2^64."""
     cumulative, reach = _cumulative(sigma)
-    words = expand_words(seed, f"genprot/{nonce}", count)
+    words = expand_words(seed, f"genprot/{user}", count)
     return tuple(bisect_right(cumulative, word, hi=len(cumulative) - 1) - reach for word in words)
 
 
@@ -108,6 +113,8 @@ class GenProt(Randomizer):
     sigma: int
     one_hot: bool = False
     word_bits: int = WORD_BITS
+    user: int = 0
+    """The user's number, which is public."""
     least: int = field(init=False, repr=False, compare=False)
     most: int = field(init=False, repr=False, compare=False)
     _ratio: Fraction = field(init=False, repr=False, compare=False)
@@ -118,6 +125,8 @@ class GenProt(Randomizer):
             raise InvalidSpec(f"genprot takes 1 to {MAX_DRAWS} draws and a sigma of 1 to {MAX_SIGMA} steps")
         if not 0 < self.base <= 2_000_000_000:
             raise InvalidSpec("genprot takes a base epsilon of at most 2, in billionths")
+        if not 0 <= self.user < 1 << 64:
+            raise InvalidSpec("the number of a user of genprot is a whole number below 2^64")
         if self.size < 3 or (self.one_hot and self.size > MAX_COORDINATES + 1):
             raise InvalidSpec(f"genprot takes two or more integers, or 2 to {MAX_COORDINATES} categories")
         twice = Fraction(2 * self.base, 1_000_000_000)
@@ -168,23 +177,22 @@ class GenProt(Randomizer):
         return self.size - 1 if self.one_hot else 1
 
     @property
-    def nonce_bits(self) -> int:
-        """How many bits of the first word become the nonce."""
-        return min(32, self.word_bits)
-
-    @property
     def words(self) -> int:
-        """One word for the nonce, one for each draw, one for the choice."""
-        return self.draws + 2
+        """One word for each draw, one for the choice."""
+        return self.draws + 1
 
     @property
     def bound(self) -> int:
-        return self.draws << self.nonce_bits
+        return self.draws
 
-    def public(self, nonce: int) -> tuple[tuple[int, ...], ...]:
-        """Return the public draws, each with all its coordinates."""
+    def of_user(self, user: int) -> Self:
+        """Return the randomizer of the user with this public number: everybody's public draws are their own."""
+        return replace(self, user=user)
+
+    def public(self) -> tuple[tuple[int, ...], ...]:
+        """Return this user's public draws, each with all its coordinates."""
         width = self.coordinates
-        noise = draw_noise(self.seed, nonce, self.sigma, self.draws * width)
+        noise = draw_noise(self.seed, self.user, self.sigma, self.draws * width)
         return tuple(noise[i : i + width] for i in range(0, len(noise), width))
 
     def exponent(self, index: int, draw: Sequence[int]) -> Fraction:
@@ -204,23 +212,20 @@ class GenProt(Randomizer):
         return (1 << self.word_bits - 1, near)[inside]
 
     def randomize(self, index: int, words: Sequence[int]) -> int:
-        nonce = words[0] >> self.word_bits - self.nonce_bits
-        draws = self.public(nonce)
-        held = [t for t, draw in enumerate(draws) if words[1 + t] < self.weight(index, draw)]
+        held = [t for t, draw in enumerate(self.public()) if words[t] < self.weight(index, draw)]
         members = held or list(range(self.draws))
-        return nonce * self.draws + members[words[self.draws + 1] * len(members) >> self.word_bits]
+        return members[words[self.draws] * len(members) >> self.word_bits]
 
     def probability(self, index: int, report: int) -> Fraction:
         """Return the exact probability of a report, from the law of how many others before and after are held."""
-        nonce, chosen = divmod(report, self.draws)
         total = 1 << self.word_bits
-        p = [Fraction(self.weight(index, draw), total) for draw in self.public(nonce)]
-        before, after = _held(p[:chosen]), _held(p[chosen + 1 :])
+        p = [Fraction(self.weight(index, draw), total) for draw in self.public()]
+        before, after = _held(p[:report]), _held(p[report + 1 :])
         one_of = sum(
             x * y * scaled(i, i + j + 1, self.word_bits) for i, x in enumerate(before) for j, y in enumerate(after)
         )
-        nobody = (1 - p[chosen]) * before[0] * after[0] * scaled(chosen, self.draws, self.word_bits)
-        return (p[chosen] * one_of + nobody) / (1 << self.nonce_bits)
+        nobody = (1 - p[report]) * before[0] * after[0] * scaled(report, self.draws, self.word_bits)
+        return p[report] * one_of + nobody
 
     @property
     def ratio(self) -> Fraction:

@@ -8,8 +8,8 @@ import pytest
 
 from ldp_client import BudgetExceeded, Policy, PolicyRefused
 from ldp_client.ledger import budget
+from ldp_client.ledger.budget import Moment
 from ldp_client.ledger.database import Storage
-from ldp_client.ledger.moment import Moment
 from ldp_client.trust.policy import UNITS
 from tests.client.conftest import NOW, daily, make
 

@@ -13,8 +13,9 @@ import pytest
 
 from ldp_client import BudgetExceeded, InvalidSpec, LdpError, Policy, StorageError, StorageUntrusted
 from ldp_client.ledger import budget, schema
-from ldp_client.ledger.database import Storage
-from ldp_client.ledger.moment import Moment
+from ldp_client.ledger.database import Link, Storage, _file_at
+from ldp_client.ledger.lease import open_lease
+from ldp_client.ledger.opening import connect
 from ldp_client.trust.policy import UNITS
 from tests.client.conftest import NOW, make
 
@@ -262,7 +263,7 @@ def test_an_interrupt_right_after_a_commit_leaves_nothing_stale(open_client, mon
     spend(client, 0)
     armed.append(True)
     with pytest.raises(KeyboardInterrupt), client._storage.charging() as (db, state):
-        budget.open_lease(db, state, b"token", 2 * UNITS, UNITS, NOW + 1000, client._policy, Moment(NOW, NOW, 0, 0))
+        open_lease(db, state, b"token", 2 * UNITS, UNITS, NOW + 1000, client._policy, budget.Moment(NOW, NOW, 0, 0))
     with pytest.raises(BudgetExceeded):  # one answer and a lease of two make three
         spend(client, 1)
     assert client.ledger().spent == 3
@@ -501,12 +502,12 @@ def test_a_late_witness_is_written_before_a_charge_and_only_then(tmp_path):
     storage = Storage(tmp_path)
     with storage.charging():
         pass
-    storage._course._witness_late = True
+    storage.witness.late = True
     with storage.working():
         pass
-    assert storage._course._witness_late
+    assert storage.witness.late
     with storage.charging():
-        assert not storage._course._witness_late
+        assert not storage.witness.late
     storage.close()
 
 
@@ -606,3 +607,24 @@ def test_a_reset_makes_the_whole_path(tmp_path):
     storage.reset("before anything was there", NOW)
     assert storage.problem() is None
     storage.close()
+
+
+def test_a_file_is_known_by_its_place_on_the_disk(tmp_path):
+    path = tmp_path / "a"
+    assert _file_at(str(path)) is None
+    path.touch()
+    first = _file_at(str(path))
+    assert first == (path.stat().st_dev, path.stat().st_ino)
+    (tmp_path / "b").touch()
+    (tmp_path / "b").replace(path)
+    assert _file_at(str(path)) != first
+
+
+def test_dropping_twice_is_nothing(tmp_path):
+    link = Link()
+    link.drop()
+    link.db = connect(tmp_path / "x")
+    link.known = object()
+    link.drop()
+    assert (link.db, link.known) == (None, None)
+    link.drop()

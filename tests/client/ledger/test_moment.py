@@ -6,7 +6,7 @@ import pytest
 
 from ldp_client import BudgetExceeded
 from ldp_client.clock import SystemClock
-from ldp_client.ledger.moment import Moment, present
+from ldp_client.ledger.budget import Moment, present
 from ldp_client.ledger.schema import State
 from ldp_client.testing import ManualClock
 from tests.client.conftest import NOW, make

@@ -133,9 +133,9 @@ def test_only_entries_from_the_future_are_dated_anew(db):
 
 def test_entering_keeps_the_totals():
     with schema.blank() as (db, state):
-        assert not state.grown
+        assert not state.entered
         schema.enter(db, state, LedgerEntry(1, 1, 70, 5, 0))
-        assert (state.seen, state.answers, state.total, state.entered, state.grown) == (70, 1, 5, True, True)
+        assert (state.seen, state.answers, state.total, state.entered) == (70, 1, 5, True)
 
 
 def test_what_the_next_transaction_begins_with():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from fractions import Fraction
 
 import pytest
@@ -15,10 +15,11 @@ from ldp_client.mechanisms.composed_response import ComposedResponse, krawtchouk
 from ldp_client.mechanisms.expander_sketch import ExpanderSketch, halved
 from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_client.mechanisms.hierarchy import Hierarchy, level_cells
-from ldp_client.mechanisms.linear_hash import LinearHash, is_prime
+from ldp_client.mechanisms.linear_hash import MAX_CELLS, LinearHash, is_prime
 from ldp_client.mechanisms.prefix_tree import PrefixTree
 from ldp_client.mechanisms.randomized_response import RandomizedResponse, Response
 from ldp_client.mechanisms.sampled_attribute import SampledAttribute
+from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_client.mechanisms.tree_sketch import TreeSketch
 from ldp_client.protocol.domain import Categories, Strings
 from ldp_client.protocol.epsilon import Epsilon
@@ -307,3 +308,28 @@ def test_the_smallest_flip_that_fits():
     ComposedResponse(TWO, 16, **found)
     with pytest.raises(InvalidSpec, match="more than its epsilon"):
         ComposedResponse(TWO, 16, found["low"], found["high"], found["flip"] - 1)
+
+
+@pytest.mark.parametrize("randomizer", FULL, ids=label)
+def test_what_is_printed_is_the_parameters(randomizer):
+    """Neither the seed nor what follows from the parameters, but the number k of attributes."""
+    printed = {f.name for f in fields(randomizer) if f.repr} - {"k"}
+    assert printed == {f.name for f in fields(randomizer) if f.init} - {"seed"}
+
+
+@pytest.mark.parametrize("randomizer", [r for r in FULL if isinstance(r, TeamSketch)], ids=label)
+def test_the_response_inside_a_sketch_is_about_all_its_cells(randomizer):
+    inner = randomizer.inner
+    assert (inner.q, inner.t, inner.word_bits) == (randomizer.q, randomizer.t, randomizer.word_bits)
+    assert randomizer.cells <= inner.size == inner.q**inner.t
+
+
+def test_a_prime_whose_cells_are_too_many_gives_way_to_the_next_below():
+    """4093^2 cells do not hold the largest range, and 4093^3 are too many; the digits of 4091 are no better."""
+    count = MAX_CELLS - 1
+    found = hierarchy.design("20", count)["q"]
+    primes = [p for p in range(2, 4094) if is_prime(p)]
+    digits = {p: next(t for t in range(1, 25) if p**t > count) for p in primes}
+    assert found == max(p for p in primes if p ** digits[p] <= MAX_CELLS)
+    assert Hierarchy(Epsilon("20"), count + 1, 2, found).q == found
+    assert hierarchy.design("20", 4093**2 - 1)["q"] == 4093

@@ -153,3 +153,11 @@ def test_outcomes_outside_the_window_are_all_charged():
     assert Losses({Fraction(1, 10): 20_000}).lost == 0.0
     assert Losses({Fraction(1, 10): 20_001}).lost == 1e-30
     assert Losses({Fraction(1, 10): 20_001}).delta(2000.1) == 1e-30
+
+
+def test_few_lies_among_many_reports_are_in_the_window():
+    """At epsilon 20 hardly any of 30,000 reports lies: the window begins at no lie at all."""
+    losses = Losses({Fraction(20): 30_000})
+    truth = 30_000 * -math.log1p(math.exp(-20))
+    assert losses.delta(600_000 * (1 - 1e-9)) == pytest.approx(math.exp(truth) * -math.expm1(-6e-4), rel=1e-5)
+    assert losses.delta(0.0) == pytest.approx(1.0, rel=1e-6)

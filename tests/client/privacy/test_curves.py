@@ -175,3 +175,60 @@ def test_curves_grow_with_epsilon(pair, order):
     small, large = sorted(pair)
     assert ResponseCurve(small).renyi(order) <= ResponseCurve(large).renyi(order) * (1 + 1e-9)
     assert ResponseCurve(small).renyi(order) <= ResponseCurve(small).renyi(order + 1) * (1 + 1e-9)
+
+
+class Lopsided:
+    """Three items and two reports: a law that is not symmetric."""
+
+    size, bound = 3, 2
+    rows = ((Fraction(1, 2), Fraction(1, 2)), (Fraction(1, 3), Fraction(2, 3)), (Fraction(1, 5), Fraction(4, 5)))
+
+    def probability(self, index, report):
+        return self.rows[index][report]
+
+
+def test_the_law_of_a_randomizer_is_listed_item_by_item():
+    assert LawCurve.of(Lopsided()).ratio == Fraction(5, 2)
+    assert LawCurve.of(Lopsided()).delta_exact(0) == Fraction(3, 10)
+
+
+def test_a_law_that_is_too_long_is_not_listed():
+    class Long(Lopsided):
+        size = (1 << 19) + 1
+
+    with pytest.raises(InvalidSpec, match="at most 1048576 probabilities"):
+        LawCurve.of(Long())
+
+
+def test_the_orders_of_tcdp_are_above_one():
+    curve = ResponseCurve(1, 5)
+    for omega in (0.5, 1.0):
+        with pytest.raises(InvalidSpec, match=r"^omega must be above 1"):
+            curve.tcdp(omega)
+    assert curve.renyi(1.5) / 1.5 <= curve.tcdp(1.5).rho <= curve.tcdp().rho * (1 + 1e-6)
+    assert curve.tcdp(1.5).omega == 1.5
+
+
+@pytest.mark.parametrize("k", [3, 16, 256])
+@pytest.mark.parametrize("tolerance", [0.5, 0.05, 1e-6])
+def test_a_coarse_search_for_rho_is_never_below_the_supremum(k, tolerance):
+    curve = ResponseCurve(1, k)
+    orders = [1 + 1.02**step * 1e-4 for step in range(700)]
+    supremum = max(curve.renyi(order) / order for order in orders)
+    found = curve.tcdp(tolerance=tolerance).rho
+    assert supremum * (1 - 1e-12) <= found <= supremum * (1 + tolerance) * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("epsilon", [60, 100, 900])
+def test_the_smallest_epsilon_of_a_large_one_is_found(epsilon):
+    """delta(e) = p - e^e q, so e = epsilon + ln(1 - delta / p); the search ends where floats are coarse."""
+    assert ResponseCurve(epsilon).epsilon(0.5) == pytest.approx(epsilon + math.log(0.5), rel=1e-11)
+
+
+def test_a_divergence_that_rounding_makes_negative_is_none():
+    """Two laws that differ by 10^-17: the sum of the moments is all rounding."""
+    for shift in range(1, 40):
+        tiny = Fraction(shift, 10**17)
+        third = Fraction(1, 3)
+        curve = LawCurve([[third, third, third], [third + tiny, third - tiny, third]])
+        assert 0.0 <= curve.renyi(1.5) < 1e-15

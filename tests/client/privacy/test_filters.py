@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from fractions import Fraction
@@ -137,3 +138,30 @@ def test_a_renyi_filter_begins_with_nothing_spent_and_may_be_small():
     small = RenyiFilter("0.5", 1e-6, 50.0)
     assert small.spent == 0.0
     assert 0 < small.limit < 0.5
+
+
+@pytest.mark.parametrize("count", [1, 7, 1000])
+def test_as_many_reports_as_are_promised_fit(count):
+    """Where the limit is a multiple of the cost up to rounding, the last report is not promised."""
+    guard = RenyiFilter(4, 1e-6, 40.0)
+    guard.limit = count * ResponseCurve("0.1").renyi(40.0)
+    left = guard.reports_left("0.1")
+    assert left == count - 1
+    for _ in range(left):
+        guard.spend("0.1")
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "each"), [(3, 1e-6, "0.1"), (60, 1e-9, "1"), (1, 1e-3, "0.01")])
+def test_the_order_of_a_filter_admits_nearly_as_many_reports_as_any(epsilon, delta, each):
+    best = 0
+    for step in range(1, 800):
+        with contextlib.suppress(InvalidSpec):
+            best = max(best, RenyiFilter(epsilon, delta, 1 + 1.02**step * 1e-2).reports_left(each))
+    assert best > 10
+    assert RenyiFilter.for_reports(epsilon, delta, each).reports_left(each) >= 0.99 * best
+
+
+@pytest.mark.parametrize("order", [1.0, 0.5, math.inf])
+def test_a_filter_s_order_is_above_one_and_finite(order):
+    with pytest.raises(InvalidSpec, match="above 1 and finite"):
+        RenyiFilter(1, 1e-6, order)

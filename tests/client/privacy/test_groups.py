@@ -66,6 +66,19 @@ def test_all_groups_at_once_cost_more_than_one_and_less_than_adding_where_it_can
     assert every_group_of(3, 10, ["1"], 1e-6).rule == "basic"
 
 
+def test_all_groups_of_one_and_the_group_of_all():
+    """One group, that of everybody, needs no union bound. Each of n people alone needs delta / n."""
+    for people, users, each in ((100, 100, 1e-6), (1, 1000, 1e-9)):
+        value, count = 0.05, 200 * people
+        mean, squares = count * value * math.tanh(value / 2), count * value**2
+        found = every_group_of(people, users, {Fraction(1, 20): 200}, 1e-6)
+        assert found.rule == "grouposition"
+        assert found.epsilon == pytest.approx(mean + math.sqrt(-2 * math.log(each) * squares), rel=1e-9)
+    for people, users in ((0, 10), (11, 10)):
+        with pytest.raises(InvalidSpec, match="at least one person and at most all users"):
+            every_group_of(people, users, ["1"], 1e-6)
+
+
 def test_all_groups_by_listing_every_outcome():
     """With three users and groups of two, the probability that any group's loss exceeds the statement."""
     epsilon, delta = Fraction(1, 2), 0.3

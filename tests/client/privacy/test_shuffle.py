@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.privacy.shuffle import shuffled_epsilon, shuffled_epsilon_closed
+from ldp_client.privacy.shuffle import Clones, shuffled_epsilon, shuffled_epsilon_closed
 from tests.client.accounting import shuffled_delta
 from tests.client.privacy.reference import dec
 
@@ -126,6 +126,7 @@ def test_the_condition_of_the_closed_form_at_its_edge():
         math.log1p(math.tanh(inside / 2) * spread), rel=1e-9
     )
     assert shuffled_epsilon_closed(inside, users, delta) < inside
+    assert shuffled_epsilon_closed(edge, users, delta) < edge
     assert shuffled_epsilon_closed(outside, users, delta) == outside
 
 
@@ -162,3 +163,28 @@ def _single(epsilon0, clones, epsilon):
             logs = math.lgamma(m + 1) - math.lgamma(a + 1) - math.lgamma(m - a + 1) - m * math.log(2)
             total += 2 * math.exp(logs) * gain / m
     return total
+
+
+def test_rare_numbers_of_clones_are_charged_where_some_are_left_out():
+    """The window of few users begins at 0 and leaves nothing out; that of many begins above."""
+    assert Clones(1.0, 10, 1e-9).rare == 0.0
+    assert Clones(1.0, 10, 1e-9).buckets[0][0] == 0
+    many = Clones(1.0, 100_000, 1e-9)
+    assert many.rare == 1e-9
+    assert many.buckets[0][0] > 0
+    assert sum(mass for _, mass in many.buckets) == pytest.approx(1.0, abs=1e-6)
+
+
+@pytest.mark.parametrize(("clones", "share"), [(0, 0.5), (1, 0.5), (2, 0.0), (99, 0.3), (9_999, 0.02)])
+def test_the_sum_of_one_number_of_clones_is_just_above_the_truth(clones, share):
+    """Every term as an integer: C(m, a) times the gain at a, over 2^m; the tail that is not summed counts too."""
+    epsilon0 = 1.0
+    m, truth, grown = clones + 1, 1 / (1 + (-dec(epsilon0)).exp()), dec(share * epsilon0).exp()
+    total, choose = Decimal(0), 1
+    for a in range(m + 1):
+        gain = (truth * a + (1 - truth) * (m - a)) - grown * ((1 - truth) * a + truth * (m - a))
+        total += choose * max(Decimal(0), gain)
+        choose = choose * (m - a) // (a + 1)
+    exact = 2 * total / m / Decimal(2) ** m
+    found = dec(Clones(epsilon0, 2, 0.5)._given(clones, share * epsilon0))
+    assert exact * (1 - dec("1e-12")) <= found <= exact * (1 + dec("1e-8"))

@@ -4,9 +4,11 @@ import math
 import re
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 import ldp_client.privacy
 from ldp_client.collection import Collection, Schedule
@@ -68,9 +70,43 @@ def _totals(line):
 
 def test_a_crowd_is_told_about_all_its_groups_and_a_shuffler_only_on_request():
     statement = privacy_statement(QuestionTerms("0.05"), users=10**4, groups=(9000,), shuffled=True)
-    assert "With probability 1 - 1e-06 no group of 9000 people among the users" in str(statement)
+    assert "With probability 1 - 1e-06, for no group of 9000 people among the users" in str(statement)
     line = next(line for line in statement.lines if line.startswith("Only if a trusted shuffler"))
     assert 0 < float(line.split("eps = ")[1].split()[0]) < 0.05
+
+
+def test_all_groups_with_answers_fixed_beforehand_and_chosen_afterwards():
+    """3,000 people with a yes-or-no report each at eps 1: the exact law of the loss against each number printed."""
+    lines = privacy_statement(QuestionTerms("1"), users=3000, groups=(3000,)).lines
+    (line,) = [line for line in lines if "among the users" in line]
+    fixed, afterwards = (epsilon for epsilon, _ in _totals(line))
+    assert "fixed beforehand" in line.split(".")[0]
+    assert "chosen after reading the reports" in line.split(". ")[1]
+    assert (fixed, afterwards) == (1675, 3000)
+    truths = stats.binom(3000, math.e / (1 + math.e))
+    # Fixed beforehand: each report is eps for the truth, or eps against it.
+    assert truths.sf(math.floor((3000 + fixed) / 2)) <= 1e-6
+    # Chosen afterwards: a report against the truth is met with the truth itself, and counts nothing.
+    assert truths.mean() == pytest.approx(2193, abs=0.5)
+    assert truths.sf(fixed) > 1 - 1e-9
+    # A report names one of 1,000 items, the true one with a probability e times smaller: the other answer is that item.
+    weights = np.full((1000, 1000), math.e) - np.eye(1000) * (math.e - 1)
+    law = weights / weights.sum(axis=1, keepdims=True)
+    loss = float(law[0] @ np.log(law[0] / law.min(axis=0)))
+    assert 0.999 * afterwards < 3000 * loss <= afterwards
+
+
+def test_up_to_nine_people_are_a_household():
+    text = str(privacy_statement(QuestionTerms("0.1"), groups=(9, 10)))
+    assert "A household of 9, one such question each" in text
+    assert "A group of 10 people, one such question each" in text
+
+
+def test_no_chance_is_stated_where_the_plain_sum_is_best():
+    """Two people at epsilon 1 lose at most 2, always: nothing is said about all groups of two."""
+    assert "With probability" not in str(privacy_statement(QuestionTerms("1"), users=1000, groups=(2,)))
+    assert "With probability" in str(privacy_statement(QuestionTerms("0.05"), users=9000, groups=(9000,)))
+    assert "With probability" not in str(privacy_statement(QuestionTerms("0.05"), users=8999, groups=(9000,)))
 
 
 YES_NO = Categories(("yes", "no"))

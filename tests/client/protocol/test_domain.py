@@ -242,3 +242,10 @@ def test_the_shortest_string_and_one_of_bytes() -> None:
     assert domain.item(1 + 256) == b"\xff"
     assert domain.item(1 + 257) == "\x00\x00"
     assert domain.size == 1 + 1 + 256 + 65536
+
+
+def test_attributes_may_be_given_as_a_list():
+    one, two = Attributes(["a", "b"]), Attributes(("a", "b"))  # type: ignore[arg-type]
+    assert one == two
+    assert hash(one) == hash(two)
+    assert one.names == ("a", "b")

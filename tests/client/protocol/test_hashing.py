@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from ldp_client.protocol import tags
 from ldp_client.protocol.hashing import MERSENNE, KWiseHash, PairwiseHash, limb_count
+from ldp_client.protocol.stream import expand
 from ldp_server.arrays import hashing as bulk
 from ldp_server.arrays.items import from_ints
 
@@ -184,7 +186,7 @@ def test_parameters_out_of_range_are_refused() -> None:
 
 
 def test_limbs() -> None:
-    assert [limb_count(bits) for bits in (1, 32, 33, 64, 65, 96, 97)] == [1, 1, 2, 2, 3, 3, 4]
+    assert [limb_count(bits) for bits in (0, 1, 32, 33, 64, 65, 96, 97)] == [1, 1, 1, 2, 2, 3, 3, 4]
 
 
 def test_the_ends_of_the_ranges_are_allowed() -> None:
@@ -211,3 +213,14 @@ def test_hashes_written_out() -> None:
     c0, c1, c2 = poly.polynomial
     assert poly(index) == 1000 * ((c0 + c1 * u + c2 * u * u) % MERSENNE >> 29) // 2**32
     assert all(0 <= c < MERSENNE for c in (*poly.polynomial, *poly.compression))
+
+
+def test_a_coefficient_is_sixteen_bytes_of_the_stream():
+    hash_ = KWiseHash(SEED, "label", 100, 3, 1000)
+    for numbers, label, count in (
+        (hash_.polynomial, tags.kwise_polynomial("label"), 3),
+        (hash_.compression, tags.kwise_compression("label"), 4),
+    ):
+        stream = expand(SEED, label, 16 * count)
+        pieces = [stream[16 * i : 16 * (i + 1)] for i in range(count)]
+        assert list(numbers) == [int.from_bytes(piece, "little") % MERSENNE for piece in pieces]

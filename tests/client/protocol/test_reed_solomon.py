@@ -150,3 +150,9 @@ def test_tables_are_made_once_for_a_position():
     assert list(code._tables) == [3]  # data positions need none
     assert code.symbol((7, 9), 1) == 9
     assert list(code._tables) == [3]
+
+
+@pytest.mark.parametrize("message", [(1, 2), (1, 2, 3, 4)])
+def test_a_message_of_another_length_is_no_message(message):
+    with pytest.raises(ValueError, match="argument"):
+        ReedSolomon(8, 3, 6).symbol(message, 4)

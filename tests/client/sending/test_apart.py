@@ -6,8 +6,8 @@ import statistics
 import pytest
 
 from ldp_client.coins import draw_words
-from ldp_client.sending.delivery import ASIDE_SECONDS
 from ldp_client.sending.pauses import moment_apart
+from ldp_client.sending.sender import ASIDE_SECONDS
 from ldp_client.sending.transport import Garbled
 from tests.client.conftest import NOW, make
 

@@ -239,7 +239,7 @@ def test_a_lie_is_no_answer(open_live, lie, count, caplog):
         assert (delivery.accepted, client.outbox().waiting) == (0, count)
         assert client.outbox().counters == {}
         collector.take = honest
-        client._sender._deliverer._aside.clear()
+        client._sender._aside.clear()
         assert client.flush(10.0).accepted == count
 
 

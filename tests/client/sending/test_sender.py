@@ -9,7 +9,7 @@ import time
 import pytest
 
 from ldp_client import OutboxLimits, Unavailable
-from ldp_client.sending.delivery import OthersSend
+from ldp_client.sending.sender import OthersSend
 from ldp_client.sending.transport import Backoff
 from ldp_client.testing import FakeCollector, RepeatableCoins
 from tests.client.conftest import NOW, live, make
@@ -151,7 +151,7 @@ def test_a_dead_senders_batches_are_sent_at_once(open_client, collector, wide):
     """The lock is the operating system's: no claim has to run out."""
     dead = open_client(policy=wide, delay=0)
     dead.report(make(), "a")
-    lock = dead._sender._deliverer._lock
+    lock = dead._outbox.lock
     assert lock.acquire(0.0, lambda: False)
     other = open_client(policy=wide, delay=0)
     assert isinstance(other.flush(0.0).error, OthersSend)
@@ -164,7 +164,7 @@ def transactions(client):
     """Count the commits of write transactions from here on."""
     seen = []
     for link in (client._storage._front, client._storage._back):
-        db = client._storage._opening.open(link)
+        db = client._storage._open(link)
         db.set_trace_callback(seen.append)
     return lambda: (seen.count("BEGIN IMMEDIATE"), sum(sql.startswith(WRITES) for sql in seen))
 

@@ -17,8 +17,7 @@ from ldp_client.errors import (
 from ldp_server.store.errors import Corrupt, DiskFull
 from ldp_server.worker import messages
 from ldp_server.worker.__main__ import Child
-from ldp_server.worker.frames import read_frame, read_frame_async, write_frame
-from ldp_server.worker.messages import Failure, Unsupported, read_answer, read_question, to_header
+from ldp_server.worker.messages import Failure, Unsupported, read_answer, read_question, write_message
 
 QUESTIONS = [
     messages.AskEstimate(1),
@@ -42,24 +41,36 @@ def test_the_examples_are_all_there_is():
     assert {type(answer).__name__ for answer in ANSWERS} == set(messages.ANSWERS)
 
 
-@pytest.mark.parametrize("message", [*QUESTIONS, *ANSWERS], ids=lambda message: type(message).__name__)
-def test_a_message_comes_through_the_pipe_as_it_was(message):
-    frame = write_frame(to_header(message), b"body")
-    header, body = read_frame(io.BytesIO(frame))
-    read = read_question if message in QUESTIONS else read_answer
-    assert (read(header), body) == (message, b"body")
+def read_answers(data):
+    """Read every answer in `data`, as the parent does."""
 
-    async def through_a_stream():
-        stream = asyncio.StreamReader()
-        stream.feed_data(frame)
-        stream.feed_eof()
-        return await read_frame_async(stream)
+    async def read():
+        pipe, found = asyncio.StreamReader(), []
+        pipe.feed_data(data)
+        pipe.feed_eof()
+        while not pipe.at_eof():
+            found.append(await read_answer(pipe))
+        return found
 
-    assert asyncio.run(through_a_stream()) == (header, body)
+    return asyncio.run(read())
 
 
-def test_the_end_of_the_pipe_is_no_frame():
-    assert read_frame(io.BytesIO()) is None
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: type(question).__name__)
+def test_a_question_comes_through_the_pipe_as_it_was(question):
+    pipe = io.BytesIO(write_message(question, b"body") + write_message(question))
+    assert read_question(pipe) == (question, b"body")
+    assert read_question(pipe) == (question, b"")
+    assert read_question(pipe) is None
+
+
+@pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: type(answer).__name__)
+def test_an_answer_comes_through_the_pipe_as_it_was(answer):
+    assert read_answers(write_message(answer, b"body") + write_message(answer)) == [(answer, b"body"), (answer, b"")]
+
+
+def test_a_pipe_that_ends_within_an_answer_is_no_answer():
+    with pytest.raises(asyncio.IncompleteReadError):
+        read_answers(write_message(ANSWERS[0], b"body")[:-1])
 
 
 class Broken:
@@ -96,10 +107,12 @@ def test_every_question_has_a_handler(question):
 def test_an_error_of_the_child_is_raised_by_the_parent(raised, kind, text, capfd):
     child = Child(Broken(raised), lambda *_: None)
     failure, _ = child.answer(messages.AskEstimate(1), b"")
-    error = read_answer(to_header(failure)).error()
+    sent = write_message(failure)
+    [(received, _)] = read_answers(sent)
+    error = received.error()
     assert type(error) is kind
     assert text in str(error)
-    assert "SECRET" not in str(to_header(failure))
+    assert b"SECRET" not in sent
     assert ("Traceback" in capfd.readouterr().err) is not isinstance(raised, LdpError | MemoryError)
 
 

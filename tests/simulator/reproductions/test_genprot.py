@@ -17,7 +17,15 @@ from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.arrays.packing import pack
 from ldp_server.oracles import oracle_for, restore
 from simulator import crowd
-from simulator.reproductions.genprot import GenProt, design, draw_noise, noise_law, price, total_variation
+from simulator.reproductions.genprot import (
+    GenProt,
+    design,
+    draw_noise,
+    noise_law,
+    price,
+    randomize_users,
+    total_variation,
+)
 from tests.client.accounting import GaussianCurve
 from tests.client.mechanisms.battery import check_law
 
@@ -31,7 +39,7 @@ def test_no_public_draws_change_epsilon(seed):
     check_law(GenProt(SIX, 4, seed, 2, 300_000_000, 6, word_bits=3))
 
     class Hostile(GenProt):
-        def public(self, nonce):
+        def public(self):
             return ((40,), (-40,), (13,))[: self.draws]
 
         def exponent(self, index, draw):
@@ -109,6 +117,30 @@ def test_measured_distance_against_the_bound(epsilon, index):
     assert index == 40 or far > 10 * measured
 
 
+@pytest.mark.parametrize(("one_hot", "index", "centre"), [(False, 5, 4), (False, 1, -4), (False, 4, 2), (True, 3, 8)])
+def test_the_distance_by_enumeration_of_draws_and_coins(one_hot, index, centre):
+    """Two public draws: every pair of them and every outcome of the coins, with the noise of A(x) around its centre.
+
+    The noise is wide enough that some ratios lie outside [l, u] and that the cut of the noise plays no part.
+    """
+    maker = GenProt(SIX, 6, SEED, 2, 250_000_000, 12, one_hot)
+    z = np.arange(-80, 81)
+    default = stats.norm.pdf(z, scale=12)
+    default /= default.sum()
+    wanted = default * np.exp(centre * (2 * z - centre) / (2 * 12**2))
+    ratio = wanted / default
+    p = np.where((ratio >= math.exp(-0.5)) & (ratio <= math.exp(0.5)), ratio / 2, 0.5)
+    assert (p != ratio / 2).any()
+    pair, mine, other = np.outer(default, default), p[:, None], p[None, :]
+    first = pair * (mine * (1 - other) + mine * other / 2 + (1 - mine) * (1 - other) / 2)
+    chosen = 2 * first.sum(axis=1)
+    assert chosen.sum() == pytest.approx(1)
+    measured, bound = total_variation(maker, index)
+    assert measured == pytest.approx(np.abs(chosen - wanted).sum() / 2, rel=1e-3)
+    outside = abs(np.log(ratio)) > 0.5
+    assert bound == pytest.approx(0.75**2 + 6 * max(default[outside].sum(), wanted[outside].sum()), abs=1e-3)
+
+
 def test_the_base_is_the_approximate_mechanism_it_claims_to_be():
     """A's own delta at eps_b, by the Gaussian curve: about 1e-6, as `design` wants it."""
     plan = design("1")
@@ -143,34 +175,64 @@ def test_through_the_wire(one_hot):
     maker = GenProt(Epsilon("2"), 5, SEED, 7, 250_000_000, 40, one_hot)
     users = np.repeat(np.array([1, 4, 4, 0], np.uint64), 300)
     words = crowd.draw_words(3, 0, len(users), maker.words)
-    reports = crowd.randomize(maker, users, words)
-    assert reports[5] == maker.randomize(int(users[5]), [int(w) for w in words[5]])
+    reports = randomize_users(maker, users, words)
+    assert reports[5] == maker.of_user(5).randomize(int(users[5]), [int(w) for w in words[5]])
     payload = pack(reports, maker.report_bytes)
     oracle, parts = oracle_for(maker), [oracle_for(maker), oracle_for(maker)]
     assert oracle.accumulate(payload) == 1200
     half = 600 * maker.report_bytes
-    parts[0].accumulate(payload[half:])
+    parts[0].accumulate(payload[half:], first=600)
     parts[1].accumulate(payload[:half])
     parts[0].merge(parts[1])
     assert parts[0].to_bytes() == oracle.to_bytes() == restore(maker, oracle.to_bytes()).to_bytes()
     if one_hot:
         found = oracle.estimate(np.arange(5, dtype=np.uint64))
-        errors = np.sqrt(oracle.variance(found))
-        assert np.abs(found - [300, 300, 0, 0, 600])[1:].max() < 5 * errors[0]
+        errors = oracle.standard_errors(np.arange(5, dtype=np.uint64))
+        assert (np.abs(found - [300, 300, 0, 0, 600]) < 5 * errors).all()
         assert found.sum() == pytest.approx(1200)
     else:
         mean, error = oracle.average()
         assert abs(mean - (0 + 3 + 3 + 1.5) / 4) < 5 * error
         with pytest.raises(InvalidSpec):
             oracle.estimate(np.arange(2, dtype=np.uint64))
-    for bad in (payload[:-1], b"\xff" * maker.report_bytes):
-        before = oracle.to_bytes()
-        with pytest.raises(ServerRefused):
-            oracle.accumulate(bad)
-        assert oracle.to_bytes() == before
+    before = oracle.to_bytes()
+    with pytest.raises(ServerRefused):
+        oracle.accumulate(payload + bytes([maker.draws]))
+    assert oracle.to_bytes() == before
     for bad in (b"", oracle.to_bytes()[:-1], oracle.to_bytes()[:-1] + b"\x7f", b"x" + oracle.to_bytes()[1:]):
         with pytest.raises(ServerRefused):
             restore(maker, bad)
+
+
+def test_the_error_of_none_is_that_of_all_categories_together():
+    """The noise of 13 categories is independent: the error of `none` is sqrt(13) times theirs, stated and measured."""
+    maker = GenProt(Epsilon("2"), 14, SEED, 7, 250_000_000, 40, one_hot=True)
+    users, every = np.repeat(np.arange(14, dtype=np.uint64), 10), np.arange(14, dtype=np.uint64)
+    scaled = []
+    for run in range(60):
+        oracle = oracle_for(maker)
+        reports = randomize_users(maker, users, crowd.draw_words(run, 0, 140, maker.words), first=140 * run)
+        oracle.accumulate(pack(reports, maker.report_bytes), first=140 * run)
+        errors = oracle.standard_errors(every)
+        scaled.append((oracle.estimate(every) - 10) / errors)
+        assert errors[0] == pytest.approx(math.sqrt(13) * np.median(errors[1:]), rel=0.35)
+    # The sum of 60 squares of standard normal values lies in here but for a chance of 2e-6; 3.6^2 times more would not.
+    low, high = stats.chi2.ppf([1e-6, 1 - 1e-6], 60)
+    assert low < np.sum(np.square(scaled), axis=0)[0] < high
+
+
+@pytest.mark.parametrize(("epsilon", "bits"), [("0.2", 5), ("0.5", 4), ("1", 4), ("2", 3)])
+def test_a_report_takes_log_t_bits(epsilon, bits):
+    """The theorem's report is the number of a draw: T = ceil(5 ln(1/eps_b)) is 19, 14, 11, 7 here."""
+    maker = GenProt(Epsilon(epsilon), 102, SEED, **design(epsilon))
+    assert maker.report_bits == math.ceil(math.log2(maker.draws)) == bits
+    assert maker.report_bytes == 1
+    assert maker.words == maker.draws + 1
+    everybody = {maker.of_user(user).public() for user in range(100)}
+    assert len(everybody) == 100
+    assert maker.of_user(7).public() == maker.of_user(7).public()
+    with pytest.raises(InvalidSpec, match="number of a user"):
+        maker.of_user(-1)
 
 
 def test_the_price():

@@ -1,12 +1,12 @@
-"""One connection: waiting for another process that sets the file up, and knowing when somebody else has written."""
+"""Opening the file: waiting for another process that sets it up, what SQLite is told, and the paths of apps."""
 
 import sqlite3
 
 import pytest
 
 from ldp_client import InvalidSpec
-from ldp_client.ledger import connection
-from ldp_client.ledger.connection import Link, connect, file_at, local_path, prepare
+from ldp_client.ledger import opening
+from ldp_client.ledger.opening import configure, connect, local_path, prepare
 
 
 class Busy:
@@ -32,7 +32,7 @@ class Busy:
 @pytest.fixture
 def slept(monkeypatch):
     pauses = []
-    monkeypatch.setattr(connection.time, "sleep", pauses.append)
+    monkeypatch.setattr(opening.time, "sleep", pauses.append)
     return pauses
 
 
@@ -57,27 +57,6 @@ def test_other_trouble_is_not_waited_for(slept):
     assert (db.asked, slept) == (1, [])
 
 
-def test_a_file_is_known_by_its_place_on_the_disk(tmp_path):
-    path = tmp_path / "a"
-    assert file_at(str(path)) is None
-    path.touch()
-    first = file_at(str(path))
-    assert first == (path.stat().st_dev, path.stat().st_ino)
-    (tmp_path / "b").touch()
-    (tmp_path / "b").replace(path)
-    assert file_at(str(path)) != first
-
-
-def test_dropping_twice_is_nothing(tmp_path):
-    link = Link()
-    link.drop()
-    link.db = connect(tmp_path / "x")
-    link.known = object()
-    link.drop()
-    assert (link.db, link.known) == (None, None)
-    link.drop()
-
-
 @pytest.mark.parametrize("given", ["", "a\0b", "~nobody-of-this-name/x"])
 def test_what_is_no_path_is_named(given):
     with pytest.raises(InvalidSpec, match=r"^storage: "):
@@ -92,7 +71,7 @@ def test_a_path_from_home(monkeypatch, tmp_path):
 def test_a_ledger_is_as_durable_as_it_says(tmp_path):
     """A commit is on the disk when it returns; pages of a kilobyte; the log is copied at two megabytes."""
     db = connect(tmp_path / "x")
-    connection.configure(db)
+    configure(db)
     prepare(db)
     db.execute("CREATE TABLE t (a)")
     found = {name: db.execute(f"PRAGMA {name}").fetchone()[0]
