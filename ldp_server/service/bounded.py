@@ -58,7 +58,7 @@ class AllBounds:
     @classmethod
     def of(cls, limits: LimitsConfig, peers: Peers, metrics: Metrics) -> AllBounds:
         """The bounds that the configuration sets."""
-        connections = Connections(peers, limits.connections_by_address)
+        connections = Connections(peers, limits.connections_by_address, metrics.ended_connections.inc)
         busy = metrics.busy.labels("places").inc
         answers = Places(limits.answer_bytes, limits.answer_bytes // 4, metrics.busy.labels("answers").inc)
         any_size = Places(_ANY_SIZE, _ANY_SIZE)

@@ -13,7 +13,7 @@ import os
 import socket
 import stat
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ldp_server.service.admission.peers import Peers
@@ -27,37 +27,35 @@ _DESCRIPTORS = next((path for path in ("/proc/self/fd", "/dev/fd") if Path(path)
 class Connections:
     """The open connections of this process; `share` is how many one address may hold."""
 
-    def __init__(self, peers: Peers, share: int) -> None:
+    def __init__(self, peers: Peers, share: int, ended: Callable[[], None] = lambda: None) -> None:
         self._peers = peers
         self._share = share
+        self._ended = ended
+        self._doomed: set[str] = set()
         self.ports: frozenset[int] = frozenset()
         """The server's ports, once they are known: other connections of the process are left alone."""
 
     async def run(self) -> None:
-        """End connections beyond their addresses' shares, again and again."""
+        """End connections beyond their addresses' shares, and those that must end, again and again."""
         while True:
             await asyncio.sleep(_EVERY)
-            await asyncio.to_thread(self.limit)
-
-    def limit(self) -> int:
-        """End the connections beyond their addresses' shares; return how many."""
-        held: Counter[str] = Counter()
-        ended = 0
-        for peer, connection in self._open(self._share):
-            address = self._peers.connected(peer)
-            if address is None:
-                continue
-            held[address] += 1
-            if held[address] > self._share:
-                ended += 1
-                _shut(connection)
-        return ended
+            await asyncio.to_thread(self.look)
 
     def end(self, peer: str) -> None:
-        """End one connection, named as gRPC names its other end."""
-        for other, connection in self._open(0):
-            if other == peer:
+        """End one connection, named as gRPC names its other end, at the next look."""
+        self._doomed.add(peer)
+
+    def look(self) -> None:
+        """Look once at all connections."""
+        doomed, self._doomed = self._doomed, set()
+        held: Counter[str] = Counter()
+        for peer, connection in self._open(0 if doomed else self._share):
+            address = self._peers.connected(peer)
+            if address is not None:
+                held[address] += 1
+            if peer in doomed or (address is not None and held[address] > self._share):
                 _shut(connection)
+                self._ended()
 
     def _open(self, least: int) -> Iterator[tuple[str, socket.socket]]:
         """Every connection with its other end. None if the process has not even `least` descriptors."""
