@@ -44,11 +44,7 @@ class Metrics:
             "hearsay_refused_batches", "Batches refused for good", ["reason"], registry=registry
         )
         self.busy = Counter("hearsay_busy", 'Batches answered "not now"', ["why"], registry=registry)
-        self.ended_connections = Counter(
-            "hearsay_ended_connections",
-            "Connections ended: beyond an address's share, or with an answer that nobody read",
-            registry=registry,
-        )
+        self.ended_connections = Counter("hearsay_ended_connections", "Connections ended by us", registry=registry)
         self.malformed = Counter("hearsay_malformed", "Requests that are not a valid message", registry=registry)
         self.refused_calls = Counter("hearsay_refused_calls", "Analyst calls refused", ["code"], registry=registry)
         self.storage_errors = Counter("hearsay_storage_errors", "Groups that could not be written", registry=registry)

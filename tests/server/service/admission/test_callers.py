@@ -10,7 +10,7 @@ from ldp_server.config import AdmissionConfig, CollectorConfig, Config
 from ldp_server.service.admission import Peer, Peers, Places
 from ldp_server.service.wire import CallStatus
 from tests.server.helpers import batch, live, make_collection, taken
-from tests.server.service.test_admission import secure, tls_files
+from tests.server.service.admission.test_admission import secure, tls_files
 
 PROXY = "ipv4:10.0.0.7:5000"
 
