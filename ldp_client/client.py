@@ -129,7 +129,7 @@ class Client:
             raise
 
     def _make(self, collection: Collection, item: Item, price: int) -> Receipt:
-        # The same draws always, whatever is done with them: batch id, delay, the mechanism's words.
+        # Always the same number of words, whatever they are used for: batch id, delay, the mechanism's words.
         id_low, id_high, wait, *words = self._coins(3 + collection.randomizer.words)
         batch_id = id_low.to_bytes(8, "little") + id_high.to_bytes(8, "little")
         now = self._clock.time()

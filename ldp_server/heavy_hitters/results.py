@@ -79,6 +79,7 @@ def heavy_hitters(
     """Return the answer with its guarantee; `users_needed` is given where there are too few reports."""
     items = tuple(items)
     few = users_needed is not None
+    guarantee: tuple[str, ...]
     if few:
         guarantee = (
             f"Not enough users to see anything: {reports} reported, and even an item that all of them hold would not "
