@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 from benchmarks.attacks.attack import Attack
 from benchmarks.attacks.http2 import ATTACKER, RawConnection
@@ -93,8 +94,40 @@ def _connections() -> Iterator[Row]:
         yield row("memory of the serving process, growth", target.grown(), "MB", "<= 300")
 
 
+@contextmanager
+def storm(port: int) -> Iterator[None]:
+    """Open streams as fast as possible, as long as the block runs: nearly all are refused."""
+    over = threading.Event()
+
+    def open_on() -> None:
+        while not over.is_set():
+            with closing(RawConnection(port)) as one:
+                while not (one.closed or over.is_set()):
+                    for _ in range(_SLICE):
+                        one.open(STREAM)
+                    one.listen(0.001)
+
+    thread = threading.Thread(target=open_on, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(10.0)
+
+
+def _refused() -> Iterator[Row]:
+    with attacked() as target, storm(target.port):
+        time.sleep(2.0)
+        yield from target.served("meanwhile")
+        time.sleep(5.0)
+        yield from target.served("5 s later")
+        yield row("memory of the serving process, growth", target.grown(), "MB", "<= 300")
+
+
 ATTACKS = (
     Attack("idle-streams", "one address opens 4,100 streams on 3 connections and sends nothing", _streams),
     Attack("many-addresses", "32 addresses open 200 streams each", _addresses),
+    Attack("refused-calls", "one address opens streams on one connection as fast as it can", _refused),
     Attack("connections", "one address opens 5,000 connections and sends nothing", _connections),
 )

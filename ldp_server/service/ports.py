@@ -82,13 +82,13 @@ class Ports:
 
 
 def _server(message: int, limits: LimitsConfig) -> grpc.aio.Server:
-    age = int(limits.connection_seconds * 1000)
+    age = _milliseconds(limits.connection_seconds)
     options = [
         ("grpc.max_receive_message_length", message),
         ("grpc.max_metadata_size", 16 * 1024),
         ("grpc.max_concurrent_streams", _STREAMS),
         ("grpc.max_allowed_incoming_connections", limits.connections),
-        ("grpc.max_connection_idle_ms", int(limits.idle_seconds * 1000)),
+        ("grpc.max_connection_idle_ms", _milliseconds(limits.idle_seconds)),
         ("grpc.max_connection_age_ms", age),
         ("grpc.max_connection_age_grace_ms", age),  # a long search or export may end
         ("grpc.server_handshake_timeout_ms", 10_000),
@@ -102,6 +102,10 @@ def _server(message: int, limits: LimitsConfig) -> grpc.aio.Server:
         ("grpc.so_reuseport", 0),  # a second server on the same port is an error
     ]
     return grpc.aio.server(options=options)
+
+
+def _milliseconds(seconds: float) -> int:
+    return min(max(1, int(seconds * 1000)), (1 << 31) - 1)  # gRPC's largest number means "never"
 
 
 def _add(server: grpc.aio.Server, health: HealthServicer, bounds: Bounds, services: Sequence[Service]) -> None:

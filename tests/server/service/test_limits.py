@@ -192,3 +192,11 @@ async def test_calls_open_at_once_are_bounded(tmp_path):
             await call.done_writing()
             assert await call.read() is grpc.aio.EOF
         taken(await server.collector.Submit(batch(collection)))
+
+
+async def test_limits_may_be_as_long_as_one_likes(tmp_path):
+    limits = LimitsConfig(connection_seconds=1e12, idle_seconds=1e12)
+    async with live(tmp_path / "d", limits=limits) as server:
+        collection = make_collection()
+        await server.create(collection)
+        taken(await server.collector.Submit(batch(collection)))
