@@ -11,6 +11,7 @@ from benchmarks.attacks.attack import Attack
 from benchmarks.attacks.http2 import RawConnection
 from benchmarks.attacks.target import Target, asked, attacked
 from benchmarks.row import Row, row
+from ldp_client import Categories, Collection
 from ldp_client.protocol.v1 import collector_pb2
 
 __all__ = ["ATTACKS", "unfinished_messages", "unread_answers"]
@@ -110,6 +111,22 @@ def _unread() -> Iterator[Row]:
         yield from target.served("afterwards")
 
 
+def _unread_specs() -> Iterator[Row]:
+    names = tuple(f"{number:012}" for number in range(70_000))
+    shape = {"q": 3, "t": 11}
+    large = Collection.create(
+        "Which?", Categories(names), "linear-hash", "2", opens=0, closes=1 << 33, parameters=shape
+    )
+    request = collector_pb2.GetCollectionRequest(collection_id=large.id).SerializeToString()
+    question = b"\x00" + len(request).to_bytes(4, "big") + request
+    with attacked() as target:
+        target.create([large])
+        target.mark()
+        grown = unread_answers(target, 360, 5.0, f"{COLLECTOR}/GetCollection", question)
+        size = len(large.spec_bytes) / 1e6
+        yield row(f"memory after 360 specs of {size:.1f} MB that nobody reads, growth", grown, "MB", "<= 300")
+
+
 def _acknowledgements() -> Iterator[Row]:
     with attacked("reports_per_second = 0\n") as target:
         grown = unread_acknowledgements(target, 250, 15.0)
@@ -119,5 +136,6 @@ def _acknowledgements() -> Iterator[Row]:
 ATTACKS = (
     Attack("unfinished-messages", "one address sends 2,000 messages without their last byte", _unfinished),
     Attack("unread-answers", "one address asks for the list of collections 180 times and reads nothing", _unread),
+    Attack("unread-specs", "one address asks for the largest spec 360 times and reads nothing", _unread_specs),
     Attack("unread-acknowledgements", "one address sends batches and never reads that they arrived", _acknowledgements),
 )
