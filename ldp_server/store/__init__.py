@@ -15,7 +15,7 @@ backup         copying a log
 errors         what can be wrong, for an operator
 """
 
-from ldp_server.store.access import AccessFile, AnalystToken
+from ldp_server.store.access import LIFETIME, ROLES, AccessFile, AnalystToken, SteadyClock
 from ldp_server.store.commit import GroupCommit, Ticket
 from ldp_server.store.directory import DataDirectory, DirectoryLock
 from ldp_server.store.log import (
@@ -33,6 +33,8 @@ from ldp_server.store.log import (
 from ldp_server.store.sqlite import SqliteLog, SqliteReader
 
 __all__ = [
+    "LIFETIME",
+    "ROLES",
     "AccessFile",
     "Admission",
     "AnalystToken",
@@ -47,6 +49,7 @@ __all__ = [
     "ReportLog",
     "SqliteLog",
     "SqliteReader",
+    "SteadyClock",
     "StoredBatch",
     "Submission",
     "Ticket",

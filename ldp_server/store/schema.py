@@ -24,7 +24,7 @@ _TABLES = """
 CREATE TABLE collections (
     number            INTEGER PRIMARY KEY,
     id                BLOB NOT NULL UNIQUE,
-    spec              BLOB NOT NULL,           -- public, kept after deletion: the signed list only grows
+    spec              BLOB NOT NULL,           -- public; kept after deletion, because it proves the id
     public            INTEGER NOT NULL,
     admission         TEXT NOT NULL,
     reports_per_token INTEGER NOT NULL,

@@ -19,7 +19,7 @@ from ldp_server.service.bounded import Bounds, end_call, read_one, write_one
 from ldp_server.service.live import PREFIX
 from ldp_server.service.logs import LOGGER, event
 from ldp_server.service.metrics import Metrics
-from ldp_server.service.operators.auth import Auth
+from ldp_server.service.operators.auth import NEEDS, Auth, Caller, needed
 from ldp_server.service.wire import CallStatus, Context, abort, parse, status_of
 from ldp_server.store.errors import Corrupt
 
@@ -38,9 +38,10 @@ class Calls:
 
     def one(self, name: str, kind: type[R], method: Callable[[R], Awaitable[bytes]]) -> grpc.RpcMethodHandler[Any, Any]:
         """A method with one answer."""
+        role = NEEDS[name]
 
         async def handler(_: object, context: Context) -> None:
-            async with _Call(self._auth, self._metrics, name, context) as call:
+            async with _Call(self._auth, self._metrics, name, role, context) as call:
                 with self._place(call):
                     call.response = await method(await self._request(call, kind, context))
             response = await call.finish()
@@ -54,14 +55,16 @@ class Calls:
     def many(
         self, name: str, kind: type[R], method: Callable[[R], AsyncGenerator[bytes, None]]
     ) -> grpc.RpcMethodHandler[Any, Any]:
-        """A method that answers with a stream."""
+        """A method that answers with a stream. Its caller's token must not be revoked before the last piece."""
+        role = NEEDS[name]
 
         async def handler(_: object, context: Context) -> None:
-            async with _Call(self._auth, self._metrics, name, context) as call:
+            async with _Call(self._auth, self._metrics, name, role, context) as call:
                 with self._place(call):
                     request = await self._request(call, kind, context)
                     async with contextlib.aclosing(method(request)) as pieces:
                         async for piece in pieces:
+                            await call.still()
                             await write_one(context, piece, self._bounds)
             await call.finish()
 
@@ -69,7 +72,7 @@ class Calls:
 
     def _place(self, call: _Call) -> AbstractContextManager[None]:
         """A place for the call, counted by its caller's name: only after it is known is the message read."""
-        return self._bounds.places.take(Peer(call.principal, False, frozenset()))
+        return self._bounds.places.take(Peer(call.by, False, frozenset()))
 
     async def _request(self, call: _Call, kind: type[R], context: Context) -> R:
         request = parse(kind, await read_one(context, self._bounds.seconds))
@@ -80,27 +83,45 @@ class Calls:
 class _Call:
     """One call. It ends before its block if the caller is not known; errors of the block become its status."""
 
-    def __init__(self, auth: Auth, metrics: Metrics, name: str, context: Context) -> None:
+    def __init__(self, auth: Auth, metrics: Metrics, name: str, role: str, context: Context) -> None:
         self._auth = auth
         self._metrics = metrics
         self._name = name
         self._context = context
         self._id = os.urandom(6).hex()
         self._started = time.perf_counter()
-        self.principal = ""
+        self._role = role
+        self._caller: Caller | None = None
         self._collection = ""
         self._error: LdpError | None = None
         self.response = b""
 
     def about(self, request: Message) -> None:
-        """Note which collection it is about."""
+        """Note which collection it is about, and check the role that it needs for what it says."""
         prefix: str = getattr(request, "id_prefix", "")
         named: str = getattr(request, "collection_id", b"")[:32].hex() or (prefix if PREFIX.fullmatch(prefix) else "")
         self._collection = named[:12]
+        self._auth.require(self._known, needed(request))
+
+    async def still(self) -> None:
+        """Check that the caller's token was not revoked meanwhile."""
+        await self._auth.still(self._known)
+
+    @property
+    def _known(self) -> Caller:
+        if self._caller is None:
+            raise RuntimeError("the block of a call runs for known callers only")
+        return self._caller
+
+    @property
+    def by(self) -> str:
+        """Who calls; empty before it is known."""
+        return "" if self._caller is None else self._caller.name
 
     async def __aenter__(self) -> _Call:
         try:
-            self.principal = await self._auth.principal(self._context)
+            self._caller = await self._auth.caller(self._context)
+            self._auth.admit(self._caller, self._role)
         except LdpError as error:
             self._error = error
             await self.finish()
@@ -129,12 +150,12 @@ class _Call:
     async def finish(self) -> bytes:
         """Write the log's line; abort the call if it failed."""
         status = None if self._error is None else status_of(self._error)
-        fields: dict[str, object] = {"call": self._id, "method": self._name, "by": self.principal or "nobody"}
+        fields: dict[str, object] = {"call": self._id, "method": self._name, "by": self.by or "nobody"}
         if self._collection:
             fields["collection"] = self._collection
         fields["ms"] = round((time.perf_counter() - self._started) * 1000, 1)
         fields["status"] = "OK" if status is None else status.code.name
-        if status is not None and self.principal:
+        if status is not None and self._caller is not None:
             fields["reason"] = status.text
         LOGGER.info("analyst call", extra={"fields": fields})
         if status is not None:
