@@ -17,7 +17,7 @@ from ldp_server.oracles import ORACLES, oracle_for
 from ldp_server.service.live import LiveCollection, LiveCollections, Naming
 from ldp_server.service.wire import CallStatus
 from ldp_server.store import Admission, CollectionRecord, GroupCommit, NewCollection, ReportLog
-from ldp_server.store.checkpoints import drop_checkpoint
+from ldp_server.store.checkpoints import drop_checkpoint, drop_other_checkpoints
 from ldp_server.worker.counts import memory_bytes
 
 __all__ = ["CreationRules", "Lifecycle"]
@@ -84,6 +84,10 @@ class Lifecycle:
         live = await self.change(lambda log: log.delete_collection(number, now))
         drop_checkpoint(self._states, live.record.id)
         return live
+
+    def drop_checkpoints(self) -> None:
+        """Drop what counting wrote while its collection was being deleted."""
+        drop_other_checkpoints(self._states, {live.record.id for live in self.collections if not live.record.deleted})
 
     async def change(self, work: Callable[[ReportLog], CollectionRecord]) -> LiveCollection:
         """Run `work` on the writer thread, then hold its collection as the new row says."""

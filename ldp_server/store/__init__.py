@@ -1,17 +1,17 @@
 """The store: a report log that keeps every batch exactly once, and the files beside it.
 
 log            what a report log must do (`LogReader`, `ReportLog`), and the types that go in and out
-sqlite         the log on SQLite, made of:
+sqlite         writing the log on SQLite; reader: reading and copying it. Both are made of:
   schema         the tables and their versions
   catalog        the rows of collections
   insert         inserting a group of submissions
+  blocks         where the order of arrival is forgotten
   retention      folding reports into counts, dropping what is not needed
   wal            moving the write-ahead log
 commit         the writer thread: one transaction for everything that waits
 checkpoints    files with the counts up to a position of the log
 access         analyst tokens
 directory      the data directory and the lock on it
-backup         copying a log
 errors         what can be wrong, for an operator
 """
 
@@ -30,7 +30,8 @@ from ldp_server.store.log import (
     Submission,
     fold_parts,
 )
-from ldp_server.store.sqlite import SqliteLog, SqliteReader
+from ldp_server.store.reader import SqliteReader
+from ldp_server.store.sqlite import SqliteLog
 
 __all__ = [
     "LIFETIME",
