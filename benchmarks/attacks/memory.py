@@ -101,7 +101,7 @@ def _unread() -> Iterator[Row]:
         target.create([asked(f"{number} " + "x" * 4000) for number in range(1000)])
         target.mark()
         grown = unread_answers(target, 180, 5.0, f"{COLLECTOR}/ListCollections")
-        yield row("memory after 180 lists of 4 MB that nobody reads, growth", grown, "MB", "<= 300")
+        yield row("memory after 180 lists that nobody reads, growth", grown, "MB", "<= 300")
     with attacked("[limits]\nidle_seconds = 2\n") as target:
         target.create([asked(f"{number} " + "x" * 4000) for number in range(1000)])
         target.mark()
