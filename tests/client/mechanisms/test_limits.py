@@ -337,3 +337,8 @@ def test_a_prime_whose_cells_are_too_many_gives_way_to_the_next_below(count):
     assert found == max(p for p in primes if p ** digits[p] <= MAX_CELLS)
     assert (found == 4093) == (count < 4093**2)
     assert Hierarchy(Epsilon("20"), count + 1, 2, found).q == found
+
+
+def test_the_widest_range_takes_all_cells_of_two():
+    """e^0.01 + 1 is nearest to 2, and 2^24 cells are exactly as many as are allowed."""
+    assert hierarchy.design("0.01", MAX_CELLS - 1)["q"] == 2
