@@ -71,8 +71,7 @@ class Hierarchy(Randomizer):
         starts = [0]
         for level in levels:
             starts.append(starts[-1] + level.bound)
-        if starts[-1] > 1 << 32:
-            raise InvalidSpec("a server counts at most 2^32 different reports: use a smaller q or range")
+        # At most 24 levels of fewer than 2^25 reports each: always below the 2^32 that a server counts.
         widths = tuple(self.branching ** (len(levels) - 1 - i) for i in range(len(levels)))
         for name, value in (("levels", levels), ("starts", tuple(starts)), ("widths", widths)):
             object.__setattr__(self, name, value)

@@ -341,3 +341,18 @@ def test_a_prime_whose_cells_are_too_many_gives_way_to_the_next_below(count):
     assert found == max(p for p in primes if p ** digits[p] <= MAX_CELLS)
     assert (found == 4093) == (count < 4093**2)
     assert Hierarchy(Epsilon("20"), count + 1, 2, found).q == found
+
+
+def test_the_widest_range_takes_all_cells_of_two():
+    """e^0.01 + 1 is nearest to 2, and 2^24 cells are exactly as many as are allowed."""
+    assert hierarchy.design("0.01", MAX_CELLS - 1)["q"] == 2
+
+
+@pytest.mark.parametrize("q", [2, 3, 251, 4093])
+def test_no_hierarchy_has_more_reports_than_a_server_counts(q):
+    """The most levels there are; a level has (q^t - 1) q / (q - 1) reports, below 2^25, since q^t is at most 2^24."""
+    count = max(q**t for t in range(1, 25) if q**t <= MAX_CELLS) - 1
+    widest = Hierarchy(ONE, count + 1, 2, q)
+    assert len(widest.levels) <= 24
+    assert all(level.bound < 1 << 25 for level in widest.levels)
+    assert widest.bound < 1 << 32

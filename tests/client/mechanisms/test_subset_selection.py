@@ -127,6 +127,17 @@ def test_near_the_optimum_of_the_papers(epsilon, k):
             assert average <= (q * (1 - q) + (p * (1 - p) - q * (1 - q)) / k) / (p - q) ** 2
 
 
+@pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "1.5", "2", "3"])
+def test_the_best_d_of_small_domains_by_the_errors_of_every_item(epsilon):
+    """One user holds one of k items: the mean over the items of the variance of one report's estimate."""
+    for k in range(3, 12):
+        errors = {}
+        for d in range(1, k // 2 + 1):
+            p, q = SubsetSelection(Epsilon(epsilon), k, d).support
+            errors[d] = (p * (1 - p) + (k - 1) * q * (1 - q)) / (p - q) ** 2 / k
+        assert errors[design(epsilon, k)["d"]] == min(errors.values())
+
+
 def test_support_is_what_the_law_says():
     randomizer = SubsetSelection(Epsilon("1"), 5, 2, 4)
     p, q = randomizer.support
