@@ -73,16 +73,12 @@ class Opening:
             raise NotMade
         if version == 0:
             prepare(db)
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                version = db.execute("PRAGMA user_version").fetchone()[0]  # another process may have been first
-                if version == 0:
-                    self._create(db)
-                    version = SCHEMA_VERSION
-                db.execute("COMMIT")
-            finally:
-                if db.in_transaction:
-                    db.execute("ROLLBACK")
+            db.execute("BEGIN IMMEDIATE")  # after an error `connect` closes the connection, and nothing was made
+            version = db.execute("PRAGMA user_version").fetchone()[0]  # another process may have been first
+            if version == 0:
+                self._create(db)
+                version = SCHEMA_VERSION
+            db.execute("COMMIT")
         if version != SCHEMA_VERSION:
             raise StorageError(f"{self._path}: made by another version of this library (its schema is {version})")
 
@@ -106,13 +102,11 @@ class Opening:
         """Check everything before the ledger is trusted."""
         progress, seen = self._witness.read(), self._witness.seen  # before the state, which is never behind them
         db.execute("BEGIN")
-        try:
-            if not self.verified:
-                schema.verify(db)
-            state = schema.read_state(db)
-            self._witness.check(state, seen, alone=False)
-        finally:
-            db.execute("ROLLBACK")
+        if not self.verified:
+            schema.verify(db)
+        state = schema.read_state(db)
+        self._witness.check(state, seen, alone=False)
+        db.execute("ROLLBACK")
         self._witness.compare(state, progress)
         self.verified = True
         self._witness.begin(state, progress, writes=writes)

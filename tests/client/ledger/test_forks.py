@@ -1,5 +1,8 @@
 """What the hooks of forks and of the program's end tell the living clients; test_processes.py forks for real."""
 
+import os
+import subprocess
+import sys
 import weakref
 
 import pytest
@@ -42,3 +45,26 @@ def test_every_living_client_is_told():
 def test_a_client_that_is_gone_is_not_kept():
     forks.watch(Noting())
     assert list(forks._living) == []
+
+
+def test_the_interpreter_calls_the_hooks_of_forks_and_of_its_end():
+    program = """
+import os
+from ldp_client.ledger import forks
+
+class Client:
+    def _hold(self): os.write(1, b"hold\\n")
+    def _let_go(self): os.write(1, b"let go\\n")
+    def _forked(self): os.write(1, b"forked\\n")
+    def _exit(self): os.write(1, b"exit\\n")
+
+client = Client()
+forks.watch(client)
+child = os.fork()
+if child == 0:
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+    done = subprocess.run([sys.executable, "-c", program], env=os.environ, capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert (lines[0], sorted(lines[1:-1]), lines[-1]) == ("hold", ["forked", "let go"], "exit")

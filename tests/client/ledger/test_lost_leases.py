@@ -1,0 +1,54 @@
+"""Leases that nobody closed: who charges them, when, and how much."""
+
+import pytest
+
+from ldp_client.ledger.lease import LEASE_SECONDS
+from ldp_client.testing import RepeatableCoins
+from tests.client.conftest import make
+
+
+@pytest.fixture
+def lost(open_client, wide):
+    """A client that died with a lease of 5, of which 1 is used and stored."""
+    client = open_client(policy=wide, lease="5")
+    client.report(make(0), "a")
+    client.flush()
+    client._lease.forked()
+    client._storage.close()
+
+
+@pytest.mark.parametrize("lease", [None, "3"])
+def test_the_next_report_after_its_end_charges_it(open_client, wide, clock, lost, lease):
+    """Whether that report is paid on its own or from a new lease."""
+    client = open_client(policy=wide, lease=lease, coins=RepeatableCoins(b"another process"))
+    clock.advance(LEASE_SECONDS)
+    client.report(make(1), "a")
+    client.flush()
+    view = client.ledger()
+    assert [(q.question_id, q.spent) for q in view.questions if q.question is None] == [(b"", 4)]
+    assert (view.spent - view.leased, view.leased) == (6, 2 if lease else 0)
+
+
+@pytest.mark.parametrize("lease", [None, "3"])
+def test_until_its_end_it_is_set_aside_and_not_charged(open_client, wide, clock, lost, lease):
+    client = open_client(policy=wide, lease=lease, coins=RepeatableCoins(b"another process"))
+    clock.advance(LEASE_SECONDS - 1)
+    client.report(make(1), "a")
+    client.flush()
+    view = client.ledger()
+    assert all(q.question is not None for q in view.questions)
+    assert (view.spent - view.leased, view.leased) == (2, 6 if lease else 4)
+
+
+def test_a_lease_that_was_used_up_leaves_no_charge_behind(open_client, wide, clock):
+    client = open_client(policy=wide, lease="2")
+    for number in range(2):
+        client.report(make(number), "a")
+    client.flush()
+    client._lease.forked()
+    client._storage.close()
+    clock.advance(LEASE_SECONDS)
+    other = open_client(policy=wide)
+    other.report(make(2), "a")
+    view = other.ledger()
+    assert (view.spent, view.leased, len(view.questions)) == (3, 0, 3)
