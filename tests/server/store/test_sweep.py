@@ -7,6 +7,7 @@ import pytest
 
 from ldp_server.store import Fold, retention
 from ldp_server.store.log import FoldPart
+from ldp_server.store.schema import SEQUENCE_BITS
 from tests.server.store.test_sqlite import a_batch, add, held, log
 
 __all__ = ["log"]
@@ -138,3 +139,15 @@ def test_counts_that_are_not_what_was_written_are_refused(log, change):
         log.db.execute(f"UPDATE collections SET {column} = 2")
     with pytest.raises(retention.Corrupt, match="do not fit their digest"):
         log.folded_state(log.record(number))
+
+
+def test_the_first_place_of_a_collection_is_dropped_with_it_and_not_with_its_neighbour(log):
+    """New batches lie there once in 2^39 times."""
+    numbers = [add(log, name) for name in (b"a", b"b")]
+    for number in numbers:
+        log.append([a_batch(number)])
+        log.db.execute("UPDATE recent SET place = ? WHERE collection = ?", (number << SEQUENCE_BITS, number))
+    log.delete_collection(numbers[0], 5)
+    assert [log.count(number) for number in numbers] == [1, 1]
+    assert log.sweep() and not log.sweep()
+    assert [log.count(number) for number in numbers] == [0, 1]
