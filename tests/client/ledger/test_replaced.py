@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from ldp_client import StorageUntrusted
+from ldp_client import StorageError, StorageUntrusted
 from ldp_client.ledger import opening
 from ldp_client.ledger.database import Storage
 from ldp_client.ledger.opening import Opening, connect
@@ -115,6 +115,36 @@ def test_to_close_a_lease_is_a_change_of_the_ledger(open_client, wide):
 def test_a_path_that_cannot_be_looked_at_is_not_there(tmp_path):
     """The name is longer than the system takes: what is wrong is for the next transaction to say."""
     assert Storage(tmp_path / ("x" * 300)).exists() is False
+
+
+def test_every_kind_of_use_notices_that_the_file_was_replaced(tmp_path):
+    """And goes on with the connection it has where it was not."""
+    storage = Storage(tmp_path)
+    uses = [storage.charging, storage.working, storage.peeking, storage.reading]
+    for use in uses:
+        with storage.charging() as (_, state):
+            state.changed = True
+        with storage.working():
+            pass
+        links = storage._front, storage._back
+        before = [link.db for link in links]
+        with use():
+            pass
+        assert [link.db for link in links] == before
+        edit(storage.path, "PRAGMA wal_checkpoint(TRUNCATE)")
+        shutil.copy(storage.path, tmp_path / "copy")
+        (tmp_path / "copy").replace(storage.path)
+        with use():
+            pass
+        assert [link.db is db for link, db in zip(links, before, strict=True)].count(False) == 1
+    storage.close()
+
+
+def test_a_witness_that_cannot_be_replaced_is_an_error(tmp_path):
+    """A reset must not believe that it has begun anew."""
+    (tmp_path / "mark" / "something").mkdir(parents=True)
+    with pytest.raises(StorageError, match="mark"):
+        Witness(tmp_path / "mark").replace(LedgerProgress(b"i" * 16, 1))
 
 
 def test_a_half_made_witness_of_an_earlier_reset_does_not_count(tmp_path):
