@@ -4,7 +4,7 @@ import pytest
 
 from ldp_client.ledger.lease import LEASE_SECONDS
 from ldp_client.testing import RepeatableCoins
-from tests.client.conftest import make
+from tests.client.conftest import NOW, daily, make
 
 
 @pytest.fixture
@@ -52,3 +52,15 @@ def test_a_lease_that_was_used_up_leaves_no_charge_behind(open_client, wide, clo
     other.report(make(2), "a")
     view = other.ledger()
     assert (view.spent, view.leased, len(view.questions)) == (3, 0, 3)
+
+
+def test_what_is_stored_is_in_memory_no_more(open_client, wide, clock):
+    client, collection = open_client(policy=wide, lease="5"), daily()
+    slots = []
+    for _ in range(2):
+        client.report(collection, "a")
+        slots += client._lease.slots(collection)
+        client.flush()
+        assert client._lease.slots(collection) == []
+        clock.advance(86_400)
+    assert slots == [NOW // 86_400, NOW // 86_400 + 1]

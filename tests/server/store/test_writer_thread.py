@@ -1,11 +1,13 @@
-"""How often a log that cannot be written is opened anew, and what the writer thread does between the attempts."""
+"""The writer thread by turns: how often a lost log is opened anew, when it sleeps, and who comes while it ends."""
 
+import os
 from types import SimpleNamespace
 
 import pytest
 
 from ldp_client.errors import StorageError
 from ldp_server.store import GroupCommit, Submission, Ticket
+from ldp_server.store.errors import Removed
 
 PAUSES = [0.5, 1, 2, 4, 8, 16, 30, 30, 30]
 
@@ -126,3 +128,38 @@ def test_who_waits_meanwhile_gets_the_error_at_once(commit):
     with pytest.raises(StorageError, match="a failed write"):
         work.result(0)
     assert cancelled.cancelled()
+
+
+# -- who comes while the writer thread ends
+
+
+class Gone:
+    """A log whose file was removed."""
+
+    def append(self, submissions):
+        raise Removed("it is gone")
+
+    def tend(self):
+        pass
+
+
+def ticket():
+    return Ticket(Submission(1, os.urandom(16), bytes(16), b"abc"), 1, lambda _: None)
+
+
+def test_who_comes_while_the_last_group_is_delivered_gets_its_error_too():
+    first, second = ticket(), ticket()
+    delivered = []
+
+    def deliver(group, _):
+        delivered.append(group)
+        if group == [first]:
+            commit.submit(second)
+
+    commit = GroupCommit(Gone(), lambda _, payloads: [True] * len(payloads), deliver)
+    commit.submit(first)
+    commit.start()
+    commit._thread.join(60)
+    assert delivered == [[first], [second]]
+    assert str(first.error) == "it is gone"
+    assert second.error is first.error is commit.failure
