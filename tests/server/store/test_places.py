@@ -4,9 +4,10 @@ import os
 
 import pytest
 
-from ldp_server.store import AppendOutcome, blocks
+from ldp_server.store import AppendOutcome, Fold, blocks
 from ldp_server.store.errors import Corrupt
 from ldp_server.store.insert import LARGE
+from ldp_server.store.log import FoldPart
 from ldp_server.store.schema import SEQUENCE_BITS
 from tests.server.store.test_sqlite import a_batch, add, held, log
 
@@ -132,3 +133,24 @@ def test_finishing_a_block_counts_as_writing_its_batches_once_more(log, monkeypa
         log.append([a_batch(number, os.urandom(20_000)) for _ in range(size)])
     assert 180_000 < written[0] < 300_000
     assert 220_000 < written[1] < 300_000
+
+
+@pytest.mark.parametrize("why", ["deleted", "compacted", "damaged"])
+def test_rows_that_go_while_they_are_read_end_the_reading_or_are_damage(log, why):
+    """What was deleted or compacted meanwhile may go; of any other collection no row may be missing."""
+    number = add(log)
+    log.append([a_batch(number, bytes([i])) for i in range(6)])
+    log.finish(number)
+    reading = log.read(number, 0, max_bytes=1)
+    assert [batch.sequence for batch in next(reading)] == [1]
+    if why == "deleted":
+        log.delete_collection(number, 5)
+    if why == "compacted":
+        log.write_part(FoldPart(number, 1, 0, b"counts"))
+        log.fold(Fold(number, 1, 6, 6, 6, 6))
+    log.db.execute("DELETE FROM batches WHERE (position & 7) < 4")
+    if why == "damaged":
+        with pytest.raises(Corrupt, match="have a gap"):
+            next(reading)
+    else:
+        assert list(reading) == []
