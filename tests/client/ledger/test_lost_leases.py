@@ -64,3 +64,20 @@ def test_what_is_stored_is_in_memory_no_more(open_client, wide, clock):
         assert client._lease.slots(collection) == []
         clock.advance(86_400)
     assert slots == [NOW // 86_400, NOW // 86_400 + 1]
+
+
+@pytest.mark.parametrize("how", ["closed", "idle"])
+def test_nothing_is_taken_from_a_lease_that_was_given_back(open_client, wide, clock, how):
+    """Its budget is free again, so a report made from it would be paid by nobody."""
+    client = open_client(policy=wide, lease="5")
+    client.report(make(0), "a")
+    if how == "closed":
+        client._lease.close()
+    else:
+        clock.advance(LEASE_SECONDS * 0.9)
+        client._lease.tend()
+    assert (client.ledger().spent, client.ledger().leased) == (1, 0)
+    assert client.report(make(1), "a").made
+    assert (client.ledger().spent, client.ledger().leased) == (6, 5)
+    client.close()
+    assert open_client(policy=wide).ledger().spent == 2
