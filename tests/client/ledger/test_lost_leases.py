@@ -81,3 +81,11 @@ def test_nothing_is_taken_from_a_lease_that_was_given_back(open_client, wide, cl
     assert (client.ledger().spent, client.ledger().leased) == (6, 5)
     client.close()
     assert open_client(policy=wide).ledger().spent == 2
+
+
+def test_who_made_no_report_has_no_lease_to_give_back(open_client, wide, tmp_path):
+    client = open_client(policy=wide, lease="5")
+    client._lease.close()
+    client._lease.tend()
+    client.close()
+    assert not (tmp_path / "ldp").exists()
