@@ -2,6 +2,7 @@
 
 import pytest
 
+from ldp_client import StorageError
 from ldp_client.ledger.lease import LEASE_SECONDS
 from ldp_client.testing import RepeatableCoins
 from tests.client.conftest import NOW, daily, make
@@ -89,3 +90,23 @@ def test_who_made_no_report_has_no_lease_to_give_back(open_client, wide, tmp_pat
     client._lease.tend()
     client.close()
     assert not (tmp_path / "ldp").exists()
+
+
+@pytest.mark.parametrize("step", ["flush", "close", "renew"])
+def test_a_step_that_fails_says_so_and_keeps_reports_and_lease(open_client, wide, monkeypatch, step):
+    client = open_client(policy=wide, lease="2")
+    for number in range(2):
+        client.report(make(number), "a")
+    lease, before = client._lease, client._lease._token
+
+    def fail(**_):
+        raise StorageError("no")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(client._storage, "charging", fail)
+        with pytest.raises(StorageError, match="no"):
+            client.report(make(9), "a") if step == "renew" else getattr(lease, step)()
+    assert (lease.pending, lease._token) == (2, before)
+    client.close()
+    again = open_client(policy=wide)
+    assert (again.ledger().spent, again.ledger().leased, again.outbox().waiting) == (2, 0, 2)
