@@ -1,6 +1,7 @@
 """What the ledger's files hold after a close, and that a close never fails."""
 
 import sqlite3
+import stat
 from contextlib import closing
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from ldp_client.errors import StorageError
 from ldp_client.ledger.database import Storage
 from ldp_client.ledger.witness import Witness
+from tests.client.conftest import NOW
 
 
 def change(storage):
@@ -96,4 +98,11 @@ def test_a_ledger_that_was_half_made_is_made_anew(storage, monkeypatch):
         assert db.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
     change(storage)
     assert storage.problem() is None
+    storage.close()
+
+
+def test_a_reset_makes_a_folder_for_its_owner_alone(tmp_path):
+    storage = Storage(tmp_path / "new")
+    storage.reset("before anything was there", NOW)
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
     storage.close()

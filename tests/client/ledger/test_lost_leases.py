@@ -2,6 +2,7 @@
 
 import pytest
 
+from ldp_client import StorageError
 from ldp_client.ledger.lease import LEASE_SECONDS
 from ldp_client.testing import RepeatableCoins
 from tests.client.conftest import NOW, daily, make
@@ -64,3 +65,48 @@ def test_what_is_stored_is_in_memory_no_more(open_client, wide, clock):
         assert client._lease.slots(collection) == []
         clock.advance(86_400)
     assert slots == [NOW // 86_400, NOW // 86_400 + 1]
+
+
+@pytest.mark.parametrize("how", ["closed", "idle"])
+def test_nothing_is_taken_from_a_lease_that_was_given_back(open_client, wide, clock, how):
+    """Its budget is free again, so a report made from it would be paid by nobody."""
+    client = open_client(policy=wide, lease="5")
+    client.report(make(0), "a")
+    if how == "closed":
+        client._lease.close()
+    else:
+        clock.advance(LEASE_SECONDS * 0.9)
+        client._lease.tend()
+    assert (client.ledger().spent, client.ledger().leased) == (1, 0)
+    assert client.report(make(1), "a").made
+    assert (client.ledger().spent, client.ledger().leased) == (6, 5)
+    client.close()
+    assert open_client(policy=wide).ledger().spent == 2
+
+
+def test_who_made_no_report_has_no_lease_to_give_back(open_client, wide, tmp_path):
+    client = open_client(policy=wide, lease="5")
+    client._lease.close()
+    client._lease.tend()
+    client.close()
+    assert not (tmp_path / "ldp").exists()
+
+
+@pytest.mark.parametrize("step", ["flush", "close", "renew"])
+def test_a_step_that_fails_says_so_and_keeps_reports_and_lease(open_client, wide, monkeypatch, step):
+    client = open_client(policy=wide, lease="2")
+    for number in range(2):
+        client.report(make(number), "a")
+    lease, before = client._lease, client._lease._token
+
+    def fail(**_):
+        raise StorageError("no")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(client._storage, "charging", fail)
+        with pytest.raises(StorageError, match="no"):
+            client.report(make(9), "a") if step == "renew" else getattr(lease, step)()
+    assert (lease.pending, lease._token) == (2, before)
+    client.close()
+    again = open_client(policy=wide)
+    assert (again.ledger().spent, again.ledger().leased, again.outbox().waiting) == (2, 0, 2)

@@ -152,6 +152,21 @@ def begin_moving(log, number):
     wait_until(lambda: not log._wal._busy)
 
 
+def open_files(path):
+    """How many descriptors of this process are of the log's files."""
+    links = [str(link.resolve()) for link in Path("/proc/self/fd").iterdir()]
+    return sum(link.startswith(str(path)) for link in links)
+
+
+def test_a_closed_log_has_no_file_open(log):
+    number = add(log)
+    begin_moving(log, number)
+    assert open_files(log.path) > 0
+    log.close()
+    assert open_files(log.path) == 0
+    log._open()
+
+
 def test_recovering_and_closing_end_the_thread_that_moves_the_write_ahead_log(log):
     """Else every recovery would leave a thread and a connection behind."""
     before = movers()
