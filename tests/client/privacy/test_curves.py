@@ -264,6 +264,9 @@ def test_the_ends_of_a_response_curve():
     assert curve.epsilon(0.0) == pytest.approx(1.0, rel=1e-9)
     assert curve.tcdp().rho == pure_rho(1)
     assert ResponseCurve(1, 3).tcdp(1 + 1e-5).rho == pytest.approx(ResponseCurve(1, 3).renyi(1 + 1e-5), rel=1e-4)
+    for order in (1.0, 0.5):
+        with pytest.raises(InvalidSpec, match="order is above 1"):
+            curve.renyi(order)
     for k in (1, 0):
         with pytest.raises(InvalidSpec, match="at least two answers"):
             ResponseCurve(1, k)

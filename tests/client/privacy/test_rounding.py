@@ -88,8 +88,9 @@ def test_log_is_rounded_up_and_close(value):
     assert dec(log_up(value)) <= truth + abs(truth) * dec("1e-10") + dec("1e-11")
 
 
-def test_log_of_a_number_just_above_one_keeps_its_digits():
-    assert log_up(1 + Fraction(1, 10**20)) == pytest.approx(1e-20, rel=1e-9)
+def test_log_of_a_number_near_one_keeps_its_digits():
+    assert log_up(1 + Fraction(1, 10**20)) == pytest.approx(1e-20, rel=1e-9, abs=0.0)
+    assert log_up(1 - Fraction(1, 10**20)) == pytest.approx(-1e-20, rel=1e-9, abs=0.0)
 
 
 @pytest.mark.parametrize("value", [0, Fraction(-1, 2), -3])

@@ -172,6 +172,7 @@ def test_rare_numbers_of_clones_are_charged_where_some_are_left_out():
     many = Clones(1.0, 100_000, 1e-9)
     assert many.rare == 1e-9
     assert many.buckets[0][0] > 0
+    assert many.delta(1.0) == pytest.approx(1e-9, rel=1e-6)  # at epsilon itself, nothing but what was left out
     assert sum(mass for _, mass in many.buckets) == pytest.approx(1.0, abs=1e-6)
 
 
