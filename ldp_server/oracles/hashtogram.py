@@ -32,6 +32,8 @@ __all__ = ["HashtogramOracle"]
 Cells = npt.NDArray[np.int64]
 
 _CHUNK = 1 << 16
+_ROOMY = 25
+"""Cells to a team's share below which many items near the threshold share cells, and their errors."""
 _LEAST_TEAMS = 4
 """With fewer teams, a median does not tell a popular item from one that shares a cell with it."""
 
@@ -121,7 +123,7 @@ class HashtogramOracle(TeamSketchOracle):
 
     @property
     def error_law(self) -> TableErrors | NormalErrors | None:
-        if not self.can_list:
+        if not self.can_list or self._sketch.teams * _ROOMY > self.cells:
             return None
         crowded, used, tables = self.crowded(), self._used(), []
         if crowded is None or not used:
