@@ -26,6 +26,7 @@ from ldp_server.oracles.laws.clipped_sums import TeamTables, clipped_intervals
 from ldp_server.oracles.laws.crowded_cells import CrowdedCells, popular_bar
 from ldp_server.oracles.laws.normal import NormalErrors
 from ldp_server.oracles.laws.support import normal_quantile
+from ldp_server.oracles.laws.table_errors import TableErrors
 from ldp_server.oracles.team_sketch import TeamSketchOracle
 from ldp_server.oracles.transform import weights_of_reports
 
@@ -34,6 +35,8 @@ __all__ = ["HashtogramOracle"]
 Cells = npt.NDArray[np.int64]
 
 _CHUNK = 1 << 16
+_ROOMY = 25
+"""Cells to a team's share below which many items near the threshold share cells, and their errors."""
 _LEAST_TEAMS = 4
 """With fewer teams, a median does not tell a popular item from one that shares a cell with it."""
 
@@ -122,8 +125,16 @@ class HashtogramOracle(TeamSketchOracle):
         return total
 
     @property
-    def error_law(self) -> NormalErrors | None:
-        return NormalErrors(self.reports, self.variance) if self.can_list else None
+    def error_law(self) -> TableErrors | NormalErrors | None:
+        if not self.can_list or self._sketch.teams * _ROOMY > self.cells:
+            return None
+        crowded, used, tables = self.crowded(), self._used(), []
+        if crowded is None or not used:
+            return NormalErrors(self.reports, self.variance)
+        for place, team in enumerate(used):
+            line = self.by_team.cell_estimates(team)[: self.cells][crowded.empty(place)].astype(np.float64)
+            tables.append((line - line.mean()) * (self.cells / (self.cells - 1)))
+        return TableErrors(self.reports, tables, self.variance)
 
     def _scales(self, indexes: Indexes, lines: Cells, crowded: CrowdedCells) -> tuple[npt.NDArray[np.bool_], Floats]:
         """Which teams tell the items, and all users over those teams' users."""

@@ -159,8 +159,9 @@ def _bins(law: ErrorLaw, threshold: float, tied: float) -> _Bins:
 
 def excess_of_picked(law: ErrorLaw, picked: Floats, others: Floats) -> Excess:
     """Return the excess of the picked estimates, which are in falling order; `others` are all that were not picked."""
-    if not len(others):
-        return Excess(0.0, float(np.square(law.spread(picked)).sum()), 0.0)
+    single = float(np.square(law.spread(picked)).sum())
+    if not len(others) or not single:  # all items, or no reports
+        return Excess(0.0, single, 0.0)
     least, best = float(picked[-1]), float(others.max())
     threshold = (least + best) / 2
     if law.unit:  # a possible value

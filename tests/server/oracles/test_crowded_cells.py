@@ -96,6 +96,14 @@ def test_a_domain_that_cannot_be_listed_has_no_known_popular_items():
     assert empty.estimate(np.array([1, 2], np.uint64)).tolist() == [0, 0]
 
 
+def test_small_tables_have_no_law_for_picked_items():
+    """With 8 teams of 121 cells, items near the threshold share cells: the wide interval is taken."""
+    small, large = {"rows": 8, "q": 11, "t": 2}, PARAMETERS
+    for parameters, known in ((small, False), (large, True)):
+        asked = Collection.create("?", Integers(1, COUNT), "hashtogram", "3", opens=0, closes=1, parameters=parameters)
+        assert (frequency_oracle(asked).error_law is not None) is known
+
+
 def test_an_item_that_no_team_tells_is_told_by_all():
     found = CrowdedCells.of(np.array([7, 8], np.uint64), np.array([90.0, 80.0]), np.array([[1, 1], [2, 3]]), 64)
     tells = found.tells(np.array([7, 8, 9, 10], np.uint64), np.array([[1, 1, 1, 5], [2, 3, 2, 6]]))

@@ -64,7 +64,13 @@ def test_items_that_stand_out_have_no_excess():
     assert (nothing_else.mean, nothing_else.variance) == (0.0, 8.0)
 
 
-@pytest.mark.parametrize("reports", [1, 2, 7])
+def test_no_errors_are_no_excess():
+    law = NormalErrors(0, lambda f: np.zeros(np.shape(f)))
+    excess = excess_of_picked(law, np.zeros(2), np.zeros(5))
+    assert (excess.mean, excess.variance, excess.allowance) == (0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("reports", [0, 1, 2, 7])
 def test_very_few_reports(reports):
     law = SupportLaw(reports, 0.9, 0.01)
     estimates = (np.array([float(reports), 0.0, 0.0, 0.0]) - reports * law.s) / (law.p - law.s)
