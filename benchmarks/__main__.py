@@ -1,4 +1,4 @@
-"""Run benchmarks: `python -m benchmarks NAME [NAME ...] [--json] [--full] [--peers]`.
+"""Run benchmarks: `python -m benchmarks NAME [NAME ...] [--json] [--full] [--peers] [--only ATTACK ...]`.
 
 `python -m benchmarks compare` compares with other libraries, and has options of its own.
 
@@ -32,6 +32,7 @@ BENCHMARKS = {
     "oracles": ("oracles", "frequency oracles: accuracy, coverage, speed, memory, timing of the client"),
     "timing": ("timing", "what a clock in the same process tells about the item"),
     "heavy-hitters": ("hitters.benchmark", "how rare an item is found, false items, coverage, speed, growth"),
+    "attacks": ("attacks.benchmark", "attacks on a server of our own: who is still served, memory, reports admitted"),
     "simulator": ("simulator", "the simulator: speed, memory, reproducibility, exactly once over the wire"),
 }
 """The module of each benchmark, and what it measures."""
@@ -74,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--peers", action="store_true", help="measure other libraries too, in an environment of their own"
     )
+    parser.add_argument("--only", nargs="+", default=[], metavar="ATTACK", help="attacks: run these only")
     parser.add_argument("--strict", action="store_true", help="exit with 1 if a target is missed")
     return parser
 
@@ -82,7 +84,7 @@ def _measure(chosen: argparse.Namespace) -> int:
     missed = 0
     try:
         for name in chosen.names:
-            for line in load(name)(Options(full=chosen.full, peers=chosen.peers)):
+            for line in load(name)(Options(chosen.full, chosen.peers, tuple(chosen.only))):
                 missed += line.ok is False
                 print(json.dumps(line.as_dict()) if chosen.json else _text(line), flush=True)
     except KeyboardInterrupt:

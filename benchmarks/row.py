@@ -26,6 +26,8 @@ class Options:
 
     full: bool = False
     peers: bool = False
+    only: tuple[str, ...] = ()
+    """The parts that are asked for; all of them if empty."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
@@ -68,8 +69,12 @@ class TlsConfig:
 class AdmissionConfig:
     """Settings of admission that hold for all collections."""
 
-    reports_per_second: float = 100_000.0
-    burst: float = 1_000_000.0
+    reports_per_second: float = 100.0
+    burst: float = 10_000.0
+    certificate_reports_per_second: float = 1_000.0
+    certificate_burst: float = 250_000.0
+    trusted_proxies: tuple[str, ...] = ()
+    limit_this_machine: bool = False
     token_keys: tuple[Path, ...] = ()
 
 
@@ -80,7 +85,13 @@ class LimitsConfig:
     waiting_bytes: int = 64_000_000
     stream_batches: int = 256
     stream_bytes: int = 1_000_000
-    calls: int = 4_000
+    calls: int = 1_000
+    calls_by_address: int = 100
+    connections: int = 4_000
+    connections_by_address: int = 100
+    connection_seconds: float = 3_600.0
+    idle_seconds: float = 60.0
+    answer_bytes: int = 64_000_000
     collections: int = 10_000
     query_items: int = 100_000
     worker_memory_mb: int = 4096
@@ -165,6 +176,12 @@ _ABOVE_ZERO = (
     "stream_batches",
     "stream_bytes",
     "calls",
+    "calls_by_address",
+    "connections",
+    "connections_by_address",
+    "connection_seconds",
+    "idle_seconds",
+    "answer_bytes",
     "worker_memory_mb",
     "decodes",
     "decode_seconds",
@@ -193,6 +210,11 @@ def _check(config: Config) -> None:
 
 
 def _check_addresses(config: Config) -> None:
+    for text in config.admission.trusted_proxies:
+        try:
+            ip_network(text)
+        except ValueError:
+            raise InvalidSpec(f"admission.trusted_proxies: {text!r} is not an address or a network") from None
     split_address(config.collector.listen, "collector.listen")
     if config.analyst.listen:
         split_address(config.analyst.listen, "analyst.listen")

@@ -7,13 +7,14 @@ import hashlib
 import shutil
 import stat
 from collections.abc import Iterator
+from ipaddress import ip_network
 from pathlib import Path
 from typing import NamedTuple
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, LdpError, ServerRefused
 from ldp_server.arrays.packing import unpack
-from ldp_server.config import Config, load_config
+from ldp_server.config import Config, is_loopback, load_config, split_address
 from ldp_server.oracles import restore
 from ldp_server.service.admission import TokenVerifier
 from ldp_server.service.tls import TlsFiles
@@ -61,10 +62,28 @@ def _configuration(config: Config) -> Iterator[Diagnosis]:
             yield Diagnosis("TLS files", "ok", "the key fits the certificate")
     except LdpError as error:
         yield Diagnosis("keys and certificates", "wrong", str(error))
+    yield _limits_by_address(config)
     if config.collector.plaintext:
         yield Diagnosis("plaintext", "warning", "unencrypted connections from other machines are allowed")
     if config.analyst.plaintext:
         yield Diagnosis("operators' plaintext", "warning", "operators' tokens may travel unencrypted")
+
+
+def _limits_by_address(config: Config) -> Diagnosis:
+    """Whether the server can tell its callers' addresses apart: behind a proxy it must be told of it."""
+    what, admission = "limits by address", config.admission
+    everybody = [text for text in admission.trusted_proxies if ip_network(text).prefixlen == 0]
+    if everybody:
+        return Diagnosis(what, "warning", f"admission.trusted_proxies has {everybody[0]}: every caller may lie")
+    if admission.trusted_proxies or admission.limit_this_machine:
+        return Diagnosis(what, "ok", "proxies that may speak for others are named, or this machine is limited too")
+    if config.collector.plaintext:
+        detail = "apps seem to come through a proxy that encrypts, and admission.trusted_proxies does not name it"
+        return Diagnosis(what, "warning", f"{detail}: all who call through it count as one address")
+    if is_loopback(split_address(config.collector.listen, "collector.listen")[0]):
+        detail = "only this machine can connect, and it has no limits; behind a proxy set admission.trusted_proxies"
+        return Diagnosis(what, "ok", f"{detail}, or admission.limit_this_machine for one that adds no headers")
+    return Diagnosis(what, "ok", "apps connect directly")
 
 
 def _directory(data: Path, *, deep: bool) -> Iterator[Diagnosis]:

@@ -172,7 +172,9 @@ def _timed_estimate(analyst: Analyst, collection: Collection) -> float:
 
 def _many(data: Path) -> Iterator[Row]:
     collection = _question("many streams")
-    with ServerProcess(data) as server, server.analyst() as analyst:
+    settings = data.with_suffix(".toml")
+    settings.write_text("[limits]\ncalls = 2000\nidle_seconds = 600\n", encoding="utf-8")
+    with ServerProcess(data, "--config", str(settings)) as server, server.analyst() as analyst:
         analyst.create(collection)
         finish(load(server.target, collection, "stream", 1000, 500))
         before = rss_mb(server.pid)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import time
@@ -19,6 +20,8 @@ from ldp_client.protocol.v1 import collector_pb2 as pb
 
 STREAM = "/ldp.v1.Collector/SubmitStream"
 UNARY = "/ldp.v1.Collector/Submit"
+STREAMS = 200
+"""On one connection: the server allows little more."""
 
 
 def prepare(collection_id: bytes, width: int, bound: int, reports: int, count: int) -> list[bytes]:
@@ -79,18 +82,30 @@ async def stream(channel: grpc.aio.Channel, requests: list[bytes], window: int, 
     return total, latencies
 
 
-async def many(channel: grpc.aio.Channel, requests: list[bytes], idle: int, active: int) -> tuple[int, list[float]]:
+async def many(target: str, requests: list[bytes], idle: int, active: int) -> tuple[int, list[float]]:
     """Open `idle` streams that only stay open and `active` ones that share the requests; none may fail."""
+    options = [("grpc.use_local_subchannel_pool", 1)]
+    async with contextlib.AsyncExitStack() as stack:
+        channels = [
+            await stack.enter_async_context(grpc.aio.insecure_channel(target, options))
+            for _ in range(-(-(idle + active) // STREAMS))
+        ]
+        return await _over(channels, requests, idle, active)
+
+
+async def _over(
+    channels: list[grpc.aio.Channel], requests: list[bytes], idle: int, active: int
+) -> tuple[int, list[float]]:
     sleepers = []
     for i in range(idle):
-        call = open_stream(channel)
+        call = open_stream(channels[i % len(channels)])
         await call.write(requests[i])
         answered = await call.read()
         accepted(answered)
         sleepers.append(call)
     rest = requests[idle:]
     parts = [rest[i::active] for i in range(active)]
-    results = await asyncio.gather(*(stream(channel, part, 4, 0.0) for part in parts))
+    results = await asyncio.gather(*(stream(channels[i % len(channels)], part, 4, 0.0) for i, part in enumerate(parts)))
     for call in sleepers:
         if call.done():
             raise SystemExit("an idle stream was ended")
@@ -133,7 +148,7 @@ async def run(options: argparse.Namespace) -> None:
         if options.mode == "stream":
             total, latencies = await stream(channel, requests, options.window, options.rate)
         elif options.mode == "many":
-            total, latencies = await many(channel, requests, options.idle, options.clients)
+            total, latencies = await many(options.target, requests, options.idle, options.clients)
         else:
             total, latencies = await unary(channel, requests, options.clients)
         seconds = time.perf_counter() - started

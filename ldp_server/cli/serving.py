@@ -7,13 +7,13 @@ import contextlib
 import json
 import logging
 import os
+import resource
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import click
-from prometheus_client import start_http_server
 
 from ldp_client.errors import InvalidSpec, StorageError
 from ldp_server import __version__
@@ -23,6 +23,7 @@ from ldp_server.cli.main import cli
 from ldp_server.config import SAMPLE, Config, load_config, split_address
 from ldp_server.service.assemble import CollectionServer
 from ldp_server.service.logs import event, set_up_logs
+from ldp_server.service.metrics import serve_metrics
 from ldp_server.service.operators import LocalToken
 from ldp_server.store import DataDirectory
 
@@ -31,6 +32,8 @@ __all__ = ["demo", "print_config", "serve"]
 _SWITCH_SECONDS = 0.0005
 """After how many seconds a thread must give up the interpreter: short, because the writer thread waits while the event
 loop runs."""
+_OTHER_FILES = 200
+"""Open files of the server besides connections."""
 
 
 @cli.command()
@@ -60,7 +63,21 @@ def serve(file: Path | None, data: Path | None, listen: str | None, until_stdin_
     set_up_logs(config.watch.log_level, form)
     sys.setswitchinterval(_SWITCH_SECONDS)
     os.umask(0o077)  # files are readable by their owner only, whatever the directory's mode is
+    _raise_file_limit(config)
     asyncio.run(_serve(config, as_json=as_json, until_stdin_closes=until_stdin_closes))
+
+
+def _raise_file_limit(config: Config) -> None:
+    """Allow as many open files as there may be connections, if the system lets us."""
+    ports = 2 if config.analyst.listen else 1
+    wanted = config.limits.connections * ports + _OTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < wanted:
+        allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+        if allowed < wanted:
+            hint = "raise the limit of open files (LimitNOFILE), or lower limits.connections"
+            event(logging.WARNING, "fewer open files than connections are allowed", allowed=allowed, hint=hint)
 
 
 async def _serve(config: Config, *, as_json: bool, until_stdin_closes: bool) -> None:
@@ -128,7 +145,7 @@ def _address(listen: str, port: int) -> str:
 def _start_metrics(listen: str, server: CollectionServer) -> None:
     host, port = split_address(listen, "watch.metrics")
     try:
-        start_http_server(port, addr=host, registry=server.metrics.registry)
+        serve_metrics(host, port, server.metrics.registry, lambda: server.serving)
     except OSError as error:
         raise InvalidSpec(f"cannot listen on {listen} (watch.metrics): {error.strerror}") from None
 

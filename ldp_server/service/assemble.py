@@ -25,9 +25,10 @@ from grpc_health.v1._async import HealthServicer
 
 from ldp_client.errors import StorageError
 from ldp_server.config import Config, split_address
-from ldp_server.service.admission import AdmissionControl, RateLimit, TokenVerifier
+from ldp_server.service.admission import AdmissionControl, Peers, RateLimit, TokenVerifier
 from ldp_server.service.admission.tokens import load_private_key, load_public_key
 from ldp_server.service.background import BackgroundSchedule, BackgroundWork, Gauges
+from ldp_server.service.bounded import AllBounds
 from ldp_server.service.collector import Collector, Ingest, StreamLimits, Waiting
 from ldp_server.service.compaction import Compaction
 from ldp_server.service.lifecycle import CreationRules, Lifecycle
@@ -54,6 +55,9 @@ __all__ = ["CollectionServer", "Parts"]
 
 Clock = Callable[[], float]
 
+_ALIVE = 10.0
+"""Seconds within which the event loop must have run for the server to count as serving."""
+
 
 @dataclass(frozen=True)
 class Parts:
@@ -71,6 +75,7 @@ class Parts:
     queries: Queries
     collector: Collector
     operators: Operators
+    bounds: AllBounds
 
 
 class _Assembly:
@@ -82,6 +87,9 @@ class _Assembly:
         self._metrics = metrics
         self._stack = stack
         self._directory = DataDirectory(config.data)
+        admission = config.admission
+        peers = Peers(admission.trusted_proxies, limit_this_machine=admission.limit_this_machine)
+        self._bounds = AllBounds.of(config.limits, peers, metrics)
 
     def parts(self) -> Parts:
         """Open the data directory and connect everything. What must be closed is on the stack."""
@@ -100,7 +108,7 @@ class _Assembly:
         lifecycle = self._lifecycle(collections, commit, verifier)
         compaction = Compaction(lifecycle, commit, worker, clock)
         queries = self._queries(collections, worker)
-        calls = Calls(self._auth(access), metrics)
+        calls = Calls(self._auth(access), metrics, self._bounds.operators)
         facts = ServerFacts(clock, lambda: waiting.bytes, self._log_bytes)
         return Parts(
             access=access,
@@ -115,6 +123,7 @@ class _Assembly:
             queries=queries,
             collector=self._collector(collections, publisher, waiting, commit, verifier),
             operators=Operators(calls, queries, lifecycle, compaction, facts),
+            bounds=self._bounds,
         )
 
     def _auth(self, access: AccessFile) -> Auth:
@@ -172,10 +181,14 @@ class _Assembly:
         verifier: TokenVerifier,
     ) -> Collector:
         limits, admission = self._config.limits, self._config.admission
-        rate = RateLimit(admission.reports_per_second, admission.burst, time.monotonic)
-        ingest = Ingest(collections, AdmissionControl(rate, verifier), waiting, commit, self._clock)
-        of_stream = StreamLimits(limits.stream_batches, limits.stream_bytes)
-        return Collector(ingest, collections, publisher, self._metrics, of_stream)
+        control = AdmissionControl(
+            RateLimit(admission.reports_per_second, admission.burst, time.monotonic),
+            RateLimit(admission.certificate_reports_per_second, admission.certificate_burst, time.monotonic),
+            verifier,
+        )
+        ingest = Ingest(collections, control, waiting, commit, self._clock)
+        of_stream = StreamLimits(limits.stream_batches, limits.stream_bytes, limits.idle_seconds)
+        return Collector(ingest, collections, publisher, self._metrics, of_stream, self._bounds.apps)
 
     def _log_bytes(self) -> int:
         """Size of the database on disk, write-ahead log included."""
@@ -201,6 +214,12 @@ class CollectionServer:
         self._grace = 0.0
         self._parts: Parts | None = None
         self._ports: Ports | None = None
+        self._seen = 0.0
+
+    @property
+    def serving(self) -> bool:
+        """Whether it serves: it has started, was not told to stop, and its event loop was alive just now."""
+        return not self._stopping.is_set() and time.monotonic() - self._seen < _ALIVE
 
     @property
     def parts(self) -> Parts:
@@ -225,13 +244,15 @@ class CollectionServer:
             parts = _Assembly(self.config, self._clock, self.metrics, stack).parts()
             collector = Service(COLLECTOR, parts.collector.handlers())
             analyst = Service(ANALYST, parts.operators.handlers())
-            ports = Ports(self.config, self._health, collector, analyst)
+            bounds = parts.bounds.health
+            ports = Ports(self.config, collector, analyst, self._health, bounds)
             parts.commit.start()
             structure = StructureCheck(lambda: SqliteReader(DataDirectory(self.config.data).log), self.metrics)
-            for work in (parts.background.run(), structure.run(), self._watch(parts)):
+            for work in (parts.background.run(), structure.run(), self._watch(parts), bounds.connections.run()):
                 stack.push_async_callback(_cancel, asyncio.create_task(work))
             stack.push_async_callback(self._close, ports)
             await ports.open()
+            bounds.connections.ports = frozenset({ports.collector, ports.analyst})
             stack.push_async_callback(self._drain, parts)
             for service in ("", COLLECTOR, ANALYST):
                 await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
@@ -260,6 +281,7 @@ class CollectionServer:
     async def _watch(self, parts: Parts) -> None:
         """Notice when the writer thread ended, and keep the gauges fresh."""
         while not self._stopping.is_set():
+            self._seen = time.monotonic()
             parts.gauges.update()
             if parts.commit.failure is not None:
                 self.failure = parts.commit.failure

@@ -2,13 +2,26 @@
 
 Counters change once for each group of batches, outside of the commit. A collection's label is the first twelve digits
 of its id. The number of labels is bounded: further collections are counted together as "other".
+
+They are served over HTTP, by threads of their own, and beside them /healthz: whoever fills the gRPC ports cannot keep a
+health check out.
 """
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+import socket
+import threading
+from collections.abc import Callable, Iterable
+from socketserver import ThreadingMixIn
+from typing import TYPE_CHECKING
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
-__all__ = ["Metrics"]
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, make_wsgi_app
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIEnvironment
+
+__all__ = ["Metrics", "serve_metrics"]
 
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 _LONG = (0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60, 300, 1800)
@@ -31,6 +44,7 @@ class Metrics:
             "hearsay_refused_batches", "Batches refused for good", ["reason"], registry=registry
         )
         self.busy = Counter("hearsay_busy", 'Batches answered "not now"', ["why"], registry=registry)
+        self.ended_connections = Counter("hearsay_ended_connections", "Connections ended by us", registry=registry)
         self.malformed = Counter("hearsay_malformed", "Requests that are not a valid message", registry=registry)
         self.refused_calls = Counter("hearsay_refused_calls", "Analyst calls refused", ["code"], registry=registry)
         self.refused_tokens = Counter("hearsay_refused_tokens", "Analyst tokens refused", ["why"], registry=registry)
@@ -64,3 +78,35 @@ class Metrics:
             if label != "other":
                 self._labels[collection_id] = label
         return label
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+
+
+class _Server6(_Server):
+    address_family = socket.AF_INET6
+
+
+class _Quiet(WSGIRequestHandler):
+    timeout = 10.0
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing: a line for each look at the metrics helps nobody."""
+
+
+def serve_metrics(host: str, port: int, registry: CollectorRegistry, serving: Callable[[], bool]) -> int:
+    """Serve the metrics, and /healthz with status 200 or 503, in a thread; return the port."""
+    metrics = make_wsgi_app(registry)
+
+    def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        if environ.get("PATH_INFO") != "/healthz":
+            found: Iterable[bytes] = metrics(environ, start)
+            return found
+        well = serving()
+        start("200 OK" if well else "503 Service Unavailable", [("Content-Type", "text/plain")])
+        return [b"serving\n" if well else b"not serving\n"]
+
+    made = make_server(host, port, answer, _Server6 if ":" in host else _Server, _Quiet)
+    threading.Thread(target=made.serve_forever, name="metrics", daemon=True).start()
+    return made.server_port

@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2
 from grpc_health.v1._async import HealthServicer
 from grpc_reflection.v1alpha import reflection
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.v1 import analyst_pb2, collector_pb2
-from ldp_server.config import Config, TlsConfig, is_loopback, split_address
+from ldp_server.config import Config, LimitsConfig, TlsConfig, is_loopback, split_address
+from ldp_server.service.bounded import Bounds
+from ldp_server.service.health import health_methods, reflection_methods
 from ldp_server.service.logs import event
 from ldp_server.service.tls import TlsFiles
 
@@ -26,8 +28,13 @@ COLLECTOR = collector_pb2.DESCRIPTOR.services_by_name["Collector"].full_name
 ANALYST = analyst_pb2.DESCRIPTOR.services_by_name["Analyst"].full_name
 _HEALTH = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
 
-_BATCH_MESSAGE = 512 * 1024
+_BATCH_MESSAGE = 256 * 1024
+"""Room for the largest batch (`MAX_PAYLOAD` bytes), its id and a token."""
+_SHARED_MESSAGE = (1 << 20) + 64 * 1024
+"""Where operators share the apps' port: room for the largest spec. A longer question needs a port of its own."""
 _ANALYST_MESSAGE = 4 << 20
+_STREAMS = 256
+"""Calls on one connection. A client with more waits, or opens another connection, as proxies do."""
 
 
 @dataclass(frozen=True)
@@ -41,14 +48,17 @@ class Service:
 class Ports:
     """One port for both services, or two if `analyst.listen` is set."""
 
-    def __init__(self, config: Config, health: HealthServicer, collector: Service, analyst: Service) -> None:
+    def __init__(
+        self, config: Config, collector: Service, analyst: Service, health: HealthServicer, bounds: Bounds
+    ) -> None:
+        """`bounds` are those of health checks."""
         self._config = config
-        split, calls = bool(config.analyst.listen), config.limits.calls
-        self._servers = [_server(_BATCH_MESSAGE if split else _ANALYST_MESSAGE, calls)]
-        _add(self._servers[0], health, [collector] if split else [collector, analyst])
+        split, limits = bool(config.analyst.listen), config.limits
+        self._servers = [_server(_BATCH_MESSAGE if split else _SHARED_MESSAGE, limits)]
+        _add(self._servers[0], health, bounds, [collector] if split else [collector, analyst])
         if split:
-            self._servers.append(_server(_ANALYST_MESSAGE, calls))
-            _add(self._servers[1], health, [analyst])
+            self._servers.append(_server(_ANALYST_MESSAGE, limits))
+            _add(self._servers[1], health, bounds, [analyst])
         self.collector = 0
         self.analyst = 0
 
@@ -71,11 +81,19 @@ class Ports:
         await asyncio.gather(*(server.stop(grace) for server in self._servers))
 
 
-def _server(message: int, calls: int) -> grpc.aio.Server:
+def _server(message: int, limits: LimitsConfig) -> grpc.aio.Server:
+    age = _milliseconds(limits.connection_seconds)
     options = [
         ("grpc.max_receive_message_length", message),
         ("grpc.max_metadata_size", 16 * 1024),
-        ("grpc.max_concurrent_streams", 2000),
+        ("grpc.max_concurrent_streams", _STREAMS),
+        ("grpc.max_allowed_incoming_connections", limits.connections),
+        ("grpc.max_connection_idle_ms", _milliseconds(limits.idle_seconds)),
+        ("grpc.max_connection_age_ms", age),
+        ("grpc.max_connection_age_grace_ms", age),  # a long search or export may end
+        ("grpc.server_handshake_timeout_ms", 10_000),
+        ("grpc.http2.bdp_probe", 0),  # or the window of every stream grows with the fastest sender's
+        ("grpc.http2.lookahead_bytes", 65_536),  # of a message that nobody has asked gRPC for
         ("grpc.keepalive_time_ms", 120_000),  # a phone that vanished is noticed within minutes
         ("grpc.keepalive_timeout_ms", 20_000),
         ("grpc.keepalive_permit_without_calls", 1),
@@ -83,15 +101,19 @@ def _server(message: int, calls: int) -> grpc.aio.Server:
         ("grpc.http2.min_recv_ping_interval_without_data_ms", 30_000),
         ("grpc.so_reuseport", 0),  # a second server on the same port is an error
     ]
-    return grpc.aio.server(options=options, maximum_concurrent_rpcs=calls)
+    return grpc.aio.server(options=options)
 
 
-def _add(server: grpc.aio.Server, health: HealthServicer, services: Sequence[Service]) -> None:
+def _milliseconds(seconds: float) -> int:
+    return min(max(1, int(seconds * 1000)), (1 << 31) - 1)  # gRPC's largest number means "never"
+
+
+def _add(server: grpc.aio.Server, health: HealthServicer, bounds: Bounds, services: Sequence[Service]) -> None:
+    services = [*services, Service(_HEALTH, health_methods(health, bounds))]
+    names = [reflection.SERVICE_NAME, *(service.name for service in services)]
+    services.append(Service(reflection.SERVICE_NAME, reflection_methods(names, bounds)))
     for service in services:
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service.name, service.handlers),))
-    health_pb2_grpc.add_HealthServicer_to_server(health, server)
-    names = [reflection.SERVICE_NAME, _HEALTH, *(service.name for service in services)]
-    reflection.enable_server_reflection(names, server)
 
 
 def _check_plaintext(config: Config) -> None:

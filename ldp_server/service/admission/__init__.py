@@ -1,14 +1,27 @@
-"""Admission: who may submit.
+"""Admission: who may submit, and how much of the server one caller may take.
 
-control   applies what a collection asks for: `open`, `certificate` or `token`
-tokens    one-time tokens, signed by the operator's key: one token admits one batch
-rate      how much one address may send to an open collection
-peers     who is calling: the address, and the names in a client certificate
+control       applies what a collection asks for: `open`, `certificate` or `token`
+tokens        one-time tokens, signed by the operator's key: one token admits one batch
+rate          how much one address or one certificate may send
+places        how many calls one address may hold, and how many bytes of answers
+connections   how many connections one address may hold
+peers         who is calling: the address, also behind trusted proxies, and the client certificate
 """
 
+from ldp_server.service.admission.connections import Connections
 from ldp_server.service.admission.control import AdmissionControl
-from ldp_server.service.admission.peers import Peer
+from ldp_server.service.admission.peers import Peer, Peers
+from ldp_server.service.admission.places import Places
 from ldp_server.service.admission.rate import RateLimit
 from ldp_server.service.admission.tokens import TokenSigner, TokenVerifier
 
-__all__ = ["AdmissionControl", "Peer", "RateLimit", "TokenSigner", "TokenVerifier"]
+__all__ = [
+    "AdmissionControl",
+    "Connections",
+    "Peer",
+    "Peers",
+    "Places",
+    "RateLimit",
+    "TokenSigner",
+    "TokenVerifier",
+]

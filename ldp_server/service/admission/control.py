@@ -1,4 +1,4 @@
-"""Decides whether a batch is admitted: by token, by certificate, or by the rate of its address."""
+"""Decides whether a batch is admitted: by token, by certificate and its rate, or by the rate of its address."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ __all__ = ["AdmissionControl"]
 class AdmissionControl:
     """Applies what each collection asks for."""
 
-    def __init__(self, rate: RateLimit, verifier: TokenVerifier) -> None:
-        self._rate = rate
+    def __init__(self, addresses: RateLimit, certificates: RateLimit, verifier: TokenVerifier) -> None:
+        self._addresses = addresses
+        self._certificates = certificates
         self._verifier = verifier
 
     def admit(self, record: CollectionRecord, token: bytes, peer: Peer, reports: int) -> bytes | None:
@@ -27,10 +28,9 @@ class AdmissionControl:
         if kind == "certificate":
             if not peer.certified:
                 raise ServerRefused("NOT_ADMITTED", "this collection asks for a client certificate")
+            _hold_back(self._certificates.wait(peer.fingerprint, reports))
         elif not peer.local:
-            seconds = self._rate.wait(peer.address, reports)
-            if seconds:
-                raise Busy("rate", seconds)
+            _hold_back(self._addresses.wait(peer.address, reports))
         return None
 
     def _by_token(self, collection_id: bytes, token: bytes, reports: int, most: int) -> bytes:
@@ -40,3 +40,8 @@ class AdmissionControl:
         if reports > most:
             raise ServerRefused("NOT_ADMITTED", f"one token admits at most {most} reports")
         return token_id
+
+
+def _hold_back(seconds: float) -> None:
+    if seconds:
+        raise Busy("rate", seconds)

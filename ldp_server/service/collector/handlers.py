@@ -16,6 +16,7 @@ import grpc
 from ldp_client.errors import LdpError, ServerRefused
 from ldp_client.protocol.v1 import collector_pb2 as pb
 from ldp_server.service.admission import Peer
+from ldp_server.service.bounded import Bounds, bounded_call, end_call
 from ldp_server.service.collector.ingest import Ingest, answer, refusal
 from ldp_server.service.collector.stream import Stream, StreamLimits
 from ldp_server.service.live import LiveCollections
@@ -38,8 +39,10 @@ class Collector:
         publisher: ListPublisher,
         metrics: Metrics,
         limits: StreamLimits,
+        bounds: Bounds,
     ) -> None:
         self._ingest = ingest
+        self._bounds = bounds
         self._collections = collections
         self._publisher = publisher
         self._metrics = metrics
@@ -50,9 +53,9 @@ class Collector:
     def handlers(self) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
         """The methods by their names on the wire."""
         return {
-            "GetCollection": grpc.unary_unary_rpc_method_handler(self.get_collection),
-            "ListCollections": grpc.unary_unary_rpc_method_handler(self.list_collections),
-            "Submit": grpc.unary_unary_rpc_method_handler(self.submit),
+            "GetCollection": bounded_call(self.get_collection, self._bounds),
+            "ListCollections": bounded_call(self.list_collections, self._bounds),
+            "Submit": bounded_call(self.submit, self._bounds),
             "SubmitStream": grpc.stream_stream_rpc_method_handler(self.submit_stream),
         }
 
@@ -62,7 +65,7 @@ class Collector:
         for stream in list(self._streams):
             stream.stop_reading()
 
-    async def get_collection(self, data: bytes, context: Context) -> bytes:
+    async def get_collection(self, data: bytes, _: Peer, context: Context) -> bytes:
         try:
             request = parse(pb.GetCollectionRequest, data)
             live = self._collections.get(request.collection_id)
@@ -72,13 +75,13 @@ class Collector:
             return await self._abort(context, error)
         return pb.GetCollectionResponse(spec_bytes=live.record.spec).SerializeToString()
 
-    async def list_collections(self, data: bytes, context: Context) -> bytes:
+    async def list_collections(self, data: bytes, _: Peer, context: Context) -> bytes:
         try:
             return self._publisher.response(parse(pb.ListCollectionsRequest, data).part)
         except LdpError as error:
             return await self._abort(context, error)
 
-    async def submit(self, data: bytes, context: Context) -> bytes:
+    async def submit(self, data: bytes, peer: Peer, context: Context) -> bytes:
         """One batch."""
         future: asyncio.Future[Ticket] = asyncio.get_running_loop().create_future()
 
@@ -91,7 +94,7 @@ class Collector:
             if self._draining:
                 raise CallStatus(grpc.StatusCode.UNAVAILABLE, "the server is stopping: send the batch again", 1.0)
             try:
-                self._ingest.offer(request, Peer.of(context.peer(), context.auth_context()), done)
+                self._ingest.offer(request, peer, done)
             except ServerRefused as refused:
                 self._metrics.refused_batches.labels(refused.reason).inc()
                 return refusal(request.batch_id, refused)
@@ -106,7 +109,14 @@ class Collector:
 
     async def submit_stream(self, _: object, context: Context) -> None:
         """Many batches."""
-        stream = Stream(self._ingest, self._metrics, context, self._limits)
+        peer = self._bounds.peers.of(context)
+        try:
+            with self._bounds.places.take(peer):
+                await self._serve(Stream(self._ingest, self._metrics, context, peer, self._limits), context)
+        except CallStatus as status:
+            await end_call(context, status, self._bounds)
+
+    async def _serve(self, stream: Stream, context: Context) -> None:
         self._streams.add(stream)
         self._metrics.streams.inc()
         try:
@@ -116,7 +126,8 @@ class Collector:
             if error is None and self._draining and not stream.ended:
                 error = CallStatus(grpc.StatusCode.UNAVAILABLE, "the server is stopping: send the rest again", 1.0)
             if error is not None:
-                await self._abort(context, error)
+                self._note(error)
+                await end_call(context, error, self._bounds)
         finally:
             self._streams.discard(stream)
             self._metrics.streams.dec()
@@ -136,6 +147,9 @@ class Collector:
         return CallStatus(grpc.StatusCode.INTERNAL, f"the server met an unexpected error ({call})")
 
     async def _abort(self, context: Context, error: LdpError) -> bytes:
+        self._note(error)
+        await abort(context, error)
+
+    def _note(self, error: LdpError) -> None:
         if isinstance(error, CallStatus) and error.code is grpc.StatusCode.INVALID_ARGUMENT:
             self._metrics.malformed.inc()
-        await abort(context, error)

@@ -2,6 +2,9 @@
 
 Batches of one stream share commits; answers leave in the order of arrival. When the queue is full, or the server is,
 the stream is not read, and its sender notices it as flow control.
+
+A stream on which nothing moves is ended. Its client opens another one when it has more to send; what was not answered
+it sends again, and it counts once.
 """
 
 from __future__ import annotations
@@ -24,27 +27,32 @@ __all__ = ["Stream", "StreamLimits"]
 
 _GONE = (grpc.aio.UsageError, grpc.aio.InternalError)
 """What gRPC raises when one reads from or writes to a call that has ended."""
+_PATIENCE = 5.0
+"""Seconds that a batch above the rate waits in its stream; a longer wait is the client's."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamLimits:
-    """The most of one stream that may be read and not yet answered."""
+    """The most of one stream that may be read and not yet answered, and how long nothing may move."""
 
     batches: int
     bytes: int
+    idle_seconds: float
 
 
 class Stream:
     """One open stream: a reading task, a writing task, and the queue between them."""
 
-    def __init__(self, ingest: Ingest, metrics: Metrics, context: Context, limits: StreamLimits) -> None:
+    def __init__(self, ingest: Ingest, metrics: Metrics, context: Context, peer: Peer, limits: StreamLimits) -> None:
         self._ingest = ingest
         self._metrics = metrics
         self._context = context
-        self._peer = Peer.of(context.peer(), context.auth_context())
+        self._peer = peer
         self._limits = limits
         self._queue: deque[Ticket | bytes] = deque()
         self._held = 0
+        self._moves = 0
+        self._offering = False
         self._answers = asyncio.Event()
         self._room = asyncio.Event()
         self._read_all = False
@@ -66,17 +74,33 @@ class Stream:
         if self._stopped:
             self._reader.cancel()
         try:
-            await asyncio.wait({self._reader, writer}, return_when=asyncio.FIRST_COMPLETED)
+            if not await self._active({self._reader, writer}):
+                return _idle()
             if writer.done():  # it ends first only when answers cannot be given any more
                 return writer.result()
             error = None if self._reader.cancelled() else self._reader.result()
             self._read_all = True
             self._answers.set()
-            return await writer or error
+            return (writer.result() or error) if await self._active({writer}) else _idle()
         finally:
             self._reader.cancel()
             writer.cancel()
             await asyncio.gather(self._reader, writer, return_exceptions=True)
+
+    async def _active(self, tasks: set[asyncio.Task[LdpError | None]]) -> bool:
+        """Wait until one of the tasks is done; False if nothing moved for too long and the server owed nothing."""
+        while True:
+            before = self._moves
+            done, _ = await asyncio.wait(tasks, timeout=self._limits.idle_seconds, return_when=asyncio.FIRST_COMPLETED)
+            if done:
+                return True
+            if before == self._moves and not self._owed:
+                return False
+
+    @property
+    def _owed(self) -> bool:
+        """Whether the client waits for this server: for the disk, or for room."""
+        return self._offering or bool(self._queue and not _settled(self._queue[0]))
 
     async def _read(self) -> LdpError | None:
         context, queue = self._context, self._queue
@@ -90,9 +114,13 @@ class Stream:
                 self.ended = True
                 return None
             try:
+                self._offering = True
                 entry = await self._offer(parse(pb.SubmitRequest, data))
             except CallStatus as status:
                 return status
+            finally:
+                self._offering = False
+            self._moves += 1
             queue.append(entry)
             if isinstance(entry, bytes):
                 self._answers.set()
@@ -112,13 +140,19 @@ class Stream:
                 self._metrics.busy.labels(busy.why).inc()
                 if busy.why == "full":
                     await self._ingest.waiting.room(busy.seconds)
+                elif busy.seconds > _PATIENCE:
+                    raise CallStatus(grpc.StatusCode.RESOURCE_EXHAUSTED, "not now", busy.seconds) from None
                 else:
-                    await asyncio.sleep(min(busy.seconds, 5.0))
+                    await asyncio.sleep(busy.seconds)
             else:
                 self._held += len(request.payload)
                 return ticket
 
     def _done(self, ticket: Ticket) -> None:
+        """The batch is on the disk, or refused: let go of its bytes even if its answer is never read."""
+        self._held -= len(ticket.submission.payload)
+        ticket.submission = ticket.submission._replace(payload=b"")
+        self._room.set()
         if self._queue and self._queue[0] is ticket:
             self._answers.set()
 
@@ -134,18 +168,22 @@ class Stream:
                         response = answer(entry)
                     except LdpError as error:
                         return error
-                    self._held -= len(entry.submission.payload)
                 queue.popleft()
                 self._room.set()
                 try:
                     await context.write(response)
                 except _GONE:
                     return None
+                self._moves += 1
             if self._read_all and not queue:
                 return None
             self._answers.clear()
             if not (queue and _settled(queue[0])):
                 await self._answers.wait()
+
+
+def _idle() -> CallStatus:
+    return CallStatus(grpc.StatusCode.UNAVAILABLE, "the stream was idle: open another one", 0.1)
 
 
 def _settled(entry: Ticket | bytes) -> bool:

@@ -7,12 +7,15 @@ import logging
 import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 import grpc
 from google.protobuf.message import Message
 
 from ldp_client.errors import LdpError
+from ldp_server.service.admission import Peer
+from ldp_server.service.bounded import Bounds, end_call, read_one, write_one
 from ldp_server.service.live import PREFIX
 from ldp_server.service.logs import LOGGER, event
 from ldp_server.service.metrics import Metrics
@@ -28,22 +31,26 @@ R = TypeVar("R", bound=Message)
 class Calls:
     """Makes gRPC handlers of methods that take a message and give bytes."""
 
-    def __init__(self, auth: Auth, metrics: Metrics) -> None:
+    def __init__(self, auth: Auth, metrics: Metrics, bounds: Bounds) -> None:
         self._auth = auth
         self._metrics = metrics
+        self._bounds = bounds
 
     def one(self, name: str, kind: type[R], method: Callable[[R], Awaitable[bytes]]) -> grpc.RpcMethodHandler[Any, Any]:
         """A method with one answer."""
         role = NEEDS[name]
 
-        async def handler(data: bytes, context: Context) -> bytes:
+        async def handler(_: object, context: Context) -> None:
             async with _Call(self._auth, self._metrics, name, role, context) as call:
-                request = parse(kind, data)
-                call.about(request)
-                call.response = await method(request)
-            return await call.finish()
+                with self._place(call):
+                    call.response = await method(await self._request(call, kind, context))
+            response = await call.finish()
+            try:
+                await write_one(context, response, self._bounds)
+            except CallStatus as status:
+                await end_call(context, status, self._bounds)
 
-        return grpc.unary_unary_rpc_method_handler(handler)
+        return grpc.stream_stream_rpc_method_handler(handler)
 
     def many(
         self, name: str, kind: type[R], method: Callable[[R], AsyncGenerator[bytes, None]]
@@ -51,17 +58,26 @@ class Calls:
         """A method that answers with a stream. Its caller's token must not be revoked before the last piece."""
         role = NEEDS[name]
 
-        async def handler(data: bytes, context: Context) -> None:
+        async def handler(_: object, context: Context) -> None:
             async with _Call(self._auth, self._metrics, name, role, context) as call:
-                request = parse(kind, data)
-                call.about(request)
-                async with contextlib.aclosing(method(request)) as pieces:
-                    async for piece in pieces:
-                        await call.still()
-                        await context.write(piece)
+                with self._place(call):
+                    request = await self._request(call, kind, context)
+                    async with contextlib.aclosing(method(request)) as pieces:
+                        async for piece in pieces:
+                            await call.still()
+                            await write_one(context, piece, self._bounds)
             await call.finish()
 
-        return grpc.unary_stream_rpc_method_handler(handler)
+        return grpc.stream_stream_rpc_method_handler(handler)
+
+    def _place(self, call: _Call) -> AbstractContextManager[None]:
+        """A place for the call, counted by its caller's name: only after it is known is the message read."""
+        return self._bounds.places.take(Peer(call.known.name, False, frozenset()))
+
+    async def _request(self, call: _Call, kind: type[R], context: Context) -> R:
+        request = parse(kind, await read_one(context, self._bounds.seconds))
+        call.about(request)
+        return request
 
 
 class _Call:
@@ -85,14 +101,15 @@ class _Call:
         prefix: str = getattr(request, "id_prefix", "")
         named: str = getattr(request, "collection_id", b"")[:32].hex() or (prefix if PREFIX.fullmatch(prefix) else "")
         self._collection = named[:12]
-        self._auth.require(self._known, needed(request))
+        self._auth.require(self.known, needed(request))
 
     async def still(self) -> None:
         """Check that the caller's token was not revoked meanwhile."""
-        await self._auth.still(self._known)
+        await self._auth.still(self.known)
 
     @property
-    def _known(self) -> Caller:
+    def known(self) -> Caller:
+        """Who calls, once the block has begun."""
         if self._caller is None:
             raise RuntimeError("the block of a call runs for known callers only")
         return self._caller

@@ -67,6 +67,24 @@ async def test_a_reader_that_never_reads_is_not_read_from_for_ever(tmp_path):
         await channel.close()
 
 
+async def test_batches_on_the_disk_are_let_go_although_nobody_reads_their_answers(tmp_path):
+    """Each stream held up to a megabyte for a client that does not read."""
+    async with live(tmp_path / "d") as server:
+        collection = make_collection()
+        await server.create(collection)
+        small = [("grpc.http2.lookahead_bytes", 1024), ("grpc.http2.bdp_probe", 0)]
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{server.server.port}", options=small) as channel:
+            call = channel.stream_stream("/ldp.v1.Collector/SubmitStream")()
+            for _ in range(200):
+                await call.write(batch(collection, 1000).SerializeToString())
+            await until(lambda: server.server.parts.waiting.stored.get(1) == 200)
+            (stream,) = server.server.parts.collector._streams
+            await until(lambda: stream._queue and not server.server.parts.waiting.bytes)
+            assert stream._held == 0
+            assert not any(entry.submission.payload for entry in stream._queue)
+            call.cancel()
+
+
 async def test_a_full_server_says_not_now_and_when(tmp_path):
     async with live(tmp_path / "d", limits=LimitsConfig(waiting_bytes=1500)) as server:
         collection = make_collection()
@@ -173,4 +191,12 @@ async def test_calls_open_at_once_are_bounded(tmp_path):
         for call in calls:
             await call.done_writing()
             assert await call.read() is grpc.aio.EOF
+        taken(await server.collector.Submit(batch(collection)))
+
+
+async def test_limits_may_be_as_long_as_one_likes(tmp_path):
+    limits = LimitsConfig(connection_seconds=1e12, idle_seconds=1e12)
+    async with live(tmp_path / "d", limits=limits) as server:
+        collection = make_collection()
+        await server.create(collection)
         taken(await server.collector.Submit(batch(collection)))

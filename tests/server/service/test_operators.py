@@ -36,7 +36,7 @@ async def test_creating_listing_showing(tmp_path):
         assert states == [pb.RUNNING, pb.ENDED, pb.CLOSED, pb.COMPACTED, pb.DELETED]
 
 
-@pytest.mark.parametrize("spec", [b"", b"junk", b"\x0a\x00", bytes(2 << 20)])
+@pytest.mark.parametrize("spec", [b"", b"junk", b"\x0a\x00", bytes((1 << 20) + 1)])
 async def test_specs_that_are_none_are_refused(tmp_path, spec):
     async with live(tmp_path / "d") as server:
         with pytest.raises(grpc.aio.AioRpcError) as refused:

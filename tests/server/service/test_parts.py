@@ -4,8 +4,10 @@ import asyncio
 import hashlib
 import json
 import logging
+import re
 import shutil
 import sqlite3
+import sys
 import urllib.request
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import pytest
 
 from ldp_client.errors import InvalidSpec, StorageError
 from ldp_client.protocol import tags
+from ldp_server import testing
 from ldp_server.config import SAMPLE, Config, load_config, parse_config
 from ldp_server.doctor import examine
 from ldp_server.service.logs import _Lines, event
@@ -250,3 +253,37 @@ async def test_a_spec_of_a_later_version_stops_the_start(tmp_path):
         async with live(tmp_path / "d"):
             pass
     shutil.rmtree(tmp_path / "d")
+
+
+@pytest.mark.parametrize(
+    ("settings", "verdict", "says"),
+    [
+        ("", "ok", "behind a proxy set admission.trusted_proxies"),
+        ('[collector]\nlisten = "0.0.0.0:7900"\nplaintext = true\n', "warning", "does not name it"),
+        ('[collector]\nplaintext = true\n[admission]\ntrusted_proxies = ["10.0.0.7"]\n', "ok", "named"),
+        ("[admission]\nlimit_this_machine = true\n", "ok", "limited too"),
+        ('[admission]\ntrusted_proxies = ["10.0.0.7", "::/0"]\n', "warning", "::/0"),
+        ('[collector]\nlisten = "0.0.0.0:7900"\n', "ok", "directly"),
+    ],
+)
+def test_the_doctor_says_when_a_proxy_seems_to_be_missing(tmp_path, settings, verdict, says):
+    file = tmp_path / "server.toml"
+    file.write_text(settings)
+    found = next(f for f in examine(tmp_path, file) if f.what == "limits by address")
+    assert found.verdict == verdict
+    assert says in found.detail
+
+
+def test_a_server_raises_its_limit_of_open_files(tmp_path):
+    """The usual limit of 1,024 is less than the connections that it allows."""
+    lower = (
+        "import os, resource, sys\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (500, {}))\n"
+        "os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    for hard, allowed in ((8000, 4200), (2000, 2000)):
+        before = (sys.executable, "-c", lower.format(hard))
+        with testing.ServerProcess(tmp_path / str(hard), before=before) as server:
+            limits = Path(f"/proc/{server.pid}/limits").read_text()
+            assert re.search(r"^Max open files +(\d+)", limits, re.MULTILINE)[1] == str(allowed)
+        assert ("fewer open files" in server.log.read_text()) == (allowed == hard)

@@ -1,10 +1,17 @@
 """What everybody may ask: specs, the public list, health, reflection."""
 
+import asyncio
+import http.client
+from types import SimpleNamespace
+
 import grpc
 import pytest
 
 from ldp_client.protocol.v1 import collector_pb2
-from tests.server.helpers import live, make_collection
+from ldp_server.config import Config
+from ldp_server.service.assemble import CollectionServer
+from ldp_server.service.metrics import serve_metrics
+from tests.server.helpers import PATIENCE, live, make_collection
 
 
 async def test_specs_are_fetched_by_id_and_listed(tmp_path):
@@ -74,3 +81,34 @@ async def test_reflection_describes_both_services(tmp_path):
             response_deserializer=response.FromString,
         )
         assert (await call(request())).ids == collection.id
+
+
+async def test_health_over_http_is_served_beside_the_metrics(tmp_path):
+    async with live(tmp_path / "d") as server:
+        port = serve_metrics("127.0.0.1", 0, server.server.metrics.registry, lambda: server.server.serving)
+
+        def get(path):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+            connection.request("GET", path)
+            response = connection.getresponse()
+            found = response.status, response.read()
+            connection.close()
+            return found
+
+        assert await asyncio.to_thread(get, "/healthz") == (200, b"serving\n")
+        status, body = await asyncio.to_thread(get, "/metrics")
+        assert status == 200
+        assert b"hearsay_streams" in body
+        server.server.request_stop()
+        assert await asyncio.to_thread(get, "/healthz") == (503, b"not serving\n")
+
+
+def test_a_server_whose_event_loop_stands_still_is_not_serving(monkeypatch):
+    server = CollectionServer(Config())
+    now = 1000.0
+    monkeypatch.setattr("ldp_server.service.assemble.time", SimpleNamespace(monotonic=lambda: now))
+    assert not server.serving
+    server._seen = now - 5
+    assert server.serving
+    now += 6
+    assert not server.serving

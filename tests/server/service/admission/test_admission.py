@@ -192,7 +192,7 @@ async def test_collections_that_ask_for_a_certificate(tmp_path, authority):
 def test_a_collection_for_certificates_refuses_who_has_none():
     """The port asks for a certificate, and so does the collection: the port's settings may be loosened later."""
     record = CollectionRecord(1, bytes(32), b"", True, Admission("certificate", 1), 0, None, None, 0, 0, 0, None)
-    control = AdmissionControl(RateLimit(0, 0, Clock()), TokenVerifier([]))
+    control = AdmissionControl(RateLimit(0, 0, Clock()), RateLimit(0, 0, Clock()), TokenVerifier([]))
     with pytest.raises(ServerRefused, match="NOT_ADMITTED"):
         control.admit(record, b"", Peer("1.2.3.4", False, frozenset()), 1)
     assert control.admit(record, b"", Peer("1.2.3.4", False, frozenset({"x"})), 1) is None
@@ -275,7 +275,7 @@ def test_what_stands_for_one_subscriber(peer, address, local):
 
 def test_a_bucket_fills_at_its_rate_and_its_memory_is_bounded():
     now = 0.0
-    rate = RateLimit(10.0, 20.0, lambda: now, addresses=100)
+    rate = RateLimit(10.0, 20.0, lambda: now, callers=100)
     assert rate.wait("a", 20) == 0
     assert rate.wait("a", 5) == pytest.approx(0.5)
     now = 0.5

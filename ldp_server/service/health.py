@@ -1,0 +1,66 @@
+"""Health checks and reflection, in places of their own: who fills all others cannot make the server look dead."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health_pb2
+from grpc_health.v1._async import HealthServicer
+from grpc_reflection.v1alpha import reflection_pb2
+from grpc_reflection.v1alpha._async import ReflectionServicer
+
+from ldp_server.service.admission import Peer
+from ldp_server.service.bounded import Bounds, bounded_call, end_call, read_one
+from ldp_server.service.wire import CallStatus, Context, parse
+
+__all__ = ["health_methods", "reflection_methods"]
+
+_WATCH_SECONDS = 3600.0
+
+
+def health_methods(health: HealthServicer, bounds: Bounds) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
+    """The methods of grpc.health.v1.Health by their names."""
+
+    async def check(data: bytes, _: Peer, context: Context) -> bytes:
+        response = await health.Check(parse(health_pb2.HealthCheckRequest, data), context)
+        return bytes(response.SerializeToString())
+
+    async def watch(_: object, context: Context) -> None:
+        try:
+            with bounds.places.take(bounds.peers.of(context)):
+                request = parse(health_pb2.HealthCheckRequest, await read_one(context, bounds.seconds))
+                async with asyncio.timeout(_WATCH_SECONDS):
+                    await health.Watch(request, context)
+        except TimeoutError:
+            await end_call(context, CallStatus(grpc.StatusCode.UNAVAILABLE, "watch again", 1.0), bounds)
+        except CallStatus as status:
+            await end_call(context, status, bounds)
+
+    serialize = health_pb2.HealthCheckResponse.SerializeToString
+    return {
+        "Check": bounded_call(check, bounds),
+        "Watch": grpc.stream_stream_rpc_method_handler(watch, None, serialize),
+    }
+
+
+def reflection_methods(names: Sequence[str], bounds: Bounds) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
+    """The method of grpc.reflection.v1alpha.ServerReflection, for a limited time."""
+    servicer = ReflectionServicer(names)
+
+    async def info(requests: Any, context: Context) -> None:
+        try:
+            with bounds.places.take(bounds.peers.of(context)):
+                async with asyncio.timeout(bounds.seconds):
+                    async for answer in servicer.ServerReflectionInfo(requests, context):
+                        await context.write(answer)
+        except TimeoutError:
+            await end_call(context, CallStatus(grpc.StatusCode.DEADLINE_EXCEEDED, "open for too long"), bounds)
+        except CallStatus as status:
+            await end_call(context, status, bounds)
+
+    read = reflection_pb2.ServerReflectionRequest.FromString
+    serialize = reflection_pb2.ServerReflectionResponse.SerializeToString
+    return {"ServerReflectionInfo": grpc.stream_stream_rpc_method_handler(info, read, serialize)}
