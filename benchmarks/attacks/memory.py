@@ -9,10 +9,9 @@ from contextlib import ExitStack, closing
 
 from benchmarks.attacks.attack import Attack
 from benchmarks.attacks.http2 import RawConnection
-from benchmarks.attacks.target import Target, attacked
+from benchmarks.attacks.target import Target, asked, attacked
 from benchmarks.row import Row, row
-from ldp_client.collection import Collection
-from ldp_client.protocol.domain import Categories
+from ldp_client import Categories, Collection
 from ldp_client.protocol.v1 import collector_pb2
 
 __all__ = ["ATTACKS", "unfinished_messages", "unread_answers"]
@@ -98,19 +97,34 @@ def _unfinished() -> Iterator[Row]:
 
 
 def _unread() -> Iterator[Row]:
-    names = tuple(f"{number} " + "x" * 240 for number in range(4100))
-    large = Collection.create("Which?", Categories(names), "randomized-response", "1", opens=0, closes=1 << 33)
-    asking = collector_pb2.GetCollectionRequest(collection_id=large.id).SerializeToString()
-    question = b"\x00" + len(asking).to_bytes(4, "big") + asking
-    for settings, rounds, seconds in (("", 1, 5.0), ("[limits]\nidle_seconds = 2\n", 5, 3.0)):
-        with attacked(settings) as target:
-            target.create([large])
-            target.mark()
-            for _ in range(rounds):
-                grown = unread_answers(target, 180, seconds, f"{COLLECTOR}/GetCollection", question)
-            again = ", again and again, beyond limits.idle_seconds" if rounds > 1 else ""
-            yield row(f"memory after 180 specs of 1 MB that nobody reads{again}, growth", grown, "MB", "<= 300")
-            yield from target.served("afterwards")
+    with attacked() as target:
+        target.create([asked(f"{number} " + "x" * 4000) for number in range(1000)])
+        target.mark()
+        grown = unread_answers(target, 180, 5.0, f"{COLLECTOR}/ListCollections")
+        yield row("memory after 180 lists of 1,000 long questions that nobody reads, growth", grown, "MB", "<= 300")
+    with attacked("[limits]\nidle_seconds = 2\n") as target:
+        target.create([asked(f"{number} " + "x" * 4000) for number in range(1000)])
+        target.mark()
+        for _ in range(5):
+            grown = unread_answers(target, 180, 3.0, f"{COLLECTOR}/ListCollections")
+        yield row("memory after this again and again, beyond limits.idle_seconds, growth", grown, "MB", "<= 300")
+        yield from target.served("afterwards")
+
+
+def _unread_specs() -> Iterator[Row]:
+    names = tuple(f"{number:012}" for number in range(70_000))
+    shape = {"q": 3, "t": 11}
+    large = Collection.create(
+        "Which?", Categories(names), "linear-hash", "2", opens=0, closes=1 << 33, parameters=shape
+    )
+    request = collector_pb2.GetCollectionRequest(collection_id=large.id).SerializeToString()
+    question = b"\x00" + len(request).to_bytes(4, "big") + request
+    with attacked() as target:
+        target.create([large])
+        target.mark()
+        grown = unread_answers(target, 360, 5.0, f"{COLLECTOR}/GetCollection", question)
+        size = len(large.spec_bytes) / 1e6
+        yield row(f"memory after 360 specs of {size:.1f} MB that nobody reads, growth", grown, "MB", "<= 300")
 
 
 def _acknowledgements() -> Iterator[Row]:
@@ -121,6 +135,7 @@ def _acknowledgements() -> Iterator[Row]:
 
 ATTACKS = (
     Attack("unfinished-messages", "one address sends 2,000 messages without their last byte", _unfinished),
-    Attack("unread-answers", "one address asks for a large spec 180 times and reads nothing", _unread),
+    Attack("unread-answers", "one address asks for the list of collections 180 times and reads nothing", _unread),
+    Attack("unread-specs", "one address asks for the largest spec 360 times and reads nothing", _unread_specs),
     Attack("unread-acknowledgements", "one address sends batches and never reads that they arrived", _acknowledgements),
 )

@@ -77,7 +77,8 @@ class AllBounds:
 async def read_one(context: Context, seconds: float) -> bytes:
     """Read a call's one message; raises `CallStatus` if it does not come in time."""
     try:
-        data = await asyncio.wait_for(context.read(), seconds)
+        async with asyncio.timeout(seconds):
+            data = await context.read()
     except TimeoutError:
         raise CallStatus(grpc.StatusCode.DEADLINE_EXCEEDED, "the message did not arrive in time", 1.0) from None
     except _GONE:
@@ -90,7 +91,8 @@ async def read_one(context: Context, seconds: float) -> bytes:
 async def write_one(context: Context, data: bytes, bounds: Bounds) -> None:
     """Send an answer; a caller that does not read it in time loses its connection."""
     try:
-        await asyncio.wait_for(context.write(data), bounds.seconds)
+        async with asyncio.timeout(bounds.seconds):
+            await context.write(data)
     except TimeoutError:
         bounds.connections.end(context.peer())
         raise CallStatus(grpc.StatusCode.CANCELLED, "the answer was not read in time") from None
