@@ -222,7 +222,9 @@ def test_an_expired_token_says_so(server, tmp_path):
 
 def test_a_file_of_tokens_without_roles_is_one_clear_line(tmp_path):
     data = tmp_path / "old"
-    data.mkdir()
+    with ServerProcess(data):
+        pass
+    (data / "access.db").unlink()
     with closing(sqlite3.connect(data / "access.db")) as db:
         db.executescript("PRAGMA application_id = 0x48534143; PRAGMA user_version = 1; CREATE TABLE tokens (id TEXT)")
     found = cli("serve", "--listen", "127.0.0.1:0", data=data)
