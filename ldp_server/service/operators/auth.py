@@ -67,7 +67,7 @@ class Caller:
     token: AnalystToken | None = None
     """None: a named certificate."""
     here: bool = False
-    """Whether it calls from the server's own machine."""
+    """Whether it calls from the server's own machine with a local token."""
 
 
 class Auth:
@@ -94,7 +94,8 @@ class Auth:
                 token = value.removeprefix("Bearer ")[:_MAX_TOKEN]
                 found = await asyncio.to_thread(self._access.find, token)
                 if found is not None:
-                    return Caller(f"token:{found.name}", found, self._is_here(context.peer(), metadata))
+                    here = found.local and self._is_here(context.peer(), metadata)
+                    return Caller(f"token:{found.name}", found, here)
         raise self._refusal("unknown", _UNKNOWN)
 
     def admit(self, caller: Caller, role: str) -> None:

@@ -101,7 +101,9 @@ class _Call:
         prefix: str = getattr(request, "id_prefix", "")
         named: str = getattr(request, "collection_id", b"")[:32].hex() or (prefix if PREFIX.fullmatch(prefix) else "")
         self._collection = named[:12]
-        self._auth.require(self.known, needed(request))
+        role = needed(request)
+        if role != self._role:
+            self._auth.require(self.known, role)
 
     async def still(self) -> None:
         """Check that the caller's token was not revoked meanwhile."""
