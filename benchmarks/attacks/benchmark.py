@@ -11,7 +11,7 @@ from benchmarks.row import Options, Row
 
 __all__ = ["GROUPS", "attacks", "run"]
 
-GROUPS = ("streams", "memory", "stuffing", "devices", "worker")
+GROUPS = ("streams", "memory", "stuffing", "devices", "worker", "signed_list", "access")
 """The modules of this folder that have attacks."""
 
 

@@ -103,14 +103,15 @@ class _Call:
         self._collection = named[:12]
         role = needed(request)
         if role != self._role:
-            self._auth.require(self._known, role)
+            self._auth.require(self.known, role)
 
     async def still(self) -> None:
         """Check that the caller's token was not revoked meanwhile."""
-        await self._auth.still(self._known)
+        await self._auth.still(self.known)
 
     @property
-    def _known(self) -> Caller:
+    def known(self) -> Caller:
+        """Who calls, once the block has begun."""
         if self._caller is None:
             raise RuntimeError("the block of a call runs for known callers only")
         return self._caller
