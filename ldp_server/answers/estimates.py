@@ -164,10 +164,10 @@ def given_items(
     coverage: Coverage = Coverage.EACH,
     threshold: float | None = None,
 ) -> Estimates:
-    """Estimates of items fixed in advance; None asks for `none`. An item outside the domain is refused."""
+    """Estimates of items fixed in advance; None, or no attribute, asks for `none`. An item outside is refused."""
     wanted = list(items)
     indexes = [collection.domain.index(item) for item in wanted]
-    if any(index == NONE and item is not None for index, item in zip(indexes, wanted, strict=True)):
+    if any(index == NONE and item not in (None, frozenset()) for index, item in zip(indexes, wanted, strict=True)):
         raise InvalidSpec("an item asked for lies outside the collection's domain")
     places, frequencies = from_ints(indexes, collection.domain.bits), as_frequency(oracle)
     items = [collection.domain.item(index) for index in indexes]

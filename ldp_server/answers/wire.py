@@ -40,7 +40,7 @@ _MOST_DIGITS = 21
 
 
 def item_to_wire(item: Item) -> pb.Item:
-    """Return the message for an item: text, raw bytes, a decimal integer, or none."""
+    """Return the message for an item: text, raw bytes, a decimal integer, a set of attributes, or none."""
     if item is None:
         return pb.Item(none=True)
     if isinstance(item, bytes):
@@ -52,7 +52,7 @@ def item_to_wire(item: Item) -> pb.Item:
             return pb.Item(text=item)
         except (ValueError, UnicodeEncodeError):
             return pb.Item(raw=item.encode("utf-8", "surrogatepass"))
-    raise InvalidSpec("a set of attributes cannot be sent as an item: ask for all items, which are listed in order")
+    return pb.Item(attributes=pb.AttributeSet(names=sorted(item)))
 
 
 def item_from_wire(message: pb.Item) -> Item:
@@ -67,9 +67,11 @@ def item_from_wire(message: pb.Item) -> Item:
         if not digits.isascii() or not digits.isdigit() or len(message.integer) > _MOST_DIGITS:
             raise InvalidSpec("an integer item is a decimal number")
         return int(message.integer)
+    if kind == "attributes":
+        return frozenset(message.attributes.names)
     if kind == "none":
         return None
-    raise InvalidSpec("an item is text, raw bytes, an integer or none")
+    raise InvalidSpec("an item is text, raw bytes, an integer, a set of attributes or none")
 
 
 def to_wire(answer: Any, kind: type[M]) -> M:

@@ -8,10 +8,9 @@ from __future__ import annotations
 from typing import Final
 
 from ldp_client.collection import Collection
-from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms import Registry, class_name
 from ldp_client.mechanisms.base import Randomizer
-from ldp_server.oracles.base import AttributesOracle, FrequencyOracle, NumbersOracle, Oracle
+from ldp_server.oracles.base import AttributesOracle, FrequencyOracle, NumbersOracle, Oracle, Unsupported
 
 __all__ = [
     "ORACLES",
@@ -45,9 +44,9 @@ def restore(source: Collection | Randomizer, data: bytes) -> Oracle:
 
 
 def as_frequency(oracle: Oracle) -> FrequencyOracle:
-    """Return the oracle if it estimates frequencies of items; `InvalidSpec` says what else to ask."""
+    """Return the oracle if it estimates frequencies of items; `Unsupported` says what else to ask."""
     if not isinstance(oracle, FrequencyOracle):
-        raise InvalidSpec(f"{oracle.randomizer.name} does not estimate frequencies of items: {oracle.instead}")
+        raise Unsupported(f"{oracle.randomizer.name} does not estimate frequencies of items: {oracle.instead}")
     return oracle
 
 

@@ -37,12 +37,23 @@ __all__ = [
     "NumbersOracle",
     "Oracle",
     "Share",
+    "TooFewReports",
+    "Unsupported",
     "binomial_skewness",
     "binomial_variance",
     "two_sided",
 ]
 
 Floats = npt.NDArray[np.float64]
+
+
+class Unsupported(InvalidSpec):
+    """This collection's mechanism cannot answer that question."""
+
+
+class TooFewReports(InvalidSpec):
+    """The question needs more reports than there are."""
+
 
 LISTABLE = 1 << 24
 """The largest domain of which all estimates are worked out at once."""

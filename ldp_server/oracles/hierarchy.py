@@ -34,6 +34,7 @@ from ldp_server.oracles.base import (
     Floats,
     FrequencyOracle,
     NumbersOracle,
+    TooFewReports,
     binomial_skewness,
     binomial_variance,
     two_sided,
@@ -117,7 +118,7 @@ class HierarchyOracle(NumbersOracle, FrequencyOracle):
         if self._tree is None:
             totals = self.level_totals()
             if self.reports == 0 or not totals.all():
-                raise InvalidSpec("a level of the tree has no reports yet: more users are needed")
+                raise TooFewReports("a level of the tree has no reports yet: more users are needed")
             raw = [self._raw(level, float(users)) for level, users in enumerate(totals)]
             weights = 1 / np.array([float(self._cell_variance(i, float(u), 0.0)) for i, u in enumerate(totals)])
             none = float(weights @ [level[0] for level in raw] / weights.sum())

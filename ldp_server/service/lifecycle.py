@@ -121,7 +121,10 @@ class Lifecycle:
     def _check_new(self, collection: Collection, admission: Admission) -> None:
         rules = self._rules
         if collection.randomizer.name not in ORACLES:
-            raise CallStatus(grpc.StatusCode.UNIMPLEMENTED, f"no oracle for {collection.randomizer.name} here")
+            raise CallStatus(
+                grpc.StatusCode.FAILED_PRECONDITION,
+                f"this server cannot count reports of {collection.randomizer.name}: choose one of {', '.join(ORACLES)}",
+            )
         if len(self.collections) >= rules.collections:
             raise CallStatus(grpc.StatusCode.FAILED_PRECONDITION, "too many collections: raise limits.collections")
         needed = _megabytes(collection)

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import IO, Any
 
 from ldp_client.errors import Cancelled, InvalidSpec, LdpError, ServerRefused, StorageError, Unavailable
+from ldp_server.oracles.base import TooFewReports, Unsupported
 from ldp_server.store.errors import Corrupt, DiskFull
 
 __all__ = [
@@ -31,7 +32,6 @@ __all__ = [
     "OverTime",
     "Progress",
     "Question",
-    "Unsupported",
     "WorkerSummary",
     "read_answer",
     "read_question",
@@ -43,10 +43,6 @@ _SIZES = struct.Struct("<IQ")
 
 class OverTime(LdpError):
     """The question took longer than the server allows."""
-
-
-class Unsupported(LdpError):
-    """This collection's mechanism cannot answer that question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +151,8 @@ class Failure:
 Answer = Done | WorkerSummary | Advanced | CheckpointWritten | Progress | Failure
 
 _ERRORS: dict[str, type[LdpError]] = {
-    kind.__name__: kind for kind in (InvalidSpec, StorageError, Corrupt, DiskFull, Unavailable, Cancelled, Unsupported)
+    kind.__name__: kind
+    for kind in (InvalidSpec, Unsupported, TooFewReports, StorageError, Corrupt, DiskFull, Unavailable, Cancelled)
 }
 QUESTIONS: dict[str, type[Question]] = {
     kind.__name__: kind for kind in (AskEstimate, AskSummarise, AskAdvance, AskCheckpoint, AskDecode)

@@ -24,21 +24,21 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14ldp/v1/analyst.proto\x12\x06ldp.v1\"=\n\x11\x43ollectionRequest\x12\x15\n\rcollection_id\x18\x01 \x01(\x0c\x12\x11\n\tid_prefix\x18\x02 \x01(\t\"\x84\x01\n\x17\x43reateCollectionRequest\x12\x12\n\nspec_bytes\x18\x01 \x01(\x0c\x12(\n\tadmission\x18\x02 \x01(\x0e\x32\x15.ldp.v1.AdmissionKind\x12\x19\n\x11reports_per_token\x18\x03 \x01(\r\x12\x10\n\x08unlisted\x18\x04 \x01(\x08\"\xec\x01\n\x0e\x43ollectionInfo\x12\x15\n\rcollection_id\x18\x01 \x01(\x0c\x12\x12\n\nspec_bytes\x18\x02 \x01(\x0c\x12&\n\x05state\x18\x03 \x01(\x0e\x32\x17.ldp.v1.CollectionState\x12(\n\tadmission\x18\x04 \x01(\x0e\x32\x15.ldp.v1.AdmissionKind\x12\x19\n\x11reports_per_token\x18\x05 \x01(\r\x12\x10\n\x08unlisted\x18\x06 \x01(\x08\x12\x0f\n\x07\x63reated\x18\x07 \x01(\x04\x12\x0e\n\x06\x63losed\x18\x08 \x01(\x04\x12\x0f\n\x07\x64\x65leted\x18\t \x01(\x04\"\x1b\n\x19ListAllCollectionsRequest\"I\n\x1aListAllCollectionsResponse\x12+\n\x0b\x63ollections\x18\x01 \x03(\x0b\x32\x16.ldp.v1.CollectionInfo\"A\n\x15ShowCollectionRequest\x12\x15\n\rcollection_id\x18\x01 \x01(\x0c\x12\x11\n\tid_prefix\x18\x02 \x01(\t\"\xd1\x01\n\x11\x43ollectionSummary\x12$\n\x04info\x18\x01 \x01(\x0b\x32\x16.ldp.v1.CollectionInfo\x12\x0f\n\x07reports\x18\x02 \x01(\x04\x12\x0f\n\x07\x62\x61tches\x18\x03 \x01(\x04\x12\x14\n\x0cstored_bytes\x18\x04 \x01(\x04\x12\x11\n\tstatement\x18\x05 \x03(\t\x12\x16\n\x0estandard_error\x18\x06 \x01(\x01\x12\x14\n\x0clists_domain\x18\x07 \x01(\x08\x12\x1d\n\x15\x64\x65\x63odes_heavy_hitters\x18\x08 \x01(\x08\"P\n\x04Item\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12\r\n\x03raw\x18\x02 \x01(\x0cH\x00\x12\x11\n\x07integer\x18\x03 \x01(\tH\x00\x12\x0e\n\x04none\x18\x04 \x01(\x08H\x00\x42\x06\n\x04kind\")\n\nGivenItems\x12\x1b\n\x05items\x18\x01 \x03(\x0b\x32\x0c.ldp.v1.Item\"\n\n\x08\x41llItems\"\x19\n\x08TopItems\x12\r\n\x05\x63ount\x18\x01 \x01(\r\"\xe4\x01\n\x0f\x45stimateRequest\x12\x15\n\rcollection_id\x18\x01 \x01(\x0c\x12#\n\x05given\x18\x02 \x01(\x0b\x32\x12.ldp.v1.GivenItemsH\x00\x12\x1f\n\x03\x61ll\x18\x03 \x01(\x0b\x32\x10.ldp.v1.AllItemsH\x00\x12\x1f\n\x03top\x18\x04 \x01(\x0b\x32\x10.ldp.v1.TopItemsH\x00\x12\x12\n\nconfidence\x18\x05 \x01(\x01\x12\x11\n\tthreshold\x18\x06 \x01(\x01\x12\x10\n\x08together\x18\x07 \x01(\x08\x12\x11\n\tid_prefix\x18\x08 \x01(\tB\x07\n\x05which\"\xb9\x02\n\x10\x45stimateResponse\x12\x0f\n\x07reports\x18\x01 \x01(\x04\x12\x1b\n\x05items\x18\x02 \x03(\x0b\x32\x0c.ldp.v1.Item\x12\x11\n\testimates\x18\x03 \x03(\x01\x12\x17\n\x0fstandard_errors\x18\x04 \x03(\x01\x12\x0c\n\x04lows\x18\x05 \x03(\x01\x12\r\n\x05highs\x18\x06 \x03(\x01\x12\x12\n\nconsistent\x18\x07 \x03(\x01\x12!\n\x08verdicts\x18\x08 \x03(\x0e\x32\x0f.ldp.v1.Verdict\x12\x12\n\nconfidence\x18\t \x01(\x01\x12\x10\n\x08\x63overage\x18\n \x01(\t\x12%\n\x0f\x65verything_else\x18\x0b \x01(\x0b\x32\x0c.ldp.v1.Rest\x12*\n\ncollection\x18\x0c \x01(\x0b\x32\x16.ldp.v1.CollectionInfo\"K\n\x04Rest\x12\x10\n\x08\x65stimate\x18\x01 \x01(\x01\x12\x16\n\x0estandard_error\x18\x02 \x01(\x01\x12\x0b\n\x03low\x18\x03 \x01(\x01\x12\x0c\n\x04high\x18\x04 \x01(\x01\"N\n\x13HeavyHittersRequest\x12\x15\n\rcollection_id\x18\x01 \x01(\x0c\x12\r\n\x05limit\x18\x02 \x01(\r\x12\x11\n\tid_prefix\x18\x03 \x01(\t\"y\n\x14HeavyHittersResponse\x12*\n\x08progress\x18\x01 \x01(\x0b\x32\x16.ldp.v1.DecodeProgressH\x00\x12,\n\x06result\x18\x02 \x01(\x0b\x32\x1a.ldp.v1.HeavyHittersResultH\x00\x42\x07\n\x05\x65vent\"1\n\x0e\x44\x65\x63odeProgress\x12\r\n\x05stage\x18\x01 \x01(\t\x12\x10\n\x08\x66raction\x18\x02 \x01(\x01\"\xa6\x01\n\x0bHeavyHitter\x12\x1a\n\x04item\x18\x01 \x01(\x0b\x32\x0c.ldp.v1.Item\x12\x10\n\x08\x65stimate\x18\x02 \x01(\x01\x12\x16\n\x0estandard_error\x18\x03 \x01(\x01\x12\x0b\n\x03low\x18\x04 \x01(\x01\x12\x0c\n\x04high\x18\x05 \x01(\x01\x12\r\n\x05score\x18\x06 \x01(\x01\x12\x12\n\nsurest_low\x18\x07 \x01(\x01\x12\x13\n\x0bsurest_high\x18\x08 \x01(\x01\"\xa8\x02\n\x12HeavyHittersResult\x12\x0f\n\x07reports\x18\x01 \x01(\x04\x12\"\n\x05items\x18\x02 \x03(\x0b\x32\x13.ldp.v1.HeavyHitter\x12\x11\n\tthreshold\x18\x03 \x01(\x01\x12\x13\n\x0bprobability\x18\x04 \x01(\x01\x12\x11\n\tguarantee\x18\x05 \x03(\t\x12\x17\n\x0ftoo_few_reports\x18\x06 \x01(\x08\x12!\n\x04none\x18\x07 \x01(\x0b\x32\x13.ldp.v1.HeavyHitter\x12\x14\n\x0cusers_needed\x18\x08 \x01(\x04\x12\x13\n\x0b\x66\x61lse_items\x18\t \x01(\x01\x12\x0f\n\x07\x64\x65\x63oder\x18\n \x01(\t\x12*\n\ncollection\x18\x0b \x01(\x0b\x32\x16.ldp.v1.CollectionInfo\"[\n\rExportRequest\x12\x15\n\rcollection_id\x18\x01 \x01(\x0c\x12 \n\x04kind\x18\x02 \x01(\x0e\x32\x12.ldp.v1.ExportKind\x12\x11\n\tid_prefix\x18\x03 \x01(\t\"[\n\x0e\x45xportResponse\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x0f\n\x07reports\x18\x02 \x01(\x04\x12*\n\ncollection\x18\x03 \x01(\x0b\x32\x16.ldp.v1.CollectionInfo\"\x15\n\x13ServerStatusRequest\"\x89\x01\n\x14ServerStatusResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x0f\n\x07started\x18\x02 \x01(\x04\x12\x13\n\x0b\x63ollections\x18\x03 \x01(\x04\x12\x15\n\rwaiting_bytes\x18\x04 \x01(\x04\x12\x11\n\tlog_bytes\x18\x05 \x01(\x04\x12\x10\n\x08\x64raining\x18\x06 \x01(\x08*P\n\rAdmissionKind\x12\x19\n\x15\x41\x44MISSION_UNSPECIFIED\x10\x00\x12\x08\n\x04OPEN\x10\x01\x12\x0f\n\x0b\x43\x45RTIFICATE\x10\x02\x12\t\n\x05TOKEN\x10\x03*\x81\x01\n\x0f\x43ollectionState\x12 \n\x1c\x43OLLECTION_STATE_UNSPECIFIED\x10\x00\x12\x0c\n\x08UPCOMING\x10\x01\x12\x0b\n\x07RUNNING\x10\x02\x12\t\n\x05\x45NDED\x10\x03\x12\n\n\x06\x43LOSED\x10\x04\x12\r\n\tCOMPACTED\x10\x05\x12\x0b\n\x07\x44\x45LETED\x10\x06*D\n\x07Verdict\x12\x17\n\x13VERDICT_UNSPECIFIED\x10\x00\x12\x07\n\x03YES\x10\x01\x12\x06\n\x02NO\x10\x02\x12\x0f\n\x0b\x43\x41NNOT_TELL\x10\x03*=\n\nExportKind\x12\x16\n\x12\x45XPORT_UNSPECIFIED\x10\x00\x12\n\n\x06\x43OUNTS\x10\x01\x12\x0b\n\x07REPORTS\x10\x02\x32\xe6\x05\n\x07\x41nalyst\x12K\n\x10\x43reateCollection\x12\x1f.ldp.v1.CreateCollectionRequest\x1a\x16.ldp.v1.CollectionInfo\x12[\n\x12ListAllCollections\x12!.ldp.v1.ListAllCollectionsRequest\x1a\".ldp.v1.ListAllCollectionsResponse\x12J\n\x0eShowCollection\x12\x1d.ldp.v1.ShowCollectionRequest\x1a\x19.ldp.v1.CollectionSummary\x12\x44\n\x0f\x43loseCollection\x12\x19.ldp.v1.CollectionRequest\x1a\x16.ldp.v1.CollectionInfo\x12\x45\n\x10\x44\x65leteCollection\x12\x19.ldp.v1.CollectionRequest\x1a\x16.ldp.v1.CollectionInfo\x12\x46\n\x11\x43ompactCollection\x12\x19.ldp.v1.CollectionRequest\x1a\x16.ldp.v1.CollectionInfo\x12=\n\x08\x45stimate\x12\x17.ldp.v1.EstimateRequest\x1a\x18.ldp.v1.EstimateResponse\x12K\n\x0cHeavyHitters\x12\x1b.ldp.v1.HeavyHittersRequest\x1a\x1c.ldp.v1.HeavyHittersResponse0\x01\x12\x39\n\x06\x45xport\x12\x15.ldp.v1.ExportRequest\x1a\x16.ldp.v1.ExportResponse0\x01\x12I\n\x0cServerStatus\x12\x1b.ldp.v1.ServerStatusRequest\x1a\x1c.ldp.v1.ServerStatusResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14ldp/v1/analyst.proto\x12\x06ldp.v1\"=\n\x11\x43ollectionRequest\x12\x15\n\rcollection_id\x18\x01 \x01(\x0c\x12\x11\n\tid_prefix\x18\x02 \x01(\t\"\x84\x01\n\x17\x43reateCollectionRequest\x12\x12\n\nspec_bytes\x18\x01 \x01(\x0c\x12(\n\tadmission\x18\x02 \x01(\x0e\x32\x15.ldp.v1.AdmissionKind\x12\x19\n\x11reports_per_token\x18\x03 \x01(\r\x12\x10\n\x08unlisted\x18\x04 \x01(\x08\"\xec\x01\n\x0e\x43ollectionInfo\x12\x15\n\rcollection_id\x18\x01 \x01(\x0c\x12\x12\n\nspec_bytes\x18\x02 \x01(\x0c\x12&\n\x05state\x18\x03 \x01(\x0e\x32\x17.ldp.v1.CollectionState\x12(\n\tadmission\x18\x04 \x01(\x0e\x32\x15.ldp.v1.AdmissionKind\x12\x19\n\x11reports_per_token\x18\x05 \x01(\r\x12\x10\n\x08unlisted\x18\x06 \x01(\x08\x12\x0f\n\x07\x63reated\x18\x07 \x01(\x04\x12\x0e\n\x06\x63losed\x18\x08 \x01(\x04\x12\x0f\n\x07\x64\x65leted\x18\t \x01(\x04\"\x1b\n\x19ListAllCollectionsRequest\"I\n\x1aListAllCollectionsResponse\x12+\n\x0b\x63ollections\x18\x01 \x03(\x0b\x32\x16.ldp.v1.CollectionInfo\"A\n\x15ShowCollectionRequest\x12\x15\n\rcollection_id\x18\x01 \x01(\x0c\x12\x11\n\tid_prefix\x18\x02 \x01(\t\"\xd1\x01\n\x11\x43ollectionSummary\x12$\n\x04info\x18\x01 \x01(\x0b\x32\x16.ldp.v1.CollectionInfo\x12\x0f\n\x07reports\x18\x02 \x01(\x04\x12\x0f\n\x07\x62\x61tches\x18\x03 \x01(\x04\x12\x14\n\x0cstored_bytes\x18\x04 \x01(\x04\x12\x11\n\tstatement\x18\x05 \x03(\t\x12\x16\n\x0estandard_error\x18\x06 \x01(\x01\x12\x14\n\x0clists_domain\x18\x07 \x01(\x08\x12\x1d\n\x15\x64\x65\x63odes_heavy_hitters\x18\x08 \x01(\x08\"|\n\x04Item\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12\r\n\x03raw\x18\x02 \x01(\x0cH\x00\x12\x11\n\x07integer\x18\x03 \x01(\tH\x00\x12\x0e\n\x04none\x18\x04 \x01(\x08H\x00\x12*\n\nattributes\x18\x05 \x01(\x0b\x32\x14.ldp.v1.AttributeSetH\x00\x42\x06\n\x04kind\"\x1d\n\x0c\x41ttributeSet\x12\r\n\x05names\x18\x01 \x03(\t\")\n\nGivenItems\x12\x1b\n\x05items\x18\x01 \x03(\x0b\x32\x0c.ldp.v1.Item\"\n\n\x08\x41llItems\"\x19\n\x08TopItems\x12\r\n\x05\x63ount\x18\x01 \x01(\r\"\xe4\x01\n\x0f\x45stimateRequest\x12\x15\n\rcollection_id\x18\x01 \x01(\x0c\x12#\n\x05given\x18\x02 \x01(\x0b\x32\x12.ldp.v1.GivenItemsH\x00\x12\x1f\n\x03\x61ll\x18\x03 \x01(\x0b\x32\x10.ldp.v1.AllItemsH\x00\x12\x1f\n\x03top\x18\x04 \x01(\x0b\x32\x10.ldp.v1.TopItemsH\x00\x12\x12\n\nconfidence\x18\x05 \x01(\x01\x12\x11\n\tthreshold\x18\x06 \x01(\x01\x12\x10\n\x08together\x18\x07 \x01(\x08\x12\x11\n\tid_prefix\x18\x08 \x01(\tB\x07\n\x05which\"\xb9\x02\n\x10\x45stimateResponse\x12\x0f\n\x07reports\x18\x01 \x01(\x04\x12\x1b\n\x05items\x18\x02 \x03(\x0b\x32\x0c.ldp.v1.Item\x12\x11\n\testimates\x18\x03 \x03(\x01\x12\x17\n\x0fstandard_errors\x18\x04 \x03(\x01\x12\x0c\n\x04lows\x18\x05 \x03(\x01\x12\r\n\x05highs\x18\x06 \x03(\x01\x12\x12\n\nconsistent\x18\x07 \x03(\x01\x12!\n\x08verdicts\x18\x08 \x03(\x0e\x32\x0f.ldp.v1.Verdict\x12\x12\n\nconfidence\x18\t \x01(\x01\x12\x10\n\x08\x63overage\x18\n \x01(\t\x12%\n\x0f\x65verything_else\x18\x0b \x01(\x0b\x32\x0c.ldp.v1.Rest\x12*\n\ncollection\x18\x0c \x01(\x0b\x32\x16.ldp.v1.CollectionInfo\"K\n\x04Rest\x12\x10\n\x08\x65stimate\x18\x01 \x01(\x01\x12\x16\n\x0estandard_error\x18\x02 \x01(\x01\x12\x0b\n\x03low\x18\x03 \x01(\x01\x12\x0c\n\x04high\x18\x04 \x01(\x01\"N\n\x13HeavyHittersRequest\x12\x15\n\rcollection_id\x18\x01 \x01(\x0c\x12\r\n\x05limit\x18\x02 \x01(\r\x12\x11\n\tid_prefix\x18\x03 \x01(\t\"y\n\x14HeavyHittersResponse\x12*\n\x08progress\x18\x01 \x01(\x0b\x32\x16.ldp.v1.DecodeProgressH\x00\x12,\n\x06result\x18\x02 \x01(\x0b\x32\x1a.ldp.v1.HeavyHittersResultH\x00\x42\x07\n\x05\x65vent\"1\n\x0e\x44\x65\x63odeProgress\x12\r\n\x05stage\x18\x01 \x01(\t\x12\x10\n\x08\x66raction\x18\x02 \x01(\x01\"\xa6\x01\n\x0bHeavyHitter\x12\x1a\n\x04item\x18\x01 \x01(\x0b\x32\x0c.ldp.v1.Item\x12\x10\n\x08\x65stimate\x18\x02 \x01(\x01\x12\x16\n\x0estandard_error\x18\x03 \x01(\x01\x12\x0b\n\x03low\x18\x04 \x01(\x01\x12\x0c\n\x04high\x18\x05 \x01(\x01\x12\r\n\x05score\x18\x06 \x01(\x01\x12\x12\n\nsurest_low\x18\x07 \x01(\x01\x12\x13\n\x0bsurest_high\x18\x08 \x01(\x01\"\xa8\x02\n\x12HeavyHittersResult\x12\x0f\n\x07reports\x18\x01 \x01(\x04\x12\"\n\x05items\x18\x02 \x03(\x0b\x32\x13.ldp.v1.HeavyHitter\x12\x11\n\tthreshold\x18\x03 \x01(\x01\x12\x13\n\x0bprobability\x18\x04 \x01(\x01\x12\x11\n\tguarantee\x18\x05 \x03(\t\x12\x17\n\x0ftoo_few_reports\x18\x06 \x01(\x08\x12!\n\x04none\x18\x07 \x01(\x0b\x32\x13.ldp.v1.HeavyHitter\x12\x14\n\x0cusers_needed\x18\x08 \x01(\x04\x12\x13\n\x0b\x66\x61lse_items\x18\t \x01(\x01\x12\x0f\n\x07\x64\x65\x63oder\x18\n \x01(\t\x12*\n\ncollection\x18\x0b \x01(\x0b\x32\x16.ldp.v1.CollectionInfo\"[\n\rExportRequest\x12\x15\n\rcollection_id\x18\x01 \x01(\x0c\x12 \n\x04kind\x18\x02 \x01(\x0e\x32\x12.ldp.v1.ExportKind\x12\x11\n\tid_prefix\x18\x03 \x01(\t\"[\n\x0e\x45xportResponse\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x0f\n\x07reports\x18\x02 \x01(\x04\x12*\n\ncollection\x18\x03 \x01(\x0b\x32\x16.ldp.v1.CollectionInfo\"\x15\n\x13ServerStatusRequest\"\x89\x01\n\x14ServerStatusResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x0f\n\x07started\x18\x02 \x01(\x04\x12\x13\n\x0b\x63ollections\x18\x03 \x01(\x04\x12\x15\n\rwaiting_bytes\x18\x04 \x01(\x04\x12\x11\n\tlog_bytes\x18\x05 \x01(\x04\x12\x10\n\x08\x64raining\x18\x06 \x01(\x08*P\n\rAdmissionKind\x12\x19\n\x15\x41\x44MISSION_UNSPECIFIED\x10\x00\x12\x08\n\x04OPEN\x10\x01\x12\x0f\n\x0b\x43\x45RTIFICATE\x10\x02\x12\t\n\x05TOKEN\x10\x03*\x81\x01\n\x0f\x43ollectionState\x12 \n\x1c\x43OLLECTION_STATE_UNSPECIFIED\x10\x00\x12\x0c\n\x08UPCOMING\x10\x01\x12\x0b\n\x07RUNNING\x10\x02\x12\t\n\x05\x45NDED\x10\x03\x12\n\n\x06\x43LOSED\x10\x04\x12\r\n\tCOMPACTED\x10\x05\x12\x0b\n\x07\x44\x45LETED\x10\x06*D\n\x07Verdict\x12\x17\n\x13VERDICT_UNSPECIFIED\x10\x00\x12\x07\n\x03YES\x10\x01\x12\x06\n\x02NO\x10\x02\x12\x0f\n\x0b\x43\x41NNOT_TELL\x10\x03*=\n\nExportKind\x12\x16\n\x12\x45XPORT_UNSPECIFIED\x10\x00\x12\n\n\x06\x43OUNTS\x10\x01\x12\x0b\n\x07REPORTS\x10\x02\x32\xe6\x05\n\x07\x41nalyst\x12K\n\x10\x43reateCollection\x12\x1f.ldp.v1.CreateCollectionRequest\x1a\x16.ldp.v1.CollectionInfo\x12[\n\x12ListAllCollections\x12!.ldp.v1.ListAllCollectionsRequest\x1a\".ldp.v1.ListAllCollectionsResponse\x12J\n\x0eShowCollection\x12\x1d.ldp.v1.ShowCollectionRequest\x1a\x19.ldp.v1.CollectionSummary\x12\x44\n\x0f\x43loseCollection\x12\x19.ldp.v1.CollectionRequest\x1a\x16.ldp.v1.CollectionInfo\x12\x45\n\x10\x44\x65leteCollection\x12\x19.ldp.v1.CollectionRequest\x1a\x16.ldp.v1.CollectionInfo\x12\x46\n\x11\x43ompactCollection\x12\x19.ldp.v1.CollectionRequest\x1a\x16.ldp.v1.CollectionInfo\x12=\n\x08\x45stimate\x12\x17.ldp.v1.EstimateRequest\x1a\x18.ldp.v1.EstimateResponse\x12K\n\x0cHeavyHitters\x12\x1b.ldp.v1.HeavyHittersRequest\x1a\x1c.ldp.v1.HeavyHittersResponse0\x01\x12\x39\n\x06\x45xport\x12\x15.ldp.v1.ExportRequest\x1a\x16.ldp.v1.ExportResponse0\x01\x12I\n\x0cServerStatus\x12\x1b.ldp.v1.ServerStatusRequest\x1a\x1c.ldp.v1.ServerStatusResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'ldp.v1.analyst_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ADMISSIONKIND']._serialized_start=2711
-  _globals['_ADMISSIONKIND']._serialized_end=2791
-  _globals['_COLLECTIONSTATE']._serialized_start=2794
-  _globals['_COLLECTIONSTATE']._serialized_end=2923
-  _globals['_VERDICT']._serialized_start=2925
-  _globals['_VERDICT']._serialized_end=2993
-  _globals['_EXPORTKIND']._serialized_start=2995
-  _globals['_EXPORTKIND']._serialized_end=3056
+  _globals['_ADMISSIONKIND']._serialized_start=2786
+  _globals['_ADMISSIONKIND']._serialized_end=2866
+  _globals['_COLLECTIONSTATE']._serialized_start=2869
+  _globals['_COLLECTIONSTATE']._serialized_end=2998
+  _globals['_VERDICT']._serialized_start=3000
+  _globals['_VERDICT']._serialized_end=3068
+  _globals['_EXPORTKIND']._serialized_start=3070
+  _globals['_EXPORTKIND']._serialized_end=3131
   _globals['_COLLECTIONREQUEST']._serialized_start=32
   _globals['_COLLECTIONREQUEST']._serialized_end=93
   _globals['_CREATECOLLECTIONREQUEST']._serialized_start=96
@@ -54,37 +54,39 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_COLLECTIONSUMMARY']._serialized_start=641
   _globals['_COLLECTIONSUMMARY']._serialized_end=850
   _globals['_ITEM']._serialized_start=852
-  _globals['_ITEM']._serialized_end=932
-  _globals['_GIVENITEMS']._serialized_start=934
-  _globals['_GIVENITEMS']._serialized_end=975
-  _globals['_ALLITEMS']._serialized_start=977
-  _globals['_ALLITEMS']._serialized_end=987
-  _globals['_TOPITEMS']._serialized_start=989
-  _globals['_TOPITEMS']._serialized_end=1014
-  _globals['_ESTIMATEREQUEST']._serialized_start=1017
-  _globals['_ESTIMATEREQUEST']._serialized_end=1245
-  _globals['_ESTIMATERESPONSE']._serialized_start=1248
-  _globals['_ESTIMATERESPONSE']._serialized_end=1561
-  _globals['_REST']._serialized_start=1563
-  _globals['_REST']._serialized_end=1638
-  _globals['_HEAVYHITTERSREQUEST']._serialized_start=1640
-  _globals['_HEAVYHITTERSREQUEST']._serialized_end=1718
-  _globals['_HEAVYHITTERSRESPONSE']._serialized_start=1720
-  _globals['_HEAVYHITTERSRESPONSE']._serialized_end=1841
-  _globals['_DECODEPROGRESS']._serialized_start=1843
-  _globals['_DECODEPROGRESS']._serialized_end=1892
-  _globals['_HEAVYHITTER']._serialized_start=1895
-  _globals['_HEAVYHITTER']._serialized_end=2061
-  _globals['_HEAVYHITTERSRESULT']._serialized_start=2064
-  _globals['_HEAVYHITTERSRESULT']._serialized_end=2360
-  _globals['_EXPORTREQUEST']._serialized_start=2362
-  _globals['_EXPORTREQUEST']._serialized_end=2453
-  _globals['_EXPORTRESPONSE']._serialized_start=2455
-  _globals['_EXPORTRESPONSE']._serialized_end=2546
-  _globals['_SERVERSTATUSREQUEST']._serialized_start=2548
-  _globals['_SERVERSTATUSREQUEST']._serialized_end=2569
-  _globals['_SERVERSTATUSRESPONSE']._serialized_start=2572
-  _globals['_SERVERSTATUSRESPONSE']._serialized_end=2709
-  _globals['_ANALYST']._serialized_start=3059
-  _globals['_ANALYST']._serialized_end=3801
+  _globals['_ITEM']._serialized_end=976
+  _globals['_ATTRIBUTESET']._serialized_start=978
+  _globals['_ATTRIBUTESET']._serialized_end=1007
+  _globals['_GIVENITEMS']._serialized_start=1009
+  _globals['_GIVENITEMS']._serialized_end=1050
+  _globals['_ALLITEMS']._serialized_start=1052
+  _globals['_ALLITEMS']._serialized_end=1062
+  _globals['_TOPITEMS']._serialized_start=1064
+  _globals['_TOPITEMS']._serialized_end=1089
+  _globals['_ESTIMATEREQUEST']._serialized_start=1092
+  _globals['_ESTIMATEREQUEST']._serialized_end=1320
+  _globals['_ESTIMATERESPONSE']._serialized_start=1323
+  _globals['_ESTIMATERESPONSE']._serialized_end=1636
+  _globals['_REST']._serialized_start=1638
+  _globals['_REST']._serialized_end=1713
+  _globals['_HEAVYHITTERSREQUEST']._serialized_start=1715
+  _globals['_HEAVYHITTERSREQUEST']._serialized_end=1793
+  _globals['_HEAVYHITTERSRESPONSE']._serialized_start=1795
+  _globals['_HEAVYHITTERSRESPONSE']._serialized_end=1916
+  _globals['_DECODEPROGRESS']._serialized_start=1918
+  _globals['_DECODEPROGRESS']._serialized_end=1967
+  _globals['_HEAVYHITTER']._serialized_start=1970
+  _globals['_HEAVYHITTER']._serialized_end=2136
+  _globals['_HEAVYHITTERSRESULT']._serialized_start=2139
+  _globals['_HEAVYHITTERSRESULT']._serialized_end=2435
+  _globals['_EXPORTREQUEST']._serialized_start=2437
+  _globals['_EXPORTREQUEST']._serialized_end=2528
+  _globals['_EXPORTRESPONSE']._serialized_start=2530
+  _globals['_EXPORTRESPONSE']._serialized_end=2621
+  _globals['_SERVERSTATUSREQUEST']._serialized_start=2623
+  _globals['_SERVERSTATUSREQUEST']._serialized_end=2644
+  _globals['_SERVERSTATUSRESPONSE']._serialized_start=2647
+  _globals['_SERVERSTATUSRESPONSE']._serialized_end=2784
+  _globals['_ANALYST']._serialized_start=3134
+  _globals['_ANALYST']._serialized_end=3876
 # @@protoc_insertion_point(module_scope)

@@ -135,16 +135,24 @@ class CollectionSummary(_message.Message):
     def __init__(self, info: _Optional[_Union[CollectionInfo, _Mapping]] = ..., reports: _Optional[int] = ..., batches: _Optional[int] = ..., stored_bytes: _Optional[int] = ..., statement: _Optional[_Iterable[str]] = ..., standard_error: _Optional[float] = ..., lists_domain: bool = ..., decodes_heavy_hitters: bool = ...) -> None: ...
 
 class Item(_message.Message):
-    __slots__ = ("text", "raw", "integer", "none")
+    __slots__ = ("text", "raw", "integer", "none", "attributes")
     TEXT_FIELD_NUMBER: _ClassVar[int]
     RAW_FIELD_NUMBER: _ClassVar[int]
     INTEGER_FIELD_NUMBER: _ClassVar[int]
     NONE_FIELD_NUMBER: _ClassVar[int]
+    ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
     text: str
     raw: bytes
     integer: str
     none: bool
-    def __init__(self, text: _Optional[str] = ..., raw: _Optional[bytes] = ..., integer: _Optional[str] = ..., none: bool = ...) -> None: ...
+    attributes: AttributeSet
+    def __init__(self, text: _Optional[str] = ..., raw: _Optional[bytes] = ..., integer: _Optional[str] = ..., none: bool = ..., attributes: _Optional[_Union[AttributeSet, _Mapping]] = ...) -> None: ...
+
+class AttributeSet(_message.Message):
+    __slots__ = ("names",)
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    names: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, names: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class GivenItems(_message.Message):
     __slots__ = ("items",)

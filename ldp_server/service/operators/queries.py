@@ -15,7 +15,7 @@ import grpc
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.privacy.statement import privacy_statement
-from ldp_client.protocol.domain import Domain, Integers
+from ldp_client.protocol.domain import Attributes, Domain, Integers
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.config import LimitsConfig
 from ldp_server.service.live import LiveCollection, LiveCollections
@@ -30,6 +30,8 @@ __all__ = ["KINDS", "Queries", "QuerySources", "info"]
 KINDS = {pb.ADMISSION_UNSPECIFIED: "open", pb.OPEN: "open", pb.CERTIFICATE: "certificate", pb.TOKEN: "token"}
 _WIRE_KINDS = {"open": pb.OPEN, "certificate": pb.CERTIFICATE, "token": pb.TOKEN}
 _PIECE = 1 << 20
+_AND = " + "
+"""Between the names of a set of attributes that is given as text."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ class Queries:
         most = self._limits.query_items
         if len(request.given.items) > most or request.top.count > most:
             raise InvalidSpec(f"a question names at most {most} items (limits.query_items)")
-        _text_as_integers(request, live.collection.domain)
+        _read_text(request, live.collection.domain)
         started = time.perf_counter()
         response = await self._sources.worker.estimate(live.record.number, request.SerializeToString())
         self._metrics.query.observe(time.perf_counter() - started)
@@ -164,12 +166,15 @@ def _progress(answer: Progress) -> bytes:
     return pb.HeavyHittersResponse(progress=progress).SerializeToString()
 
 
-def _text_as_integers(request: pb.EstimateRequest, domain: Domain) -> None:
-    """Lets a caller who has not seen the spec give integers as text."""
-    if isinstance(domain, Integers):
-        for item in request.given.items:
-            if item.WhichOneof("kind") == "text":
+def _read_text(request: pb.EstimateRequest, domain: Domain) -> None:
+    """Lets a caller who has not seen the spec give integers and sets of attributes as text."""
+    for item in request.given.items:
+        if item.WhichOneof("kind") == "text":
+            if isinstance(domain, Integers):
                 item.integer = item.text
+            elif isinstance(domain, Attributes):
+                known = item.text in domain.names
+                item.attributes.names.extend([item.text] if known else item.text.split(_AND))
 
 
 def info(live: LiveCollection, now: float) -> pb.CollectionInfo:

@@ -204,7 +204,7 @@ def _soon(ask):
 def test_heavy_hitters_of_a_mechanism_without_a_decoder(analyst, counted):
     with pytest.raises(ServerRefused, match="linear-hash") as refused:
         _soon(lambda: analyst.heavy_hitters(counted[0]))
-    assert refused.value.reason == "UNIMPLEMENTED"
+    assert refused.value.reason == "FAILED_PRECONDITION"
 
 
 def test_exports(analyst, counted):

@@ -14,10 +14,11 @@ from ldp_client.errors import (
     StorageError,
     Unavailable,
 )
+from ldp_server.oracles.base import TooFewReports, Unsupported
 from ldp_server.store.errors import Corrupt, DiskFull
 from ldp_server.worker import messages
 from ldp_server.worker.__main__ import Child
-from ldp_server.worker.messages import Failure, Unsupported, read_answer, read_question, write_message
+from ldp_server.worker.messages import Failure, read_answer, read_question, write_message
 
 QUESTIONS = [
     messages.AskEstimate(1),
@@ -94,6 +95,7 @@ def test_every_question_has_a_handler(question):
     [
         (InvalidSpec("which?"), InvalidSpec, "which?"),
         (Unsupported("not this mechanism"), Unsupported, "not this mechanism"),
+        (TooFewReports("none yet"), TooFewReports, "none yet"),
         (StorageError("gone"), StorageError, "gone"),
         (Corrupt("damaged"), Corrupt, "damaged"),
         (DiskFull("full"), DiskFull, "full"),
