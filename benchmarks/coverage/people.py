@@ -6,6 +6,7 @@ quantiles, which are whole numbers, there are no widths.
 
 from __future__ import annotations
 
+import itertools
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -22,7 +23,9 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms import bounded_number, composed_response, hierarchy
 from ldp_client.protocol.domain import Attributes, Domain, Integers
 from ldp_server.answers import estimates, numbers
-from ldp_server.oracles import AttributesOracle, Oracle
+from ldp_server.answers.attributes import attributes_answer
+from ldp_server.answers.estimates import Coverage
+from ldp_server.oracles import Oracle
 
 __all__ = ["PeopleCell", "cells"]
 
@@ -86,9 +89,12 @@ def _ask_tree(collection: Collection, oracle: Oracle, held: Values, tallies: Tal
     values = held - 1
     for first, last in _RANGES:
         found = numbers.count_between(collection, oracle, first, last)
-        reach, truth = 1.96 * found.standard_error, float(((values >= first) & (values <= last)).sum())
-        ends = found.estimate - reach, found.estimate + reach
-        tallies[f"range {first} to {last}"].add_one(ends, found.estimate, truth)
+        truth = float(((values >= first) & (values <= last)).sum())
+        tallies[f"range {first} to {last}"].add_one((found.low, found.high), found.estimate, truth)
+    bins = numbers.bins_answer(collection, oracle, 12, coverage=Coverage.TOGETHER).ranges
+    truths = [((values >= one.first) & (values <= one.last)).sum() for one in bins]
+    right = all(one.low <= truth <= one.high for one, truth in zip(bins, truths, strict=True))
+    tallies["12 bins together"].add_flag(right)
     for share in (0.1, 0.5, 0.9):
         place = numbers.quantile(collection, oracle, share)
         true = int(np.sort(values)[max(0, int(np.ceil(share * len(values))) - 1)])
@@ -100,18 +106,25 @@ def _ask_tree(collection: Collection, oracle: Oracle, held: Values, tallies: Tal
 
 
 def _ask_attributes(collection: Collection, oracle: Oracle, held: Values, tallies: Tallies) -> None:
-    if not isinstance(oracle, AttributesOracle):
-        raise TypeError(f"{collection.randomizer.name} has no attributes")
-    for share in oracle.attributes():
-        place = share.attributes[0]
-        truth = float((held >> place & 1).sum())
+    for place, row in enumerate(attributes_answer(collection, oracle).rows):
         tallies[f"attribute {place}" if place in (0, 5) else "other attributes"].add_one(
-            share.interval(), share.estimate, truth
+            (row.low, row.high), row.estimate, float((held >> place & 1).sum())
         )
+    right = [
+        row.low <= (held >> place & 1).sum() <= row.high
+        for place, row in enumerate(attributes_answer(collection, oracle, together=True).rows)
+    ]
+    tallies["attributes together"].add_flag(all(right))
 
 
 def _ask_sets(collection: Collection, oracle: Oracle, held: Values, tallies: Tallies) -> None:
     _ask_attributes(collection, oracle, held, tallies)
+    pairs = list(itertools.combinations(range(_ATTRIBUTES), 2))
+    for (one, two), row in zip(pairs, attributes_answer(collection, oracle, pairs=True).rows, strict=True):
+        truth = float((held >> one & held >> two & 1).sum())
+        tallies["first pair" if (one, two) == (0, 1) else "other pairs"].add_one(
+            (row.low, row.high), row.estimate, truth
+        )
     try:
         found = estimates.every_item(collection, oracle)
     except InvalidSpec:  # some shells hide combinations of attributes

@@ -1,39 +1,34 @@
-"""The operator's and analyst's client: every call that a collection server answers, typed."""
+"""The operator's and analyst's client: every call that a collection server answers, typed.
+
+The questions of analysts are in questions.py.
+"""
 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, Self
-
-from google.protobuf.message import Message
+from typing import BinaryIO, Literal, Self
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, Unavailable
-from ldp_client.protocol.domain import Item
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_client.sending.target import Tls
-from ldp_server.analyst.answers import CollectionEstimates, CollectionHeavyHitters
 from ldp_server.analyst.collections import CollectionInfo, CollectionSummary, Exported, ServerStatus
 from ldp_server.analyst.connection import Connection, Timeouts
 from ldp_server.analyst.local import LocalServer
-from ldp_server.answers.wire import item_to_wire
+from ldp_server.analyst.questions import Questions, Which, named
 from ldp_server.store import DataDirectory
 
 __all__ = ["Analyst", "Which"]
-
-Which = Collection | bytes | str
-"""A collection: itself, its id, or the first digits of its id (at least four)."""
 
 _DATA = Path("hearsay-data")
 _ADMISSION = {"open": pb.OPEN, "certificate": pb.CERTIFICATE, "token": pb.TOKEN}
 _EXPORTS = {"counts": pb.COUNTS, "reports": pb.REPORTS}
 
 
-class Analyst:
+class Analyst(Questions):
     """A connection to a collection server for those who create collections and read estimates.
 
         with Analyst("stats.example.org:443", token=Path("alice.token")) as analyst:
@@ -54,8 +49,7 @@ class Analyst:
     def __init__(
         self, target: str, *, token: str | Path | None = None, tls: Tls | None = None, timeouts: Timeouts | None = None
     ) -> None:
-        self._connection = Connection(target, token, tls)
-        self._timeouts = timeouts or Timeouts()
+        super().__init__(Connection(target, token, tls), timeouts or Timeouts())
 
     @classmethod
     def local(
@@ -152,66 +146,21 @@ class Analyst:
 
     def show(self, which: Which) -> CollectionSummary:
         """Return one collection's state, how many reports it has, and the privacy statement for its users."""
-        request = pb.ShowCollectionRequest(**_named(which))
+        request = pb.ShowCollectionRequest(**named(which))
         return CollectionSummary.of(self._ask("ShowCollection", request))
 
     def close_collection(self, which: Which) -> CollectionInfo:
         """Take no more batches, whatever the window says."""
-        return CollectionInfo.of(self._ask("CloseCollection", pb.CollectionRequest(**_named(which))))
+        return CollectionInfo.of(self._ask("CloseCollection", pb.CollectionRequest(**named(which))))
 
     def delete_collection(self, which: Which) -> CollectionInfo:
         """Drop a collection's reports and counts for good. Its id cannot be used again."""
-        return CollectionInfo.of(self._ask("DeleteCollection", pb.CollectionRequest(**_named(which))))
+        return CollectionInfo.of(self._ask("DeleteCollection", pb.CollectionRequest(**named(which))))
 
     def compact_collection(self, which: Which) -> CollectionInfo:
         """Fold a collection's reports into counts and drop the reports. It must take no more batches."""
-        request = pb.CollectionRequest(**_named(which))
+        request = pb.CollectionRequest(**named(which))
         return CollectionInfo.of(self._ask("CompactCollection", request, long=True))
-
-    def estimate(
-        self,
-        which: Which,
-        *,
-        items: Iterable[Item] | None = None,
-        top: int | None = None,
-        every_item: bool = False,
-        confidence: float = 0.95,
-        threshold: float | None = None,
-        together: bool = False,
-    ) -> CollectionEstimates:
-        """Estimate how many users hold an item: the given `items`, the `top` N of them, or every item of the domain.
-
-        Without a choice: the ten most frequent. `threshold` also asks whether each item is held by at least so many
-        users. With `together`, the intervals of given items are right for all of them at once.
-        """
-        if (items is not None) + (top is not None) + every_item > 1:
-            raise InvalidSpec("choose one of items, top and every_item")
-        request = pb.EstimateRequest(
-            **_named(which), confidence=confidence, threshold=threshold or 0.0, together=together
-        )
-        if items is not None:
-            request.given.items.extend(item_to_wire(item) for item in items)
-        elif every_item:
-            request.all.SetInParent()
-        else:
-            request.top.count = 10 if top is None else top
-        return CollectionEstimates.of(self._ask("Estimate", request, long=True))
-
-    def heavy_hitters(
-        self, which: Which, *, limit: int = 0, progress: Callable[[str, float], None] | None = None
-    ) -> CollectionHeavyHitters:
-        """Find the items that many users hold, in a domain too large to list.
-
-        `limit` is the most items to return (0: as many as the server allows). `progress` is called with what is being
-        done and how much of it is, from 0 to 1.
-        """
-        request = pb.HeavyHittersRequest(**_named(which), limit=limit)
-        for event in self._connection.stream("HeavyHitters", request, self._timeouts.stream):
-            if event.WhichOneof("event") == "result":
-                return CollectionHeavyHitters.of(event.result)
-            if progress is not None:
-                progress(event.progress.stage, event.progress.fraction)
-        raise Unavailable("the server ended the search without a result: try again")
 
     def export(
         self,
@@ -227,7 +176,7 @@ class Analyst:
         """
         if kind not in _EXPORTS:
             raise InvalidSpec(f"export counts or reports, not {kind!r}")
-        request = pb.ExportRequest(**_named(which), kind=_EXPORTS[kind])
+        request = pb.ExportRequest(**named(which), kind=_EXPORTS[kind])
         done: Exported | None = None
         for piece in self._connection.stream("Export", request, self._timeouts.stream):
             file.write(piece.data)
@@ -244,23 +193,8 @@ class Analyst:
         """Return the server's version, load and size."""
         return ServerStatus.of(self._ask("ServerStatus", pb.ServerStatusRequest()))
 
-    def _ask(self, method: str, request: Message, *, long: bool = False) -> Any:
-        timeout = self._timeouts.long if long else self._timeouts.call
-        return self._connection.call(method, request, timeout)
-
 
 def _local_token(data: str | Path) -> Path | None:
     """The token that a server leaves for the owner of its data directory."""
     file = DataDirectory(Path(data)).local_token
     return file if os.access(file, os.R_OK) else None
-
-
-def _named(which: Which) -> dict[str, Any]:
-    """The fields of a request that name a collection."""
-    if isinstance(which, Collection):
-        return {"collection_id": which.id}
-    if isinstance(which, bytes):
-        return {"collection_id": which}
-    if not isinstance(which, str) or not re.fullmatch(r"[0-9a-f]{4,64}", which):
-        raise InvalidSpec("name a collection by its id, by at least the first four digits of its id, or by its file")
-    return {"id_prefix": which}

@@ -1,17 +1,46 @@
-"""Averages, quantiles and ranges of numbers, in the unit of the collection's domain."""
+"""Averages, quantiles and ranges of numbers, in the unit of the collection's domain.
+
+    average, quantile, count_between     one number each, from an oracle
+    average_answer, quantiles_answer,
+    ranges_answer, bins_answer           whole answers: with the reports, the confidence and what it is about
+
+Several quantiles or ranges have intervals that hold for each of them alone (Coverage.EACH) or for all of them at once
+(Coverage.TOGETHER, Bonferroni: each may err with its part of 1 - confidence). Ends lie within the domain and counts
+within 0 and the number of reports: the truth does too.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Integers
-from ldp_server.oracles.base import Oracle
+from ldp_server.answers.estimates import Coverage
+from ldp_server.oracles.base import Oracle, TooFewReports, Unsupported, two_sided
 from ldp_server.oracles.bounded_number import Average, BoundedNumberOracle
 from ldp_server.oracles.hierarchy import HierarchyOracle, Quantile
 
-__all__ = ["Range", "average", "count_between", "quantile"]
+__all__ = [
+    "AverageAnswer",
+    "Between",
+    "QuantilesAnswer",
+    "Range",
+    "RangesAnswer",
+    "average",
+    "average_answer",
+    "bins_answer",
+    "count_between",
+    "quantile",
+    "quantiles_answer",
+    "ranges_answer",
+    "share_of",
+]
+
+Between = tuple[int, int]
+"""The first and the last integer of a range."""
 
 
 @dataclass(frozen=True)
@@ -23,33 +52,155 @@ class Range:
     estimate: float
     standard_error: float
     """An upper bound."""
+    low: float
+    high: float
 
 
-def _lowest(collection: Collection) -> int:
+@dataclass(frozen=True)
+class AverageAnswer:
+    """The average number of those who have one."""
+
+    reports: int
+    confidence: float
+    average: Average
+
+
+@dataclass(frozen=True)
+class QuantilesAnswer:
+    """The numbers at or below which given shares of the numbers lie."""
+
+    reports: int
+    confidence: float
+    coverage: Coverage
+    holders: float
+    """How many users have a number at all: the shares are shares of these."""
+    quantiles: tuple[Quantile, ...]
+
+
+@dataclass(frozen=True)
+class RangesAnswer:
+    """How many numbers lie in each of some ranges."""
+
+    reports: int
+    confidence: float
+    coverage: Coverage
+    holders: float
+    """How many users have a number at all."""
+    ranges: tuple[Range, ...]
+
+
+def _integers(collection: Collection) -> Integers:
     if not isinstance(collection.domain, Integers):
-        raise InvalidSpec("averages and quantiles are asked of an integers domain")
-    return collection.domain.lowest
+        raise Unsupported("averages, quantiles and ranges are asked of a domain of integers")
+    return collection.domain
+
+
+def _tree(oracle: Oracle, asked: str) -> HierarchyOracle:
+    if not isinstance(oracle, HierarchyOracle):
+        raise Unsupported(f"{oracle.randomizer.name} gives no {asked}: a collection with hierarchy does")
+    return oracle
 
 
 def average(collection: Collection, oracle: Oracle, *, confidence: float = 0.95) -> Average:
     """Return the average number of those who have one."""
     if not isinstance(oracle, BoundedNumberOracle):
-        raise InvalidSpec("an average is asked with the mechanism bounded-number")
-    lowest, found = _lowest(collection), oracle.average(confidence)
+        raise Unsupported(f"{oracle.randomizer.name} gives no average: a collection with bounded-number does")
+    lowest, found = _integers(collection).lowest, oracle.average(confidence)
     return replace(found, estimate=found.estimate + lowest, low=found.low + lowest, high=found.high + lowest)
 
 
 def quantile(collection: Collection, oracle: Oracle, share: float, *, confidence: float = 0.95) -> Quantile:
     """Return the number at or below which this share of the numbers lie; share 0.5 is the median."""
-    if not isinstance(oracle, HierarchyOracle):
-        raise InvalidSpec("a quantile is asked with the mechanism hierarchy")
-    lowest, found = _lowest(collection), oracle.quantile(share, confidence)
+    lowest, found = _integers(collection).lowest, _tree(oracle, "quantiles").quantile(share, confidence)
     return replace(found, estimate=found.estimate + lowest, low=found.low + lowest, high=found.high + lowest)
 
 
-def count_between(collection: Collection, oracle: Oracle, first: int, last: int) -> Range:
+def count_between(collection: Collection, oracle: Oracle, first: int, last: int, *, confidence: float = 0.95) -> Range:
     """Return how many users' numbers lie from `first` to `last`."""
-    if not isinstance(oracle, HierarchyOracle):
-        raise InvalidSpec("a range is counted with the mechanism hierarchy")
-    lowest = _lowest(collection)
-    return Range(first, last, *oracle.between(first - lowest, last - lowest))
+    lowest = _integers(collection).lowest
+    count, error = _tree(oracle, "ranges").between(first - lowest, last - lowest)
+    reach = two_sided(confidence) * error
+    low, high = max(0.0, count - reach), min(float(oracle.reports), count + reach)
+    return Range(first, last, count, error, min(low, float(oracle.reports)), max(high, 0.0))
+
+
+def average_answer(collection: Collection, oracle: Oracle, *, confidence: float = 0.95) -> AverageAnswer:
+    """Answer the question for the average. The ends of its interval lie within the domain."""
+    found = average(collection, oracle, confidence=confidence)
+    _some_reports(oracle)
+    domain = _integers(collection)
+    low, high = (min(max(end, domain.lowest), domain.highest) for end in (found.low, found.high))
+    return AverageAnswer(oracle.reports, confidence, replace(found, low=float(low), high=float(high)))
+
+
+def quantiles_answer(
+    collection: Collection,
+    oracle: Oracle,
+    shares: Iterable[float] = (0.5,),
+    *,
+    confidence: float = 0.95,
+    coverage: Coverage = Coverage.EACH,
+) -> QuantilesAnswer:
+    """Answer the question for several quantiles."""
+    tree, wanted = _tree(oracle, "quantiles"), list(shares)
+    if not wanted:
+        raise InvalidSpec("ask for at least one quantile, such as 0.5")
+    _some_reports(oracle)
+    each = share_of(confidence, coverage, len(wanted))
+    found = tuple(quantile(collection, tree, share, confidence=each) for share in wanted)
+    return QuantilesAnswer(oracle.reports, confidence, coverage, tree.holders(), found)
+
+
+def ranges_answer(
+    collection: Collection,
+    oracle: Oracle,
+    between: Iterable[Between],
+    *,
+    confidence: float = 0.95,
+    coverage: Coverage = Coverage.EACH,
+) -> RangesAnswer:
+    """Answer the question for the numbers between bounds."""
+    tree, wanted = _tree(oracle, "ranges"), list(between)
+    if not wanted:
+        raise InvalidSpec("ask for at least one range")
+    domain = _integers(collection)
+    if not all(domain.lowest <= first <= last <= domain.highest for first, last in wanted):
+        raise InvalidSpec(f"a range lies within {domain.lowest} to {domain.highest}, its ends in order")
+    _some_reports(oracle)
+    each = share_of(confidence, coverage, len(wanted))
+    found = tuple(count_between(collection, tree, first, last, confidence=each) for first, last in wanted)
+    return RangesAnswer(oracle.reports, confidence, coverage, tree.holders(), found)
+
+
+def bins_answer(
+    collection: Collection,
+    oracle: Oracle,
+    bins: int,
+    *,
+    confidence: float = 0.95,
+    coverage: Coverage = Coverage.EACH,
+) -> RangesAnswer:
+    """Answer the question for a histogram of the whole domain."""
+    _tree(oracle, "ranges")
+    wanted = _bins(_integers(collection), bins)
+    return ranges_answer(collection, oracle, wanted, confidence=confidence, coverage=coverage)
+
+
+def share_of(confidence: float, coverage: Coverage, intervals: int) -> float:
+    """Return the confidence of each of so many intervals: that of all of them together, or of it alone."""
+    if not 0 < confidence < 1:
+        raise InvalidSpec("confidence lies strictly between 0 and 1, such as 0.95")
+    return confidence if coverage is Coverage.EACH else 1 - (1 - confidence) / max(1, intervals)
+
+
+def _bins(domain: Integers, bins: int) -> Sequence[Between]:
+    """Cut a domain into so many ranges, alike but for one integer."""
+    if not 1 <= bins <= domain.count:
+        raise InvalidSpec(f"a histogram has 1 to {domain.count} bins: as many as the domain has integers")
+    cuts = [domain.lowest + domain.count * i // bins for i in range(bins + 1)]
+    return [(first, after - 1) for first, after in pairwise(cuts)]
+
+
+def _some_reports(oracle: Oracle) -> None:
+    if not oracle.reports:
+        raise TooFewReports("this collection has no reports yet")

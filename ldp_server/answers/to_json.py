@@ -3,6 +3,8 @@
 | command | what it prints |
 |---|---|
 | `ldp-server estimate` | `ldp_server.answers.estimates.Estimates` |
+| `ldp-server average`, `quantiles`, `ranges` | the answers of ldp_server/answers/numbers.py |
+| `ldp-server attributes` | `ldp_server.answers.attributes.AttributesAnswer`; with `--table` as `estimate` |
 | `ldp-server heavy-hitters` | `ldp_server.heavy_hitters.results.HeavyHitters` |
 | `ldp-server collection ...`, `compact`, `token list`, `doctor` | ldp_server/cli/shapes.py |
 | `ldp-simulate ...` | simulator/shapes.py |
@@ -12,13 +14,15 @@ An output of one object is one JSON object on a line, a table one object a line.
 their order, and the values follow from their types:
 - an item is an object with exactly one key: {"text": ...}, {"integer": ...}, {"hex": ...} for bytes that are no text,
   {"attributes": [...]} for a set of attributes, {"none": true} for `none`;
-- numbers are JSON numbers; what is unknown is null; an enum is its value; bytes (an id) are lower-case hex;
+- numbers are JSON numbers; what is unknown is null, also an infinite standard error; an enum is its value; bytes (an
+  id) are lower-case hex;
 - a field with the metadata {"json": "unless None"} is left out where it is None, one with {"json": "never"} always.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
@@ -69,7 +73,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
     if value is None or isinstance(value, bool | int | float | str):
-        return value
+        return None if value == math.inf else value
     if is_dataclass(value):
         return to_json(value)
     if isinstance(value, bytes):

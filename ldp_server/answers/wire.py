@@ -9,6 +9,7 @@ How a field is written follows from its annotation:
 - `Columns[X]` is one repeated field for each field of X, with the field's name or that name and an "s". The items of a
   whole domain are left out: the receiver lists them;
 - an enum is a protobuf enum with members of the same names, or else its value as a string;
+- an int is an integer field, or the decimal digits of a string;
 - None is the absence of a message, and 0 or "" for any other type: such a field never means a true 0;
 - a field that the message lacks is not sent, and has its default when read.
 """
@@ -31,7 +32,7 @@ from ldp_client.protocol.domain import Domain, Item
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.answers.columns import Column, Columns, WholeDomain
 
-__all__ = ["from_wire", "item_from_wire", "item_to_wire", "to_wire"]
+__all__ = ["from_wire", "integer_from_wire", "item_from_wire", "item_to_wire", "to_wire"]
 
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")
@@ -63,15 +64,20 @@ def item_from_wire(message: pb.Item) -> Item:
     if kind == "raw":
         return message.raw
     if kind == "integer":
-        digits = message.integer.removeprefix("-")
-        if not digits.isascii() or not digits.isdigit() or len(message.integer) > _MOST_DIGITS:
-            raise InvalidSpec("an integer item is a decimal number")
-        return int(message.integer)
+        return integer_from_wire(message.integer)
     if kind == "attributes":
         return frozenset(message.attributes.names)
     if kind == "none":
         return None
     raise InvalidSpec("an item is text, raw bytes, an integer, a set of attributes or none")
+
+
+def integer_from_wire(text: str) -> int:
+    """Return the integer that these decimal digits are."""
+    digits = text.removeprefix("-")
+    if not digits.isascii() or not digits.isdigit() or len(text) > _MOST_DIGITS:
+        raise InvalidSpec("an integer item is a decimal number")
+    return int(text)
 
 
 def to_wire(answer: Any, kind: type[M]) -> M:
@@ -143,7 +149,7 @@ def _write(value: Any, field: FieldDescriptor) -> Any:
         return item_to_wire(value) if message is pb.Item else to_wire(value, message)
     if isinstance(value, Enum):
         return value.value if field.enum_type is None else field.enum_type.values_by_name[value.name].number
-    return value
+    return str(value) if isinstance(value, int) and field.type == FieldDescriptor.TYPE_STRING else value
 
 
 def _read(hint: Any, field: FieldDescriptor, value: Any) -> Any:
@@ -156,7 +162,7 @@ def _read(hint: Any, field: FieldDescriptor, value: Any) -> Any:
         return from_wire(hint, value)
     if isinstance(hint, type) and issubclass(hint, Enum):
         return _member(hint, field, value)
-    return value
+    return integer_from_wire(value) if hint is int and isinstance(value, str) else value
 
 
 def _member(hint: type[Enum], field: FieldDescriptor, value: Any) -> Enum:

@@ -5,6 +5,7 @@ connection   the options that say which server to call
 serving      serve, config, demo
 collections  collection create | list | show | close | delete, compact
 queries      estimate, heavy-hitters
+questions    average, quantiles, ranges, attributes
 exports      export, status
 tokens       token create | list | revoke | key | issue
 local        doctor, backup

@@ -67,9 +67,17 @@ def cli() -> None:
 
 def load() -> None:
     """Import the modules that add their commands to the group."""
-    from ldp_server.cli import collections, exports, local, queries, serving, tokens  # noqa: PLC0415 - they import `cli`
+    from ldp_server.cli import (  # noqa: PLC0415 - they import `cli`
+        collections,
+        exports,
+        local,
+        queries,
+        questions,
+        serving,
+        tokens,
+    )
 
-    del collections, exports, local, queries, serving, tokens
+    del collections, exports, local, queries, questions, serving, tokens
 
 
 def exit_code(error: LdpError) -> int:

@@ -20,7 +20,7 @@ from ldp_server.cli.main import cli
 from ldp_server.cli.show import busy, item_text, lines, print_json, progress_bar, table, whole
 from ldp_server.heavy_hitters.results import HeavyHitter
 
-__all__ = ["EstimateOptions", "estimate", "heavy_hitters"]
+__all__ = ["COVERAGE", "EstimateOptions", "estimate", "heavy_hitters", "show_estimates"]
 
 _SHOWN = 1000
 
@@ -101,17 +101,18 @@ def estimate(analyst: Analyst, which: Which, options: EstimateOptions, as_json: 
     if as_json:
         print_json(to_json(found))
     else:
-        _show_estimates(found)
+        show_estimates(found)
 
 
-_COVERAGE = {
+COVERAGE = {
     Coverage.EACH: "each interval alone is right with this confidence",
     Coverage.TOGETHER: "all intervals are right at once with this confidence",
     Coverage.SELECTED: "the intervals allow for having picked the largest of the whole domain",
 }
 
 
-def _show_estimates(found: CollectionEstimates) -> None:
+def show_estimates(found: CollectionEstimates) -> None:
+    """Print the estimates as a table."""
     percent = f"{found.confidence * 100:.6g}%"
     columns = [("item", ""), ("users", "right"), ("± error", "right"), (f"{percent} interval", "right")]
     shown = found.rows[:_SHOWN]
@@ -121,7 +122,7 @@ def _show_estimates(found: CollectionEstimates) -> None:
         cells.append(["everything else", *_numbers(found.everything_else), ""])
     if judged:
         columns.append(("frequent?", ""))
-    caption = f"{whole(found.reports)} reports; {_COVERAGE[found.coverage]}"
+    caption = f"{whole(found.reports)} reports; {COVERAGE[found.coverage]}"
     table(found.question, columns, [row[: len(columns)] for row in cells], caption)
     if len(found.rows) > _SHOWN:
         lines(f"{len(found.rows) - _SHOWN:,} more are not shown: --json prints all")

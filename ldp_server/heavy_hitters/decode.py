@@ -31,7 +31,7 @@ from ldp_server.heavy_hitters.search.acceptance import Settings
 from ldp_server.heavy_hitters.search.model import TeamScores
 from ldp_server.heavy_hitters.search.rounds import Hooks, decode_scores
 from ldp_server.heavy_hitters.search.tails import threshold
-from ldp_server.oracles.base import Oracle
+from ldp_server.oracles.base import Oracle, Unsupported
 from ldp_server.oracles.expander_sketch import ExpanderSketchOracle
 from ldp_server.oracles.team_sketch import TeamSketchOracle
 
@@ -63,9 +63,9 @@ def decode(
 ) -> HeavyHitters:
     """List the heavy hitters. The noise lists at most `false_items` items that nobody holds, in the mean."""
     sketch = collection.randomizer
-    if not isinstance(oracle, TeamSketchOracle) or not isinstance(sketch, TeamSketch):
+    if sketch.name not in DECODERS or not (isinstance(oracle, TeamSketchOracle) and isinstance(sketch, TeamSketch)):
         known = ", ".join(DECODERS)
-        raise InvalidSpec(f"heavy hitters are found in a sketch ({known}); this collection has {sketch.name}")
+        raise Unsupported(f"heavy hitters are found in a sketch ({known}); this collection has {sketch.name}")
     if oracle.randomizer != sketch:
         raise InvalidSpec("the oracle counts reports of another collection")
     if not 0 < false_items < 1:

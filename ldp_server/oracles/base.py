@@ -221,7 +221,7 @@ class Share:
 class AttributesOracle(Oracle):
     """Unbiased estimates of how many users hold each attribute."""
 
-    instead: ClassVar[str] = "ask for single attributes with attributes()"
+    instead: ClassVar[str] = "ask for its attributes (`ldp-server attributes`)"
 
     @abstractmethod
     def attribute_counts(self) -> tuple[Floats, Floats]:
@@ -233,11 +233,15 @@ class AttributesOracle(Oracle):
         errors = np.sqrt(np.maximum(variances, 0.0))
         return [Share((i,), float(e), float(s)) for i, (e, s) in enumerate(zip(estimates, errors, strict=True))]
 
+    @abstractmethod
+    def attribute_intervals(self, tail: float) -> tuple[Floats, Floats]:
+        """Return intervals for every attribute; each end errs with probability `tail` at most."""
+
 
 class NumbersOracle(Oracle):
     """Estimates about the numbers of those who have one."""
 
-    instead: ClassVar[str] = "ask for average()"
+    instead: ClassVar[str] = "ask for its average (`ldp-server average`)"
 
     @abstractmethod
     def holders(self) -> float:

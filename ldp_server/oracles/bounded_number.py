@@ -42,7 +42,7 @@ class BoundedNumberOracle(NumbersOracle):
     """Counts of answers."""
 
     kind: ClassVar[type[BoundedNumber]] = BoundedNumber
-    instead: ClassVar[str] = "ask for average(); frequencies and quantiles need hierarchy"
+    instead: ClassVar[str] = "ask for its average (`ldp-server average`); frequencies and quantiles need hierarchy"
 
     def __init__(self, randomizer: BoundedNumber) -> None:
         super().__init__(randomizer)

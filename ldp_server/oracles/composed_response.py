@@ -81,6 +81,11 @@ class ComposedResponseOracle(AttributesOracle, FrequencyOracle):
         kept = self._eigenvalues[1]
         return (self.reports - singles / kept) / 2, np.full(self._k, self.reports * (1 / kept**2 - 1) / 4)
 
+    def attribute_intervals(self, tail: float) -> tuple[Floats, Floats]:
+        """Return them from the exact law of yes and no; the words that are left over are too few to matter."""
+        kept = float(self._eigenvalues[1])
+        return SupportLaw(self.reports, (1 + kept) / 2, (1 - kept) / 2).intervals(self.attribute_counts()[0], tail)
+
     def pair(self, one: int, two: int) -> Share:
         """Return an estimate of how many users hold both attributes."""
         if one == two or not (0 <= one < self._k and 0 <= two < self._k):

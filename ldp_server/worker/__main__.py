@@ -21,9 +21,11 @@ from ldp_server.worker.messages import (
     Advanced,
     Answer,
     AskAdvance,
+    AskAttributes,
     AskCheckpoint,
     AskDecode,
     AskEstimate,
+    AskNumbers,
     AskSummarise,
     CheckpointWritten,
     Done,
@@ -44,6 +46,8 @@ class Child:
         self._send = send
         self._table: dict[type[Question], Callable[[Any, bytes], tuple[Answer, bytes]]] = {
             AskEstimate: self._estimate,
+            AskNumbers: self._numbers,
+            AskAttributes: self._attributes,
             AskSummarise: self._summarise,
             AskAdvance: self._advance,
             AskCheckpoint: self._checkpoint,
@@ -63,6 +67,14 @@ class Child:
     def _estimate(self, question: AskEstimate, body: bytes) -> tuple[Answer, bytes]:
         counts = self._counts.get(question.number)
         return Done(), estimating.estimate(counts, pb.EstimateRequest.FromString(body))
+
+    def _numbers(self, question: AskNumbers, body: bytes) -> tuple[Answer, bytes]:
+        counts = self._counts.get(question.number)
+        return Done(), estimating.numbers_of(counts, pb.NumbersRequest.FromString(body))
+
+    def _attributes(self, question: AskAttributes, body: bytes) -> tuple[Answer, bytes]:
+        counts = self._counts.get(question.number)
+        return Done(), estimating.attributes_of(counts, pb.AttributesRequest.FromString(body))
 
     def _summarise(self, question: AskSummarise, _: bytes) -> tuple[Answer, bytes]:
         counts = self._counts.get(question.number)

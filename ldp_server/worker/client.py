@@ -21,8 +21,10 @@ from ldp_server.worker.messages import (
     Advanced,
     Answer,
     AskAdvance,
+    AskAttributes,
     AskDecode,
     AskEstimate,
+    AskNumbers,
     AskSummarise,
     CheckpointWritten,
     Done,
@@ -53,6 +55,16 @@ class Worker:
     async def estimate(self, number: int, request: bytes) -> bytes:
         """The serialised EstimateResponse to a serialised EstimateRequest."""
         _, response = await self._one(Done, AskEstimate(number), request)
+        return response
+
+    async def numbers(self, number: int, request: bytes) -> bytes:
+        """The serialised NumbersResponse to a serialised NumbersRequest."""
+        _, response = await self._one(Done, AskNumbers(number), request)
+        return response
+
+    async def attributes(self, number: int, request: bytes) -> bytes:
+        """The serialised AttributesResponse to a serialised AttributesRequest."""
+        _, response = await self._one(Done, AskAttributes(number), request)
         return response
 
     async def summary(self, number: int) -> WorkerSummary:

@@ -1,4 +1,4 @@
-"""Frequencies of a collection's items, as the serialised response that the serving process passes on."""
+"""Answers to the questions of one message, as the serialised responses that the serving process passes on."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import numpy as np
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.v1 import analyst_pb2 as pb
-from ldp_server.answers import estimates
+from ldp_server.answers import estimates, numbers
+from ldp_server.answers.attributes import attributes_answer
 from ldp_server.answers.estimates import Coverage, Estimates
-from ldp_server.answers.wire import item_from_wire, to_wire
+from ldp_server.answers.wire import integer_from_wire, item_from_wire, to_wire
 from ldp_server.oracles import as_frequency
 from ldp_server.oracles.base import Oracle
 from ldp_server.worker.counts import CollectionCounts
 
-__all__ = ["estimate", "null_error"]
+__all__ = ["attributes_of", "estimate", "null_error", "numbers_of"]
 
 MOST = 1 << 20
 """The most items that one answer lists: some forty megabytes."""
@@ -56,3 +57,49 @@ def _answer(counts: CollectionCounts, request: pb.EstimateRequest) -> Estimates:
         )
     except TypeError as error:  # an item of another type than the domain's
         raise InvalidSpec(str(error)) from None
+
+
+def numbers_of(counts: CollectionCounts, request: pb.NumbersRequest) -> bytes:
+    """Return the serialised NumbersResponse to a request."""
+    response = pb.NumbersResponse()
+    asked, collection, oracle = request.WhichOneof("which"), counts.collection, counts.oracle
+    confidence = request.confidence or _CONFIDENCE
+    coverage = Coverage.TOGETHER if request.together else Coverage.EACH
+    if asked == "average":
+        found = numbers.average_answer(collection, oracle, confidence=confidence)
+        response.average.CopyFrom(to_wire(found, pb.AverageAnswer))
+    elif asked == "quantiles":
+        shares = request.quantiles.shares
+        several = numbers.quantiles_answer(collection, oracle, shares, confidence=confidence, coverage=coverage)
+        response.quantiles.CopyFrom(to_wire(several, pb.QuantilesAnswer))
+    elif asked == "ranges":
+        ranges = _ranges(counts, request.ranges, confidence, coverage)
+        response.ranges.CopyFrom(to_wire(ranges, pb.RangesAnswer))
+    else:
+        raise InvalidSpec("ask for the average, for quantiles or for ranges")
+    return response.SerializeToString()
+
+
+def _ranges(
+    counts: CollectionCounts, asked: pb.RangesQuestion, confidence: float, coverage: Coverage
+) -> numbers.RangesAnswer:
+    if bool(asked.between) == bool(asked.bins):
+        raise InvalidSpec("ask for ranges or for a number of bins")
+    collection, oracle = counts.collection, counts.oracle
+    if asked.bins:
+        return numbers.bins_answer(collection, oracle, asked.bins, confidence=confidence, coverage=coverage)
+    between = [(integer_from_wire(one.first), integer_from_wire(one.last)) for one in asked.between]
+    return numbers.ranges_answer(collection, oracle, between, confidence=confidence, coverage=coverage)
+
+
+def attributes_of(counts: CollectionCounts, request: pb.AttributesRequest) -> bytes:
+    """Return the serialised AttributesResponse to a request."""
+    found = attributes_answer(
+        counts.collection,
+        counts.oracle,
+        pairs=request.pairs,
+        top=request.top or None,
+        confidence=request.confidence or _CONFIDENCE,
+        together=request.together,
+    )
+    return to_wire(found, pb.AttributesResponse).SerializeToString()

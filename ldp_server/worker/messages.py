@@ -22,9 +22,11 @@ __all__ = [
     "Advanced",
     "Answer",
     "AskAdvance",
+    "AskAttributes",
     "AskCheckpoint",
     "AskDecode",
     "AskEstimate",
+    "AskNumbers",
     "AskSummarise",
     "CheckpointWritten",
     "Done",
@@ -55,6 +57,16 @@ class Question:
 @dataclass(frozen=True, slots=True)
 class AskEstimate(Question):
     """Answer the EstimateRequest in the body with an EstimateResponse: `Done`."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskNumbers(Question):
+    """Answer the NumbersRequest in the body with a NumbersResponse: `Done`."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskAttributes(Question):
+    """Answer the AttributesRequest in the body with an AttributesResponse: `Done`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +167,8 @@ _ERRORS: dict[str, type[LdpError]] = {
     for kind in (InvalidSpec, Unsupported, TooFewReports, StorageError, Corrupt, DiskFull, Unavailable, Cancelled)
 }
 QUESTIONS: dict[str, type[Question]] = {
-    kind.__name__: kind for kind in (AskEstimate, AskSummarise, AskAdvance, AskCheckpoint, AskDecode)
+    kind.__name__: kind
+    for kind in (AskEstimate, AskNumbers, AskAttributes, AskSummarise, AskAdvance, AskCheckpoint, AskDecode)
 }
 ANSWERS: dict[str, type[Answer]] = {
     kind.__name__: kind for kind in (Done, WorkerSummary, Advanced, CheckpointWritten, Progress, Failure)

@@ -230,6 +230,186 @@ class Rest(_message.Message):
     high: float
     def __init__(self, estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
 
+class NumbersRequest(_message.Message):
+    __slots__ = ("collection_id", "id_prefix", "average", "quantiles", "ranges", "confidence", "together")
+    COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
+    ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
+    AVERAGE_FIELD_NUMBER: _ClassVar[int]
+    QUANTILES_FIELD_NUMBER: _ClassVar[int]
+    RANGES_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    TOGETHER_FIELD_NUMBER: _ClassVar[int]
+    collection_id: bytes
+    id_prefix: str
+    average: AverageQuestion
+    quantiles: QuantilesQuestion
+    ranges: RangesQuestion
+    confidence: float
+    together: bool
+    def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., average: _Optional[_Union[AverageQuestion, _Mapping]] = ..., quantiles: _Optional[_Union[QuantilesQuestion, _Mapping]] = ..., ranges: _Optional[_Union[RangesQuestion, _Mapping]] = ..., confidence: _Optional[float] = ..., together: bool = ...) -> None: ...
+
+class AverageQuestion(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class QuantilesQuestion(_message.Message):
+    __slots__ = ("shares",)
+    SHARES_FIELD_NUMBER: _ClassVar[int]
+    shares: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, shares: _Optional[_Iterable[float]] = ...) -> None: ...
+
+class RangesQuestion(_message.Message):
+    __slots__ = ("between", "bins")
+    BETWEEN_FIELD_NUMBER: _ClassVar[int]
+    BINS_FIELD_NUMBER: _ClassVar[int]
+    between: _containers.RepeatedCompositeFieldContainer[Between]
+    bins: int
+    def __init__(self, between: _Optional[_Iterable[_Union[Between, _Mapping]]] = ..., bins: _Optional[int] = ...) -> None: ...
+
+class Between(_message.Message):
+    __slots__ = ("first", "last")
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    first: str
+    last: str
+    def __init__(self, first: _Optional[str] = ..., last: _Optional[str] = ...) -> None: ...
+
+class NumbersResponse(_message.Message):
+    __slots__ = ("average", "quantiles", "ranges", "collection")
+    AVERAGE_FIELD_NUMBER: _ClassVar[int]
+    QUANTILES_FIELD_NUMBER: _ClassVar[int]
+    RANGES_FIELD_NUMBER: _ClassVar[int]
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    average: AverageAnswer
+    quantiles: QuantilesAnswer
+    ranges: RangesAnswer
+    collection: CollectionInfo
+    def __init__(self, average: _Optional[_Union[AverageAnswer, _Mapping]] = ..., quantiles: _Optional[_Union[QuantilesAnswer, _Mapping]] = ..., ranges: _Optional[_Union[RangesAnswer, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ...) -> None: ...
+
+class AverageAnswer(_message.Message):
+    __slots__ = ("reports", "confidence", "average")
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    AVERAGE_FIELD_NUMBER: _ClassVar[int]
+    reports: int
+    confidence: float
+    average: Average
+    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., average: _Optional[_Union[Average, _Mapping]] = ...) -> None: ...
+
+class Average(_message.Message):
+    __slots__ = ("estimate", "standard_error", "low", "high", "holders")
+    ESTIMATE_FIELD_NUMBER: _ClassVar[int]
+    STANDARD_ERROR_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    HOLDERS_FIELD_NUMBER: _ClassVar[int]
+    estimate: float
+    standard_error: float
+    low: float
+    high: float
+    holders: float
+    def __init__(self, estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., holders: _Optional[float] = ...) -> None: ...
+
+class QuantilesAnswer(_message.Message):
+    __slots__ = ("reports", "confidence", "coverage", "holders", "quantiles")
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    COVERAGE_FIELD_NUMBER: _ClassVar[int]
+    HOLDERS_FIELD_NUMBER: _ClassVar[int]
+    QUANTILES_FIELD_NUMBER: _ClassVar[int]
+    reports: int
+    confidence: float
+    coverage: str
+    holders: float
+    quantiles: _containers.RepeatedCompositeFieldContainer[Quantile]
+    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., holders: _Optional[float] = ..., quantiles: _Optional[_Iterable[_Union[Quantile, _Mapping]]] = ...) -> None: ...
+
+class Quantile(_message.Message):
+    __slots__ = ("share", "estimate", "low", "high")
+    SHARE_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATE_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    share: float
+    estimate: str
+    low: str
+    high: str
+    def __init__(self, share: _Optional[float] = ..., estimate: _Optional[str] = ..., low: _Optional[str] = ..., high: _Optional[str] = ...) -> None: ...
+
+class RangesAnswer(_message.Message):
+    __slots__ = ("reports", "confidence", "coverage", "holders", "ranges")
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    COVERAGE_FIELD_NUMBER: _ClassVar[int]
+    HOLDERS_FIELD_NUMBER: _ClassVar[int]
+    RANGES_FIELD_NUMBER: _ClassVar[int]
+    reports: int
+    confidence: float
+    coverage: str
+    holders: float
+    ranges: _containers.RepeatedCompositeFieldContainer[Range]
+    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., holders: _Optional[float] = ..., ranges: _Optional[_Iterable[_Union[Range, _Mapping]]] = ...) -> None: ...
+
+class Range(_message.Message):
+    __slots__ = ("first", "last", "estimate", "standard_error", "low", "high")
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATE_FIELD_NUMBER: _ClassVar[int]
+    STANDARD_ERROR_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    first: str
+    last: str
+    estimate: float
+    standard_error: float
+    low: float
+    high: float
+    def __init__(self, first: _Optional[str] = ..., last: _Optional[str] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
+
+class AttributesRequest(_message.Message):
+    __slots__ = ("collection_id", "id_prefix", "pairs", "top", "confidence", "together")
+    COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
+    ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
+    PAIRS_FIELD_NUMBER: _ClassVar[int]
+    TOP_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    TOGETHER_FIELD_NUMBER: _ClassVar[int]
+    collection_id: bytes
+    id_prefix: str
+    pairs: bool
+    top: int
+    confidence: float
+    together: bool
+    def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., pairs: bool = ..., top: _Optional[int] = ..., confidence: _Optional[float] = ..., together: bool = ...) -> None: ...
+
+class AttributesResponse(_message.Message):
+    __slots__ = ("reports", "confidence", "coverage", "rows", "collection")
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    COVERAGE_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    reports: int
+    confidence: float
+    coverage: str
+    rows: _containers.RepeatedCompositeFieldContainer[Held]
+    collection: CollectionInfo
+    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., rows: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ...) -> None: ...
+
+class Held(_message.Message):
+    __slots__ = ("attributes", "estimate", "standard_error", "low", "high")
+    ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATE_FIELD_NUMBER: _ClassVar[int]
+    STANDARD_ERROR_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    attributes: _containers.RepeatedScalarFieldContainer[str]
+    estimate: float
+    standard_error: float
+    low: float
+    high: float
+    def __init__(self, attributes: _Optional[_Iterable[str]] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
+
 class HeavyHittersRequest(_message.Message):
     __slots__ = ("collection_id", "limit", "id_prefix")
     COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]

@@ -69,6 +69,16 @@ class AnalystStub(object):
                 request_serializer=ldp_dot_v1_dot_analyst__pb2.EstimateRequest.SerializeToString,
                 response_deserializer=ldp_dot_v1_dot_analyst__pb2.EstimateResponse.FromString,
                 _registered_method=True)
+        self.Numbers = channel.unary_unary(
+                '/ldp.v1.Analyst/Numbers',
+                request_serializer=ldp_dot_v1_dot_analyst__pb2.NumbersRequest.SerializeToString,
+                response_deserializer=ldp_dot_v1_dot_analyst__pb2.NumbersResponse.FromString,
+                _registered_method=True)
+        self.Attributes = channel.unary_unary(
+                '/ldp.v1.Analyst/Attributes',
+                request_serializer=ldp_dot_v1_dot_analyst__pb2.AttributesRequest.SerializeToString,
+                response_deserializer=ldp_dot_v1_dot_analyst__pb2.AttributesResponse.FromString,
+                _registered_method=True)
         self.HeavyHitters = channel.unary_stream(
                 '/ldp.v1.Analyst/HeavyHitters',
                 request_serializer=ldp_dot_v1_dot_analyst__pb2.HeavyHittersRequest.SerializeToString,
@@ -137,6 +147,21 @@ class AnalystServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Numbers(self, request, context):
+        """The average of numbers, quantiles, or how many numbers lie in ranges.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Attributes(self, request, context):
+        """How many users hold each attribute of a set, or each pair of attributes. How many hold exactly which set is a
+        question of frequencies: Estimate.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def HeavyHitters(self, request, context):
         """Heavy hitters of a domain too large to list: progress, then one result.
         """
@@ -195,6 +220,16 @@ def add_AnalystServicer_to_server(servicer, server):
                     servicer.Estimate,
                     request_deserializer=ldp_dot_v1_dot_analyst__pb2.EstimateRequest.FromString,
                     response_serializer=ldp_dot_v1_dot_analyst__pb2.EstimateResponse.SerializeToString,
+            ),
+            'Numbers': grpc.unary_unary_rpc_method_handler(
+                    servicer.Numbers,
+                    request_deserializer=ldp_dot_v1_dot_analyst__pb2.NumbersRequest.FromString,
+                    response_serializer=ldp_dot_v1_dot_analyst__pb2.NumbersResponse.SerializeToString,
+            ),
+            'Attributes': grpc.unary_unary_rpc_method_handler(
+                    servicer.Attributes,
+                    request_deserializer=ldp_dot_v1_dot_analyst__pb2.AttributesRequest.FromString,
+                    response_serializer=ldp_dot_v1_dot_analyst__pb2.AttributesResponse.SerializeToString,
             ),
             'HeavyHitters': grpc.unary_stream_rpc_method_handler(
                     servicer.HeavyHitters,
@@ -401,6 +436,60 @@ class Analyst(object):
             '/ldp.v1.Analyst/Estimate',
             ldp_dot_v1_dot_analyst__pb2.EstimateRequest.SerializeToString,
             ldp_dot_v1_dot_analyst__pb2.EstimateResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Numbers(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ldp.v1.Analyst/Numbers',
+            ldp_dot_v1_dot_analyst__pb2.NumbersRequest.SerializeToString,
+            ldp_dot_v1_dot_analyst__pb2.NumbersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Attributes(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ldp.v1.Analyst/Attributes',
+            ldp_dot_v1_dot_analyst__pb2.AttributesRequest.SerializeToString,
+            ldp_dot_v1_dot_analyst__pb2.AttributesResponse.FromString,
             options,
             channel_credentials,
             insecure,

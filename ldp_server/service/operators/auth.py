@@ -37,6 +37,8 @@ NEEDS: Mapping[str, str] = {
     "ListAllCollections": "ask",
     "ShowCollection": "ask",
     "Estimate": "ask",
+    "Numbers": "ask",
+    "Attributes": "ask",
     "HeavyHitters": "ask",
     "Export": "ask",
     "ServerStatus": "ask",

@@ -57,6 +57,8 @@ class Operators:
             "DeleteCollection": one("DeleteCollection", pb.CollectionRequest, self._delete),
             "CompactCollection": one("CompactCollection", pb.CollectionRequest, self._compact),
             "Estimate": one("Estimate", pb.EstimateRequest, queries.estimate),
+            "Numbers": one("Numbers", pb.NumbersRequest, queries.numbers),
+            "Attributes": one("Attributes", pb.AttributesRequest, queries.attributes),
             "HeavyHitters": many("HeavyHitters", pb.HeavyHittersRequest, queries.heavy_hitters),
             "Export": many("Export", pb.ExportRequest, queries.export),
             "ServerStatus": one("ServerStatus", pb.ServerStatusRequest, self._status),

@@ -1,4 +1,5 @@
-"""What operators and analysts ask without changing anything: list, show, estimate, heavy hitters, export.
+"""What operators and analysts ask without changing anything: list, show, estimate, numbers, attributes, heavy
+hitters, export.
 
 `info` is a collection as the wire describes it, in these answers and in those of handlers.py.
 """
@@ -94,6 +95,21 @@ class Queries:
         self._metrics.query.observe(time.perf_counter() - started)
         # A message is the concatenation of its fields, so the worker's columns need not be parsed to add one.
         return response + pb.EstimateResponse(collection=info(live, self._clock())).SerializeToString()
+
+    async def numbers(self, request: pb.NumbersRequest) -> bytes:
+        live = self._collections.find_kept(request)
+        most = self._limits.query_items
+        if max(len(request.quantiles.shares), len(request.ranges.between), request.ranges.bins) > most:
+            raise InvalidSpec(f"a question names at most {most} quantiles or ranges (limits.query_items)")
+        with self._metrics.query.time():
+            response = await self._sources.worker.numbers(live.record.number, request.SerializeToString())
+        return response + pb.NumbersResponse(collection=info(live, self._clock())).SerializeToString()
+
+    async def attributes(self, request: pb.AttributesRequest) -> bytes:
+        live = self._collections.find_kept(request)
+        with self._metrics.query.time():
+            response = await self._sources.worker.attributes(live.record.number, request.SerializeToString())
+        return response + pb.AttributesResponse(collection=info(live, self._clock())).SerializeToString()
 
     async def heavy_hitters(self, request: pb.HeavyHittersRequest) -> AsyncGenerator[bytes, None]:
         live = self._collections.find_kept(request)

@@ -118,7 +118,7 @@ def test_intervals_cover():
 def test_what_cannot_be_asked():
     sampled = filled(CASES[2], people(100, 1), 1)
     assert not hasattr(sampled, "estimate")
-    with pytest.raises(InvalidSpec, match="single attributes"):
+    with pytest.raises(InvalidSpec, match="ask for its attributes"):
         as_frequency(sampled)
     composed = filled(CASES[0], people(100, 1), 1)
     for pair in ((0, 0), (0, 5), (-1, 2)):

@@ -64,6 +64,8 @@ METHODS = {
     "DeleteCollection": pb.CollectionRequest,
     "CompactCollection": pb.CollectionRequest,
     "Estimate": pb.EstimateRequest,
+    "Numbers": pb.NumbersRequest,
+    "Attributes": pb.AttributesRequest,
     "ServerStatus": pb.ServerStatusRequest,
     "HeavyHitters": pb.HeavyHittersRequest,
     "Export": pb.ExportRequest,

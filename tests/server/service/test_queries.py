@@ -18,7 +18,6 @@ from ldp_server.oracles import oracle_for
 from simulator.crowd import simulate
 from tests.server.helpers import Clock, batch, live, make_collection, taken, until
 
-
 REFUSALS = {grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.FAILED_PRECONDITION}
 
 

@@ -22,6 +22,8 @@ from ldp_server.worker.messages import Failure, read_answer, read_question, writ
 
 QUESTIONS = [
     messages.AskEstimate(1),
+    messages.AskNumbers(6),
+    messages.AskAttributes(7),
     messages.AskSummarise(2),
     messages.AskAdvance(3, 0.25),
     messages.AskCheckpoint(4),

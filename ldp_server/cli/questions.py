@@ -1,0 +1,195 @@
+"""average, quantiles, ranges, attributes: the questions about numbers and about sets of attributes."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import click
+
+from ldp_server.analyst import Analyst, CollectionAttributes, CollectionRanges, Which
+from ldp_server.answers.estimates import Coverage
+from ldp_server.answers.to_json import to_json
+from ldp_server.cli.connection import connected, json_option, which_argument
+from ldp_server.cli.main import cli
+from ldp_server.cli.queries import COVERAGE, show_estimates
+from ldp_server.cli.show import busy, print_json, table, whole
+
+__all__ = ["attributes", "average", "quantiles", "ranges"]
+
+confidence_option = click.option(
+    "--confidence",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="The probability that an interval holds the truth.",
+)
+together_option = click.option(
+    "--together", is_flag=True, help="Intervals that are right for the whole answer at once."
+)
+
+
+class _Between(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click only
+    """A range, written FIRST:LAST; each end is an integer, and may be negative."""
+
+    name = "first:last"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        if isinstance(value, tuple):
+            return value
+        found = re.fullmatch(r"(-?[0-9]{1,20}):(-?[0-9]{1,20})", str(value))
+        if found is None:
+            self.fail(f"{value!r} is no range: write its first and last integer, such as 10:20", param, ctx)
+        return int(found[1]), int(found[2])
+
+
+@cli.command()
+@which_argument
+@confidence_option
+@json_option
+@connected
+def average(analyst: Analyst, which: Which, confidence: float, as_json: bool) -> None:
+    """Estimate the average of numbers.
+
+    COLLECTION is an id, its first digits (at least four), or the collection's file.
+    """
+    with busy("estimating", quiet=as_json):
+        found = analyst.average(which, confidence=confidence)
+    if as_json:
+        print_json(to_json(found))
+        return
+    row = found.average
+    error = "unknown" if math.isinf(row.standard_error) else f"{row.standard_error:,.4g}"
+    cells = [f"{row.estimate:,.6g}", error, f"{row.low:,.6g} to {row.high:,.6g}", whole(row.holders)]
+    columns = [("average", "right"), ("± error", "right"), (_interval(confidence), "right"), ("who have one", "right")]
+    table(found.question, columns, [cells], f"{whole(found.reports)} reports; {COVERAGE[Coverage.EACH]}")
+
+
+@cli.command()
+@which_argument
+@click.option(
+    "--at",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    multiple=True,
+    metavar="SHARE",
+    help="A share of the numbers; may be repeated. [default: 0.5, the median]",
+)
+@confidence_option
+@together_option
+@json_option
+@connected
+def quantiles(
+    analyst: Analyst, which: Which, at: tuple[float, ...], confidence: float, together: bool, as_json: bool
+) -> None:
+    """Estimate the numbers at or below which shares of the numbers lie.
+
+    COLLECTION is an id, its first digits (at least four), or the collection's file.
+    """
+    with busy("estimating", quiet=as_json):
+        found = analyst.quantiles(which, at or (0.5,), confidence=confidence, together=together)
+    if as_json:
+        print_json(to_json(found))
+        return
+    columns = [("share", "right"), ("number", "right"), (_interval(confidence), "right")]
+    rows = [[f"{row.share:g}", f"{row.estimate:,}", f"{row.low:,} to {row.high:,}"] for row in found.quantiles]
+    caption = f"{whole(found.reports)} reports, {whole(found.holders)} with a number; {COVERAGE[found.coverage]}"
+    table(found.question, columns, rows, caption)
+
+
+@cli.command()
+@which_argument
+@click.option(
+    "--between",
+    type=_Between(),
+    multiple=True,
+    metavar="FIRST:LAST",
+    help="A range of integers, both ends included; may be repeated.",
+)
+@click.option("--bins", type=click.IntRange(1), help="Cut the whole domain into N ranges. [default: 10]")
+@confidence_option
+@together_option
+@json_option
+@connected
+def ranges(
+    analyst: Analyst, which: Which, between: tuple[tuple[int, int], ...], bins: int | None, **options: Any
+) -> None:
+    """Estimate how many users' numbers lie in ranges.
+
+    COLLECTION is an id, its first digits (at least four), or the collection's file.
+    """
+    if between and bins is not None:
+        raise click.UsageError("give --between or --bins, not both")
+    as_json = options.pop("as_json")
+    with busy("estimating", quiet=as_json):
+        if between:
+            found = analyst.ranges(which, between, **options)
+        else:
+            found = analyst.histogram(which, bins or 10, **options)
+    if as_json:
+        print_json(to_json(found))
+    else:
+        _show_ranges(found)
+
+
+def _show_ranges(found: CollectionRanges) -> None:
+    columns = [("from", "right"), ("to", "right"), ("users", "right"), ("± error", "right")]
+    columns.append((_interval(found.confidence), "right"))
+    rows = [
+        [f"{row.first:,}", f"{row.last:,}", whole(row.estimate), whole(row.standard_error), _ends(row.low, row.high)]
+        for row in found.ranges
+    ]
+    caption = f"{whole(found.reports)} reports, {whole(found.holders)} with a number; {COVERAGE[found.coverage]}"
+    table(found.question, columns, rows, caption)
+
+
+@cli.command()
+@which_argument
+@click.option("--pairs", is_flag=True, help="Count who holds both attributes of each pair.")
+@click.option("--table", "whole_table", is_flag=True, help="Count who holds exactly which set of attributes.")
+@click.option("--top", type=click.IntRange(1), help="The N largest only; the intervals allow for the choice.")
+@confidence_option
+@together_option
+@json_option
+@connected
+def attributes(analyst: Analyst, which: Which, pairs: bool, whole_table: bool, top: int | None, **options: Any) -> None:
+    """Estimate how many users hold each attribute.
+
+    COLLECTION is an id, its first digits (at least four), or the collection's file.
+    """
+    if whole_table and (pairs or options["together"]):
+        raise click.UsageError("--table goes with neither --pairs nor --together")
+    as_json, confidence = options.pop("as_json"), options["confidence"]
+    with busy("estimating", quiet=as_json):
+        if whole_table:
+            sets = analyst.table(which, top=top, confidence=confidence)
+        else:
+            found = (analyst.pairs if pairs else analyst.attributes)(which, top=top, **options)
+    if as_json:
+        print_json(to_json(sets if whole_table else found))
+    elif whole_table:
+        show_estimates(sets)
+    else:
+        _show_attributes(found)
+
+
+def _show_attributes(found: CollectionAttributes) -> None:
+    columns = [("who hold", ""), ("users", "right"), ("± error", "right"), (_interval(found.confidence), "right")]
+    rows = [
+        [
+            " + ".join(row.attributes),
+            whole(row.estimate),
+            "unknown" if math.isinf(row.standard_error) else whole(row.standard_error),
+            _ends(row.low, row.high),
+        ]
+        for row in found.rows
+    ]
+    table(found.question, columns, rows, f"{whole(found.reports)} reports; {COVERAGE[found.coverage]}")
+
+
+def _interval(confidence: float) -> str:
+    return f"{confidence * 100:.6g}% interval"
+
+
+def _ends(low: float, high: float) -> str:
+    return f"{whole(low)} to {whole(high)}"

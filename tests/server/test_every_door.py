@@ -1,0 +1,247 @@
+"""Every question that a mechanism answers, through every door: in process, over gRPC, in the shell.
+
+`ANSWERS` is the table of mechanisms and questions. A mechanism without a line, and a question without doors, fail.
+Whatever a mechanism does not answer is refused at each door in one line that names a way out.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import pytest
+
+from ldp_client.collection import Collection
+from ldp_client.errors import InvalidSpec, ServerRefused
+from ldp_client.mechanisms import MECHANISMS, REPRODUCTIONS
+from ldp_client.protocol.domain import Attributes, Integers
+from ldp_client.protocol.v1 import analyst_pb2 as pb
+from ldp_server import heavy_hitters
+from ldp_server.answers import estimates, numbers
+from ldp_server.answers.attributes import attributes_answer
+from ldp_server.answers.estimates import Coverage
+from ldp_server.answers.to_json import dump, to_json
+from ldp_server.cli.main import load, run
+from ldp_server.cli.show import item_text
+from ldp_server.heavy_hitters import DECODERS
+from tests.examples import EXAMPLES
+from tests.server.analyst.conftest import deliver
+from tests.server.helpers import ServerProcess
+
+TOGETHER = Coverage.TOGETHER
+
+
+@dataclass(frozen=True)
+class Doors:
+    """One question: in process, by the analyst's client, and the arguments of its command."""
+
+    in_process: object
+    analyst: object
+    shell: tuple[str, ...]
+
+
+def an_item(collection):
+    """An item that can be written on a line."""
+    items = (collection.domain.item(index) for index in range(1, 400))
+    return next(item for item in items if not isinstance(item, bytes) and item_text(item).isalnum())
+
+
+QUESTIONS = {
+    "given": Doors(
+        lambda c, o: estimates.given_items(c, o, [an_item(c)]),
+        lambda a, c: a.estimate(c, items=[an_item(c)]),
+        ("estimate", "--items", "-"),
+    ),
+    "heavy hitters": Doors(heavy_hitters.decode, lambda a, c: a.heavy_hitters(c, limit=1000), ("heavy-hitters",)),
+    "top": Doors(lambda c, o: estimates.top(c, o, 3), lambda a, c: a.estimate(c, top=3), ("estimate", "--top", "3")),
+    "every item": Doors(
+        estimates.every_item, lambda a, c: a.estimate(c, every_item=True, confidence=0.95), ("estimate", "--all")
+    ),
+    "average": Doors(
+        lambda c, o: numbers.average_answer(c, o, confidence=0.9),
+        lambda a, c: a.average(c, confidence=0.9),
+        ("average", "--confidence", "0.9"),
+    ),
+    "quantiles": Doors(
+        lambda c, o: numbers.quantiles_answer(c, o, (0.5, 0.9), coverage=TOGETHER),
+        lambda a, c: a.quantiles(c, (0.5, 0.9), together=True),
+        ("quantiles", "--at", "0.5", "--at", "0.9", "--together"),
+    ),
+    "ranges": Doors(
+        lambda c, o: numbers.ranges_answer(c, o, [(1, 2), (0, 3)]),
+        lambda a, c: a.ranges(c, [(1, 2), (0, 3)]),
+        ("ranges", "--between", "1:2", "--between", "0:3"),
+    ),
+    "histogram": Doors(
+        lambda c, o: numbers.bins_answer(c, o, 3, coverage=TOGETHER),
+        lambda a, c: a.histogram(c, 3, together=True),
+        ("ranges", "--bins", "3", "--together"),
+    ),
+    "attributes": Doors(
+        lambda c, o: attributes_answer(c, o, together=True),
+        lambda a, c: a.attributes(c, together=True),
+        ("attributes", "--together"),
+    ),
+    "pairs": Doors(
+        lambda c, o: attributes_answer(c, o, pairs=True, top=1),
+        lambda a, c: a.pairs(c, top=1),
+        ("attributes", "--pairs", "--top", "1"),
+    ),
+    "table": Doors(estimates.every_item, lambda a, c: a.table(c), ("attributes", "--table")),
+}
+
+LISTED = {"given", "top", "every item", "table"}
+"""`table` is the frequencies of a whole domain; of a domain of attributes, who holds exactly which set."""
+LARGE = {"given", "heavy hitters"}
+
+ANSWERS: dict[str, set[str]] = {
+    "randomized-response": LISTED,
+    "linear-hash": LISTED,
+    "subset-selection": LISTED,
+    "hashtogram": LISTED,
+    "expander-sketch": LARGE,
+    "prefix-tree": LARGE,
+    "tree-sketch": LARGE,
+    "hierarchy": LISTED | {"quantiles", "ranges", "histogram"},
+    "bounded-number": {"average"},
+    "sampled-attribute": {"attributes"},
+    "composed-response": LISTED | {"attributes", "pairs"},
+    "randomized-response over attributes": LISTED | {"attributes", "pairs"},
+}
+USERS = 3000
+_WINDOW = {"opens": 0, "closes": 1 << 33}
+
+
+def example(name):
+    """A collection of a mechanism: its first example whose domain can be listed, or the first."""
+    if name.endswith(" over attributes"):
+        domain = Attributes(("smoke", "drive", "vote"))
+        return Collection.create("Which?", domain, name.split()[0], "2", **_WINDOW)
+    known = [one for mechanism, one in EXAMPLES if mechanism == name and one.word_bits == 64]
+    wide = [one for one in known if 5 <= one.domain.size <= 4096]
+    one = (wide or known)[0]
+    return Collection.create("Which?", one.domain, name, one.epsilon, parameters=one.parameters, **_WINDOW)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with ServerProcess(tmp_path_factory.mktemp("doors") / "d") as server:
+        yield server
+
+
+@pytest.fixture(scope="module", params=ANSWERS)
+def counted(server, request):
+    """A collection of each line of the table with reports of known users."""
+    collection = example(request.param)
+    server.create(collection)
+    users = np.arange(USERS) % min(collection.domain.size, 11)
+    return request.param, collection, deliver(server, collection, users)
+
+
+def ask(door, *arguments):
+    """The answer as JSON, or the error."""
+    try:
+        return json.loads(dump(to_json(door(*arguments))))
+    except (InvalidSpec, ServerRefused) as error:
+        return error
+
+
+def shell(monkeypatch, capsys, data, *arguments, stdin=""):
+    """Run a command as the program does: its exit code, output and errors."""
+    load()
+    monkeypatch.setattr(sys, "argv", ["ldp-server", *arguments, "--data", str(data)])
+    monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+    capsys.readouterr()
+    code = 0
+    try:
+        run()
+    except SystemExit as left:
+        code = left.code
+    return code, *capsys.readouterr()
+
+
+def test_every_mechanism_has_a_line_and_every_call_a_question():
+    assert {name.split()[0] for name in ANSWERS} == set(MECHANISMS) - REPRODUCTIONS
+    assert set(QUESTIONS) == set().union(*ANSWERS.values())
+    asking = {"Estimate", "Numbers", "Attributes", "HeavyHitters"}
+    changing = {"CreateCollection", "CloseCollection", "DeleteCollection", "CompactCollection"}
+    others = {"ListAllCollections", "ShowCollection", "Export", "ServerStatus"}
+    assert {one.name for one in pb.DESCRIPTOR.services_by_name["Analyst"].methods} == asking | changing | others
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_every_door_gives_the_same_numbers(server, counted, question, monkeypatch, capsys):
+    name, collection, oracle = counted
+    doors = QUESTIONS[question]
+    found = ask(doors.in_process, collection, oracle)
+    with server.analyst() as analyst:
+        called = ask(doors.analyst, analyst, collection)
+    command, *options = doors.shell
+    arguments, line = (command, collection.id.hex(), *options), f"{item_text(an_item(collection))}\n"
+    code, out, err = shell(monkeypatch, capsys, server.data, *arguments, "--json", stdin=line)
+    if question in ANSWERS[name]:
+        assert code == 0, err
+        assert called == found
+        assert json.loads(out) == found
+        assert found["reports"] == USERS
+        code, out, err = shell(monkeypatch, capsys, server.data, *arguments, stdin=line)
+        assert (code, err) == (0, "")
+        assert "Which?" in out
+    else:
+        assert isinstance(found, InvalidSpec), found
+        assert isinstance(called, ServerRefused)
+        assert (code, out) == (1, "")
+        assert err == f"ldp-server: {called.reason.lower().replace('_', ' ')}: {called.detail}\n"
+        assert question == "heavy hitters" or called.detail == str(found)
+
+
+def test_heavy_hitters_have_a_line_too():
+    assert {name for name, asked in ANSWERS.items() if "heavy hitters" in asked} == set(DECODERS)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "question"), list(product(("hierarchy", "bounded-number", "sampled-attribute"), QUESTIONS))
+)
+def test_an_empty_collection_is_no_defect(mechanism, question, empty):
+    """It answers that nobody reported, or refuses; the text is one line."""
+    server, collections = empty
+    collection = collections[mechanism]
+    with server.analyst() as analyst:
+        called = ask(QUESTIONS[question].analyst, analyst, collection)
+    assert isinstance(called, ServerRefused)
+    assert called.reason == "FAILED_PRECONDITION"
+    if question in ANSWERS[mechanism]:
+        assert "no reports yet" in called.detail
+    else:
+        assert mechanism in called.detail or "domain of integers" in called.detail
+
+
+@pytest.fixture(scope="module")
+def empty(server):
+    made = {}
+    for mechanism in ("hierarchy", "bounded-number", "sampled-attribute"):
+        known = example(mechanism)
+        made[mechanism] = Collection.create(
+            "Nobody?", known.domain, mechanism, "1", parameters=known.randomizer.parameters(), **_WINDOW
+        )
+        server.create(made[mechanism])
+    return server, made
+
+
+def test_a_collection_that_is_gone_or_unknown(server, monkeypatch, capsys):
+    known = example("bounded-number")
+    collection = Collection.create(
+        "Gone?", Integers(0, 9), "bounded-number", "1", parameters=known.randomizer.parameters(), **_WINDOW
+    )
+    for gone in (False, True):
+        if gone:
+            server.create(collection)
+            with server.analyst() as analyst:
+                analyst.delete_collection(collection)
+        code, out, err = shell(monkeypatch, capsys, server.data, "average", collection.id.hex())
+        assert (code, out, err.count("\n")) == (1, "", 1)
+        assert err.startswith("ldp-server: not found: ")
