@@ -19,7 +19,7 @@ from ldp_server.oracles.laws.support import SupportLaw, normal_quantile
 
 __all__ = ["SampledAttributeOracle"]
 
-_HALVINGS = 50
+_HALVINGS = 40
 
 
 class SampledAttributeOracle(AttributesOracle):
@@ -42,7 +42,7 @@ class SampledAttributeOracle(AttributesOracle):
             f = np.clip(estimates, 0, self.reports)
             noise = np.array([binomial_variance(h, d, self._p, self._q) for h, d in zip(f / scale, drawn, strict=True)])
             sampling = f * (1 - f / max(1, self.reports)) * (scale - 1)
-        return estimates, np.where(drawn > 0, scale**2 * noise + sampling, np.inf)
+            return estimates, np.where(drawn > 0, scale**2 * noise + sampling, np.inf)
 
     def attribute_intervals(self, tail: float) -> tuple[Floats, Floats]:
         """Return them from the law of yes and no; an attribute that nobody drew has the whole range."""
