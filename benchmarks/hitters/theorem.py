@@ -86,7 +86,7 @@ def expander_trial(seed: int) -> list[bool]:
     oracle = oracle_for(spec)
     for reports in crowd.simulate(spec.randomizer, indexes, seed):
         oracle.accumulate(pack(reports, spec.randomizer.report_bytes))
-    listed = {spec.domain.index(h.item) for h in decode(spec, oracle, limits=DecodeLimits(width=2048)).items}
+    listed = {spec.domain.index(h.item) for h in decode(spec, oracle, beta=0.1, limits=DecodeLimits(width=2048)).items}
     return [index in listed for index in planted]
 
 

@@ -16,7 +16,7 @@ from ldp_client.errors import Cancelled
 from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_server.arrays.items import to_ints
 from ldp_server.arrays.team_cells import BulkCode, bulk_code
-from ldp_server.heavy_hitters.promise import least_users, reliable_score
+from ldp_server.heavy_hitters.promise import Promise, false_items_of, least_users, promised_at
 from ldp_server.heavy_hitters.results import (
     HeavyHitter,
     HeavyHitters,
@@ -87,7 +87,7 @@ class Run:
     collection: Collection
     oracle: TeamSketchOracle
     decoder: str
-    false_items: float
+    beta: float
     limits: DecodeLimits
     watch: Watch
     executor: Executor | None
@@ -105,6 +105,11 @@ class Run:
         """(p, s): the probability that a report supports a cell that its user holds, and one that it does not."""
         p, s = self.sketch.inner.support
         return float(p), float(s)
+
+    @property
+    def false_items(self) -> float:
+        """The part of beta for items that nobody holds."""
+        return false_items_of(self.beta)
 
     @property
     def reports(self) -> int:
@@ -149,15 +154,12 @@ class Run:
     def answer(self, found: Estimated) -> HeavyHitters:
         """Return the answer that lists what was found."""
         self.watch.say("done", 1.0)
-        users = self.reports / self.sketch.teams if self.decoder == "levels" else float(self.reports)
-        reliable = reliable_score(self.sketch, self.decoder, found.bar, users) * found.unit
+        promise = promised_at(self.sketch, self.decoder, found.bar, self.beta, self.reports)
         return heavy_hitters(
             self._items(found),
-            reports=self.reports,
+            promise,
             decoder=self.decoder,
-            threshold=reliable,
-            false_items=self.false_items,
-            users_needed=None if reliable <= self.reports else self._needed(),
+            users_needed=None if promise.each <= self.reports else self._needed(),
             least_estimate=found.bar * found.unit,
         )
 
@@ -165,16 +167,14 @@ class Run:
         """Return the answer that there are too few reports."""
         return heavy_hitters(
             (),
-            reports=self.reports,
+            Promise(self.reports, self.beta, math.inf, math.inf),
             decoder=self.decoder,
-            threshold=math.inf,
-            false_items=self.false_items,
             users_needed=self._needed(),
             least_estimate=None,
         )
 
     def _needed(self) -> int:
-        return least_users(self.sketch, self.decoder, self.log_items, self.false_items)
+        return least_users(self.sketch, self.decoder, self.log_items, self.beta)
 
     def _items(self, found: Estimated) -> list[HeavyHitter]:
         s = self.support[1]
