@@ -28,7 +28,7 @@ BENCHMARKS = {
     "audit": ("audit.benchmark", "privacy: exact output laws, bounds from the client's bytes, clients that leak"),
     "pairing": ("pairing", "whether the order of arrival tells which answers belong to one device"),
     "structure": ("structure", "accounting, attributes, averages, quantiles, pure from approximate"),
-    "coverage": ("coverage", "what the stated intervals hold, and how wide they are"),
+    "coverage": ("coverage.benchmark", "what the stated intervals hold, and how wide they are"),
     "oracles": ("oracles", "frequency oracles: accuracy, coverage, speed, memory, timing of the client"),
     "timing": ("timing", "what a clock in the same process tells about the item"),
     "heavy-hitters": ("hitters.benchmark", "how rare an item is found, false items, coverage, speed, growth"),

@@ -54,7 +54,7 @@ __all__ = ["QuestionWalk", "ReportWalk", "Steps", "question_walk", "report_walk"
 
 ROOT = Path(__file__).parent.parent
 REPORT_MODULES, REPORT_CALLS = 14, 100
-QUESTION_MODULES, QUESTION_CALLS = 8, 40
+QUESTION_MODULES, QUESTION_CALLS = 8, 44
 """The most that a walk may pass (a question: in the serving process). To raise one, give the reason in
 docs/architecture.md."""
 _QUESTIONS = 5
@@ -278,7 +278,7 @@ class _Serving:
     def create(self, collection: Collection, token: Path) -> None:
         """Create a collection with a new token, which is left in a file."""
         with closing(AccessFile(DataDirectory(self._config.data).access, time.time)) as access:
-            token.write_text(access.create("walk"), encoding="ascii")
+            token.write_text(access.create("walk", "create"), encoding="ascii")
         with Analyst(self.address, token=token) as analyst:
             analyst.create(collection)
 

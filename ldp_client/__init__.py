@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         Accepted,
         Batch,
         BatchOutcome,
-        PublicCollections,
+        ListPart,
         Refused,
         Transport,
     )
@@ -67,11 +67,11 @@ __all__ = [
     "LdpError",
     "LedgerFiles",
     "LedgerView",
+    "ListPart",
     "OutboxLimits",
     "OutboxView",
     "Policy",
     "PolicyRefused",
-    "PublicCollections",
     "QuestionView",
     "Receipt",
     "Refused",
@@ -106,7 +106,7 @@ _HOMES = {
     "sending.outbox": ("OutboxLimits", "OutboxView"),
     "sending.sender": ("Delivery", "TokenSource"),
     "sending.target": ("Tls",),
-    "sending.transport": ("Accepted", "Batch", "BatchOutcome", "PublicCollections", "Refused", "Transport"),
+    "sending.transport": ("Accepted", "Batch", "BatchOutcome", "ListPart", "Refused", "Transport"),
     "trust.policy": ("Policy",),
 }  # fmt: skip
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

@@ -89,6 +89,9 @@ class AsyncClient:
     async def reset(self, reason: str) -> str:
         return await self._run(lambda: self._client.reset(reason))
 
+    async def listed(self) -> tuple[bytes, ...]:
+        return await self._run(self._client.listed)
+
     async def collections(self) -> Mapping[bytes, Collection]:
         return await self._run(self._client.collections)
 

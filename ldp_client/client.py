@@ -129,7 +129,7 @@ class Client:
             raise
 
     def _make(self, collection: Collection, item: Item, price: int) -> Receipt:
-        # The same draws always, whatever is done with them: batch id, delay, the mechanism's words.
+        # Always the same number of words, whatever they are used for: batch id, delay, the mechanism's words.
         id_low, id_high, wait, *words = self._coins(3 + collection.randomizer.words)
         batch_id = id_low.to_bytes(8, "little") + id_high.to_bytes(8, "little")
         now = self._clock.time()
@@ -250,23 +250,28 @@ class Client:
         """
         return self._storage.reset(reason, int(self._clock.time()))
 
+    def listed(self) -> tuple[bytes, ...]:
+        """Return the ids on the signed list that this device holds, oldest first."""
+        return self._subscription.listed()
+
     def collections(self) -> Mapping[bytes, Collection]:
-        """Return, by id, the collections on the signed list that this version can read."""
+        """Return, by id, the collections on the signed list that this device has fetched."""
         return self._subscription.collections()
 
     def refresh(self, timeout: float = 10.0) -> int:
-        """Fetch and check the signed list now; return its number. The background thread does so on its schedule."""
+        """Fetch and check the signed list now; return how many ids it has. The background thread does so, too."""
         return self._subscription.refresh(timeout)
 
     def fetch(self, collection_id: bytes | str, timeout: float = 10.0) -> Collection:
-        """Fetch a trusted collection by its id, and check that its bytes belong to the id."""
+        """Return a trusted collection by its id. It is fetched once, checked against its id, and kept."""
         return self._subscription.fetch(collection_id, timeout)
 
     @cached_property
     def _subscription(self) -> Subscription:
         from ldp_client.sending.subscription import Subscription
 
-        return Subscription(self._storage, self._transport, self._policy, self._sending.refresh_seconds, self._uniform)
+        every = self._sending.refresh_seconds
+        return Subscription(self._storage, self._transport, self._policy, self._clock, every, self._uniform)
 
     def _uniform(self) -> float:
         return self._coins(1)[0] / _WORDS

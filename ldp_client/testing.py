@@ -20,7 +20,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ldp_client.errors import ServerRefused, Unavailable
-from ldp_client.sending.transport import Accepted, Batch, BatchOutcome, PublicCollections, Refused
+from ldp_client.sending.transport import Accepted, Batch, BatchOutcome, ListPart, Refused
+from ldp_client.trust.signed_list import ID_BYTES, PART_IDS
 
 if TYPE_CHECKING:
     from ldp_client.collection import Collection
@@ -97,7 +98,8 @@ class FakeCollector:
         """The batches of every call of `submit`."""
         self.received: dict[bytes, Batch] = {}
         """What was counted, by batch id."""
-        self.public = PublicCollections(())
+        self.public = ListPart(b"")
+        """The whole public list."""
         self._lock = threading.Lock()
 
     def submit(self, batches: Sequence[Batch], timeout: float) -> Iterator[BatchOutcome]:
@@ -149,11 +151,12 @@ class FakeCollector:
             raise Unavailable("the fake collector does not have it")
         return self.collections[collection_id].spec_bytes
 
-    def list_collections(self, timeout: float) -> PublicCollections:
+    def list_collections(self, part: int, timeout: float) -> ListPart:
         del timeout
         if self.down:
             raise Unavailable("the fake collector is down")
-        return self.public
+        size = PART_IDS * ID_BYTES
+        return self.public._replace(ids=self.public.ids[part * size : (part + 1) * size])
 
     def close(self) -> None:
         """There is nothing to close."""

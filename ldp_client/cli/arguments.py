@@ -37,6 +37,13 @@ def make_parser() -> argparse.ArgumentParser:
     )
     listed.add_argument("collection", nargs="*", help="collection files")
     listed.add_argument("--refresh", action="store_true", help="fetch the signed list from the server first")
+    listed.add_argument(
+        "--newest",
+        type=int,
+        default=100,
+        metavar="N",
+        help="with --refresh: fetch the newest N of it (default 100)",
+    )
     listed.add_argument("--timeout", type=float, default=10.0, help="seconds to wait for the server (default 10)")
 
     explained = group.add_parser("explain", help="say what could be sent for an item, with exact probabilities")

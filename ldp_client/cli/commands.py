@@ -179,9 +179,19 @@ def _listed(options: argparse.Namespace) -> list[Collection]:
     try:
         if options.refresh:
             client.refresh(options.timeout)
+            for wanted in client.listed()[-max(options.newest, 1) :]:
+                _fetch(client, wanted, options.timeout)
         return list(client.collections().values())
     finally:
         client.close(0)
+
+
+def _fetch(client: Client, wanted: bytes, timeout: float) -> None:
+    """Fetch one collection of the list. One that is deleted, or needs a newer version, does not stop the rest."""
+    try:
+        client.fetch(wanted, timeout)
+    except LdpError as error:
+        sys.stderr.write(f"{wanted.hex()[:12]}: {error}\n")
 
 
 def explain(options: argparse.Namespace) -> int:

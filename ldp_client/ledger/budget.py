@@ -9,14 +9,14 @@
   closed in time becomes a charge without a question, because nobody knows what it was used for.
 
 Budget becomes free again as time passes, and a wall clock can be set by people, programs and servers. So the ledger's
-time is the latest that it has seen. While the clock is set back, time stands still. It goes on only as far as there are
-grounds:
+time is the latest that it has seen. While the clock is set back, this time stands still. It goes forward only as far as
+something vouches for it:
 
 - The machine's uptime vouches for the time that has passed since the last charge. Nobody can set it, and all processes
   of the machine see the same. After a restart it begins at 0. It then vouches only for the time since the restart,
   which is never more than what has really passed. (Where the system does not name its starts, an uptime that is larger
-  than the noted one may be of the same start: then only the difference counts. A ledger that is carried to another
-  machine is believed that machine's uptime, as far as the wall clock agrees.)
+  than the noted one may be of the same start: then only the difference counts. If a ledger is moved to another machine,
+  that machine's uptime is believed, as far as the wall clock agrees.)
 - Nothing vouches for the time while the machine was off, and a jump of the wall clock looks the same. Such time is
   believed up to one period in all. What was believed is worked off, second by second, by time that is vouched for.
 
@@ -65,7 +65,7 @@ __all__ = [
 ]
 
 _WORTH_NOTING = 3600
-"""Seconds: the ledger notes progress without a charge only if it is more than this."""
+"""Seconds: less progress than this is not noted without a charge."""
 
 
 class Moment(NamedTuple):

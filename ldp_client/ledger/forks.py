@@ -1,4 +1,4 @@
-"""What living clients do when their process forks or ends, and how a child keeps off its parent's connections."""
+"""What clients do when their process forks or ends. A forked child does not touch its parent's connections."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ __all__ = [
     "write_state",
 ]
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 _TABLES = """
 CREATE TABLE state (one INTEGER PRIMARY KEY CHECK (one = 1), instance BLOB NOT NULL, generation INTEGER NOT NULL,
     seen INTEGER NOT NULL, answers INTEGER NOT NULL, total INTEGER NOT NULL, uptime INTEGER NOT NULL,
@@ -61,7 +61,8 @@ CREATE TABLE outbox (id INTEGER PRIMARY KEY, answer INTEGER NOT NULL, batch_id B
 CREATE TABLE windows (collection_id BLOB, slot INTEGER, PRIMARY KEY (collection_id, slot)) WITHOUT ROWID;
 CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE trusted (one INTEGER PRIMARY KEY CHECK (one = 1), list_bytes BLOB NOT NULL, signer BLOB NOT NULL,
-    retired BLOB NOT NULL, digest BLOB NOT NULL);
+    retired BLOB NOT NULL, ids BLOB NOT NULL, digest BLOB NOT NULL);
+CREATE TABLE specs (number INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, spec BLOB NOT NULL);
 """
 
 

@@ -26,8 +26,6 @@ __all__ = ["PrivacyFilter", "RenyiFilter"]
 class PrivacyFilter:
     """A budget of pure epsilon, spent exactly."""
 
-    rule = "basic"
-
     def __init__(self, budget: Number, spent: Number = 0) -> None:
         self.budget = exact(budget)
         self.spent = exact(spent)
@@ -64,8 +62,6 @@ class PrivacyFilter:
 
 class RenyiFilter:
     """A budget of (epsilon, delta), spent at one Renyi order."""
-
-    rule = "renyi"
 
     def __init__(self, epsilon: Number, delta: float, order: float, spent: float = 0.0) -> None:
         self.epsilon = positive(epsilon, "epsilon")

@@ -145,7 +145,7 @@ def _question_lines(question: QuestionTerms, delta: float) -> Iterator[str]:
     if question.period_seconds is not None:
         yield f"A device answers once every {format_duration(question.period_seconds)}."
     elif question.reports == 1:
-        yield "Each device answers once: asking again shows nothing new."
+        yield "Each device answers once: asking again shows nothing new about the answer."
     if question.reports > 1:
         total = _clear({exact(question.epsilon): question.reports}, delta)
         yield f"This question, at most {question.reports} reports of one device: {total}."

@@ -11,6 +11,7 @@ __all__ = [
     "ANALYST_TOKEN",
     "COLLECTION",
     "COLLECTION_LIST",
+    "COLLECTION_LIST_HEAD",
     "EXPANDER_BUCKET",
     "EXPANDER_GRAPH",
     "EXPANDER_PERMUTATION",
@@ -38,6 +39,8 @@ STREAM = b"hearsay/stream/v1"
 """SHAKE-128 of a seed and a label: a stream of public randomness."""
 COLLECTION_LIST = b"hearsay/collection-list/v1"
 """Signature of the list of collections."""
+COLLECTION_LIST_HEAD = b"hearsay/collection-list-head/v1"
+"""SHA-256 chain over the ids on the list of collections."""
 ADMISSION_TOKEN = b"hearsay/admission-token/v1"
 """Signature of a token that admits one batch."""
 ANALYST_TOKEN = b"hearsay/analyst-token/v1"

@@ -20,7 +20,7 @@ from ldp_client.errors import StorageError, Unavailable
 from ldp_client.ledger.forks import leak
 from ldp_client.sending.retry_info import retry_after
 from ldp_client.sending.target import Tls, check_target, check_tls, is_loopback
-from ldp_client.sending.transport import Accepted, Batch, BatchOutcome, Garbled, PublicCollections, Refused
+from ldp_client.sending.transport import Accepted, Batch, BatchOutcome, Garbled, ListPart, Refused
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["GrpcTransport"]
 
-MAX_REPLY = 16 << 20
-"""The most bytes of a reply. A longer one is refused before it is held in memory."""
+MAX_REPLY = 2 << 20
+"""The most bytes of a reply. A longer one is refused before it is held in memory. A spec has at most half of it."""
 _OPTIONS: tuple[tuple[str, Any], ...] = (
     ("grpc.enable_retries", 0),
     ("grpc.max_receive_message_length", MAX_REPLY),
@@ -42,6 +42,7 @@ _OPTIONS: tuple[tuple[str, Any], ...] = (
     ("grpc.use_local_subchannel_pool", 1),  # a new channel is a new connection, with the certificates of today
 )
 _NOT_NOW = {"UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED", "RESOURCE_EXHAUSTED", "ABORTED", "UNAUTHENTICATED"}
+_NOT_NOW |= {"NOT_FOUND", "DATA_LOSS"}  # of a collection; of a list that its operator has to mend
 _CAUSES = {
     "CERTIFICATE_VERIFY_FAILED": "the server's certificate was not accepted",
     "Peer name": "the server's certificate is for another name",
@@ -50,6 +51,8 @@ _CAUSES = {
     "Connection refused": "connection refused",
     "DNS resolution failed": "the server's name is not known",
     "larger than max": "the reply was too large",
+    "no such collection": "the server does not have this collection, or it was deleted there",
+    "list is withheld": "the server withholds its list because it is damaged",
     "deserializing": "the reply could not be read",
 }
 
@@ -115,13 +118,13 @@ class GrpcTransport:
         reply: collector_pb2.GetCollectionResponse = self._ask("GetCollection", request, timeout)
         return reply.spec_bytes
 
-    def list_collections(self, timeout: float) -> PublicCollections:
+    def list_collections(self, part: int, timeout: float) -> ListPart:
         from ldp_client.protocol.v1 import collector_pb2
 
-        request = collector_pb2.ListCollectionsRequest()
+        request = collector_pb2.ListCollectionsRequest(part=part)
         reply: collector_pb2.ListCollectionsResponse = self._ask("ListCollections", request, timeout)
         signed = reply.signed_list
-        return PublicCollections(tuple(reply.spec_bytes), signed.list_bytes, signed.signature, signed.public_key)
+        return ListPart(reply.ids, signed.list_bytes, signed.signature, signed.public_key)
 
     def close(self) -> None:
         """Close the channel. This ends what is under way."""

@@ -325,8 +325,8 @@ class Sender:
 
     def _sleep(self) -> float:
         """Return how long there is nothing to do."""
-        now, aside = self._clock.monotonic(), self._left_aside() if self._aside else self._aside
-        wait = _LONGEST_SLEEP
+        now, wait = self._clock.monotonic(), _LONGEST_SLEEP
+        aside = self._left_aside() if self._aside else {}
         for chore in self._chores:
             wait = min(wait, chore.at - now)
         for until in aside.values():

@@ -1,95 +1,162 @@
-"""The subscription: collections from the server, fetched on a schedule and trusted only if the policy allows it."""
+"""The subscription: the signed list, fetched on a schedule, and the specs of the collections that the app wants.
+
+The list has ids only. A spec is fetched by its id when the app asks for it. It is accepted only if it hashes to that
+id, and is kept beside the list. A list or a spec that is refused changes nothing: what is held stays, and the refusal
+is counted (`Client.outbox().counters`).
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ldp_client.errors import InvalidSpec, LdpError, PolicyRefused
+from ldp_client.clock import Clock
+from ldp_client.errors import InvalidSpec, LdpError, PolicyRefused, StorageError, Unavailable
 from ldp_client.ledger.database import Storage
 from ldp_client.ledger.schema import check
-from ldp_client.sending.transport import Transport
+from ldp_client.sending.transport import ListPart, Transport
 from ldp_client.trust.policy import Policy
-from ldp_client.trust.signed_list import SignedList, collection_id, verify_list
+from ldp_client.trust.signed_list import (
+    ID_BYTES,
+    PART_IDS,
+    SignedHead,
+    SignedList,
+    collection_id,
+    verify_head,
+    verify_list,
+)
 
 if TYPE_CHECKING:
     from ldp_client.collection import Collection
 
-__all__ = ["Subscription"]
+__all__ = ["LIST_REFUSED", "SPEC_REFUSED", "Subscription"]
 
 logger = logging.getLogger("ldp_client")
+
+LIST_REFUSED = "list refused"
+SPEC_REFUSED = "collection refused"
+"""Counters: of lists that contradict what this device holds, and of specs that are not those of their ids."""
+_SPECS_BYTES = 16 << 20
+"""How much of specs is kept. Above that, those that were fetched first are dropped."""
+_BACKGROUND_SECONDS = 300.0
+"""How long the background thread gives a whole list: up to 49 parts over a slow network."""
 
 
 class Subscription:
     """The signed list that this device holds, and single collections by id."""
 
     def __init__(
-        self, storage: Storage, transport: Transport, policy: Policy, every: int, uniform: Callable[[], float]
+        self,
+        storage: Storage,
+        transport: Transport,
+        policy: Policy,
+        clock: Clock,
+        every: int,
+        uniform: Callable[[], float],
     ) -> None:
         self._storage = storage
         self._transport = transport
         self._policy = policy
+        self._clock = clock
         self._every = every
         self._uniform = uniform
         self._held: SignedList | None = None
-        self._parsed: tuple[SignedList, Mapping[bytes, Collection]] | None = None
+        self._parsed: dict[bytes, Collection] = {}
+
+    # -- the list
 
     def ids(self) -> frozenset[bytes] | None:
         """Return the ids on the list; None if there is no list yet."""
         held = self._current()
         return held.ids if held else None
 
-    def collections(self) -> Mapping[bytes, Collection]:
-        """Return the listed collections that this version understands."""
-        from ldp_client.collection import Collection
-
+    def listed(self) -> tuple[bytes, ...]:
+        """Return the ids on the list in their order; none if there is no list yet."""
         held = self._current()
-        if held is None:
-            return MappingProxyType({})
-        if self._parsed is None or self._parsed[0] is not held:
-            found = {}
-            for spec in held.specs:
-                try:
-                    found[collection_id(spec)] = Collection.from_bytes(spec)
-                except InvalidSpec:
-                    continue  # it needs a newer version of this library
-            self._parsed = held, MappingProxyType(found)
-        return self._parsed[1]
+        return held.ordered if held else ()
 
     def refresh(self, timeout: float) -> int:
-        """Fetch the list, check it against the one that is held, and keep it. Return its number."""
+        """Fetch the list, check it against the one that is held, and keep it. Return how many ids it has."""
         if not self._policy.list_keys:
             raise PolicyRefused("this device's policy names no key for a signed list; give list_keys")
-        listing = self._transport.list_collections(timeout)
-        if not listing.list_bytes:
-            raise PolicyRefused("the server has no signed list")
+        with self._counting(LIST_REFUSED):
+            return self._refresh(self._clock.monotonic() + timeout)
+
+    def _refresh(self, until: float) -> int:
+        with self._storage.reading() as (db, _):
+            known = _load(db)
+        answer, packed = self._download(known, until)
         with self._storage.charging(background=True) as (db, state):
-            held = _load(db.execute("SELECT list_bytes, signer, retired, digest FROM trusted").fetchone())
-            found = verify_list(
-                listing.list_bytes, listing.signature, listing.public_key, keys=self._policy.list_keys, previous=held
-            )
-            if held != found:
-                row = (found.list_bytes, found.signer, b"".join(sorted(found.retired)))
-                db.execute("INSERT OR REPLACE INTO trusted VALUES (1, ?, ?, ?, ?)", (*row, check(*row)))
+            held = _load(db)  # another process may have refreshed meanwhile
+            if held and held != known and held.serial * ID_BYTES > len(packed) and held.packed.startswith(packed):
+                found = held
+            else:
+                found = verify_list(self._verified(answer, held), packed, previous=held)
+            if found != held:
+                _keep(db, found)
                 state.changed = True
         self._held = found
         return found.serial
 
+    def _download(self, held: SignedList | None, until: float) -> tuple[ListPart, bytes]:
+        """Fetch the last part that is held, and all that follows. Every answer must be signed by a trusted key."""
+        part = len(held.packed) // (PART_IDS * ID_BYTES) if held else 0
+        packed = bytearray(held.packed[: part * PART_IDS * ID_BYTES] if held else b"")
+        while True:
+            left = until - self._clock.monotonic()
+            if left <= 0:
+                raise Unavailable("fetching the signed list took too long: try again, or allow more time")
+            answer = self._transport.list_collections(part, left)
+            if not answer.list_bytes:
+                raise Unavailable("the server has no signed list")
+            serial = self._verified(answer, held).serial
+            expected = max(0, min(PART_IDS, serial - part * PART_IDS))
+            if len(answer.ids) != expected * ID_BYTES:
+                raise PolicyRefused(
+                    f"part {part} of the signed list has {expected} ids; the server sent something else"
+                )
+            packed += answer.ids
+            part += 1
+            if len(packed) >= serial * ID_BYTES:
+                return answer, bytes(packed)
+
+    def _verified(self, answer: ListPart, held: SignedList | None) -> SignedHead:
+        keys = self._policy.list_keys
+        return verify_head(answer.list_bytes, answer.signature, answer.public_key, keys=keys, previous=held)
+
     def refresh_quietly(self) -> float:
         """Refresh, for the sender's thread. Return when to do it again, at a different time on every device."""
         try:
-            self.refresh(30.0)
+            self.refresh(_BACKGROUND_SECONDS)
         except LdpError as error:
-            logger.info("ldp_client: the signed list was not refreshed: %s", error)
+            refused = isinstance(error, PolicyRefused) and not isinstance(error, StorageError)
+            level = logging.WARNING if refused else logging.INFO
+            logger.log(level, "ldp_client: the signed list was not refreshed: %s", error)
             return min(self._every, 3600) * (0.5 + self._uniform())
         return self._every * (0.5 + self._uniform())
 
-    def fetch(self, asked: bytes | str, timeout: float) -> Collection:
-        """Return a trusted collection by its id (bytes, or hexadecimal), from the list or from the server."""
-        from ldp_client.collection import Collection
+    def _current(self) -> SignedList | None:
+        if self._held is None:
+            with self._storage.reading() as (db, _):
+                self._held = _load(db)
+        return self._held
 
+    # -- single collections
+
+    def collections(self) -> Mapping[bytes, Collection]:
+        """Return the listed collections whose specs this device holds, in the order of the list."""
+        listed = self.listed()
+        with self._storage.reading() as (db, _):
+            kept = {row[0] for row in db.execute("SELECT id FROM specs")}
+            found = [self._load_spec(db, wanted) for wanted in listed if wanted in kept]
+        return MappingProxyType({collection.id: collection for collection in found if collection is not None})
+
+    def fetch(self, asked: bytes | str, timeout: float) -> Collection:
+        """Return a trusted collection by its id (bytes, or hexadecimal), from this device or from the server."""
         try:
             wanted = bytes.fromhex(asked) if isinstance(asked, str) else bytes(asked)
         except ValueError:
@@ -99,23 +166,73 @@ class Subscription:
                 "fetching needs a policy with pinned ids or list keys, or any collection would be trusted"
             )
         self._policy.check_trust(wanted, self.ids() if self._policy.list_keys else None)
-        if self._policy.list_keys and wanted in self.collections():
-            return self.collections()[wanted]
+        return self._kept(wanted) or self._fetch(wanted, timeout)
+
+    def _kept(self, wanted: bytes) -> Collection | None:
+        with suppress(StorageError), self._storage.reading() as (db, _):
+            return self._load_spec(db, wanted)
+        return None
+
+    def _fetch(self, wanted: bytes, timeout: float) -> Collection:
+        from ldp_client.collection import MAX_SPEC_BYTES, Collection
+
         spec = self._transport.get_collection(wanted, timeout)
-        if collection_id(spec) != wanted:
-            raise InvalidSpec("the server sent a collection whose bytes do not belong to the id that was asked for")
-        return Collection.from_bytes(spec)
+        with self._counting(SPEC_REFUSED):
+            if len(spec) > MAX_SPEC_BYTES or collection_id(spec) != wanted:
+                raise InvalidSpec("the server sent a collection whose bytes do not belong to the id that was asked for")
+        collection = Collection.from_bytes(spec)
+        with suppress(StorageError), self._storage.working() as db:  # it can be fetched again
+            db.execute("INSERT OR REPLACE INTO specs (id, spec) VALUES (?, ?)", (wanted, spec))
+            _trim(db)
+        self._parsed[wanted] = collection
+        return collection
 
-    def _current(self) -> SignedList | None:
-        if self._held is None:
-            with self._storage.reading() as (db, _):
-                self._held = _load(db.execute("SELECT list_bytes, signer, retired, digest FROM trusted").fetchone())
-        return self._held
+    def _load_spec(self, db: sqlite3.Connection, wanted: bytes) -> Collection | None:
+        """Read a spec that is kept. One that does not fit its id, or that this version cannot read, counts as none."""
+        from ldp_client.collection import Collection
+
+        if wanted not in self._parsed:
+            row = db.execute("SELECT spec FROM specs WHERE id = ?", (wanted,)).fetchone()
+            if row is None or collection_id(row[0]) != wanted:
+                return None
+            with suppress(InvalidSpec):
+                self._parsed[wanted] = Collection.from_bytes(row[0])
+        return self._parsed.get(wanted)
+
+    @contextmanager
+    def _counting(self, counter: str) -> Iterator[None]:
+        """Count what is refused because the server may not be believed."""
+        try:
+            yield
+        except StorageError:
+            raise  # this device's own trouble
+        except (PolicyRefused, InvalidSpec):
+            with suppress(StorageError), self._storage.working() as db:
+                db.execute(
+                    "INSERT INTO counters VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = value + 1", (counter,)
+                )
+            raise
 
 
-def _load(row: tuple[bytes, bytes, bytes, bytes] | None) -> SignedList | None:
+def _load(db: sqlite3.Connection) -> SignedList | None:
     """Read the list that is held. A damaged one counts as none; then a key of the policy must sign the next one."""
-    if row is None or check(*row[:3]) != row[3]:
+    row = db.execute("SELECT list_bytes, signer, retired, ids, digest FROM trusted").fetchone()
+    if row is None or check(*row[:4]) != row[4]:
         return None
     retired = frozenset(row[2][start : start + 32] for start in range(0, len(row[2]), 32))
-    return SignedList(row[0], row[1], retired)
+    return SignedList(SignedHead(row[0], row[1], retired), row[3])
+
+
+def _keep(db: sqlite3.Connection, found: SignedList) -> None:
+    signed = found.signed
+    row = (signed.list_bytes, signed.signer, b"".join(sorted(signed.retired)), found.packed)
+    db.execute("INSERT OR REPLACE INTO trusted VALUES (1, ?, ?, ?, ?, ?)", (*row, check(*row)))
+
+
+def _trim(db: sqlite3.Connection) -> None:
+    """Drop the specs that were fetched first while they take too much room."""
+    held = db.execute("SELECT sum(length(spec)) FROM specs").fetchone()[0]
+    while held > _SPECS_BYTES:
+        number, size = db.execute("SELECT number, length(spec) FROM specs ORDER BY number LIMIT 1").fetchone()
+        db.execute("DELETE FROM specs WHERE number = ?", (number,))
+        held -= size

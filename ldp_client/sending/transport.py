@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 from ldp_client.errors import Unavailable
 
-__all__ = ["Accepted", "Backoff", "Batch", "BatchOutcome", "Garbled", "PublicCollections", "Refused", "Transport"]
+__all__ = ["Accepted", "Backoff", "Batch", "BatchOutcome", "Garbled", "ListPart", "Refused", "Transport"]
 
 
 class Batch(NamedTuple):
@@ -50,10 +50,10 @@ class Refused(NamedTuple):
 BatchOutcome = Accepted | Refused
 
 
-class PublicCollections(NamedTuple):
-    """The server's public collections, and the signed list if the operator has a key."""
+class ListPart(NamedTuple):
+    """A part of the server's public list: ids, one after the other, and what the operator signed, if there is a key."""
 
-    spec_bytes: tuple[bytes, ...]
+    ids: bytes
     list_bytes: bytes = b""
     signature: bytes = b""
     public_key: bytes = b""
@@ -74,8 +74,8 @@ class Transport(Protocol):
         """Return what the server says are this collection's bytes. The caller checks them."""
         ...
 
-    def list_collections(self, timeout: float) -> PublicCollections:
-        """Return the server's public collections. The caller checks them."""
+    def list_collections(self, part: int, timeout: float) -> ListPart:
+        """Return a part of the server's public list; part 0 has its first 2,048 ids. The caller checks it."""
         ...
 
     def close(self) -> None:

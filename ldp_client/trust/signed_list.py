@@ -1,15 +1,21 @@
 """The signed list: the public, append-only, signed list of collections, for apps that do not ship every question.
 
-A collection that is shown to one device only identifies that device. So a device accepts one list, meant for all:
+A collection that is shown to one device only identifies that device. So a device accepts one list, meant for all. The
+list is the ids of an operator's public collections, in the order of creation. Its *head* is a hash over all of them:
 
-- It is signed with Ed25519 over "hearsay/collection-list/v1" || list_bytes. The key is one that the app's policy names,
-  or one that an earlier accepted list announced (`next_key`).
-- Its serial never falls. An equal serial means equal bytes. A later list holds every collection of an earlier one.
+    head_0 = 32 zero bytes        head_i = SHA-256("hearsay/collection-list-head/v1" || head_(i-1) || id_i)
+
+- The operator signs the list's serial (how many ids it has) and its head with Ed25519. The key is one that the app's
+  policy names, or one that an earlier accepted list announced (`next_key`).
+- The serial never falls. An equal serial means equal bytes. A later list begins with all ids of an earlier one, in the
+  same order: its head is the earlier head, continued with the new ids.
+- A list has at most MAX_LISTED ids, so that every device can hold it. It is fetched in parts of PART_IDS. A device asks
+  for the last part that it holds and for what follows. Specs are fetched one by one, by their ids.
 - To change keys, a list announces `next_key`. Both keys may sign until the first list signed by the new key. From then
   on this device refuses the old key.
 
 A device cannot tell whether another device is shown a different list with the same serial. The lists are public, so
-anyone can compare them.
+anyone can compare them: equal heads mean equal lists.
 """
 
 from __future__ import annotations
@@ -22,9 +28,18 @@ from hashlib import sha256
 from ldp_client.errors import PolicyRefused
 from ldp_client.protocol import tags
 
-__all__ = ["SIGNED_LIST", "SignedList", "collection_id", "verify_list"]
+__all__ = [
+    "EMPTY_HEAD", "ID_BYTES", "MAX_LISTED", "PART_IDS", "SIGNED_LIST", "SignedHead", "SignedList", "collection_id",
+    "extended_head", "verify_head", "verify_list",
+]  # fmt: skip
 
 SIGNED_LIST = tags.COLLECTION_LIST
+ID_BYTES = 32
+MAX_LISTED = 100_000
+"""The most ids of a list: 3.2 MB."""
+PART_IDS = 2_048
+"""How many ids a part has: 64 kB. The last part may have fewer."""
+EMPTY_HEAD = bytes(32)
 
 
 def collection_id(spec_bytes: bytes) -> bytes:
@@ -32,16 +47,23 @@ def collection_id(spec_bytes: bytes) -> bytes:
     return sha256(tags.COLLECTION + spec_bytes).digest()
 
 
+def extended_head(head: bytes, ids: bytes) -> bytes:
+    """Return the head of a list after these ids were added to it; `ids` holds one id after the other."""
+    for start in range(0, len(ids), ID_BYTES):
+        head = sha256(tags.COLLECTION_LIST_HEAD + head + ids[start : start + ID_BYTES]).digest()
+    return head
+
+
 @dataclass(frozen=True)
-class SignedList:
-    """A list whose signature and history this device has checked."""
+class SignedHead:
+    """What the operator signed. This device has checked the signature, and that it trusts the key."""
 
     list_bytes: bytes = field(repr=False)
     signer: bytes = field(repr=False)
     retired: frozenset[bytes] = field(default=frozenset(), repr=False)
 
     @cached_property
-    def _parsed(self) -> tuple[int, tuple[bytes, ...], bytes]:
+    def _parsed(self) -> tuple[int, bytes, bytes]:
         from google.protobuf.message import DecodeError
 
         from ldp_client.protocol.v1 import collector_pb2
@@ -50,16 +72,16 @@ class SignedList:
             message = collector_pb2.SignedListBody.FromString(self.list_bytes)
         except DecodeError:
             raise PolicyRefused("the signed list cannot be read") from None
-        return message.serial, tuple(message.spec_bytes), message.next_key
+        return message.serial, message.head, message.next_key
 
     @property
     def serial(self) -> int:
-        """The number of the list; it never falls."""
+        """How many ids the list has; it never falls."""
         return self._parsed[0]
 
     @property
-    def specs(self) -> tuple[bytes, ...]:
-        """The bytes of every collection on the list."""
+    def head(self) -> bytes:
+        """The hash over all ids."""
         return self._parsed[1]
 
     @property
@@ -67,40 +89,80 @@ class SignedList:
         """The key that may also sign later lists; empty if none is announced."""
         return self._parsed[2]
 
+
+@dataclass(frozen=True)
+class SignedList:
+    """A list whose signature and history this device has checked."""
+
+    signed: SignedHead
+    packed: bytes = field(repr=False)
+    """The ids, one after the other."""
+
+    @property
+    def serial(self) -> int:
+        return self.signed.serial
+
+    @property
+    def ordered(self) -> tuple[bytes, ...]:
+        """The ids in the order of creation."""
+        starts = range(0, len(self.packed), ID_BYTES)
+        return tuple(self.packed[start : start + ID_BYTES] for start in starts)
+
     @cached_property
     def ids(self) -> frozenset[bytes]:
-        return frozenset(collection_id(spec) for spec in self.specs)
+        return frozenset(self.ordered)
 
 
-def verify_list(
+def verify_head(
     list_bytes: bytes, signature: bytes, public_key: bytes, *, keys: Iterable[bytes], previous: SignedList | None
-) -> SignedList:
-    """Return the list if its signature is valid and it may follow `previous`. Otherwise raise PolicyRefused."""
+) -> SignedHead:
+    """Return the head if its signature is valid and it may follow `previous`. Otherwise raise PolicyRefused.
+
+    Whether the list's ids follow those of `previous` can be checked when all of them are there (`verify_list`).
+    """
+    held = previous.signed if previous else None
     allowed = set(keys)
-    retired = previous.retired if previous else frozenset()
-    if previous:
-        allowed |= {previous.signer} | ({previous.next_key} if previous.next_key else set())
+    retired = held.retired if held else frozenset()
+    if held:
+        allowed |= {held.signer} | ({held.next_key} if held.next_key else set())
     allowed -= retired
     if public_key not in allowed:
         raise PolicyRefused("the signed list has a key that this device does not trust")
     _check_signature(list_bytes, signature, public_key)
-    if previous and public_key != previous.signer:
-        retired |= {previous.signer}
-    found = SignedList(list_bytes, public_key, retired)
-    if previous:
-        _check_history(previous, found)
+    if held and public_key != held.signer:
+        retired |= {held.signer}
+    found = SignedHead(list_bytes, public_key, retired)
+    if found.serial > MAX_LISTED:
+        raise PolicyRefused(f"the signed list has {found.serial} collections; a list has at most {MAX_LISTED}")
+    if held:
+        _check_serial(held, found)
     if found.next_key and len(found.next_key) != 32:
         raise PolicyRefused("the signed list announces a key that is not 32 bytes long")
     return found
 
 
-def _check_history(previous: SignedList, found: SignedList) -> None:
+def verify_list(signed: SignedHead, packed: bytes, *, previous: SignedList | None) -> SignedList:
+    """Return the list with these ids if they are what was signed and begin with all ids of `previous`."""
+    if len(packed) != ID_BYTES * signed.serial:
+        raise PolicyRefused(f"the signed list has {signed.serial} collections, and other ids were sent for it")
+    start, head = 0, EMPTY_HEAD
+    if previous:
+        if not packed.startswith(previous.packed):
+            raise PolicyRefused("the signed list lost or moved a collection; it may only grow at its end")
+        start, head = len(previous.packed), previous.signed.head
+    if extended_head(head, packed[start:]) != signed.head:
+        raise PolicyRefused(
+            "the ids of the signed list are not those that were signed, or do not follow those that this device holds; "
+            "a list may only grow at its end"
+        )
+    return SignedList(signed, packed)
+
+
+def _check_serial(previous: SignedHead, found: SignedHead) -> None:
     if found.serial < previous.serial:
         raise PolicyRefused(f"the signed list went back from number {previous.serial} to {found.serial}")
     if found.serial == previous.serial and found.list_bytes != previous.list_bytes:
         raise PolicyRefused(f"two different signed lists have the number {found.serial}")
-    if not previous.ids <= found.ids:
-        raise PolicyRefused("the signed list lost a collection; it may only grow")
 
 
 def _check_signature(list_bytes: bytes, signature: bytes, public_key: bytes) -> None:

@@ -13,6 +13,7 @@ from ldp_server.analyst.answers import CollectionEstimates, CollectionHeavyHitte
 from ldp_server.analyst.client import Analyst, Which
 from ldp_server.analyst.collections import CollectionInfo, CollectionSummary, Exported, ServerStatus
 from ldp_server.analyst.connection import Timeouts
+from ldp_server.analyst.failures import RoleNeeded, TokenRefused
 
 __all__ = [
     "Analyst",
@@ -21,8 +22,10 @@ __all__ = [
     "CollectionInfo",
     "CollectionSummary",
     "Exported",
+    "RoleNeeded",
     "ServerStatus",
     "Timeouts",
     "Tls",
+    "TokenRefused",
     "Which",
 ]

@@ -15,10 +15,10 @@ from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, Unavailable
 from ldp_client.protocol.domain import Item
 from ldp_client.protocol.v1 import analyst_pb2 as pb
-from ldp_client.sending.target import Tls, is_loopback
+from ldp_client.sending.target import Tls
 from ldp_server.analyst.answers import CollectionEstimates, CollectionHeavyHitters
 from ldp_server.analyst.collections import CollectionInfo, CollectionSummary, Exported, ServerStatus
-from ldp_server.analyst.connection import Connection, Timeouts, read_token
+from ldp_server.analyst.connection import Connection, Timeouts
 from ldp_server.analyst.local import LocalServer
 from ldp_server.answers.wire import item_to_wire
 from ldp_server.heavy_hitters import BETA, check_beta
@@ -47,14 +47,15 @@ class Analyst:
 
     The connection is made with the first call, and again after a failure. The methods raise the errors of
     ldp_client/errors.py: `ServerRefused` (no, with the gRPC status as `reason`), `Unavailable` (nobody answered, or
-    not now), `InvalidSpec` (an argument is wrong), `Cancelled`. Several threads may share an Analyst.
+    not now), `InvalidSpec` (an argument is wrong), `Cancelled`. Two kinds of `ServerRefused` are about the token:
+    `TokenRefused` (unknown, expired, revoked) and `RoleNeeded` (it does not allow this call). Several threads may share
+    an Analyst. A token's file is read again at every call, so it may be renewed.
     """
 
     def __init__(
         self, target: str, *, token: str | Path | None = None, tls: Tls | None = None, timeouts: Timeouts | None = None
     ) -> None:
-        held = read_token(token) if isinstance(token, Path) else token
-        self._connection = Connection(target, held, tls)
+        self._connection = Connection(target, token, tls)
         self._timeouts = timeouts or Timeouts()
 
     @classmethod
@@ -103,12 +104,10 @@ class Analyst:
     ) -> Self:
         """Call the server at `target`, or without one the server that runs on the data directory.
 
-        The data directory's own token is never sent to another machine.
+        The data directory's own token is sent to the address that its server left there, and nowhere else.
         """
-        if target is None:
+        if target is None or (token is None and target == LocalServer.address_of(Path(data))):
             return cls.local(data, token=token, tls=tls, timeouts=timeouts)
-        if token is None and is_loopback(target):
-            token = _local_token(data)
         return cls(target, token=token, tls=tls, timeouts=timeouts)
 
     def __repr__(self) -> str:

@@ -5,6 +5,7 @@ Plain text is used to this machine only. All other connections use TLS, because 
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
 from collections.abc import Iterator
@@ -53,6 +54,12 @@ def read_token(file: Path) -> str:
     token = _read(file, "the token file").decode("ascii", "replace").strip()
     if not token:
         raise InvalidSpec(f"the token file {file} is empty: `ldp-server token create NAME --out FILE` makes one")
+    return _checked(token)
+
+
+def _checked(token: str) -> str:
+    if not (token.isascii() and token.isprintable()):
+        raise InvalidSpec("this is no analyst token: `ldp-server token create NAME --out FILE` makes one")
     return token
 
 
@@ -66,13 +73,12 @@ def _read(path: str | Path, what: str) -> bytes:
 class Connection:
     """A channel that is opened when it is first needed, and again after a failure."""
 
-    def __init__(self, target: str, token: str | None, tls: Tls | None) -> None:
+    def __init__(self, target: str, token: str | Path | None, tls: Tls | None) -> None:
         if not _ADDRESS.fullmatch(target):
             raise InvalidSpec(f"the server is HOST:PORT, such as 127.0.0.1:7900, not {target!r}")
-        if token is not None and not (token.isascii() and token.isprintable()):
-            raise InvalidSpec("this is no analyst token: `ldp-server token create NAME --out FILE` makes one")
         self.target = target
-        self._metadata = () if token is None else (("authorization", f"Bearer {token}"),)
+        self._token_file = token if isinstance(token, Path) else None
+        self._token = read_token(token) if isinstance(token, Path) else None if token is None else _checked(token)
         self._tls = tls if tls is not None or is_loopback(target) else Tls()
         self._lock = threading.Lock()
         self._channel: grpc.Channel | None = None
@@ -80,6 +86,13 @@ class Connection:
 
     def __repr__(self) -> str:
         return f"Connection({self.target!r})"
+
+    @property
+    def _metadata(self) -> tuple[tuple[str, str], ...]:
+        if self._token_file is not None:
+            with contextlib.suppress(InvalidSpec):  # it is being replaced, or gone with its server
+                self._token = read_token(self._token_file)
+        return () if self._token is None else (("authorization", f"Bearer {self._token}"),)
 
     def call(self, method: str, request: Message, timeout: float) -> Any:
         """Make a call and wait for its answer. If the wait is interrupted, the server cancels the call."""
@@ -119,7 +132,7 @@ class Connection:
         return Reached(
             self.target,
             tls=tls is not None,
-            has_token=bool(self._metadata),
+            has_token=self._token is not None,
             has_certificate=tls is not None and tls.certificate is not None,
             authority=None if tls is None else _optional(tls.ca, "the authority's certificate"),
             pinned=isinstance(tls, PinnedTls),

@@ -18,7 +18,7 @@ from grpc_status import rpc_status
 
 from ldp_client.errors import Cancelled, LdpError, ServerRefused, Unavailable
 
-__all__ = ["Reached", "error_of", "is_connection_failure"]
+__all__ = ["Reached", "RoleNeeded", "TokenRefused", "error_of", "is_connection_failure"]
 
 _LATER = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.ABORTED}
 _PATIENCE = 3.0
@@ -29,6 +29,20 @@ _AUTHENTICATE = (
     "give an analyst token (--token-file FILE; in Python token=Path(...)). "
     "On the server's machine, `ldp-server token create NAME --out FILE` makes one"
 )
+
+
+class TokenRefused(ServerRefused):
+    """The server accepts no call with this token: it does not know it, or the token has expired or was revoked."""
+
+
+class RoleNeeded(ServerRefused):
+    """The token is valid, and its role does not allow this call. The text names the role that does."""
+
+
+_KINDS: dict[grpc.StatusCode, type[ServerRefused]] = {
+    grpc.StatusCode.UNAUTHENTICATED: TokenRefused,
+    grpc.StatusCode.PERMISSION_DENIED: RoleNeeded,
+}
 
 
 @dataclass(frozen=True)
@@ -62,13 +76,16 @@ def error_of(error: grpc.RpcError, reached: Reached, timeout: float | None) -> L
         return Unavailable(_why_unreachable(reached) or _broken(reached, text))
     if code in _LATER and "larger than max" not in text:
         return Unavailable(text or "the server is busy: try again", _retry_after(error))
-    return ServerRefused(code.name, _refusal(code, text, reached))
+    kind = _KINDS.get(code, ServerRefused)
+    return kind(code.name, _refusal(code, text, reached))
 
 
 def _refusal(code: grpc.StatusCode, text: str, reached: Reached) -> str:
     """Return the server's own text, or a text that says what to do if the status comes from gRPC."""
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
         return "the answer is too large for one message: ask for fewer items"
+    if code is grpc.StatusCode.UNAUTHENTICATED and text.startswith("this token "):
+        return text
     if code is grpc.StatusCode.UNAUTHENTICATED and reached.has_token:
         return f"the server does not accept this token (revoked, expired, or of another server): {_AUTHENTICATE}"
     if code is grpc.StatusCode.UNAUTHENTICATED:

@@ -10,7 +10,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ldp_client.errors import InvalidSpec, StorageError, Unavailable
+from ldp_client.errors import InvalidSpec, LdpError, StorageError, Unavailable
 from ldp_client.sending.target import Tls
 from ldp_server.analyst.connection import PinnedTls
 from ldp_server.store import DataDirectory
@@ -44,6 +44,14 @@ class LocalServer:
             return given
         given = given or Tls()
         return PinnedTls(certificate=given.certificate, key=given.key, server=self.certificate)
+
+    @classmethod
+    def address_of(cls, data: Path) -> str | None:
+        """Return where the server of `data` takes operators' calls; None if none runs there."""
+        try:
+            return cls.read(data).address
+        except LdpError:
+            return None
 
     @classmethod
     def read(cls, data: Path) -> LocalServer:

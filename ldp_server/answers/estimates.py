@@ -45,10 +45,6 @@ __all__ = [
 ]
 
 
-RUNNERS_UP = 200
-"""Items that were not picked, which are compared with those that were."""
-
-
 class Coverage(Enum):
     """What the stated confidence is about."""
 
@@ -210,9 +206,9 @@ def top(
     raw = frequencies.estimate_all()
     consistent = norm_sub(raw, oracle.reports)
     order = np.argsort(-raw[1:], kind="stable") + 1
-    best, outside = order[:count], order[count : count + RUNNERS_UP]
+    best = order[:count]
     indexes = best.astype(np.uint64)
-    picked = Picked(indexes, raw[best], consistent[best], raw[outside], outside.astype(np.uint64))
+    picked = Picked(indexes, raw[best], consistent[best], raw[order[count:]])
     items = [collection.domain.item(int(index)) for index in best]
     listed = _Listed(items, indexes, raw[best], consistent[best])
     return _Question(confidence, Coverage.SELECTED, threshold).answer(collection, frequencies, listed, picked)

@@ -14,7 +14,7 @@ from ldp_server.cli.shapes import DiagnosisShape
 from ldp_server.cli.show import busy, lines, print_json, whole
 from ldp_server.doctor import examine
 from ldp_server.store import DataDirectory
-from ldp_server.store.backup import backup as copy_log
+from ldp_server.store.reader import backup as copy_log
 
 __all__ = ["Unhealthy", "backup", "doctor"]
 

@@ -158,6 +158,9 @@ def _show_heavy_hitters(found: CollectionHeavyHitters) -> None:
     columns = [("item", ""), ("users", "right"), ("± error", "right"), ("95% interval", "right"), ("score", "right")]
     listed = [*found.items, *([] if found.none is None else [found.none])]
     rows = [[item_text(row.item), *_numbers(row), f"{row.score:.1f}"] for row in listed]
-    caption = f"{whole(found.reports)} reports, {len(found.items)} items"
+    caption = (
+        f"{whole(found.reports)} reports, {len(found.items)} items; an interval is for its item alone, given that the "
+        "item is listed"
+    )
     table(found.question, columns, rows, caption)
     lines(*found.guarantee)

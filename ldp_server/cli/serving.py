@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -14,7 +15,7 @@ from pathlib import Path
 import click
 from prometheus_client import start_http_server
 
-from ldp_client.errors import InvalidSpec
+from ldp_client.errors import InvalidSpec, StorageError
 from ldp_server import __version__
 from ldp_server.analyst.local import LocalServer
 from ldp_server.child import safe_command, safe_environment
@@ -22,8 +23,8 @@ from ldp_server.cli.main import cli
 from ldp_server.config import SAMPLE, Config, load_config, split_address
 from ldp_server.service.assemble import CollectionServer
 from ldp_server.service.logs import event, set_up_logs
-from ldp_server.store import AccessFile, DataDirectory
-from ldp_server.store.errors import translated
+from ldp_server.service.operators import LocalToken
+from ldp_server.store import DataDirectory
 
 __all__ = ["demo", "print_config", "serve"]
 
@@ -67,8 +68,11 @@ async def _serve(config: Config, *, as_json: bool, until_stdin_closes: bool) -> 
     server.stop_on_signals()
     await server.start()
     directory = DataDirectory(config.data)
+    token = LocalToken(directory, server.parts.access)
+    renewal: asyncio.Task[None] | None = None
     try:
-        _leave_key(directory)
+        token.renew()
+        renewal = asyncio.create_task(token.run())
         local = _local(config, server)
         local.write(directory)
         if config.watch.metrics:
@@ -86,6 +90,10 @@ async def _serve(config: Config, *, as_json: bool, until_stdin_closes: bool) -> 
         event(logging.INFO, "draining")
     finally:
         directory.address.unlink(missing_ok=True)
+        if renewal is not None:
+            renewal.cancel()
+        with contextlib.suppress(StorageError):  # they expire by themselves
+            token.remove()
         await server.stop()
         event(logging.INFO, "stopped")
     if server.failure is not None:
@@ -123,30 +131,6 @@ def _start_metrics(listen: str, server: CollectionServer) -> None:
         start_http_server(port, addr=host, registry=server.metrics.registry)
     except OSError as error:
         raise InvalidSpec(f"cannot listen on {listen} (watch.metrics): {error.strerror}") from None
-
-
-def _leave_key(directory: DataDirectory) -> None:
-    """Write a token for the owner of the data directory. The owner could make one in any case."""
-    access = AccessFile(directory.access, _now)
-    try:
-        with translated(directory.local_token):
-            if directory.local_token.is_file():
-                held = directory.local_token.read_text(encoding="ascii", errors="replace").strip()
-                if access.verify(held) is not None:
-                    return
-                directory.local_token.unlink()
-            token = access.create(f"local-{os.urandom(4).hex()}")
-            handle = os.open(directory.local_token, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(handle, "w") as out:
-                out.write(token + "\n")
-    finally:
-        access.close()
-
-
-def _now() -> float:
-    import time  # noqa: PLC0415 - the one look at the clock here
-
-    return time.time()
 
 
 @cli.command("config")

@@ -41,8 +41,11 @@ class TokenShape(TypedDict):
     """A line of `ldp-server token list`."""
 
     name: str
+    role: str
+    state: str
+    """active, expired or revoked."""
     created: int
-    expires: int | None
+    expires: int
     revoked: int | None
 
 

@@ -11,14 +11,14 @@ from pathlib import Path
 import click
 
 from ldp_client.collection import Collection
-from ldp_client.durations import parse_duration
+from ldp_client.durations import format_duration, parse_duration
 from ldp_server.cli.connection import data_option, json_option
 from ldp_server.cli.files import new_private_file
 from ldp_server.cli.main import cli
 from ldp_server.cli.shapes import TokenShape
 from ldp_server.cli.show import lines, moment, print_json, progress_bar, table
 from ldp_server.service.admission.tokens import TokenSigner, make_key
-from ldp_server.store import AccessFile, DataDirectory
+from ldp_server.store import LIFETIME, ROLES, AccessFile, DataDirectory
 
 __all__ = ["create", "issue", "key", "list_tokens", "revoke", "token"]
 
@@ -45,18 +45,28 @@ def _access(data: Path) -> Iterator[AccessFile]:
 @token.command()
 @click.argument("name")
 @_out_option
-@click.option("--expires", help='After how long, such as "90 days". [default: never]')
+@click.option(
+    "--role",
+    type=click.Choice(ROLES),
+    default=ROLES[0],
+    show_default=True,
+    help="ask: change nothing. create: also create collections. manage: also close, compact and delete them, and "
+    "export reports.",
+)
+@click.option(
+    "--expires", default=format_duration(LIFETIME), show_default=True, help="After how long: days, weeks, hours."
+)
 @data_option
 @json_option
-def create(name: str, out: Path, expires: str | None, data: Path, as_json: bool) -> None:
+def create(name: str, out: Path, role: str, expires: str, data: Path, as_json: bool) -> None:
     """Make a token for an analyst and write it to a new file. It cannot be shown again later."""
-    lifetime = None if expires is None else parse_duration(expires)
+    lifetime = parse_duration(expires, "--expires")
     with _access(data) as access, new_private_file(out) as file:
-        file.write(access.create(name, lifetime).encode() + b"\n")
+        file.write(access.create(name, role, lifetime).encode() + b"\n")
     if as_json:
-        print_json({"name": name, "file": str(out), "expires_in": lifetime})
+        print_json({"name": name, "file": str(out), "role": role, "expires_in": lifetime})
     else:
-        lines(f"{out}: a token for {name}")
+        lines(f"{out}: a token for {name} with the role {role}, for {format_duration(lifetime)}")
 
 
 @token.command("list")
@@ -65,19 +75,21 @@ def create(name: str, out: Path, expires: str | None, data: Path, as_json: bool)
 def list_tokens(data: Path, as_json: bool) -> None:
     """List analyst tokens by name. The server keeps only hashes of tokens, so the tokens are not shown."""
     with _access(data) as access:
-        found = access.tokens()
+        found, now = access.tokens(), access.clock()
     if as_json:
         for row in found:
             shape: TokenShape = {
                 "name": row.name,
+                "role": row.role,
+                "state": row.state(now),
                 "created": row.created,
                 "expires": row.expires,
                 "revoked": row.revoked,
             }
             print_json(shape)
         return
-    rows = [(row.name, moment(row.created), moment(row.expires), moment(row.revoked)) for row in found]
-    columns = [("name", ""), ("created", ""), ("expires", ""), ("revoked", "")]
+    rows = [(row.name, row.role, row.state(now), moment(row.created), moment(row.expires)) for row in found]
+    columns = [("name", ""), ("role", ""), ("state", ""), ("created", ""), ("expires", "")]
     table("Analyst tokens", columns, rows, caption=f"{len(found)} in all")
 
 

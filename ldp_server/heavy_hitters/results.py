@@ -1,9 +1,9 @@
 """The answer of a heavy-hitter decoding: items, numbers, and the guarantee in words.
 
 Each listed item has two intervals around its raw estimate:
-- `low`, `high`: 95% for this item *given that it was listed*. An estimate that is listed only above a threshold t
-  follows the normal law cut off at t, and the interval inverts that law. So on average 95% of the listed items'
-  intervals hold the truth, however many items of the domain are not listed. Near t the interval reaches far down;
+- `low`, `high`: 95% for this item *given that it was listed* (ldp_server/oracles/laws/listed.py). So on average 95% of
+  the listed items' intervals hold the truth, however many items of the domain are not listed. Near the threshold the
+  interval reaches far down;
 - `surest_low`, `surest_high`: right with probability 95% for every item of the domain at once, listed or not.
 """
 
@@ -13,14 +13,21 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
+
 from ldp_client.protocol.domain import Item
 from ldp_server.heavy_hitters.promise import PROBABILITY, Promise, false_items_of, told
-from ldp_server.heavy_hitters.search.tails import log_normal_tail, normal_quantile
+from ldp_server.heavy_hitters.search.tails import normal_quantile
+from ldp_server.oracles.laws.listed import joint_intervals, listed_intervals
+from ldp_server.oracles.laws.support import SupportLaw
 
-__all__ = ["HeavyHitter", "HeavyHitters", "heavy_hitters", "selected_interval", "surest_interval"]
+__all__ = ["HeavyHitter", "HeavyHitters", "heavy_hitters", "item_intervals"]
 
 CONFIDENCE = 0.95
-_CAUTION = 0.01  # for errors of the normal law and of the search: the ends are those of a 96% interval
+_CAUTION = 0.01  # for errors of the search: the ends are those of a 96% interval
+
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -106,33 +113,13 @@ def heavy_hitters(
     )
 
 
-def _solve(z: float, cut: float, wanted: float) -> float:
-    """The mean mu at which P(Z > z | Z > cut) = wanted, Z ~ N(mu, 1): it grows with mu."""
-    low, high = z - 60.0, z + 20.0
-    for _ in range(80):
-        mu = (low + high) / 2
-        if log_normal_tail(z - mu) - log_normal_tail(cut - mu) > math.log(wanted):
-            high = mu
-        else:
-            low = mu
-    return (low + high) / 2
-
-
-def selected_interval(estimate: float, error: float, cut: float, skewness: float = 0.0) -> tuple[float, float]:
-    """The 95% interval of a value whose estimate had to exceed `cut` to be seen.
-
-    `error` is the standard error, and `skewness` that of the noise: the second-order term (z^2 - 1) g/6 is taken off
-    both ends, as in ldp_server/answers/estimates.py.
-    """
-    alpha = 1 - CONFIDENCE - _CAUTION
-    z, c = estimate / error, min(cut, estimate) / error
-    low, high = _solve(z, c, alpha / 2), _solve(z, c, 1 - alpha / 2)
-    shift = (normal_quantile(math.log(alpha / 2)) ** 2 - 1) * skewness / 6
-    return max(0.0, (low - shift) * error), max(0.0, (high - shift) * error)
-
-
-def surest_interval(estimate: float, error: float, log_items: float, skewness: float = 0.0) -> tuple[float, float]:
-    """The interval that holds for every item of a domain of e^log_items at once."""
+def item_intervals(
+    law: SupportLaw, estimates: Floats, errors: Floats, cut: float, log_items: float
+) -> list[tuple[float, float, float, float]]:
+    """Return low, high, surest_low and surest_high of every listed item, of a domain of e^log_items."""
+    if not len(estimates):
+        return []
+    listed = listed_intervals(law, estimates, errors, cut, (1 - CONFIDENCE - _CAUTION) / 2)
     z = normal_quantile(math.log((1 - CONFIDENCE) / 2) - log_items)
-    shift = (z * z - 1) * skewness / 6
-    return max(0.0, estimate - error * (z + shift)), estimate + error * max(0.0, z - shift)
+    surest = joint_intervals(law, estimates, errors, z)
+    return list(zip(*(ends.tolist() for ends in (*listed, *surest)), strict=True))

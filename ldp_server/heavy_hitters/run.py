@@ -21,11 +21,12 @@ from ldp_server.heavy_hitters.results import (
     HeavyHitter,
     HeavyHitters,
     heavy_hitters,
-    selected_interval,
-    surest_interval,
+    item_intervals,
 )
 from ldp_server.heavy_hitters.search.acceptance import Noise
 from ldp_server.heavy_hitters.search.model import TeamScores
+from ldp_server.oracles.expander_sketch import ExpanderSketchOracle
+from ldp_server.oracles.laws.support import SupportLaw
 from ldp_server.oracles.team_sketch import TeamSketchOracle
 from ldp_server.oracles.transform import support
 
@@ -112,6 +113,14 @@ class Run:
         return false_items_of(self.beta)
 
     @property
+    def law(self) -> SupportLaw:
+        """The law of an item's supports: those of all users, or of the second reports where there are two."""
+        if isinstance(self.oracle, ExpanderSketchOracle) and self.oracle.second is not None:
+            counts = self.oracle.second.by_team
+            return SupportLaw(self.reports, counts.p, counts.s)
+        return SupportLaw(self.reports, *self.support)
+
+    @property
     def reports(self) -> int:
         return self.oracle.reports
 
@@ -177,15 +186,13 @@ class Run:
         return least_users(self.sketch, self.decoder, self.log_items, self.beta)
 
     def _items(self, found: Estimated) -> list[HeavyHitter]:
-        s = self.support[1]
-        skewness = (1 - 2 * s) / math.sqrt(self.reports * s * (1 - s))
-        out = []
-        for index, score, error in zip(found.indexes, found.scores, found.errors, strict=True):
-            estimate, se = float(score) * found.unit, float(error) * found.unit
-            chosen = selected_interval(estimate, se, found.bar * found.unit, skewness)
-            surest = surest_interval(estimate, se, self.log_items, skewness)
-            out.append(HeavyHitter(self.collection.domain.item(index), estimate, se, *chosen, *surest, float(score)))
-        return out
+        estimates, errors = found.scores * found.unit, found.errors * found.unit
+        ends = item_intervals(self.law, estimates, errors, found.bar * found.unit, self.log_items)
+        columns = zip(found.indexes, estimates.tolist(), errors.tolist(), found.scores.tolist(), ends, strict=True)
+        return [
+            HeavyHitter(self.collection.domain.item(index), estimate, error, *four, score)
+            for index, estimate, error, score, four in columns
+        ]
 
 
 def team_scores(counts: npt.NDArray[np.unsignedinteger], q: int, t: int, p: float, s: float, cells: int) -> TeamScores:

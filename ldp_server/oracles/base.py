@@ -26,6 +26,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import Randomizer
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.oracles.counts import Counts
+from ldp_server.oracles.laws.picked_sums import ErrorLaw
 from ldp_server.oracles.laws.support import SupportLaw, normal_quantile
 
 __all__ = [
@@ -140,6 +141,11 @@ class FrequencyOracle(Oracle):
     def law(self) -> SupportLaw | None:
         """The exact law of the counts behind the estimates. A mechanism that has one gets its intervals from it."""
         return None
+
+    @property
+    def error_law(self) -> ErrorLaw | None:
+        """The law of the estimate of any item, whoever else holds what; None where it is not known well."""
+        return self.law
 
     @property
     def skewness(self) -> float:

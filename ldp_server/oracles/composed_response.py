@@ -25,6 +25,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.composed_response import ComposedResponse, krawtchouk
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.oracles.base import AttributesOracle, Floats, FrequencyOracle, Share
+from ldp_server.oracles.laws.support import SupportLaw
 
 __all__ = ["ComposedResponseOracle"]
 
@@ -130,6 +131,14 @@ class ComposedResponseOracle(AttributesOracle, FrequencyOracle):
         rest = self._spare / self._total
         sizes = np.array([math.comb(k, w) for w in range(k + 1)])
         return float(total + rest * (sizes @ self._kernel**2) / self.randomizer.size)
+
+    @property
+    def law(self) -> SupportLaw | None:
+        """The exact law where all sets but the true one are answered alike: the shell of a very large epsilon."""
+        told, other = float(self._answers[0]), float(self._answers[1])
+        if told <= other or not np.allclose(self._answers[1:], other, rtol=1e-9, atol=0):
+            return None
+        return SupportLaw(self.reports, told, other)
 
     @property
     def skewness(self) -> float:

@@ -24,7 +24,7 @@ from grpc_health.v1 import health_pb2
 from grpc_health.v1._async import HealthServicer
 
 from ldp_client.errors import StorageError
-from ldp_server.config import Config
+from ldp_server.config import Config, split_address
 from ldp_server.service.admission import AdmissionControl, RateLimit, TokenVerifier
 from ldp_server.service.admission.tokens import load_private_key, load_public_key
 from ldp_server.service.background import BackgroundSchedule, BackgroundWork, Gauges
@@ -38,7 +38,16 @@ from ldp_server.service.operators import Auth, Calls, Operators, Queries, QueryS
 from ldp_server.service.ports import ANALYST, COLLECTOR, Ports, Service
 from ldp_server.service.signed_list import ListPublisher
 from ldp_server.service.structure import StructureCheck
-from ldp_server.store import AccessFile, DataDirectory, DirectoryLock, GroupCommit, ReportLog, SqliteLog, SqliteReader
+from ldp_server.store import (
+    AccessFile,
+    DataDirectory,
+    DirectoryLock,
+    GroupCommit,
+    ReportLog,
+    SqliteLog,
+    SqliteReader,
+    SteadyClock,
+)
 from ldp_server.worker.client import Worker
 
 __all__ = ["CollectionServer", "Parts"]
@@ -50,6 +59,7 @@ Clock = Callable[[], float]
 class Parts:
     """The parts of a running server."""
 
+    access: AccessFile
     log: ReportLog
     commit: GroupCommit
     worker: Worker
@@ -78,7 +88,7 @@ class _Assembly:
         config, clock, metrics = self._config, self._clock, self._metrics
         self._stack.enter_context(DirectoryLock(self._directory.create()))
         log = self._stack.enter_context(contextlib.closing(SqliteLog(self._directory.log)))
-        access = self._stack.enter_context(contextlib.closing(AccessFile(self._directory.access, clock)))
+        access = self._stack.enter_context(contextlib.closing(AccessFile(self._directory.access, SteadyClock(clock))))
         verifier = TokenVerifier.load(config.admission.token_keys)
         publisher = self._publisher()
         collections = self._collections(log, publisher)
@@ -90,9 +100,10 @@ class _Assembly:
         lifecycle = self._lifecycle(collections, commit, verifier)
         compaction = Compaction(lifecycle, commit, worker, clock)
         queries = self._queries(collections, worker)
-        calls = Calls(Auth(access, config.analyst.certificate_names), metrics)
+        calls = Calls(self._auth(access), metrics)
         facts = ServerFacts(clock, lambda: waiting.bytes, self._log_bytes)
         return Parts(
+            access=access,
             log=log,
             commit=commit,
             worker=worker,
@@ -105,6 +116,11 @@ class _Assembly:
             collector=self._collector(collections, publisher, waiting, commit, verifier),
             operators=Operators(calls, queries, lifecycle, compaction, facts),
         )
+
+    def _auth(self, access: AccessFile) -> Auth:
+        config = self._config
+        host, _ = split_address(config.analyst.listen or config.collector.listen, "listen")
+        return Auth(access, self._metrics, config.analyst.certificate_names, host)
 
     def _publisher(self) -> ListPublisher:
         publish = self._config.publish

@@ -1,4 +1,4 @@
-"""Background work: checkpoints of counts, compaction after the window, sweeping, and the gauges.
+"""Background work: checkpoints of counts, compaction, sweeping, forgetting the order of arrival, and the gauges.
 
 It runs in slices, so that queries and batches do not wait for it. Compaction by the clock is careful with clocks: a
 collection must have been seen past its window for a while of monotonic time too. So one wrong reading of the wall clock
@@ -104,6 +104,7 @@ class BackgroundWork:
                     event(logging.ERROR, "a collection is damaged", collection=live.label, reason=str(error))
         self._metrics.lag.set(sum(self._lag.values()))
         await self._compaction.sweep()
+        await self._compaction.forget()
 
     async def _tend(self, live: LiveCollection) -> None:
         await self._checkpoint(live)

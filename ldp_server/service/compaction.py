@@ -1,4 +1,4 @@
-"""Compaction: a collection's reports become counts, and what nothing refers to any more is dropped."""
+"""Compaction: a collection's reports become counts. What nothing refers to any more is dropped, and so is the order."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ from ldp_server.worker.client import Worker
 __all__ = ["Compaction"]
 
 T = TypeVar("T")
+
+TRIES = 50
+PAUSE = 0.1
+"""A reader, or the thread that moves the write-ahead log, may be using it: then it is cleared in a later round."""
 
 
 class Compaction:
@@ -43,6 +47,7 @@ class Compaction:
                 )
             await self._on_writer(lambda log: log.seal(record.number))
             try:
+                await self._on_writer(lambda log: log.finish(record.number))
                 return await self._fold(record)
             except BaseException:
                 # Perhaps the clock was wrong and the window is not over: a fold that failed must not close it.
@@ -66,6 +71,16 @@ class Compaction:
             async with self._lock:
                 more = await self._on_writer(lambda log: log.sweep())
             await asyncio.sleep(0)
+        await asyncio.to_thread(self._lifecycle.drop_checkpoints)
+
+    async def forget(self) -> None:
+        """Let no byte of the log's files show the order of arrival, or what was deleted."""
+        while await self._on_writer(lambda log: log.lay_anew()):
+            await asyncio.sleep(0)
+        for _ in range(TRIES):
+            if await self._on_writer(lambda log: log.purge()):
+                return
+            await asyncio.sleep(PAUSE)
 
     async def _on_writer(self, work: Callable[[ReportLog], T]) -> T:
         return await asyncio.wrap_future(self._commit.run(work))

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import grpc
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
+from ldp_client.trust.signed_list import MAX_LISTED
 from ldp_server.oracles import ORACLES, oracle_for
 from ldp_server.service.live import LiveCollection, LiveCollections, Naming
 from ldp_server.service.wire import CallStatus
 from ldp_server.store import Admission, CollectionRecord, GroupCommit, NewCollection, ReportLog
-from ldp_server.store.checkpoints import drop_checkpoint
+from ldp_server.store.checkpoints import drop_checkpoint, drop_other_checkpoints
 from ldp_server.worker.counts import memory_bytes
 
 __all__ = ["CreationRules", "Lifecycle"]
@@ -49,6 +51,8 @@ class Lifecycle:
         self._states = states
         self._rules = rules
         self._clock = clock
+        self._changes: set[asyncio.Task[LiveCollection]] = set()
+        self._creating = asyncio.Lock()
 
     async def create(self, spec: bytes, admission: Admission, *, public: bool) -> LiveCollection:
         """Enter a new collection."""
@@ -67,7 +71,7 @@ class Lifecycle:
                 raise CallStatus(grpc.StatusCode.ALREADY_EXISTS, "this collection exists already")
             return log.add(new)
 
-        return await self.change(work)
+        return await self._finish(self._enter(new, work))
 
     async def close(self, request: Naming) -> LiveCollection:
         """Take no more batches."""
@@ -81,8 +85,35 @@ class Lifecycle:
         drop_checkpoint(self._states, live.record.id)
         return live
 
+    def drop_checkpoints(self) -> None:
+        """Drop what counting wrote while its collection was being deleted."""
+        drop_other_checkpoints(self._states, {live.record.id for live in self.collections if not live.record.deleted})
+
     async def change(self, work: Callable[[ReportLog], CollectionRecord]) -> LiveCollection:
         """Run `work` on the writer thread, then hold its collection as the new row says."""
+        return await self._finish(self._change(work))
+
+    async def _finish(self, change: Coroutine[Any, Any, LiveCollection]) -> LiveCollection:
+        """Finish a change even if its caller goes away: a row without its live collection would be missing until the
+        next start, and would then stand in the middle of the public list.
+        """
+        task = asyncio.create_task(change)
+        self._changes.add(task)
+        task.add_done_callback(self._changes.discard)
+        return await asyncio.shield(task)
+
+    async def _enter(self, new: NewCollection, work: Callable[[ReportLog], CollectionRecord]) -> LiveCollection:
+        """One collection at a time, so that two cannot take the last place of the list."""
+        async with self._creating:
+            if new.public and self.collections.list_is_full and self.collections.get(new.id) is None:
+                raise CallStatus(
+                    grpc.StatusCode.FAILED_PRECONDITION,
+                    f"the public list is full ({MAX_LISTED} collections, deleted ones included): create this one "
+                    "unlisted, or start a server with a new data directory",
+                )
+            return await self._change(work)
+
+    async def _change(self, work: Callable[[ReportLog], CollectionRecord]) -> LiveCollection:
         record = await asyncio.wrap_future(self._commit.run(work))
         self.collections.put(record)
         return self.collections.numbered(record.number)

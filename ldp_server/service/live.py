@@ -98,6 +98,8 @@ class LiveCollections:
             check_spec(record)
         except Corrupt as error:
             self.damaged.append(record.id)
+            if record.public and not self._publisher.lists(record.id):
+                self._publisher.withhold("the row of a collection is damaged")
             event(logging.ERROR, "a collection is not served", collection=record.id.hex()[:12], reason=str(error))
             return
         try:
@@ -116,6 +118,11 @@ class LiveCollections:
     def __iter__(self) -> Iterator[LiveCollection]:
         """In the order of creation."""
         return iter(sorted(self._by_number.values(), key=lambda live: live.record.number))
+
+    @property
+    def list_is_full(self) -> bool:
+        """Whether the public list can take no further collection."""
+        return self._publisher.is_full
 
     def get(self, collection_id: bytes) -> LiveCollection | None:
         return self._by_id.get(collection_id)

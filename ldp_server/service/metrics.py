@@ -33,6 +33,7 @@ class Metrics:
         self.busy = Counter("hearsay_busy", 'Batches answered "not now"', ["why"], registry=registry)
         self.malformed = Counter("hearsay_malformed", "Requests that are not a valid message", registry=registry)
         self.refused_calls = Counter("hearsay_refused_calls", "Analyst calls refused", ["code"], registry=registry)
+        self.refused_tokens = Counter("hearsay_refused_tokens", "Analyst tokens refused", ["why"], registry=registry)
         self.storage_errors = Counter("hearsay_storage_errors", "Groups that could not be written", registry=registry)
         self.damage = Counter("hearsay_damage", "Damage found in stored data", registry=registry)
         self.failures = Counter("hearsay_internal_errors", "Calls that ended in a defect", registry=registry)

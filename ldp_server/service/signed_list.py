@@ -1,48 +1,88 @@
 """The public list of collections: the same for everybody, append-only, signed if the operator has set a key.
 
-Because the list is the same for everybody, a collection that was made for one device would be visible to all. `serial`
-is the number of public collections ever made, deleted ones included. So a list with a higher serial holds everything
-that a list with a lower one held.
+Because the list is the same for everybody, a collection that was made for one device would be visible to all. The list
+has the ids of all public collections ever made, deleted ones included, in the order of creation
+(ldp_client/trust/signed_list.py). An answer has a part of it, so an answer that nobody reads takes 64 kB at most.
+
+Devices never accept two signed lists that contradict each other. So a list that may be wrong is not published at all:
+devices keep the list that they hold until the damage is mended.
 """
 
 from __future__ import annotations
 
+import logging
+
+import grpc
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from ldp_client.protocol import tags
 from ldp_client.protocol.v1 import collector_pb2 as pb
+from ldp_client.trust.signed_list import EMPTY_HEAD, ID_BYTES, MAX_LISTED, PART_IDS, SIGNED_LIST, extended_head
+from ldp_server.service.logs import event
+from ldp_server.service.wire import CallStatus
 from ldp_server.store import CollectionRecord
 
-__all__ = ["LIST_CONTEXT", "ListPublisher"]
-
-LIST_CONTEXT = tags.COLLECTION_LIST
+__all__ = ["ListPublisher"]
 
 
 class ListPublisher:
-    """The list, serialised once each time it changes."""
+    """The list, and its signature, made once each time the list has grown."""
 
     def __init__(self, key: Ed25519PrivateKey | None, next_key: Ed25519PublicKey | None) -> None:
         self._key = key
         self._next = b"" if next_key is None else next_key.public_bytes_raw()
-        self._public: dict[bytes, tuple[bytes, bool]] = {}
-        self._response: bytes | None = None
+        self._packed = bytearray()
+        self._known: set[bytes] = set()
+        self._head = EMPTY_HEAD
+        self._newest = 0
+        self._signed: pb.SignedList | None = None
+        self._withheld = ""
 
     def put(self, record: CollectionRecord) -> None:
-        """Enter a collection, or note that it was deleted since."""
-        if record.public:
-            self._public[record.id] = (record.spec, record.deleted is None)
-            self._response = None
+        """Enter a public collection at the end of the list, unless it is there already."""
+        if not record.public or record.id in self._known:
+            return
+        if record.number <= self._newest or self.is_full:
+            late = record.number <= self._newest
+            reason = "its collections are not in the order of creation" if late else f"it has over {MAX_LISTED} of them"
+            self.withhold(reason)
+            return
+        self._newest = record.number
+        self._known.add(record.id)
+        self._packed += record.id
+        self._head = extended_head(self._head, record.id)
+        self._signed = None
 
-    def response(self) -> bytes:
-        """The serialised ListCollectionsResponse."""
-        if self._response is None:
-            response = pb.ListCollectionsResponse()
-            response.spec_bytes.extend(spec for spec, alive in self._public.values() if alive)
-            if self._key is not None:
-                specs = [spec for spec, _ in self._public.values()]
-                body = pb.SignedListBody(serial=len(specs), spec_bytes=specs, next_key=self._next)
-                response.signed_list.list_bytes = body.SerializeToString(deterministic=True)
-                response.signed_list.signature = self._key.sign(LIST_CONTEXT + response.signed_list.list_bytes)
-                response.signed_list.public_key = self._key.public_key().public_bytes_raw()
-            self._response = response.SerializeToString()
-        return self._response
+    def withhold(self, reason: str) -> None:
+        """Publish no list any more, because it could contradict an earlier one."""
+        if not self._withheld:
+            event(logging.ERROR, "the public list is withheld", reason=reason)
+        self._withheld = reason
+
+    def lists(self, collection_id: bytes) -> bool:
+        """Whether a collection is on the list."""
+        return collection_id in self._known
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the list can take no further collection."""
+        return len(self._known) >= MAX_LISTED
+
+    def response(self, part: int) -> bytes:
+        """The serialised ListCollectionsResponse with a part of the list. A part beyond its end has no ids."""
+        if self._withheld:
+            raise CallStatus(
+                grpc.StatusCode.DATA_LOSS, f"the list is withheld: {self._withheld}; the server's operator must mend it"
+            )
+        start = part * PART_IDS * ID_BYTES
+        response = pb.ListCollectionsResponse(ids=bytes(self._packed[start : start + PART_IDS * ID_BYTES]))
+        if self._key is not None:
+            response.signed_list.CopyFrom(self._signature(self._key))
+        return response.SerializeToString()
+
+    def _signature(self, key: Ed25519PrivateKey) -> pb.SignedList:
+        if self._signed is None:
+            body = pb.SignedListBody(serial=len(self._known), head=self._head, next_key=self._next)
+            data = body.SerializeToString(deterministic=True)
+            public = key.public_key().public_bytes_raw()
+            self._signed = pb.SignedList(list_bytes=data, signature=key.sign(SIGNED_LIST + data), public_key=public)
+        return self._signed

@@ -1,21 +1,21 @@
 """The store: a report log that keeps every batch exactly once, and the files beside it.
 
 log            what a report log must do (`LogReader`, `ReportLog`), and the types that go in and out
-sqlite         the log on SQLite, made of:
+sqlite         writing the log on SQLite; reader: reading and copying it. Both are made of:
   schema         the tables and their versions
   catalog        the rows of collections
   insert         inserting a group of submissions
+  blocks         where the order of arrival is forgotten
   retention      folding reports into counts, dropping what is not needed
   wal            moving the write-ahead log
 commit         the writer thread: one transaction for everything that waits
 checkpoints    files with the counts up to a position of the log
 access         analyst tokens
 directory      the data directory and the lock on it
-backup         copying a log
 errors         what can be wrong, for an operator
 """
 
-from ldp_server.store.access import AccessFile, AnalystToken
+from ldp_server.store.access import LIFETIME, ROLES, AccessFile, AnalystToken, SteadyClock
 from ldp_server.store.commit import GroupCommit, Ticket
 from ldp_server.store.directory import DataDirectory, DirectoryLock
 from ldp_server.store.log import (
@@ -30,9 +30,12 @@ from ldp_server.store.log import (
     Submission,
     fold_parts,
 )
-from ldp_server.store.sqlite import SqliteLog, SqliteReader
+from ldp_server.store.reader import SqliteReader
+from ldp_server.store.sqlite import SqliteLog
 
 __all__ = [
+    "LIFETIME",
+    "ROLES",
     "AccessFile",
     "Admission",
     "AnalystToken",
@@ -47,6 +50,7 @@ __all__ = [
     "ReportLog",
     "SqliteLog",
     "SqliteReader",
+    "SteadyClock",
     "StoredBatch",
     "Submission",
     "Ticket",

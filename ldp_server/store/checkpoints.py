@@ -1,10 +1,13 @@
-"""Checkpoints of additive state: the counts up to a position of the log, in one file for each collection.
+"""Checkpoints of additive state: the counts of a part of the log, in one file for each collection.
 
-    "HSCP" | version 1 | collection id (32) | sequence (8) | reports (8) | batches (8) | batch id at sequence (16)
-    | length (8) | state | SHA-256 of everything before
+    "HSCP" | version 2 | collection id (32) | sequence (8) | reports (8) | batches (8) | tie (16) | recent ids (8)
+    | length of the state (8) | recent ids (16 each, in order) | state | SHA-256 of everything before
+
+It counts the blocks up to `sequence`, and the batches that were recent then, by their ids.
 
 A checkpoint can always be computed again. If it is damaged, or belongs to a log that was since replaced by an older
-backup, it is not used and the counts are built from the log. The batch id at the sequence ties it to this very log.
+backup, it is not used and the counts are built from the log. The tie of the last block, and the ids, tie it to this
+very log.
 """
 
 from __future__ import annotations
@@ -13,26 +16,29 @@ import contextlib
 import hashlib
 import os
 import struct
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ldp_server.store.errors import translated
 
-__all__ = ["Checkpoint", "drop_checkpoint", "read_checkpoint", "write_checkpoint"]
+__all__ = ["Checkpoint", "drop_checkpoint", "drop_other_checkpoints", "read_checkpoint", "write_checkpoint"]
 
-_MAGIC = b"HSCP\x01"
-_HEAD = struct.Struct("<5s32sQQQ16sQ")
+_MAGIC = b"HSCP\x02"
+_HEAD = struct.Struct("<5s32sQQQ16sQQ")
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Counts of everything up to and including `sequence`."""
+    """Counts of the blocks up to and including `sequence`, and of some recent batches."""
 
     collection_id: bytes
     sequence: int
     reports: int
     batches: int
-    batch_id: bytes
+    tie: bytes
+    recent: Sequence[bytes]
+    """Ids of the counted batches that are not in those blocks."""
     state: bytes
 
 
@@ -49,9 +55,11 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
         checkpoint.sequence,
         checkpoint.reports,
         checkpoint.batches,
-        checkpoint.batch_id,
+        checkpoint.tie,
+        len(checkpoint.recent),
         len(checkpoint.state),
     )
+    head += b"".join(checkpoint.recent)
     digest = hashlib.sha256(head)
     digest.update(checkpoint.state)
     draft = path.with_suffix(".draft")
@@ -74,15 +82,26 @@ def read_checkpoint(folder: Path, collection_id: bytes) -> Checkpoint | None:
         return None
     if len(data) < _HEAD.size + 32:
         return None
-    magic, held, sequence, reports, batches, batch_id, length = _HEAD.unpack_from(data)
-    if magic != _MAGIC or held != collection_id or len(data) != _HEAD.size + length + 32:
+    magic, held, sequence, reports, batches, tie, ids, length = _HEAD.unpack_from(data)
+    start = _HEAD.size + 16 * ids
+    if magic != _MAGIC or held != collection_id or len(data) != start + length + 32:
         return None
     if hashlib.sha256(memoryview(data)[:-32]).digest() != data[-32:]:
         return None
-    return Checkpoint(collection_id, sequence, reports, batches, batch_id, data[_HEAD.size : -32])
+    recent = [data[place : place + 16] for place in range(_HEAD.size, start, 16)]
+    return Checkpoint(collection_id, sequence, reports, batches, tie, recent, data[start:-32])
 
 
 def drop_checkpoint(folder: Path, collection_id: bytes) -> None:
     """Delete the collection's checkpoint."""
     with contextlib.suppress(OSError):
         _path(folder, collection_id).unlink()
+
+
+def drop_other_checkpoints(folder: Path, kept: Collection[bytes]) -> None:
+    """Delete the checkpoints of all collections but these: counting may have written one while its was deleted."""
+    names = {collection_id.hex() for collection_id in kept}
+    with contextlib.suppress(OSError):
+        for path in folder.iterdir():
+            if path.suffix in {".state", ".draft"} and path.stem not in names:
+                path.unlink()

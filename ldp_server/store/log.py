@@ -2,8 +2,11 @@
 
 A log keeps submissions exactly once. `append` returns when they are durable and says what became of each. A batch id
 that returns with the same payload is a `DUPLICATE` and is not kept again; with another payload it is a `CONFLICT`.
-`read` gives the batches of one collection in the order of their sequence numbers, which only grow. Everything else
-that the server knows (counts, estimates) is additive state that can be rebuilt from `read`.
+
+A batch is recent at first. It gets a sequence number when the recent batches of its collection become a block. A block
+keeps nothing of the order in which its batches came, and is final: sequence numbers only grow. `read` gives what is in
+blocks, `recent` the rest, `read_all` both. Everything else that the server knows (counts, estimates) is additive state
+that can be rebuilt from them.
 
     LogReader   reading: any number of readers, in any thread or process
     ReportLog   writing as well: one object, used by one thread (commit.py)
@@ -18,6 +21,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
+
+from ldp_server.store.errors import Corrupt
 
 __all__ = [
     "KINDS",
@@ -68,6 +73,7 @@ class StoredBatch(NamedTuple):
     """A batch as the log holds it."""
 
     sequence: int
+    """0 while the batch is recent."""
     batch_id: bytes
     payload: bytes
 
@@ -165,15 +171,44 @@ class LogReader(ABC):
 
     @abstractmethod
     def read(self, collection: int, after: int, *, max_bytes: int = ...) -> Iterator[list[StoredBatch]]:
-        """The batches of a collection with a sequence above `after`, in order, in lists of about `max_bytes`."""
+        """The batches in blocks with a sequence above `after`, in order, in lists of about `max_bytes`."""
+
+    @abstractmethod
+    def recent(self, collection: int, after: int) -> list[StoredBatch] | None:
+        """The batches in no block, as of a moment at which `after` was the newest sequence; None if it is not."""
+
+    def read_all(self, collection: int, after: int, *, max_bytes: int = 4_000_000) -> Iterator[list[StoredBatch]]:
+        """The batches in blocks with a sequence above `after`, then the recent ones; each batch once."""
+        recent = None
+        while recent is None:
+            newest = self.last(collection)
+            for batches in self.read(collection, after, max_bytes=max_bytes):
+                yield batches
+                after = batches[-1].sequence
+            if after < newest:
+                record = self.record(collection)
+                if record is None or record.deleted is not None or record.generation is not None:
+                    return  # its reports were dropped meanwhile
+                raise Corrupt("the newest batches of a collection cannot be read: restore a backup (docs/operating.md)")
+            recent = self.recent(collection, after)
+        if recent:
+            yield recent
 
     @abstractmethod
     def last(self, collection: int) -> int:
-        """The newest sequence of a collection, 0 before the first."""
+        """The newest sequence of a collection, 0 before the first block."""
 
     @abstractmethod
-    def holds(self, collection: int, sequence: int, batch_id: bytes) -> bool:
-        """Whether the batch with this sequence has this id. It ties a checkpoint of counts to this very log."""
+    def count(self, collection: int) -> int:
+        """How many batches of a collection were taken, folded ones included."""
+
+    @abstractmethod
+    def tie(self, collection: int, sequence: int) -> bytes | None:
+        """The random tie of the block that ends with `sequence`: it ties a checkpoint of counts to this very log."""
+
+    @abstractmethod
+    def known(self, collection: int, ids: Sequence[bytes]) -> bool:
+        """Whether all of these batches are in the log."""
 
     @abstractmethod
     def folded_state(self, record: CollectionRecord) -> bytes | None:
@@ -186,10 +221,6 @@ class LogReader(ABC):
     @abstractmethod
     def interrupt(self) -> None:
         """Make a check that runs in another thread end, with an error."""
-
-    @abstractmethod
-    def digests(self, record: CollectionRecord) -> Iterator[tuple[StoredBatch, bytes]]:
-        """Every batch that is not folded, with the digest that was stored beside it."""
 
     @abstractmethod
     def renew(self) -> None:
@@ -228,16 +259,28 @@ class ReportLog(LogReader):
         """Take `seal` back, unless the collection was closed, deleted or compacted."""
 
     @abstractmethod
+    def finish(self, number: int) -> None:
+        """Put the recent batches into a block, however few: for a collection that takes no more of them."""
+
+    @abstractmethod
     def write_part(self, part: FoldPart) -> None:
         """Write a piece of folded counts. Nothing refers to it before `fold`."""
 
     @abstractmethod
     def fold(self, fold: Fold) -> CollectionRecord:
-        """Put folded counts in force. Refused if a batch came after `fold.sequence`, or if parts are missing."""
+        """Put folded counts in force. Refused if there are batches after `fold.sequence`, or if parts are missing."""
 
     @abstractmethod
     def sweep(self) -> bool:
         """Drop one slice of what nothing refers to any more; False when nothing is left."""
+
+    @abstractmethod
+    def lay_anew(self) -> bool:
+        """Make one collection's recent batches forget the order of arrival; False when all have."""
+
+    @abstractmethod
+    def purge(self) -> bool:
+        """Clear the write-ahead log of what was deleted or laid anew; False if it is in use: try again."""
 
     @abstractmethod
     def recover(self) -> None:

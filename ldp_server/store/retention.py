@@ -74,11 +74,9 @@ def sweep_slice(db: sqlite3.Connection, record: CollectionRecord) -> bool:
     gone = record.deleted is not None or record.generation is not None
     removed = _drop_batches(db, record)
     if gone and not removed:
-        removed = db.execute(
-            "DELETE FROM used_tokens WHERE collection = ?1 AND token_id IN "
-            "(SELECT token_id FROM used_tokens WHERE collection = ?1 LIMIT ?2)",
-            (record.number, SLICE),
-        ).rowcount
+        removed = _drop_of(db, "used_tokens", "token_id", record.number)
+    if gone and not removed:
+        removed = _drop_of(db, "blocks", "last", record.number)
     if not removed:
         in_force = -1 if record.deleted is not None or record.generation is None else record.generation
         removed = db.execute(
@@ -90,13 +88,21 @@ def sweep_slice(db: sqlite3.Connection, record: CollectionRecord) -> bool:
 def _drop_batches(db: sqlite3.Connection, record: CollectionRecord) -> int:
     low, high = record.number << SEQUENCE_BITS, (record.number + 1) << SEQUENCE_BITS
     last = high - 1 if record.deleted is not None else low + record.folded
-    if last <= low:
-        return 0
-    return db.execute(
-        "DELETE FROM batches WHERE position IN (SELECT position FROM batches "
-        "WHERE position > ? AND position <= ? LIMIT ?)",
-        (low, last, SLICE),
-    ).rowcount
+    removed = _drop_rows(db, "batches", "position", low, last) if last > low else 0
+    if record.deleted is not None and not removed:
+        removed = _drop_rows(db, "recent", "place", low - 1, high - 1)
+    return removed
+
+
+def _drop_rows(db: sqlite3.Connection, table: str, key: str, after: int, last: int) -> int:
+    rows = f"SELECT {key} FROM {table} WHERE {key} > ? AND {key} <= ? LIMIT ?"  # noqa: S608 - names from above
+    return db.execute(f"DELETE FROM {table} WHERE {key} IN ({rows})", (after, last, SLICE)).rowcount  # noqa: S608
+
+
+def _drop_of(db: sqlite3.Connection, table: str, key: str, collection: int) -> int:
+    rows = f"SELECT {key} FROM {table} WHERE collection = ?1 LIMIT ?2"  # noqa: S608 - names from above
+    drop = f"DELETE FROM {table} WHERE collection = ?1 AND {key} IN ({rows})"  # noqa: S608
+    return db.execute(drop, (collection, SLICE)).rowcount
 
 
 def give_back(db: sqlite3.Connection) -> bool:

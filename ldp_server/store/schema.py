@@ -1,7 +1,9 @@
 """The tables of log.db, their version, and migration from older versions.
 
-A batch's rowid is `collection number << 40 | sequence`. So the batches of one collection lie together, in the order of
-their commits, and "everything after position p" is one range scan that needs no second index.
+A batch is `recent` at first, at a random place. When a collection has enough of them for a block, they move to
+`batches` in the order of their ids (blocks.py). There a batch's rowid is `collection number << 40 | sequence`. So the
+batches of one collection lie together, block after block, and "everything after position p" is one range scan that
+needs no second index. Inside a block nothing follows the order of arrival.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ _TABLES = """
 CREATE TABLE collections (
     number            INTEGER PRIMARY KEY,
     id                BLOB NOT NULL UNIQUE,
-    spec              BLOB NOT NULL,           -- public, kept after deletion: the signed list only grows
+    spec              BLOB NOT NULL,           -- public; kept after deletion, because it proves the id
     public            INTEGER NOT NULL,
     admission         TEXT NOT NULL,
     reports_per_token INTEGER NOT NULL,
@@ -34,7 +36,8 @@ CREATE TABLE collections (
     folded            INTEGER NOT NULL DEFAULT 0,  -- the last sequence whose reports are in the folded counts
     folded_batches    INTEGER NOT NULL DEFAULT 0,
     folded_reports    INTEGER NOT NULL DEFAULT 0,
-    generation        INTEGER                  -- which rows of `folded_state` count
+    generation        INTEGER,                 -- which rows of `folded_state` count
+    folded_digest     BLOB                     -- of the folded counts (retention.py)
 ) STRICT;
 
 CREATE TABLE batches (
@@ -46,10 +49,27 @@ CREATE TABLE batches (
     UNIQUE (collection, batch_id)
 ) STRICT;
 
-CREATE TABLE used_tokens (
+CREATE TABLE blocks (
+    collection INTEGER NOT NULL,
+    last       INTEGER NOT NULL,               -- the sequence of its last batch
+    tie        BLOB NOT NULL,                  -- random: ties a checkpoint of counts to this very block
+    PRIMARY KEY (collection, last)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE recent (                          -- batches that are in no block yet
+    place      INTEGER PRIMARY KEY,            -- collection number << 40 | a random number
+    collection INTEGER NOT NULL,
+    batch_id   BLOB NOT NULL,
+    digest     BLOB NOT NULL,
+    token_id   BLOB,
+    payload    BLOB NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX recent_ids ON recent (collection, batch_id);
+CREATE UNIQUE INDEX recent_tokens ON recent (collection, token_id) WHERE token_id IS NOT NULL;
+
+CREATE TABLE used_tokens (                     -- of batches that are in a block
     collection INTEGER NOT NULL,
     token_id   BLOB NOT NULL,
-    batch_id   BLOB NOT NULL,
     PRIMARY KEY (collection, token_id)
 ) STRICT, WITHOUT ROWID;
 
@@ -79,9 +99,19 @@ def _run(script: str) -> Callable[[sqlite3.Connection], None]:
     return step
 
 
+def _refuse_arrivals(db: sqlite3.Connection) -> None:
+    """Versions 1 and 2 kept batches in the order of their arrival."""
+    if not db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'recent'").fetchone():
+        raise WrongVersion(
+            "log.db is of an older version, which kept batches in the order of arrival: export its counts with the "
+            "program that wrote it, and start with an empty directory"
+        )
+
+
 MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {
     0: _run(_TABLES),
-    1: _run("ALTER TABLE collections ADD COLUMN folded_digest BLOB"),  # of the folded counts (retention.py)
+    1: _refuse_arrivals,
+    2: _refuse_arrivals,
 }
 """From each version to the next one; 0 is an empty file."""
 
@@ -156,6 +186,7 @@ def open_log(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
             db.execute("PRAGMA journal_size_limit = 67108864")
             db.execute("PRAGMA secure_delete = ON")  # dropped rows are overwritten
             db.execute("PRAGMA cache_size = -16384")
+            db.execute("PRAGMA temp_store = MEMORY")  # rows that are laid anew (blocks.py) go into no other file
         migrate(db, path, MIGRATIONS)
     except BaseException:
         db.close()

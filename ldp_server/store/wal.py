@@ -15,12 +15,14 @@ import threading
 from pathlib import Path
 
 from ldp_server.store.errors import Removed, StorageError, translated
-from ldp_server.store.schema import connect
+from ldp_server.store.schema import BUSY_SECONDS, connect
 
 __all__ = ["LogFiles", "WalMover"]
 
 START = 16 << 20
 LIMIT = 48 << 20
+MOST = 3
+"""How many times `limit` may have been written before the writer waits for the thread."""
 
 
 class LogFiles:
@@ -60,6 +62,7 @@ class WalMover:
         self._limit = limit
         self._written = 0
         self._asked = threading.Event()
+        self._moved = threading.Event()
         self._busy = False
         self._closed = False
         self._thread: threading.Thread | None = None
@@ -70,6 +73,8 @@ class WalMover:
 
     def tend(self) -> None:
         """After a commit: ask the thread for a pass, or move the rest, if it is time."""
+        if self._busy and self._written >= MOST * self._limit:
+            self._moved.wait()  # the thread gets no processor time: the file must not grow without bound
         if self._written < self._start or self._busy:
             return
         if self._written >= self._limit:
@@ -79,7 +84,22 @@ class WalMover:
             self._thread = threading.Thread(target=self._main, name="hearsay-wal", daemon=True)
             self._thread.start()
         self._busy = True
+        self._moved.clear()
         self._asked.set()
+
+    def empty(self) -> bool:
+        """Move everything and cut the file off; False if it is in use, or too long to move at once."""
+        if self._busy or self._written >= self._start:
+            return False
+        with translated(self._path):
+            self._db.execute("PRAGMA busy_timeout = 0")  # the writer waits for no reader
+            try:
+                busy: int = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            finally:
+                self._db.execute(f"PRAGMA busy_timeout = {round(1000 * BUSY_SECONDS)}")
+        if not busy:
+            self._written = 0
+        return not busy
 
     def _finish(self) -> None:
         with translated(self._path):
@@ -99,7 +119,10 @@ class WalMover:
                     db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
                 self._written = max(self._written, self._limit)
                 self._busy = False
+                self._moved.set()
         finally:
+            self._busy = False
+            self._moved.set()
             db.close()
 
     def close(self) -> None:

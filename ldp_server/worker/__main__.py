@@ -80,14 +80,14 @@ class Child:
     def _advance(self, question: AskAdvance, _: bytes) -> tuple[Answer, bytes]:
         counts = self._counts.get(question.number, seconds=question.seconds)
         behind = self._counts.behind(counts)
-        if not behind and counts.sequence > max(counts.saved, 0):
+        if not behind and counts.batches > counts.saved:
             self._counts.save(counts)
-        return Advanced(counts.sequence, behind), b""
+        return Advanced(counts.batches, behind), b""
 
     def _checkpoint(self, question: AskCheckpoint, _: bytes) -> tuple[Answer, bytes]:
         counts = self._counts.get(question.number)
         self._counts.save(counts)
-        return CheckpointWritten(counts.sequence), b""
+        return CheckpointWritten(counts.batches), b""
 
     def _decode(self, question: AskDecode, _: bytes) -> tuple[Answer, bytes]:
         def progress(stage: str, fraction: float) -> None:

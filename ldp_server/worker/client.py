@@ -68,7 +68,7 @@ class Worker:
         """A checkpoint of everything that was durable when this was called."""
         written, _ = await self._one(CheckpointWritten, messages.AskCheckpoint(record.number))
         found = await asyncio.to_thread(checkpoints.read_checkpoint, self._directory.states, record.id)
-        if found is None or found.sequence < written.sequence:
+        if found is None or found.batches < written.batches:
             raise StorageError("the checkpoint that was just written is not there: check the disk")
         return found
 

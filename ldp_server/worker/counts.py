@@ -1,6 +1,7 @@
 """Counts in memory: every query is answered from a checkpoint plus the tail of the log, never by reading everything.
 
-counts in memory   are brought up to date from the log after their sequence: each query reads only what is new
+counts in memory   are brought up to date from the log: each query reads the blocks after their sequence, and the recent
+                   batches (fewer than a block), and counts what is new
 none in memory     begin with the checkpoint file, if it belongs to this log
 or with the folded counts, if the collection was compacted
 or with nothing, and read the whole log
@@ -10,14 +11,15 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, ServerRefused, Unavailable
 from ldp_server.oracles import oracle_for, restore
 from ldp_server.oracles.base import Oracle
-from ldp_server.store import CollectionRecord, LogReader
+from ldp_server.store import CollectionRecord, LogReader, StoredBatch
 from ldp_server.store.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
 from ldp_server.store.damage import check_spec
 from ldp_server.store.errors import Corrupt
@@ -32,16 +34,21 @@ TIMES = 3
 
 @dataclass
 class CollectionCounts:
-    """The counts of one collection, up to and including `sequence`."""
+    """The counts of one collection: of its blocks up to and including `sequence`, and of recent batches."""
 
     record: CollectionRecord
     collection: Collection
     oracle: Oracle
     sequence: int
-    batches: int
-    last_id: bytes
-    saved: int
-    """The sequence of the newest checkpoint file."""
+    recent: set[bytes] = field(default_factory=set)
+    """Ids of the counted batches that are not in those blocks."""
+    saved: int = 0
+    """How many batches the newest checkpoint file counts."""
+
+    @property
+    def batches(self) -> int:
+        """How many batches are counted. Sequences have no gaps, and go on after the folded ones."""
+        return self.sequence + len(self.recent)
 
 
 class CountsCache:
@@ -66,46 +73,66 @@ class CountsCache:
         counts = self._held.pop(number, None)
         if counts is None or counts.record.generation != record.generation:
             counts = self._load(record)
-        self._held[number] = counts
         counts.record = record
         self._advance(counts, None if seconds is None else time.monotonic() + seconds)
+        self._held[number] = counts  # not before: counts that met damage are dropped
         self._evict()
         return counts
 
     def behind(self, counts: CollectionCounts) -> int:
         """How many batches the log holds that the counts do not."""
-        return max(0, self._log.last(counts.record.number) - counts.sequence)
+        return max(0, self._log.count(counts.record.number) - counts.batches)
 
     def save(self, counts: CollectionCounts) -> Path:
         """Write a checkpoint of the counts."""
-        state = counts.oracle.to_bytes()
-        record, reports = counts.record, counts.oracle.reports
-        checkpoint = Checkpoint(record.id, counts.sequence, reports, counts.batches, counts.last_id, state)
+        record, oracle, recent = counts.record, counts.oracle, sorted(counts.recent)
+        tie = self._log.tie(record.number, counts.sequence) or _fold_tie(record)
+        checkpoint = Checkpoint(
+            record.id, counts.sequence, oracle.reports, counts.batches, tie, recent, oracle.to_bytes()
+        )
         path = write_checkpoint(self._states, checkpoint)
-        counts.saved = counts.sequence
+        counts.saved = counts.batches
         return path
 
     def _advance(self, counts: CollectionCounts, deadline: float | None) -> None:
-        width = counts.collection.randomizer.report_bytes
-        newest = self._log.last(counts.record.number)
-        for batches in self._log.read(counts.record.number, counts.sequence, max_bytes=CHUNK):
-            try:
-                counts.oracle.accumulate(b"".join([batch.payload for batch in batches]))
-            except ServerRefused:
-                # The log was checked before it was acknowledged: it is damaged, or of another version.
-                self._held.pop(counts.record.number, None)
-                raise Corrupt(
-                    f"the log holds a report that is out of range ({width} bytes each): restore a backup"
-                ) from None
-            counts.sequence = batches[-1].sequence
-            counts.last_id = batches[-1].batch_id
-            counts.batches += len(batches)
-            if deadline is not None and time.monotonic() >= deadline:
-                return
-        if counts.sequence < newest:
-            if self._log.record(counts.record.number) != counts.record:
-                raise Unavailable("the collection was deleted or compacted meanwhile: ask again", 1.0)
-            raise Corrupt("the newest batches of a collection cannot be read: restore a backup (docs/operating.md)")
+        """Count blocks, then recent batches. If a block was finished in between, go on with it."""
+        number = counts.record.number
+        recent = None
+        while recent is None:
+            newest = self._log.last(number)
+            for batches in self._log.read(number, counts.sequence, max_bytes=CHUNK):
+                self._count(counts, [batch for batch in batches if batch.batch_id not in counts.recent])
+                counts.recent.difference_update(batch.batch_id for batch in batches)
+                counts.sequence = batches[-1].sequence
+                if deadline is not None and time.monotonic() >= deadline:
+                    return
+            if counts.sequence < newest:
+                self._unless_gone(counts)
+                raise Corrupt("the newest batches of a collection cannot be read: restore a backup (docs/operating.md)")
+            recent = self._log.recent(number, counts.sequence)
+        self._count(counts, [batch for batch in recent if batch.batch_id not in counts.recent])
+        ids = {batch.batch_id for batch in recent}
+        if not counts.recent <= ids:
+            self._unless_gone(counts)
+            raise Corrupt("recent batches that were counted are gone: restore a backup (docs/operating.md)")
+        counts.recent = ids
+        self._unless_gone(counts)
+
+    def _count(self, counts: CollectionCounts, batches: Sequence[StoredBatch]) -> None:
+        try:
+            counts.oracle.accumulate(b"".join([batch.payload for batch in batches]))
+        except ServerRefused:
+            # The log was checked before it was acknowledged: it is damaged, or of another version.
+            width = counts.collection.randomizer.report_bytes
+            raise Corrupt(
+                f"the log holds a report that is out of range ({width} bytes each): restore a backup"
+            ) from None
+
+    def _unless_gone(self, counts: CollectionCounts) -> None:
+        """Say so if batches may be missing because their collection was deleted or compacted meanwhile."""
+        record = self._log.record(counts.record.number)
+        if record is None or (record.deleted, record.generation) != (None, counts.record.generation):
+            raise Unavailable("the collection was deleted or compacted meanwhile: ask again", 1.0)
 
     def _load(self, record: CollectionRecord) -> CollectionCounts:
         check_spec(record)
@@ -120,35 +147,33 @@ class CountsCache:
             oracle = restore(collection, found.state)
         except ServerRefused:
             return None
-        return CollectionCounts(
-            record, collection, oracle, found.sequence, found.batches, found.batch_id, found.sequence
-        )
+        return CollectionCounts(record, collection, oracle, found.sequence, set(found.recent), found.batches)
 
     def _from_log(self, record: CollectionRecord, collection: Collection) -> CollectionCounts:
         state = self._log.folded_state(record)
         if state is None:
-            return CollectionCounts(record, collection, oracle_for(collection), 0, 0, bytes(16), -1)
+            return CollectionCounts(record, collection, oracle_for(collection), 0)
         try:
             oracle = restore(collection, state)
         except ServerRefused:
             raise Corrupt("the folded counts of a collection are damaged: restore a backup") from None
-        return CollectionCounts(record, collection, oracle, record.folded, record.folded_batches, _fold_id(record), -1)
+        return CollectionCounts(record, collection, oracle, record.folded)
 
     def _belongs(self, checkpoint: Checkpoint, record: CollectionRecord) -> bool:
         """Whether a checkpoint continues this very log, and not one that was since replaced by a backup."""
-        if checkpoint.sequence == record.folded and record.generation is not None:
-            return checkpoint.batch_id == _fold_id(record)
-        if checkpoint.sequence <= record.folded:
+        if checkpoint.sequence < record.folded or not self._log.known(record.number, checkpoint.recent):
             return False
-        return self._log.holds(record.number, checkpoint.sequence, checkpoint.batch_id)
+        if checkpoint.sequence == record.folded:
+            return checkpoint.tie == _fold_tie(record)
+        return checkpoint.tie == self._log.tie(record.number, checkpoint.sequence)
 
     def _evict(self) -> None:
         while len(self._held) > 1 and sum(memory_bytes(counts.oracle) for counts in self._held.values()) > self._keep:
             self._held.popitem(last=False)
 
 
-def _fold_id(record: CollectionRecord) -> bytes:
-    """What stands for a batch id in a checkpoint that ends with the folded counts."""
+def _fold_tie(record: CollectionRecord) -> bytes:
+    """What stands for a block's tie in a checkpoint that has no block after the folded counts."""
     return b"folded!!" + (record.generation or 0).to_bytes(8, "little")
 
 

@@ -110,15 +110,15 @@ class WorkerSummary:
 class Advanced:
     """How far the counts have come, and how many batches are still to be counted."""
 
-    sequence: int
+    batches: int
     behind: int
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointWritten:
-    """The checkpoint file holds everything up to `sequence`."""
+    """The checkpoint file holds so many batches."""
 
-    sequence: int
+    batches: int
 
 
 @dataclass(frozen=True, slots=True)

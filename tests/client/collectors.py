@@ -13,6 +13,7 @@ from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
 from ldp_client.protocol.v1 import collector_pb2, collector_pb2_grpc
+from ldp_client.trust.signed_list import ID_BYTES, PART_IDS
 
 
 class HonestCollector(collector_pb2_grpc.CollectorServicer):
@@ -23,6 +24,7 @@ class HonestCollector(collector_pb2_grpc.CollectorServicer):
         self.requests = []
         self.counted = {}
         self.lock = threading.Lock()
+        self.listed = b""
         self.signed = None
         self.fail = None  # (code, retry seconds): asked before each answer
         self.slow = 0.0
@@ -62,11 +64,17 @@ class HonestCollector(collector_pb2_grpc.CollectorServicer):
     def GetCollection(self, request, context):
         spec = self.specs.get(request.collection_id)
         if spec is None:
-            context.abort(grpc.StatusCode.NOT_FOUND, "unknown")
+            context.abort(grpc.StatusCode.NOT_FOUND, "no such collection here")
         return collector_pb2.GetCollectionResponse(spec_bytes=spec)
 
     def ListCollections(self, request, context):
-        return collector_pb2.ListCollectionsResponse(spec_bytes=self.specs.values(), signed_list=self.signed)
+        size = PART_IDS * ID_BYTES
+        ids = self.listed[request.part * size : (request.part + 1) * size]
+        return collector_pb2.ListCollectionsResponse(ids=ids, signed_list=self.signed)
+
+    def publish(self, operator, collections):
+        """Let an operator sign a list of collections, or of raw ids."""
+        self.listed, self.signed = operator.sign(collections).ids, operator.signed_list(collections)
 
     def payloads(self, collection):
         return [r.payload for r in self.counted.values() if r.collection_id == collection.id]

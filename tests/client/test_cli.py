@@ -11,7 +11,7 @@ import pytest
 from ldp_client.cli import main
 from tests.client.collectors import HonestCollector, serving
 from tests.client.conftest import Categories, Integers, Strings, live
-from tests.client.trust.test_signed_list import Operator
+from tests.client.operators import Operator
 
 LIMITS = ["--max-epsilon", "1", "--budget", "2", "--period", "30 days", "--lifetime", "12"]
 
@@ -180,15 +180,17 @@ def test_collections_of_files_and_of_the_list(run, files, tmp_path):
     code, out, _ = run("collections", files["page"], files["age"], "--json")
     assert code == 0 and [json.loads(line)["question"] for line in out.splitlines()] == ["Your page?", "Your age?"]
     operator, listed = Operator(), live(text="Listed?")
-    wire = HonestCollector()
-    signed = operator.sign(1, [listed])
-    from ldp_client.protocol.v1 import collector_pb2
-
-    wire.signed = collector_pb2.SignedList(
-        list_bytes=signed.list_bytes, signature=signed.signature, public_key=signed.public_key
-    )
+    wire = HonestCollector([listed])
+    wire.publish(operator, [bytes(32), listed])
     with serving(wire) as port:
-        code, out, _ = run("collections", *options(tmp_path, port), "--list-key", operator.public.hex(), "--refresh")
+        trust = (*options(tmp_path, port), "--list-key", operator.public.hex())
+        code, out, err = run("collections", *trust, "--refresh")
+        assert code == 0 and "Listed?" in out
+        assert "000000000000: " in err and "does not have this collection" in err
+        wire.specs.clear()
+        code, out, err = run("collections", *trust, "--refresh", "--newest", "1")
+        assert code == 0 and "Listed?" in out and not err  # it is kept; the older one is not asked for
+    code, out, _ = run("collections", *trust)
     assert code == 0 and "Listed?" in out
 
 

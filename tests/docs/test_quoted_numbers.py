@@ -126,7 +126,21 @@ def range_error() -> float:
     return math.sqrt(agreed / raw)
 
 
+def least_listed(bits: int) -> float:
+    """The frequency at which 95% pass the threshold that lets 0.05 false items through, over D_opt; normal errors."""
+    return (float(stats.norm.isf(0.05 * 2.0**-bits)) + float(stats.norm.isf(0.05))) / d_opt_over_sigma(bits)
+
+
+def d_opt_over_sigma(bits: int) -> float:
+    return math.sqrt(2 * (math.log(2 / 0.05) + bits * math.log(2)))
+
+
 QUOTES = (
+    Quote("docs/heavy-hitters.md", "D_opt is {} users (1.9%)", lambda: sigma() * d_opt_over_sigma(64), ",.0f"),
+    Quote("docs/heavy-hitters.md", "items below {} D_opt at 64 bits", lambda: least_listed(64), ".2f"),
+    Quote("docs/heavy-hitters.md", "at 64 bits, {} at 16 bytes", lambda: least_listed(129), ".2f"),
+    Quote("docs/heavy-hitters.md", "at 16 bytes and {} at 32 bytes", lambda: least_listed(257), ".2f"),
+    Quote("docs/oracles.md", "this is a standard error of {} users", lambda: round(sigma()), ",.0f"),
     Quote("ldp_client/privacy/information.py", "At eps = 1 this is {} nats", lambda: nats(1), ".4f"),
     Quote("ldp_client/privacy/information.py", "eps tanh(eps/2) gives {}, eps^2/2", lambda: math.tanh(0.5), ".4f"),
     Quote("ldp_server/answers/choose.py", "({} for Zipf(1.1) over", lambda: float((zipf(10_000) ** 2).sum()), ".3f"),
@@ -155,6 +169,11 @@ QUOTES = (
 def up(value: float, digits: int) -> float:
     """Rounded up, as stated losses are."""
     return math.ceil(value * 10**digits) / 10**digits
+
+
+def sigma() -> float:
+    """The best known standard error at a million users and eps = 1."""
+    return 1000 / math.sinh(0.5)
 
 
 def nats(epsilon: float) -> float:

@@ -24,6 +24,7 @@ PACKAGES = {
     "store": "ldp_server/store",
 }
 SEED = 11
+EXCEPT = "leave out the samples of these seeds, for which tests were written"
 SECONDS = f"seconds of tests for a mutant, at first and for what survived: {BUDGETS}"
 
 
@@ -32,11 +33,12 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     commands = parser.add_subparsers(dest="command", required=True)
     reach = commands.add_parser("reach", help="run the tests once and record which lines each of them reaches")
     reach.add_argument("tests", nargs="*", help="folders or files of tests, added to what is known; all by default")
-    for name, text in (("run", "try mutants"), ("show", "what is known: the rate, and who survived")):
-        command = commands.add_parser(name, help=text)
+    for name, does in (("run", "try mutants"), ("show", "what is known: the rate, and who survived")):
+        command = commands.add_parser(name, help=does)
         command.add_argument("--package", required=True, choices=sorted(PACKAGES))
         command.add_argument("--sample", type=int, default=10**9, help="how many mutants, drawn uniformly; all if none")
         command.add_argument("--seed", type=int, default=SEED, help=f"the seed of the sample ({SEED})")
+        command.add_argument("--except", type=int, nargs="+", default=(), dest="but", metavar="SEED", help=EXCEPT)
         command.add_argument("--file", help="only mutants of files whose path contains this text")
         command.add_argument("--again", action="store_true", help="try those again that survived")
         command.add_argument("--seconds", type=float, nargs="+", default=BUDGETS, help=SECONDS)
@@ -82,7 +84,9 @@ def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
     if options.command == "reach":
         return _reach(options.tests)
-    chosen = sample(_mutants(options.package), options.sample, options.seed)
+    found = _mutants(options.package)
+    seen = {mutant for seed in options.but for mutant in sample(found, options.sample, seed)}
+    chosen = [mutant for mutant in sample(found, options.sample, options.seed) if mutant not in seen]
     chosen = [mutant for mutant in chosen if not options.file or options.file in mutant.file]
     results = Results(BUILD / f"{options.package}.jsonl")
     code = _run(chosen, results, options) if options.command == "run" else 0

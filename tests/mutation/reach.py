@@ -10,12 +10,16 @@ import hashlib
 import json
 import os
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-__all__ = ["Reach", "Recorder", "digest"]
+__all__ = ["VECTORS", "Reach", "Recorder", "digest"]
+
+VECTORS = "/vectors/"
+"""A part of the path of golden vectors."""
 
 
 def digest(file: Path) -> str:
@@ -98,10 +102,17 @@ class Reach:
         return cls(**json.loads(file.read_text()))
 
     def tests(self, file: str, first: int, last: int) -> list[str]:
-        """The tests that reach one of the lines, fastest first; those that reach the module where no test does."""
+        """The tests that reach one of the lines, fastest first; those of the whole module where no test does."""
         lines = self.lines.get(file, {})
         found = {test for line in range(first, last + 1) for test in lines.get(str(line), ())}
-        if not found:
-            found = {test for tests in lines.values() for test in tests}
-        passing = found - set(self.failed)
+        return self._fastest(found) or self.module(file)
+
+    def module(self, file: str) -> list[str]:
+        """The tests that reach any line of the module, and the golden vectors, which hold its constants."""
+        found = {test for tests in self.lines.get(file, {}).values() for test in tests}
+        vectors = {test for test in self.seconds if VECTORS in f"/{test}"}
+        return self._fastest(found | vectors if found else found)
+
+    def _fastest(self, tests: Iterable[str]) -> list[str]:
+        passing = set(tests) - set(self.failed)
         return sorted(passing, key=lambda test: (self.seconds.get(test, 1.0), test))

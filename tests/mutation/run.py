@@ -25,6 +25,7 @@ from tests.mutation.operators import Mutant
 from tests.mutation.process import KILLED, MISSING, SURVIVED, TIMEOUT, UNREACHED, Judge, child, limits, quiet
 from tests.mutation.reach import Reach
 from tests.mutation.select import fitting, order
+from tests.mutation.swap import pairs
 from tests.mutation.warm import Job, Warm, arguments, enter
 
 __all__ = ["BUDGETS", "BaselineError", "Runner"]
@@ -38,7 +39,7 @@ BUDGETS = (2.0, 15.0)
 """Seconds of tests: at first, and for what survived."""
 FILES = 6
 """Files of tests where all is imported anew, at most."""
-WALL = 180.0
+WALL = 900.0
 """Seconds of the clock after which a mutant's run is ended, whatever it waits for."""
 
 
@@ -62,7 +63,7 @@ class Runner:
         self.passing: set[tuple[str, bool]] = set()
         for name in LIBRARIES:
             importlib.import_module(name)
-        tests = {test for file in files for test in reach.tests(file, 0, 0)}
+        tests = {test for file in files for test in reach.module(file)}
         os.environ["TMPDIR"] = str(self.scratch)
         tempfile.tempdir = None
         self.warm = Warm(str(self.tree), sorted({test.split("::")[0] for test in tests}), self.temporary)
@@ -86,10 +87,13 @@ class Runner:
 
     def _try(self, mutant: Mutant, path: Path, source: str) -> tuple[str, str]:
         kills = self.kills.setdefault(mutant.file, Counter())
-        tests = [test for test in order(self.reach, mutant, kills) if test in self.warm.tests]
+        changed = mutant.apply(source)
+        at_import = (
+            pairs(str(path), source, changed) is None
+        )  # a test that imports the module first "reaches" its lines
+        tests = [test for test in order(self.reach, mutant, kills, at_import) if test in self.warm.tests]
         if not tests:
             return UNREACHED, ""
-        changed = mutant.apply(source)
         _forget(path)
         path.write_text(changed)
         verdict, test, fresh = self._stages(tests, path, source, changed)

@@ -8,11 +8,9 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from tests.mutation.operators import Mutant
-from tests.mutation.reach import Reach
+from tests.mutation.reach import VECTORS, Reach
 
 __all__ = ["fitting", "order", "sample"]
-
-VECTORS = "/vectors/"
 
 
 def sample(found: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
@@ -23,8 +21,8 @@ def sample(found: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
     return sorted(found, key=lambda m: hashlib.sha256(f"{seed}/{m.key}".encode()).digest())[:count]
 
 
-def order(reach: Reach, mutant: Mutant, kills: Counter[str]) -> list[str]:
-    """The tests that reach the mutant's lines, the most promising first.
+def order(reach: Reach, mutant: Mutant, kills: Counter[str], everywhere: bool = False) -> list[str]:
+    """The tests that reach the mutant's lines, or anything of its module, the most promising first.
 
     Tests that killed a mutant of the file before come first, then those of the module, of its package, the golden
     vectors, and all others; the fastest first in each class.
@@ -37,7 +35,8 @@ def order(reach: Reach, mutant: Mutant, kills: Counter[str]) -> list[str]:
         near = next((number for number, mark in enumerate(marks) if mark in f"/{test}"), len(marks))
         return -kills[test], near, reach.seconds.get(test, 1.0), test
 
-    return sorted(reach.tests(mutant.file, mutant.line, mutant.last), key=place)
+    tests = reach.module(mutant.file) if everywhere else reach.tests(mutant.file, mutant.line, mutant.last)
+    return sorted(tests, key=place)
 
 
 def fitting(

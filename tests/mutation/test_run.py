@@ -126,7 +126,11 @@ def test_a_kill_by_a_test_that_fails_anyway_is_an_error(verdicts):
 
 def test_a_line_of_import_is_tried_on_every_test_of_its_module():
     known = reach((3, ["test_grown", "test_nothing"]), (6, ["test_counted"]))
-    assert known.tests("room/sums.py", 1, 1) == [f"test_sums.py::test_{n}" for n in ("nothing", "grown", "counted")]
+    assert (
+        known.tests("room/sums.py", 1, 1)
+        == known.module("room/sums.py")
+        == [f"test_sums.py::test_{n}" for n in ("nothing", "grown", "counted")]
+    )
     assert known.tests("room/sums.py", 6, 7) == ["test_sums.py::test_counted"]
     assert known.tests("room/other.py", 1, 1) == []
 
@@ -164,6 +168,17 @@ def test_the_tests_of_the_module_come_before_those_of_its_package_and_all_others
     assert order(known, mutant, Counter()) == [
         "room/test_sums.py::fast", "test_sums.py::slow", "room/test_more.py::one", "test_all.py::one"
     ]  # fmt: skip
+
+
+def test_a_mutant_of_what_runs_at_import_is_tried_on_the_tests_of_its_module_and_the_golden_vectors():
+    mutant = next(m for m in mutants("room/sums.py", SOURCE) if m.line == 10)
+    seconds = dict.fromkeys(
+        ["test_sums.py::one", "room/test_b.py::two", "vectors/test_v.py::all", "test_z.py::no"], 1.0
+    )
+    lines = {"10": ["test_sums.py::one"], "3": ["room/test_b.py::two"]}
+    known = Reach(seconds, {"room/sums.py": lines}, [])
+    assert order(known, mutant, Counter()) == ["test_sums.py::one"]
+    assert order(known, mutant, Counter(), everywhere=True) == list(seconds)[:3]
 
 
 def test_as_many_tests_as_fit():

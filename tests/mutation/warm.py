@@ -38,7 +38,7 @@ class Job:
 
 def arguments(files: Sequence[str], temporary: str) -> list[str]:
     """The arguments of pytest."""
-    options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "timeout=45", "-W", REWRITE]
+    options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "timeout=300", "-W", REWRITE]
     return [*options, f"--basetemp={temporary}", "--hypothesis-seed=0", *files]
 
 

@@ -12,8 +12,10 @@ from collections.abc import Iterator, Set
 from pathlib import Path
 from typing import Any
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 from ldp_client.collection import Collection, Schedule
-from ldp_client.errors import InvalidSpec
+from ldp_client.errors import InvalidSpec, PolicyRefused
 from ldp_client.mechanisms import MECHANISMS, bounded_number, composed_response, hierarchy, subset_selection
 from ldp_client.mechanisms.base import Randomizer
 from ldp_client.mechanisms.hashtogram import Hashtogram
@@ -26,6 +28,9 @@ from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.hashing import KWiseHash, PairwiseHash
 from ldp_client.protocol.permutation import BlockPermutation
 from ldp_client.protocol.stream import expand
+from ldp_client.protocol.v1 import collector_pb2 as pb
+from ldp_client.sending.transport import ListPart
+from ldp_client.trust.signed_list import EMPTY_HEAD, SIGNED_LIST, SignedList, extended_head, verify_head, verify_list
 from simulator.reproductions import genprot
 from tests.vectors import malformed
 
@@ -468,6 +473,63 @@ def structured_vectors(collections: dict[str, Collection]) -> Iterator[dict[str,
             }
 
 
+# --- The signed list ------------------------------------------------------------------------------------------------
+
+LIST_KEY = Ed25519PrivateKey.from_private_bytes(SEEDS[0])
+NEXT_LIST_KEY = SEEDS[1]
+
+
+def listed_ids() -> dict[str, list[bytes]]:
+    """Lists that one operator might sign, by name; not all of them may follow each other."""
+    a, b, c, d, e = (collection.id for collection in list(COLLECTIONS.values())[:5])
+    return {
+        "empty": [],
+        "one": [a],
+        "two": [a, b],
+        "three": [a, b, c],
+        "four": [a, b, c, d],
+        "next-key": [a, b, c, d],
+        "four-reordered": [b, a, c, d],
+        "four-replaced": [a, e, c, d],
+        "five-without-two": [a, c, d, e, b],
+    }
+
+
+def signed_list_vectors() -> Iterator[dict[str, Any]]:
+    """Each list with its head, its signature, and the lists of the file that it may follow."""
+    lists = {name: list_part(ids, NEXT_LIST_KEY if name == "next-key" else b"") for name, ids in listed_ids().items()}
+    for name, part in lists.items():
+        body = pb.SignedListBody.FromString(part.list_bytes)
+        yield {
+            "name": name,
+            "ids": [one.hex() for one in listed_ids()[name]],
+            "serial": body.serial,
+            "head": body.head.hex(),
+            "next_key": body.next_key.hex(),
+            "list_bytes": part.list_bytes.hex(),
+            "public_key": part.public_key.hex(),
+            "signature": part.signature.hex(),
+            "may_follow": [other for other, held in lists.items() if accepted(part, accepted(held, None))],
+        }
+
+
+def list_part(ids: list[bytes], following: bytes) -> ListPart:
+    """A whole list as a server sends it."""
+    packed = b"".join(ids)
+    body = pb.SignedListBody(serial=len(ids), head=extended_head(EMPTY_HEAD, packed), next_key=following)
+    data = body.SerializeToString(deterministic=True)
+    return ListPart(packed, data, LIST_KEY.sign(SIGNED_LIST + data), LIST_KEY.public_key().public_bytes_raw())
+
+
+def accepted(part: ListPart, previous: SignedList | None) -> SignedList | None:
+    """What a device makes of a list that comes after the one that it holds; None: it refuses."""
+    try:
+        head = verify_head(part.list_bytes, part.signature, part.public_key, keys=[part.public_key], previous=previous)
+        return verify_list(head, part.ids, previous=previous)
+    except PolicyRefused:
+        return None
+
+
 # --- Sketches of teams -----------------------------------------------------------------------------------------------
 
 SKETCHES_FILE = Path(__file__).with_name("sketches-v1.json")
@@ -546,6 +608,7 @@ FILES = {
     "refused_specs": malformed.vectors,
     "numbers": lambda: structured_vectors(structured_collections()),
     "subset_selection": lambda: structured_vectors(subset_collections()),
+    "signed_lists": signed_list_vectors,
 }
 
 

@@ -48,6 +48,7 @@ SCHEMA = {
     "LinearHash": {1: ("q", "uint32"), 2: ("t", "uint32")},
     "Hashtogram": {1: ("rows", "uint32"), 2: ("q", "uint32"), 3: ("t", "uint32")},
     "SubsetSelection": {1: ("d", "uint32")},
+    "SignedListBody": {1: ("serial", "uint64"), 2: ("head", "bytes"), 3: ("next_key", "bytes")},
 }
 NUMBERS = {"uint32": 2**32, "uint64": 2**64, "sint64": 2**64}
 VARINT, LENGTH_DELIMITED = 0, 2
@@ -174,6 +175,36 @@ def question_id(question: bytes) -> bytes:
 
 def seed(question: bytes) -> bytes:
     return hashlib.sha256(b"hearsay/seed/v1" + question).digest()
+
+
+# --- The signed list ----------------------------------------------------------------------------------------------
+
+
+def list_head(ids: list[bytes]) -> bytes:
+    head = bytes(32)
+    for one in ids:
+        head = hashlib.sha256(b"hearsay/collection-list-head/v1" + head + one).digest()
+    return head
+
+
+def list_bytes(ids: list[bytes], next_key: bytes) -> bytes:
+    return encode("SignedListBody", {"serial": len(ids), "head": list_head(ids), "next_key": next_key})
+
+
+def signed_bytes(list_body: bytes) -> bytes:
+    return b"hearsay/collection-list/v1" + list_body
+
+
+def list_may_follow(held: list[bytes], held_body: bytes, ids: list[bytes], body: bytes) -> bool:
+    """Whether a device that holds one list takes the other, both signed by the same key."""
+    if len(ids) > 100_000 or len(ids) < len(held):
+        return False
+    if len(ids) == len(held) and body != held_body:
+        return False
+    return ids[: len(held)] == held
+
+
+# --- Rules of a spec ----------------------------------------------------------------------------------------------
 
 
 # The characters with the Unicode property White_Space, and U+001C to U+001F.

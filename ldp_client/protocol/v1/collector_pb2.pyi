@@ -56,26 +56,28 @@ class GetCollectionResponse(_message.Message):
     def __init__(self, spec_bytes: _Optional[bytes] = ...) -> None: ...
 
 class ListCollectionsRequest(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("part",)
+    PART_FIELD_NUMBER: _ClassVar[int]
+    part: int
+    def __init__(self, part: _Optional[int] = ...) -> None: ...
 
 class ListCollectionsResponse(_message.Message):
-    __slots__ = ("spec_bytes", "signed_list")
-    SPEC_BYTES_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("ids", "signed_list")
+    IDS_FIELD_NUMBER: _ClassVar[int]
     SIGNED_LIST_FIELD_NUMBER: _ClassVar[int]
-    spec_bytes: _containers.RepeatedScalarFieldContainer[bytes]
+    ids: bytes
     signed_list: SignedList
-    def __init__(self, spec_bytes: _Optional[_Iterable[bytes]] = ..., signed_list: _Optional[_Union[SignedList, _Mapping]] = ...) -> None: ...
+    def __init__(self, ids: _Optional[bytes] = ..., signed_list: _Optional[_Union[SignedList, _Mapping]] = ...) -> None: ...
 
 class SignedListBody(_message.Message):
-    __slots__ = ("serial", "spec_bytes", "next_key")
+    __slots__ = ("serial", "head", "next_key")
     SERIAL_FIELD_NUMBER: _ClassVar[int]
-    SPEC_BYTES_FIELD_NUMBER: _ClassVar[int]
+    HEAD_FIELD_NUMBER: _ClassVar[int]
     NEXT_KEY_FIELD_NUMBER: _ClassVar[int]
     serial: int
-    spec_bytes: _containers.RepeatedScalarFieldContainer[bytes]
+    head: bytes
     next_key: bytes
-    def __init__(self, serial: _Optional[int] = ..., spec_bytes: _Optional[_Iterable[bytes]] = ..., next_key: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, serial: _Optional[int] = ..., head: _Optional[bytes] = ..., next_key: _Optional[bytes] = ...) -> None: ...
 
 class SignedList(_message.Message):
     __slots__ = ("list_bytes", "signature", "public_key")

@@ -67,7 +67,7 @@ class CollectorServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListCollections(self, request, context):
-        """Every public collection: the same list for everybody, signed if the operator has set a key.
+        """A part of the public list of collections. It is the same for everybody, and signed if the operator has set a key.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

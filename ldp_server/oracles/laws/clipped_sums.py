@@ -29,7 +29,7 @@ Probabilities below 1e-12 are beyond the precision of the convolution. Their qua
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Protocol
 
@@ -65,6 +65,10 @@ class TeamTables:
     @property
     def centres(self) -> Floats:
         return np.array([table.mean() for table in self.tables])
+
+    def first(self, teams: int) -> TeamTables:
+        """Return the first teams alone."""
+        return replace(self, tables=self.tables[:teams], shares=self.shares[:teams])
 
     @property
     def whole(self) -> bool:
@@ -140,18 +144,26 @@ def _clipped(row: Floats, lowest: int, top: int, blur: float) -> Floats:
     return out
 
 
-def clipped_intervals(tables: TeamTables, supports: Floats, tail: float) -> tuple[Floats, Floats]:
-    """Return the intervals of items with these supports, a line for each team and a column for each item."""
-    cap = _best_cap(tables, tail)
+def clipped_intervals(
+    tables: TeamTables, supports: Floats, tail: float, tells: npt.NDArray[np.bool_] | None = None
+) -> tuple[Floats, Floats]:
+    """Return the intervals of items with these supports, a line for each team and a column for each item.
+
+    `tells` says which teams are used for each item, equally many for all of them. Teams are alike but for their sizes,
+    so any as many give the law.
+    """
+    used = tables if tells is None else tables.first(int(tells[:, 0].sum()))
+    cap = _best_cap(used, tail)
     grid = np.concatenate(([0.0], np.geomspace(tables.users / 4096, tables.users, _POINTS)))
-    laws = [_Law(tables, float(f), cap) for f in grid]
+    laws = [_Law(used, float(f), cap) for f in grid]
     ends = {upper: np.array([law.quantile(tail, upper=upper) for law in laws]) for upper in (True, False)}
     residuals = supports - tables.centres[:, None]
     gaps = (tables.shares * (tables.p - tables.s))[:, None]
 
     def beyond(holders: Floats, *, upper: bool) -> npt.NDArray[np.bool_]:
         """Whether Z(f) is out of its law's range on this side."""
-        z = np.minimum((residuals - holders * gaps) / tables.unit(holders), cap).sum(axis=0)
+        each = np.minimum((residuals - holders * gaps) / used.unit(holders), cap)
+        z = each.sum(axis=0) if tells is None else np.where(tells, each, 0.0).sum(axis=0)
         end = np.interp(np.log1p(holders), np.log1p(grid), ends[upper])
         return np.asarray(z > end if upper else z < end)
 

@@ -34,14 +34,28 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
+from ldp_server.oracles.laws.normal import normal_tail
+
 __all__ = ["SupportLaw", "normal_quantile"]
 
 Floats = npt.NDArray[np.float64]
 
-_STEPS = 40
-"""Bisections: each end is found within n/2^40 users."""
+_STEPS = 120
+_SLACK = 1e-3
+_PRECISION = 1e-6
+"""Of a standard error: how near the ends are found."""
+_FEW = 120
+"""So few holders and supports have their tails by convolution: saddlepoints are not exact enough there."""
 _FLAT = 1e-4
 """Below this the tail is a half, and no interval ends there."""
+
+
+def _binomial(trials: int, chance: float, length: int) -> Floats:
+    """Return the first probabilities of a binomial law."""
+    k = np.arange(length)
+    ways = np.concatenate(([0.0], np.cumsum(np.log(np.maximum(trials - k[:-1], 1) / k[1:]))))
+    logs = ways + k * math.log(chance) + (trials - k) * math.log1p(-chance)
+    return np.where(k <= trials, np.exp(logs), 0.0)
 
 
 def normal_quantile(tail: float) -> float:
@@ -57,6 +71,36 @@ class SupportLaw:
     p: float
     s: float
 
+    @property
+    def unit(self) -> float:
+        """The distance between two possible estimates."""
+        return 1 / (self.p - self.s)
+
+    def spread(self, holders: npt.ArrayLike) -> Floats:
+        """Return the standard errors of the estimates of items with so many holders."""
+        f = np.clip(np.asarray(holders, np.float64), 0, self.reports)
+        variance = f * self.p * (1 - self.p) + (self.reports - f) * self.s * (1 - self.s)
+        return np.asarray(np.sqrt(variance) / (self.p - self.s))
+
+    def tails(self, holders: Floats, limits: Floats) -> Floats:
+        """Return P(estimate >= limit), a line for each number of holders and a column for each limit."""
+        least = np.ceil(limits * (self.p - self.s) + self.reports * self.s - 1e-6)
+        if holders.max() <= _FEW and least.max() <= _FEW and (holders == np.rint(holders)).all():
+            return self._exact_tails(holders, least)
+        f, k = np.broadcast_arrays(holders[:, None], least)
+        z = self.score(f.ravel(), k.ravel()).reshape(f.shape)
+        return normal_tail(z)
+
+    def _exact_tails(self, holders: Floats, least: Floats) -> Floats:
+        """The tails for few holders and few supports, by convolution."""
+        top = max(int(least.max()), 1)
+        out = np.empty((len(holders), len(least)))
+        for line, f in enumerate(holders.astype(int).tolist()):
+            law = np.convolve(_binomial(f, self.p, top), _binomial(self.reports - f, self.s, top))[:top]
+            above = np.maximum(0.0, 1 - np.concatenate(([0.0], np.cumsum(law))))
+            out[line] = above[np.clip(least, 0, top).astype(np.intp)]
+        return out
+
     def supports(self, estimates: npt.ArrayLike) -> Floats:
         """Return the whole numbers of supports that unbiased estimates (S - n s)/(p - s) were made from."""
         counts = np.asarray(estimates, np.float64) * (self.p - self.s) + self.reports * self.s
@@ -64,33 +108,56 @@ class SupportLaw:
 
     def intervals(self, estimates: npt.ArrayLike, tail: float) -> tuple[Floats, Floats]:
         """Return the intervals for the numbers of holders; each end errs with probability `tail` at most."""
+        return self.intervals_at(estimates, normal_quantile(tail))
+
+    def intervals_at(self, estimates: npt.ArrayLike, z: float) -> tuple[Floats, Floats]:
+        """Return them for the tail that a normal error of z standard errors has."""
         seen, place = np.unique(self.supports(estimates), return_inverse=True)
         shape = np.shape(estimates)
-        low, high = self._lowest(seen, tail), self._highest(seen, tail)
+        # Users are whole numbers. The ends were found within a small part of a standard error.
+        low, high = np.ceil(self._lowest(seen, z) - _SLACK), np.floor(self._highest(seen, z) + _SLACK)
+        high = np.maximum(low, high)
         return low[place].reshape(shape), high[place].reshape(shape)
 
-    def _lowest(self, seen: Floats, tail: float) -> Floats:
+    def _lowest(self, seen: Floats, z: float) -> Floats:
         """The least f at which so many supports or more are not too many."""
-        z, n = normal_quantile(tail), float(self.reports)
-        low, high = np.zeros(len(seen)), np.full(len(seen), n)
-        fits = self.score(low, seen) < z
-        fits |= seen == 0
-        for _ in range(_STEPS):
-            middle = (low + high) / 2
-            enough = self.score(middle, seen) < z
-            high, low = np.where(enough, middle, high), np.where(enough, low, middle)
-        return np.where(fits, 0.0, low)
+        fits = (self.score(np.zeros(len(seen)), seen) < z) | (seen == 0)
+        return np.where(fits, 0.0, self._crossing(seen, z)[0])
 
-    def _highest(self, seen: Floats, tail: float) -> Floats:
+    def _highest(self, seen: Floats, z: float) -> Floats:
         """The largest f at which so many supports or fewer are not too few."""
-        z, n = normal_quantile(tail), float(self.reports)
-        low, high = np.zeros(len(seen)), np.full(len(seen), n)
-        fits = (self.score(high, seen + 1) > -z) | (seen == n)
-        for _ in range(_STEPS):
+        n = float(self.reports)
+        fits = (self.score(np.full(len(seen), n), seen + 1) > -z) | (seen == n)
+        return np.where(fits, n, self._crossing(seen + 1, -z)[1])
+
+    def _crossing(self, least: Floats, z: float) -> tuple[Floats, Floats]:
+        """The two sides of the f at which `score` falls below z; where it does so nowhere in [0, n], anything.
+
+        A bracket around the normal law's answer, or [0, n], is made smaller by secants and halves in turn.
+        """
+        n = float(self.reports)
+        guess = np.clip((least - n * self.s) / (self.p - self.s), 0, n)
+        spread = self.spread(guess) + self.unit
+        low, high = (np.clip(guess - z * spread + side * spread, 0, n) for side in (-1.5, 1.5))
+        above, below = self.score(low, least) - z, self.score(high, least) - z
+        low, high = np.where(above > 0, low, 0.0), np.where(below <= 0, high, n)
+        above, below = self.score(low, least) - z, self.score(high, least) - z
+        low, high = np.where(below > 0, high, low), np.where(above <= 0, low, high)  # it crosses nowhere
+        for step in range(_STEPS):
+            if float((high - low).max(initial=0.0)) <= _PRECISION * max(1.0, float(spread.min(initial=n))):
+                break
             middle = (low + high) / 2
-            enough = self.score(middle, seen + 1) > -z
-            low, high = np.where(enough, middle, low), np.where(enough, high, middle)
-        return np.where(fits, n, high)
+            if step % 3 < 2:  # a secant, a little to the side on which the far end moves too
+                with np.errstate(invalid="ignore", divide="ignore"):
+                    part = np.clip(above / (above - below), 0.0, 1.0)
+                part += np.where(part < 0.5, _PRECISION, -_PRECISION)
+                secant = low + part * (high - low)
+                middle = np.where(np.isfinite(secant) & (secant > low) & (secant < high), secant, middle)
+            value = self.score(middle, least) - z
+            over = value > 0
+            low, above = np.where(over, middle, low), np.where(over, value, above)
+            high, below = np.where(over, high, middle), np.where(over, below, value)
+        return low, high
 
     def score(self, holders: Floats, least: Floats) -> Floats:
         """Return z with P(S >= least) = 1 - Phi(z), for numbers of holders f and whole numbers `least`."""

@@ -74,10 +74,9 @@ class Collector:
 
     async def list_collections(self, data: bytes, context: Context) -> bytes:
         try:
-            parse(pb.ListCollectionsRequest, data)
+            return self._publisher.response(parse(pb.ListCollectionsRequest, data).part)
         except LdpError as error:
             return await self._abort(context, error)
-        return self._publisher.response()
 
     async def submit(self, data: bytes, context: Context) -> bytes:
         """One batch."""

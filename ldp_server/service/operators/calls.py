@@ -16,7 +16,7 @@ from ldp_client.errors import LdpError
 from ldp_server.service.live import PREFIX
 from ldp_server.service.logs import LOGGER, event
 from ldp_server.service.metrics import Metrics
-from ldp_server.service.operators.auth import Auth
+from ldp_server.service.operators.auth import NEEDS, Auth, Caller, needed
 from ldp_server.service.wire import CallStatus, Context, abort, parse, status_of
 from ldp_server.store.errors import Corrupt
 
@@ -34,9 +34,10 @@ class Calls:
 
     def one(self, name: str, kind: type[R], method: Callable[[R], Awaitable[bytes]]) -> grpc.RpcMethodHandler[Any, Any]:
         """A method with one answer."""
+        role = NEEDS[name]
 
         async def handler(data: bytes, context: Context) -> bytes:
-            async with _Call(self._auth, self._metrics, name, context) as call:
+            async with _Call(self._auth, self._metrics, name, role, context) as call:
                 request = parse(kind, data)
                 call.about(request)
                 call.response = await method(request)
@@ -47,14 +48,16 @@ class Calls:
     def many(
         self, name: str, kind: type[R], method: Callable[[R], AsyncGenerator[bytes, None]]
     ) -> grpc.RpcMethodHandler[Any, Any]:
-        """A method that answers with a stream."""
+        """A method that answers with a stream. Its caller's token must not be revoked before the last piece."""
+        role = NEEDS[name]
 
         async def handler(data: bytes, context: Context) -> None:
-            async with _Call(self._auth, self._metrics, name, context) as call:
+            async with _Call(self._auth, self._metrics, name, role, context) as call:
                 request = parse(kind, data)
                 call.about(request)
                 async with contextlib.aclosing(method(request)) as pieces:
                     async for piece in pieces:
+                        await call.still()
                         await context.write(piece)
             await call.finish()
 
@@ -64,27 +67,42 @@ class Calls:
 class _Call:
     """One call. It ends before its block if the caller is not known; errors of the block become its status."""
 
-    def __init__(self, auth: Auth, metrics: Metrics, name: str, context: Context) -> None:
+    def __init__(self, auth: Auth, metrics: Metrics, name: str, role: str, context: Context) -> None:
         self._auth = auth
         self._metrics = metrics
         self._name = name
         self._context = context
         self._id = os.urandom(6).hex()
         self._started = time.perf_counter()
-        self._principal = ""
+        self._role = role
+        self._caller: Caller | None = None
         self._collection = ""
         self._error: LdpError | None = None
         self.response = b""
 
     def about(self, request: Message) -> None:
-        """Note which collection it is about."""
+        """Note which collection it is about, and check the role that it needs for what it says."""
         prefix: str = getattr(request, "id_prefix", "")
         named: str = getattr(request, "collection_id", b"")[:32].hex() or (prefix if PREFIX.fullmatch(prefix) else "")
         self._collection = named[:12]
+        role = needed(request)
+        if role != self._role:
+            self._auth.require(self._known, role)
+
+    async def still(self) -> None:
+        """Check that the caller's token was not revoked meanwhile."""
+        await self._auth.still(self._known)
+
+    @property
+    def _known(self) -> Caller:
+        if self._caller is None:
+            raise RuntimeError("the block of a call runs for known callers only")
+        return self._caller
 
     async def __aenter__(self) -> _Call:
         try:
-            self._principal = await self._auth.principal(self._context)
+            self._caller = await self._auth.caller(self._context)
+            self._auth.admit(self._caller, self._role)
         except LdpError as error:
             self._error = error
             await self.finish()
@@ -113,12 +131,13 @@ class _Call:
     async def finish(self) -> bytes:
         """Write the log's line; abort the call if it failed."""
         status = None if self._error is None else status_of(self._error)
-        fields: dict[str, object] = {"call": self._id, "method": self._name, "by": self._principal or "nobody"}
+        by = "nobody" if self._caller is None else self._caller.name
+        fields: dict[str, object] = {"call": self._id, "method": self._name, "by": by}
         if self._collection:
             fields["collection"] = self._collection
         fields["ms"] = round((time.perf_counter() - self._started) * 1000, 1)
         fields["status"] = "OK" if status is None else status.code.name
-        if status is not None and self._principal:
+        if status is not None and self._caller is not None:
             fields["reason"] = status.text
         LOGGER.info("analyst call", extra={"fields": fields})
         if status is not None:

@@ -146,7 +146,7 @@ class Queries:
     async def _reports(self, live: LiveCollection) -> AsyncGenerator[tuple[bytes, int], None]:
         log = await asyncio.to_thread(self._sources.reader)
         try:
-            batches = log.read(live.record.number, 0, max_bytes=_PIECE)
+            batches = log.read_all(live.record.number, 0, max_bytes=_PIECE)
             reports = 0
             while (found := await asyncio.to_thread(next, batches, None)) is not None:
                 data = b"".join(batch.payload for batch in found)

@@ -95,8 +95,8 @@ def test_the_ends_of_the_ranges_are_allowed(make):
         (lambda: ComposedResponse(ONE, 8, -1, 1, HALF), "low"),
         (lambda: ComposedResponse(ONE, 8, 2, 1, HALF), "low"),
         (lambda: ComposedResponse(ONE, 8, 0, 4, HALF), "low"),
-        (lambda: ComposedResponse(ONE, 8, 0, 1, 0), "flip"),
-        (lambda: ComposedResponse(ONE, 8, 0, 1, HALF + 1), "flip"),
+        (lambda: ComposedResponse(ONE, 8, 0, 1, 0), "a flip from 1 to"),
+        (lambda: ComposedResponse(ONE, 8, 0, 1, HALF + 1), "a flip from 1 to"),
         (lambda: Window(ONE, 2, 0), "2 to 256 answers"),
         (lambda: Window(ONE, 2, 2), "2 to 256 answers"),
         (lambda: Window(ONE, 257, 1), "2 to 256 answers"),
@@ -109,6 +109,8 @@ def test_the_ends_of_the_ranges_are_allowed(make):
         (lambda: Hierarchy(ONE, 2, 2, 3), "2 to 16777215 integers"),
         (lambda: Hierarchy(ONE, (1 << 24) + 1, 2, 3), "2 to 16777215 integers"),
         (lambda: Hierarchy(ONE, 9, 2, 4), "prime q"),
+        (lambda: composed_response.design("1", 0), "1 to 20 attributes"),
+        (lambda: composed_response.design("1", 21), "1 to 20 attributes"),
         (lambda: hierarchy.design("1", 1), "2 to 16777215 integers"),
         (lambda: hierarchy.design("1", 1 << 24), "2 to 16777215 integers"),
     ],
@@ -304,6 +306,7 @@ def test_the_best_shell_by_trying_all(pairs):
 
 
 def test_the_smallest_flip_that_fits():
+    ComposedResponse(TWO, 2, **composed_response.design("2", 1))
     found = composed_response.design("2", 4)
     ComposedResponse(TWO, 16, **found)
     with pytest.raises(InvalidSpec, match="more than its epsilon"):
@@ -313,7 +316,8 @@ def test_the_smallest_flip_that_fits():
 @pytest.mark.parametrize("randomizer", FULL, ids=label)
 def test_what_is_printed_is_the_parameters(randomizer):
     """Neither the seed nor what follows from the parameters, but the number k of attributes."""
-    printed = {f.name for f in fields(randomizer) if f.repr} - {"k"}
+    made = replace(randomizer)
+    printed = {f.name for f in fields(made) if f.repr} - {"k"}
     assert printed == {f.name for f in fields(randomizer) if f.init} - {"seed"}
 
 
@@ -324,12 +328,12 @@ def test_the_response_inside_a_sketch_is_about_all_its_cells(randomizer):
     assert randomizer.cells <= inner.size == inner.q**inner.t
 
 
-def test_a_prime_whose_cells_are_too_many_gives_way_to_the_next_below():
-    """4093^2 cells do not hold the largest range, and 4093^3 are too many; the digits of 4091 are no better."""
-    count = MAX_CELLS - 1
-    found = hierarchy.design("20", count)["q"]
+@pytest.mark.parametrize("count", [4093**2 - 2, 4093**2 - 1, 4093**2, MAX_CELLS - 1])
+def test_a_prime_whose_cells_are_too_many_gives_way_to_the_next_below(count):
+    """4093^2 cells hold `count` integers and none up to the second; for more, 4093^3 cells would be too many."""
     primes = [p for p in range(2, 4094) if is_prime(p)]
     digits = {p: next(t for t in range(1, 25) if p**t > count) for p in primes}
+    found = hierarchy.design("20", count)["q"]
     assert found == max(p for p in primes if p ** digits[p] <= MAX_CELLS)
+    assert (found == 4093) == (count < 4093**2)
     assert Hierarchy(Epsilon("20"), count + 1, 2, found).q == found
-    assert hierarchy.design("20", 4093**2 - 1)["q"] == 4093

@@ -161,3 +161,13 @@ def test_few_lies_among_many_reports_are_in_the_window():
     truth = 30_000 * -math.log1p(math.exp(-20))
     assert losses.delta(600_000 * (1 - 1e-9)) == pytest.approx(math.exp(truth) * -math.expm1(-6e-4), rel=1e-5)
     assert losses.delta(0.0) == pytest.approx(1.0, rel=1e-6)
+
+
+@pytest.mark.parametrize("tolerance", [0.3, 0.01])
+@pytest.mark.parametrize("charges", [["0.7"], ["1", "2", "0.5"]])
+def test_a_coarse_tolerance_is_kept(charges, tolerance):
+    losses = Losses(charges)
+    for step in range(1, 40):
+        delta = losses.delta(0.0) * step / 40
+        excess = losses.epsilon(delta, tolerance) - losses.epsilon(delta)
+        assert -1e-9 <= excess <= tolerance * max(1.0, float(losses.basic)) * (1 + 1e-9)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.privacy.conversion import curve_epsilon, renyi_epsilon, tcdp_epsilon
+from ldp_client.privacy.conversion import best_order, curve_epsilon, renyi_epsilon, tcdp_epsilon
 from ldp_client.privacy.curves import ResponseCurve, Tcdp
 from tests.client.accounting import GaussianCurve, curve_delta, renyi_delta, tail
 from tests.client.privacy.reference import dec
@@ -151,3 +151,12 @@ def test_the_best_order_is_found_between_the_points_of_the_scan():
 def test_the_error_names_delta(call):
     with pytest.raises(InvalidSpec, match=r"^delta must lie"):
         call()
+
+
+@pytest.mark.parametrize("omega", [math.inf, 3.0])
+def test_the_best_order_is_found_wherever_it_lies(omega):
+    """One valley, at any place between order 1.0001 and the largest, the ends included."""
+    low, high = math.log(1e-4), math.log(min(1e7, omega - 1) * (1 - 1e-8))
+    for step in range(241):
+        valley = low + (high - low) * step / 240
+        assert best_order(lambda order, valley=valley: abs(math.log(order - 1) - valley), omega) < 1e-6

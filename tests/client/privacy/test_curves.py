@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.randomized_response import RandomizedResponse
+from ldp_client.privacy import curves
 from ldp_client.privacy.curves import LawCurve, ResponseCurve, Tcdp, pure_rho
 from ldp_client.protocol.epsilon import Epsilon
 from tests.client.accounting import Composed, GaussianCurve
@@ -200,6 +201,14 @@ def test_a_law_that_is_too_long_is_not_listed():
         LawCurve.of(Long())
 
 
+def test_the_longest_law_that_is_listed(monkeypatch):
+    monkeypatch.setattr(curves, "MAX_LAW", 6)
+    assert LawCurve.of(Lopsided()).ratio == Fraction(5, 2)
+    monkeypatch.setattr(curves, "MAX_LAW", 5)
+    with pytest.raises(InvalidSpec, match="at most 5 probabilities"):
+        LawCurve.of(Lopsided())
+
+
 def test_the_orders_of_tcdp_are_above_one():
     curve = ResponseCurve(1, 5)
     for omega in (0.5, 1.0):
@@ -226,9 +235,38 @@ def test_the_smallest_epsilon_of_a_large_one_is_found(epsilon):
 
 
 def test_a_divergence_that_rounding_makes_negative_is_none():
-    """Two laws that differ by 10^-17: the sum of the moments is all rounding."""
-    for shift in range(1, 40):
-        tiny = Fraction(shift, 10**17)
-        third = Fraction(1, 3)
-        curve = LawCurve([[third, third, third], [third + tiny, third - tiny, third]])
-        assert 0.0 <= curve.renyi(1.5) < 1e-15
+    """Two laws that differ by 4e-17: the sum of the moments is rounding alone, and comes out negative."""
+    one, two = Fraction(196, 267), Fraction(53, 125 * 10**16)
+    assert LawCurve([[one, 1 - one], [one + two, 1 - one - two]]).renyi(1.5) == 0.0
+
+
+@pytest.mark.parametrize("tolerance", [0.3, 0.01])
+@pytest.mark.parametrize("epsilon", ["0.7", "5"])
+def test_a_coarse_tolerance_is_kept(epsilon, tolerance):
+    curve = ResponseCurve(epsilon)
+    for step in range(1, 40):
+        delta = curve.delta(0) * step / 40
+        exact = curve.epsilon(delta)
+        excess = curve.epsilon(delta, tolerance) - exact
+        assert -1e-9 <= excess <= tolerance * max(1.0, float(epsilon)) * (1 + 1e-9)
+
+
+def test_small_differences_keep_their_digits():
+    one, two = Fraction(1, 2), Fraction(1, 10**6)
+    laws = [[one, one], [one + two, one - two]]
+    p, q = ([dec(x) for x in law] for law in laws)
+    worst = max(reference.renyi(p, q, 2), reference.renyi(q, p, 2))
+    assert LawCurve(laws).renyi(2) == pytest.approx(float(worst), rel=1e-7)
+
+
+def test_the_ends_of_a_response_curve():
+    curve = ResponseCurve(1)
+    assert curve.epsilon(0.0) == pytest.approx(1.0, rel=1e-9)
+    assert curve.tcdp().rho == pure_rho(1)
+    assert ResponseCurve(1, 3).tcdp(1 + 1e-5).rho == pytest.approx(ResponseCurve(1, 3).renyi(1 + 1e-5), rel=1e-4)
+    for order in (1.0, 0.5):
+        with pytest.raises(InvalidSpec, match="order is above 1"):
+            curve.renyi(order)
+    for k in (1, 0):
+        with pytest.raises(InvalidSpec, match="at least two answers"):
+            ResponseCurve(1, k)

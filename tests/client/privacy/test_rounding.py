@@ -18,6 +18,7 @@ from ldp_client.privacy.composition import advanced, every_rule
 from ldp_client.privacy.conversion import renyi_epsilon, tcdp_epsilon
 from ldp_client.privacy.curves import ResponseCurve, Tcdp, pure_rho
 from ldp_client.privacy.filters import RenyiFilter
+from ldp_client.privacy.groups import every_group_of
 from ldp_client.privacy.information import best_guess, mutual_information, odds_factor
 from ldp_client.privacy.rounding import (
     exact,
@@ -64,15 +65,20 @@ def test_exp_bounds_hold_the_truth_tightly(exponent):
 
 @pytest.mark.parametrize("exponent", [Fraction(-1, 2), Fraction(-1, 10**6), Fraction(0), Fraction(1, 2), Fraction(9)])
 def test_the_two_bounds_of_exp_are_apart_by_what_is_stated(exponent):
-    ratio = exp_ceil(exponent, 64) / exp_floor(exponent, 64) - 1
-    assert Fraction(9, 10) < ratio * 2**42 < Fraction(11, 10)
+    for ratio, bits in (
+        (exp_ceil(exponent, 64) / exp_floor(exponent, 64), 64),
+        (exp_ceil(exponent) / exp_floor(exponent), 192),
+    ):
+        assert Fraction(9, 10) < (ratio - 1) * 2 ** (bits - 22) < Fraction(11, 10)
 
 
 def test_exp_of_large_and_zero_exponents():
     assert exp_floor(Fraction(0)) == 1
     assert exp_floor(Fraction(3000)) <= Fraction(dec(3000).exp()) * (1 + Fraction(1, 10**50))
+    for allowed in (exp_floor(Fraction(4000)), exp_ceil(Fraction(4000))):
+        assert allowed.numerator.bit_length() - allowed.denominator.bit_length() == pytest.approx(5771, abs=1)
     with pytest.raises(InvalidSpec):
-        exp_floor(Fraction(4001))
+        exp_floor(4000 + Fraction(1, 10**9))
 
 
 @given(st.fractions(min_value=Fraction(1, 10**6), max_value=10**6))
@@ -82,8 +88,9 @@ def test_log_is_rounded_up_and_close(value):
     assert dec(log_up(value)) <= truth + abs(truth) * dec("1e-10") + dec("1e-11")
 
 
-def test_log_of_a_number_just_above_one_keeps_its_digits():
-    assert log_up(1 + Fraction(1, 10**20)) == pytest.approx(1e-20, rel=1e-9)
+def test_log_of_a_number_near_one_keeps_its_digits():
+    assert log_up(1 + Fraction(1, 10**20)) == pytest.approx(1e-20, rel=1e-9, abs=0.0)
+    assert log_up(1 - Fraction(1, 10**20)) == pytest.approx(-1e-20, rel=1e-9, abs=0.0)
 
 
 @pytest.mark.parametrize("value", [0, Fraction(-1, 2), -3])
@@ -257,6 +264,7 @@ NAMES = [
     ("delta", lambda: every_rule(["1"], 1.0)),
     ("epsilon", lambda: grouposition(2, 0, 0.1)),
     ("delta", lambda: grouposition(2, 1, 1.0)),
+    ("delta", lambda: every_group_of(2, 10, ["1"], 1.0)),
     ("epsilon", lambda: odds_factor(0)),
     ("epsilon", lambda: mutual_information(0)),
     ("epsilon", lambda: information_of_response(0)),

@@ -172,6 +172,7 @@ def test_rare_numbers_of_clones_are_charged_where_some_are_left_out():
     many = Clones(1.0, 100_000, 1e-9)
     assert many.rare == 1e-9
     assert many.buckets[0][0] > 0
+    assert many.delta(1.0) == pytest.approx(1e-9, rel=1e-6)  # at epsilon itself, nothing but what was left out
     assert sum(mass for _, mass in many.buckets) == pytest.approx(1.0, abs=1e-6)
 
 
@@ -188,3 +189,18 @@ def test_the_sum_of_one_number_of_clones_is_just_above_the_truth(clones, share):
     exact = 2 * total / m / Decimal(2) ** m
     found = dec(Clones(epsilon0, 2, 0.5)._given(clones, share * epsilon0))
     assert exact * (1 - dec("1e-12")) <= found <= exact * (1 + dec("1e-8"))
+
+
+def test_at_an_epsilon_below_the_precision_of_floats_everybody_is_a_clone():
+    """1e-17: e^-eps is 1 as a float, and no number of clones but n - 1 has any probability."""
+    clones = Clones(1e-17, 10, 1e-9)
+    assert clones.buckets[-1] == (9, pytest.approx(1.0))
+    assert sum(mass for _, mass in clones.buckets) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("tolerance", [0.3, 0.01])
+def test_a_coarse_tolerance_is_kept(tolerance):
+    for users in (50, 300, 2000):
+        for delta in (1e-6, 1e-3):
+            exact = shuffled_epsilon(1, users, delta, 1e-7)
+            assert exact * (1 - 1e-6) <= shuffled_epsilon(1, users, delta, tolerance) <= exact * (1 + tolerance) * 1.01

@@ -96,6 +96,17 @@ def test_all_groups_with_answers_fixed_beforehand_and_chosen_afterwards():
     assert 0.999 * afterwards < 3000 * loss <= afterwards
 
 
+@pytest.mark.parametrize(("users", "told"), [(None, False), (1, False), (2, True)])
+def test_a_shuffler_needs_two_users_to_be_spoken_of(users, told):
+    text = str(privacy_statement(QuestionTerms("0.1"), users=users, groups=(), shuffled=True))
+    assert ("trusted shuffler" in text) == told
+
+
+def test_a_question_of_one_report_has_no_line_about_several():
+    assert "reports of one device" not in str(privacy_statement(QuestionTerms("1", 1)))
+    assert "at most 2 reports of one device" in str(privacy_statement(QuestionTerms("1", 2)))
+
+
 def test_up_to_nine_people_are_a_household():
     text = str(privacy_statement(QuestionTerms("0.1"), groups=(9, 10)))
     assert "A household of 9, one such question each" in text

@@ -338,12 +338,13 @@ def test_a_batch_that_chokes_the_server_does_not_hold_up_the_others(open_live):
 
 
 def test_fetch_checks_that_the_bytes_belong_to_the_id(open_live):
-    wanted, other = live(1), live(2)
-    collector = HonestCollector([wanted])
-    policy = Policy(max_epsilon="1", budget="2", period="1 day", lifetime="12", pinned=[wanted.id])
+    kept, wanted, other = live(3), live(1), live(2)
+    collector = HonestCollector([kept, wanted])
+    pinned = [kept.id, wanted.id]
+    policy = Policy(max_epsilon="1", budget="2", period="1 day", lifetime="12", pinned=pinned)
     with serving(collector) as port:
         client = open_live(port, policy=policy)
-        assert client.fetch(wanted.id) == wanted == client.fetch(wanted.id.hex())
+        assert client.fetch(kept.id) == kept
         collector.specs[wanted.id] = other.spec_bytes
         with pytest.raises(InvalidSpec, match="do not belong"):
             client.fetch(wanted.id)
@@ -352,6 +353,7 @@ def test_fetch_checks_that_the_bytes_belong_to_the_id(open_live):
         collector.specs.clear()
         with pytest.raises(Unavailable):
             client.fetch(wanted.id)
+        assert client.fetch(kept.id.hex()) == kept
 
 
 def test_an_id_that_is_not_hexadecimal_is_refused(open_live):

@@ -10,7 +10,7 @@ import pytest
 import trustme
 
 from ldp_client.errors import InvalidSpec, ServerRefused, StorageError, Unavailable
-from ldp_server.analyst import Analyst, Timeouts, Tls
+from ldp_server.analyst import Analyst, RoleNeeded, Timeouts, Tls, TokenRefused
 from ldp_server.store import AccessFile
 from tests.server.helpers import ServerProcess, make_collection
 
@@ -260,7 +260,35 @@ def test_a_local_server_that_asks_for_a_client_certificate(mutual, authority):
 
 def test_a_local_token_stays_on_this_machine(plain):
     assert Analyst.reach(plain.target, plain.data)._connection._metadata
-    assert not Analyst.reach("stats.example.org:443", plain.data)._connection._metadata
+    port = int(plain.target.rpartition(":")[2])
+    for elsewhere in ("stats.example.org:443", f"127.0.0.1:{port + 1}", f"[::1]:{port}", f"127.0.0.2:{port}"):
+        assert not Analyst.reach(elsewhere, plain.data)._connection._metadata
+
+
+def test_a_token_s_file_may_be_renewed(plain, tmp_path):
+    access = AccessFile(plain.data / "access.db", time.time)
+    file = tmp_path / "carol.token"
+    file.write_text(access.create("carol"))
+    with Analyst(plain.target, token=file) as analyst:
+        analyst.status()
+        access.revoke("carol")
+        with pytest.raises(TokenRefused):
+            analyst.status()
+        file.write_text(access.create("carol"))
+        analyst.status()
+        file.unlink()  # while it is replaced there may be none: the last one goes on
+        analyst.status()
+    access.close()
+
+
+def test_a_role_that_does_not_allow_a_call(plain):
+    access = AccessFile(plain.data / "access.db", time.time)
+    with Analyst(plain.target, token=access.create("dora", "ask")) as analyst:
+        with pytest.raises(RoleNeeded, match="needs the role create, and this token has the role ask") as error:
+            analyst.create(make_collection("by dora"))
+        assert error.value.reason == "PERMISSION_DENIED"
+        assert analyst.collections() is not None
+    access.close()
 
 
 # -- tokens
@@ -277,7 +305,7 @@ def test_a_wrong_or_revoked_token(plain, tmp_path):
     with Analyst(plain.target, token=secret) as analyst:
         analyst.status()
         access.revoke("alice")
-        with pytest.raises(ServerRefused, match=r"does not accept this token .revoked, expired"):
+        with pytest.raises(TokenRefused, match=r"this token was revoked on 20.* make a new one with `ldp-server token"):
             analyst.status()
     access.close()
     fails(ServerRefused, "does not accept this token", plain.target, token="hearsay_wrong")

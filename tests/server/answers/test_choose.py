@@ -41,7 +41,8 @@ def test_every_alternative_keeps_its_promise(size, epsilon):
             squares.append(((filled(randomizer, held, run).estimate_all() - truth) ** 2).mean())
         # The formula spreads the users evenly over the domain; popular items make it up to a little more or less.
         ratio = math.sqrt(np.mean(squares)) / option.standard_error
-        assert ratio == pytest.approx(1, abs=0.15), option
+        least = 0.3 if option.mechanism == "hashtogram" else 0.85  # it leaves out the cells of popular items
+        assert least < ratio < 1.15, option
 
 
 @pytest.mark.parametrize("epsilon", ["0.5", "1", "2", "4"])

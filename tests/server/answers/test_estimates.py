@@ -87,7 +87,7 @@ def rest_misses(collection, users, count, runs):
         others = best.everything_else
         held = len(users) - sum(truth[e.item + 1] for e in best.rows)
         misses += not others.low <= held <= others.high
-        assert 0 <= others.low <= others.estimate <= others.high <= len(users)
+        assert 0 <= others.low <= others.high <= len(users)
         subtracted = len(users) - sum(e.estimate for e in best.rows)
         naive += abs(subtracted - held) > 1.96 * others.standard_error
     return misses, naive
@@ -103,6 +103,24 @@ def test_everything_else_after_picking_is_covered(size, users, epsilon, paramete
     misses, naive = rest_misses(collection, population(size, users, 3, distinct=size - 1), count, 40)
     assert stats.binom.sf(misses - 1, 40, 0.05) > 1e-4
     assert naive > 20  # the old interval would not do
+
+
+@pytest.mark.parametrize(
+    ("size", "users", "epsilon", "parameters"), [(51, 5000, "0.3", (3, 4)), (1001, 20_000, "1", (3, 7))]
+)
+def test_everything_else_after_picking_is_not_biased_and_not_too_wide(size, users, epsilon, parameters):
+    """The point value is right on average; the interval at most twice as wide as that of as many fixed items."""
+    collection, held = linear(size, epsilon, *parameters), population(size, users, 3, distinct=size - 1)
+    truth, errors, widths, fixed = truth_of(held, size), [], [], []
+    for run in range(60):
+        oracle = filled(collection.randomizer, held, 700 + run)
+        best = estimates.top(collection, oracle, 20)
+        picked, others = truth[[e.item + 1 for e in best.rows]], best.everything_else
+        errors.append(others.estimate - (users - picked.sum()))
+        widths.append(others.high - others.low)
+        fixed.append(3.92 * math.sqrt(oracle.variance(picked).sum()))
+    assert abs(np.mean(errors)) < (0.2 + 3.5 / math.sqrt(60)) * np.std(errors)
+    assert np.mean(widths) < 2 * np.mean(fixed)
 
 
 def test_all_of_the_top_hold_at_a_large_epsilon():

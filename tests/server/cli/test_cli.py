@@ -2,7 +2,10 @@
 
 import contextlib
 import json
+import sqlite3
 import stat
+import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -146,7 +149,7 @@ def _reports(data, collection):
 
 def test_analyst_tokens(server, tmp_path):
     file = tmp_path / "alice.token"
-    made = one(cli("token", "create", "alice", "--out", str(file), "--expires", "90 days", "--json", data=server.data))
+    made = one(cli("token", "create", "alice", "--out", str(file), "--expires", "90d", "--json", data=server.data))
     assert made["expires_in"] == 90 * 86_400
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     where = ("--server", server.target, "--token-file", str(file))
@@ -163,6 +166,71 @@ def test_analyst_tokens(server, tmp_path):
     assert file.read_text().strip() not in found.stderr
     rows = many(cli("token", "list", "--json", data=server.data))
     assert next(row for row in rows if row["name"] == "alice")["revoked"]
+
+
+def test_roles_of_analyst_tokens(server, tmp_path):
+    collection = make_collection("Who may create?")
+    (tmp_path / "c.ldp").write_text(collection.to_toml())
+    files = {}
+    for role in (None, "create", "manage"):
+        name = f"may-{role or 'ask'}"
+        files[role] = tmp_path / name
+        chosen = () if role is None else ("--role", role)
+        made = one(cli("token", "create", name, *chosen, "--out", str(files[role]), "--json", data=server.data))
+        assert (made["role"], made["expires_in"]) == (role or "ask", 90 * 86_400)  # the least, and not for ever
+
+    def call(role, *command):
+        return cli(*command, "--server", server.target, "--token-file", str(files[role]))
+
+    refused = call(None, "collection", "create", str(tmp_path / "c.ldp"))
+    assert refused.returncode == 1
+    assert "needs the role create, and this token has the role ask" in refused.stderr
+    assert call("create", "collection", "create", str(tmp_path / "c.ldp")).returncode == 0
+    prefix = collection.id.hex()[:12]
+    assert call("create", "collection", "delete", prefix, "--yes").returncode == 1
+    assert call("create", "export", prefix, "--reports", "--out", str(tmp_path / "r")).returncode == 1
+    assert call(None, "export", prefix, "--out", str(tmp_path / "counts")).returncode == 0
+    assert call("manage", "collection", "delete", prefix, "--yes").returncode == 0
+    rows = {row["name"]: row for row in many(cli("token", "list", "--json", data=server.data))}
+    assert [rows[f"may-{role}"]["role"] for role in ("ask", "create", "manage")] == ["ask", "create", "manage"]
+    assert rows["may-ask"]["expires"] - rows["may-ask"]["created"] == 90 * 86_400
+    assert rows["may-ask"]["state"] == "active"
+    shown = cli("token", "list", data=server.data).stdout
+    assert all(word in shown for word in ("role", "state", "expires", "manage", "active"))
+
+
+@pytest.mark.parametrize("arguments", [("--expires", "never"), ("--expires", "20 years"), ("--role", "owner")])
+def test_tokens_that_cannot_be_made(server, tmp_path, arguments):
+    made = cli("token", "create", "x", "--out", str(tmp_path / "x"), *arguments, data=server.data)
+    assert made.returncode == 2
+    assert not (tmp_path / "x").exists()
+    assert "x" not in {row["name"] for row in many(cli("token", "list", "--json", data=server.data))}
+
+
+def test_an_expired_token_says_so(server, tmp_path):
+    assert cli("token", "create", "short", "--out", str(tmp_path / "s"), "--expires", "1 s", data=server.data).stdout
+    where = ("--server", server.target, "--token-file", str(tmp_path / "s"))
+    time.sleep(1.5)
+    found = cli("status", *where)
+    assert found.returncode == 1
+    assert "this token expired on 20" in found.stderr
+    assert "ldp-server token create short --role ask --out FILE" in found.stderr
+    assert cli("token", "create", "short", "--out", str(tmp_path / "again"), data=server.data).returncode == 0
+    states = [row["state"] for row in many(cli("token", "list", "--json", data=server.data)) if row["name"] == "short"]
+    assert states == ["expired", "active"]
+
+
+def test_a_file_of_tokens_without_roles_is_one_clear_line(tmp_path):
+    data = tmp_path / "old"
+    with ServerProcess(data):
+        pass
+    (data / "access.db").unlink()
+    with closing(sqlite3.connect(data / "access.db")) as db:
+        db.executescript("PRAGMA application_id = 0x48534143; PRAGMA user_version = 1; CREATE TABLE tokens (id TEXT)")
+    found = cli("serve", "--listen", "127.0.0.1:0", data=data)
+    assert found.returncode == 3
+    assert len(found.stderr.strip().splitlines()) == 1
+    assert "move the file away, start again, and make new tokens" in found.stderr
 
 
 def test_admission_tokens(tmp_path):

@@ -232,7 +232,8 @@ def test_with_tls_local_commands_find_the_certificate(tmp_path):
     (tmp_path / "server.toml").write_text('[tls]\ncertificate = "server.pem"\nkey = "server.key"\n')
     with ServerProcess(tmp_path / "d", "--config", str(tmp_path / "server.toml")) as server:
         assert cli("collection", "list", data=server.data).returncode == 0
-        found = cli("collection", "list", "--server", server.target, data=server.data)
+        assert cli("collection", "list", "--server", server.target, data=server.data).returncode == 0  # the same one
+        found = cli("collection", "list", "--server", server.target, data=tmp_path)
         assert found.returncode == 4
         assert found.stderr.count("\n") == 1
         assert "speaks TLS: pass the certificate of its authority (--ca FILE" in found.stderr

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.composed_response import ComposedResponse, design
 from ldp_client.mechanisms.sampled_attribute import SampledAttribute
+from ldp_client.protocol.domain import Attributes
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.oracles import as_frequency, oracle_for, restore
 from simulator import crowd
@@ -141,3 +143,24 @@ def test_the_error_of_a_set_is_read_off_the_reports():
         bound.append(oracle.variance(estimates).mean())
     assert 0.9 < np.mean(stated) / np.mean(errors) < 1.1
     assert np.mean(bound) > 1.5 * np.mean(errors)
+
+
+def test_at_a_very_large_epsilon_sets_have_the_exact_law():
+    """The shell is the true set alone, so this is randomized response on the sets: few counts, no normal errors."""
+    names = Attributes(tuple(f"a{i}" for i in range(6)))
+    parameters = design("10", 6)
+    collection = Collection.create("?", names, "composed-response", "10", opens=0, closes=1, parameters=parameters)
+    held = np.random.default_rng(3).integers(0, 64, 1000).astype(np.uint64)
+    truth, rates, naive = np.bincount(held.astype(np.intp), minlength=64), [], []
+    for run in range(60):
+        oracle = filled(collection.randomizer, held, run)
+        assert oracle.law is not None
+        found, indexes = oracle.estimate_all(), np.arange(64, dtype=np.uint64)
+        low, high = oracle.intervals(indexes, found, 0.025)
+        rates.append(((low <= truth) & (truth <= high)).mean())
+        naive.append((abs(found - truth) <= 1.96 * oracle.standard_errors(indexes, found)).mean())
+    assert np.mean(rates) > 0.95
+    assert np.mean(naive) < 0.95
+    few = design("1", 6)
+    other = Collection.create("?", names, "composed-response", "1", opens=0, closes=1, parameters=few)
+    assert oracle_for(other).law is None

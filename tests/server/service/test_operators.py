@@ -83,11 +83,13 @@ async def test_no_method_answers_without_a_good_token(tmp_path, method, caplog):
         access = AccessFile(tmp_path / "d" / "access.db", clock)
         (tmp_path / "other").mkdir()
         elsewhere = AccessFile(tmp_path / "other" / "access.db", clock)
-        revoked, expired, foreign = access.create("old"), access.create("late", 10), elsewhere.create("old")
+        revoked, expired, foreign = access.create("old"), access.create("late", "manage", 10), elsewhere.create("old")
         access.revoke("old")
         clock.now += 10
-        row = elsewhere._db.execute("SELECT id, 'copied', hash, created, expires, revoked FROM tokens").fetchone()
-        access._db.execute("INSERT INTO tokens (id, name, hash, created, expires, revoked) VALUES (?,?,?,?,?,?)", row)
+        row = elsewhere._db.execute(
+            "SELECT id, 'copied', role, created, expires, revoked, local, hash FROM tokens"
+        ).fetchone()
+        access._db.execute("INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
         forged = server.token[:-4] + ("AAAA" if not server.token.endswith("AAAA") else "BBBB")
         bad = [(), *map(bearer, (revoked, expired, foreign, forged, "", "x" * 5000))]
         bad.append((("authorization", server.token),))  # without "Bearer"

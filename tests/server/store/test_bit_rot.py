@@ -12,7 +12,8 @@ from ldp_client.errors import LdpError
 from ldp_server.oracles import oracle_for
 from ldp_server.service.metrics import Metrics
 from ldp_server.service.structure import StructureCheck
-from ldp_server.store import Admission, Fold, NewCollection, SqliteLog, SqliteReader, fold_parts
+from ldp_server.store import Admission, Fold, NewCollection, SqliteLog, SqliteReader, blocks, fold_parts
+from ldp_server.store.damage import check_recent
 from ldp_server.store.errors import Corrupt
 from ldp_server.store.schema import SEQUENCE_BITS
 from ldp_server.worker.counts import CountsCache
@@ -21,6 +22,12 @@ from tests.server.store.test_sqlite import a_batch
 
 FLIPS = 1000
 SECONDS = 5.0
+
+
+@pytest.fixture(autouse=True)
+def _small_blocks(monkeypatch):
+    """60 batches are two blocks and ten recent batches."""
+    monkeypatch.setattr(blocks, "BLOCK", 25)
 
 
 def write(path, collection, *, folded=False):
@@ -33,6 +40,7 @@ def write(path, collection, *, folded=False):
         oracle.accumulate(data)
         log.append([a_batch(number, data)])
     if folded:
+        log.finish(number)
         state = oracle.to_bytes()
         for part in fold_parts(number, 7, state):
             log.write_part(part)
@@ -79,7 +87,7 @@ def test_a_flipped_bit_never_changes_an_estimate(tmp_path, folded):
     assert refused > 5  # the bits that were flipped matter
 
 
-@pytest.mark.parametrize(("was", "becomes"), [(60, 61), (60, 1 << 30), (30, 1000), (2, 0), (31, 29)])
+@pytest.mark.parametrize(("was", "becomes"), [(50, 51), (50, 1 << 30), (30, 1000), (2, 0), (31, 29)])
 def test_numbers_that_do_not_follow_each_other_are_refused(tmp_path, was, becomes):
     path = tmp_path / "log.db"
     write(path, make_collection())
@@ -92,6 +100,52 @@ def test_numbers_that_do_not_follow_each_other_are_refused(tmp_path, was, become
     assert counted(path, tmp_path) is None
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM batches WHERE position & 0xffff = 50",  # the last of the last block
+        "DELETE FROM batches WHERE position & 0xffff > 25",  # a whole block
+        "DELETE FROM blocks WHERE last = 50",
+        "UPDATE blocks SET last = 49 WHERE last = 50",
+        "UPDATE blocks SET last = 51 WHERE last = 50",
+        "UPDATE recent SET digest = zeroblob(16) WHERE place = (SELECT min(place) FROM recent)",
+    ],
+)
+def test_what_a_block_or_a_recent_batch_has_lost_is_noticed(tmp_path, damage):
+    path = tmp_path / "log.db"
+    right = write(path, make_collection())
+    assert counted(path, tmp_path) == right
+    db = sqlite3.connect(path)
+    assert db.execute(damage).rowcount > 0
+    db.commit()
+    db.close()
+    reader = SqliteReader(path)
+    with pytest.raises(Corrupt):
+        CountsCache(reader, tmp_path, keep_bytes=1 << 30).get(1)
+    reader.close()
+
+
+@pytest.mark.parametrize("seen", ["place = place + 1", "batch_id = zeroblob(16)"])
+def test_recent_rows_that_do_not_fit_their_index_are_refused(tmp_path, seen):
+    """As bits that flip would have it: a row changes and its index does not."""
+    path = tmp_path / "log.db"
+    write(path, make_collection())
+    reader = SqliteReader(path)
+    rows = reader.db.execute("SELECT place, batch_id, payload, digest FROM recent").fetchall()
+    index = [row[:2] for row in rows]
+    reader.close()
+    assert len(rows) == 10
+    check_recent(rows, index)
+    with pytest.raises(Corrupt, match="index"):
+        check_recent(rows[1:], index)
+    with pytest.raises(Corrupt, match="index"):
+        check_recent(rows, index[1:])
+    place, batch_id, *rest = rows[0]
+    changed = (place + 1, batch_id) if "place" in seen else (place, bytes(16))
+    with pytest.raises(Corrupt, match="index"):
+        check_recent([(*changed, *rest), *rows[1:]], index)
+
+
 async def test_damage_in_one_collection_is_said_and_the_others_go_on(tmp_path, caplog):
     first, second = make_collection("first"), make_collection("second")
     async with live(tmp_path / "d") as server:
@@ -99,7 +153,7 @@ async def test_damage_in_one_collection_is_said_and_the_others_go_on(tmp_path, c
             await server.create(collection)
             await send(server, [batch(collection, 10) for _ in range(3)])
     db = sqlite3.connect(tmp_path / "d" / "log.db")
-    db.execute("UPDATE batches SET payload = zeroblob(length(payload)) WHERE collection = 1")
+    db.execute("UPDATE recent SET payload = zeroblob(length(payload)) WHERE collection = 1")
     db.commit()
     db.close()
     shutil.rmtree(tmp_path / "d" / "states")

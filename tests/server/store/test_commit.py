@@ -122,11 +122,11 @@ def test_after_any_other_error_nothing_is_written_until_the_log_has_recovered(
     wait_until(lambda: log.recovered >= 2)
     assert isinstance(send(commit, delivered).error, StorageError)
     with pytest.raises(StorageError):
-        commit.run(lambda log: log.last(1)).result(SECONDS)
+        commit.run(lambda log: log.count(1)).result(SECONDS)
     log.broken = None
     wait_until(lambda: send(commit, delivered).outcome is AppendOutcome.STORED)
     assert commit.failure is None
-    assert log.last(1) == 2
+    assert log.count(1) == 2
 
 
 @pytest.mark.parametrize("kind", FINAL)
@@ -137,7 +137,7 @@ def test_damage_ends_the_thread(log, commit, delivered, kind, where):
     send(commit, delivered)
     wait_until(lambda: commit.failure is error)
     with pytest.raises(kind, match="it is damaged"):
-        commit.run(lambda log: log.last(1)).result(SECONDS)
+        commit.run(lambda log: log.count(1)).result(SECONDS)
     assert send(commit, delivered).error is error
 
 
@@ -152,11 +152,11 @@ def test_a_thread_that_waits_to_recover_can_be_stopped(log, delivered):
 
 
 def test_other_work_runs_between_groups_and_its_errors_are_its_caller_s(commit, delivered):
-    assert commit.run(lambda log: log.last(1)).result(SECONDS) == 0
+    assert commit.run(lambda log: log.count(1)).result(SECONDS) == 0
     with pytest.raises(ZeroDivisionError):
         commit.run(lambda _: 1 // 0).result(SECONDS)
     assert send(commit, delivered).outcome is AppendOutcome.STORED
-    assert commit.run(lambda log: log.last(1)).result(SECONDS) == 1
+    assert commit.run(lambda log: log.count(1)).result(SECONDS) == 1
 
 
 def test_stopping_finishes_what_waits(log, delivered):
@@ -164,7 +164,7 @@ def test_stopping_finishes_what_waits(log, delivered):
     sent = [ticket() for _ in range(5)]
     for one in sent:
         commit.submit(one)
-    work = commit.run(lambda log: log.last(1))
+    work = commit.run(lambda log: log.count(1))
     commit.start()
     commit.stop()
     assert [one.outcome for one in sent] == [AppendOutcome.STORED] * 5

@@ -11,12 +11,18 @@ from dataclasses import replace
 import pytest
 
 from ldp_server.store import DataDirectory, DirectoryLock, SqliteLog, schema
-from ldp_server.store.backup import backup
-from ldp_server.store.checkpoints import Checkpoint, drop_checkpoint, read_checkpoint, write_checkpoint
+from ldp_server.store.checkpoints import (
+    Checkpoint,
+    drop_checkpoint,
+    drop_other_checkpoints,
+    read_checkpoint,
+    write_checkpoint,
+)
 from ldp_server.store.errors import InUse, StorageError
+from ldp_server.store.reader import backup
 
 ID = bytes(range(32))
-CHECKPOINT = Checkpoint(ID, 5, 300, 4, b"b" * 16, b"state of any length")
+CHECKPOINT = Checkpoint(ID, 5, 300, 7, b"b" * 16, [b"c" * 16, b"d" * 16], b"state of any length")
 
 
 def mode(path):
@@ -31,15 +37,15 @@ def test_a_checkpoint_comes_back(tmp_path):
     newer = replace(CHECKPOINT, sequence=6, state=b"")
     write_checkpoint(tmp_path, newer)
     assert read_checkpoint(tmp_path, ID) == newer
-    assert len(path.read_bytes()) == 5 + 32 + 8 + 8 + 8 + 16 + 8 + 32
+    assert len(path.read_bytes()) == 5 + 32 + 8 + 8 + 8 + 16 + 8 + 8 + 2 * 16 + 32
 
 
 def test_the_bytes_of_a_checkpoint(tmp_path):
-    head = b"HSCP\x01" + ID
-    for number in (5, 300, 4):
+    head = b"HSCP\x02" + ID
+    for number in (5, 300, 7):
         head += number.to_bytes(8, "little")
-    head += b"b" * 16 + (19).to_bytes(8, "little")
-    body = head + b"state of any length"
+    head += b"b" * 16 + (2).to_bytes(8, "little") + (19).to_bytes(8, "little")
+    body = head + b"c" * 16 + b"d" * 16 + b"state of any length"
     assert write_checkpoint(tmp_path, CHECKPOINT).read_bytes() == body + hashlib.sha256(body).digest()
 
 
@@ -86,6 +92,17 @@ def test_a_backup_is_for_its_owner_and_leaves_no_draft(tmp_path):
     log.close()
 
 
+def test_checkpoints_of_other_collections_are_dropped(tmp_path):
+    kept = write_checkpoint(tmp_path, CHECKPOINT)
+    gone = write_checkpoint(tmp_path, replace(CHECKPOINT, collection_id=bytes(32)))
+    draft = gone.with_suffix(".draft")
+    draft.write_bytes(b"half")
+    (tmp_path / "mine.txt").write_bytes(b"not a checkpoint")
+    drop_other_checkpoints(tmp_path, {ID})
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([kept.name, "mine.txt"])
+    drop_other_checkpoints(tmp_path / "nowhere", {ID})
+
+
 def test_a_backup_closes_what_it_opened(tmp_path, monkeypatch):
     opened = []
 
@@ -93,10 +110,10 @@ def test_a_backup_closes_what_it_opened(tmp_path, monkeypatch):
         opened.append(schema.connect(*path, **options))
         return opened[-1]
 
-    monkeypatch.setattr("ldp_server.store.backup.connect", connect)
+    monkeypatch.setattr("ldp_server.store.reader.connect", connect)
     SqliteLog(tmp_path / "log.db").close()
     backup(tmp_path / "log.db", tmp_path / "copy.db")
-    assert len(opened) == 2
+    assert len(opened) == 1
     for db in opened:
         with pytest.raises(sqlite3.ProgrammingError, match="closed"):
             db.execute("SELECT 1")

@@ -21,6 +21,7 @@ def filled(tmp_path, collection, batches=20):
         data = payload(collection, 7)
         oracle.accumulate(data)
         log.append([a_batch(1, data)])
+    log.finish(1)
     return log, oracle
 
 
@@ -77,6 +78,7 @@ def test_a_fold_with_missing_parts_or_new_batches_is_refused(tmp_path):
     from tests.server.helpers import payload
 
     log.append([a_batch(1, payload(collection))])
+    assert log.last(1) == 20
     with pytest.raises(StorageError, match="changed"):
         log.fold(Fold(1, 5, len(state), 20, batches=20, reports=140))
     log.close()

@@ -11,9 +11,9 @@ from ldp_client.errors import StorageError
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.config import RetentionConfig
 from ldp_server.oracles import oracle_for, restore
-from ldp_server.store import SqliteReader
-from ldp_server.store.backup import backup
+from ldp_server.store import SqliteReader, blocks
 from ldp_server.store.checkpoints import read_checkpoint
+from ldp_server.store.reader import backup
 from ldp_server.worker.counts import CountsCache
 from tests.server.helpers import NOW, Clock, batch, live, make_collection, reason, taken
 
@@ -99,7 +99,8 @@ async def test_the_clock_compacts_only_after_a_while(tmp_path):
             assert (await server.show(collection)).info.state == expected, now
 
 
-async def test_checkpoints_are_written_used_and_not_trusted_blindly(tmp_path):
+async def test_checkpoints_are_written_used_and_not_trusted_blindly(tmp_path, monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK", 30)
     collection = make_collection()
     async with live(tmp_path / "d") as server:
         await server.create(collection)
@@ -134,8 +135,37 @@ async def test_checkpoints_are_written_used_and_not_trusted_blindly(tmp_path):
             assert same(await server.counts(collection), collection, oracle)
 
 
-async def test_a_checkpoint_from_another_life_of_the_log_is_not_used(tmp_path):
+async def test_a_checkpoint_counts_recent_batches_once(tmp_path, monkeypatch):
+    collection = make_collection()
+    async with live(tmp_path / "d") as server:
+        await server.create(collection)
+        oracle, _ = await fill(server, collection)
+        await server.server.parts.background.once()
+        states = tmp_path / "d" / "states"
+        found = read_checkpoint(states, collection.id)
+        assert (found.sequence, found.batches, found.reports, len(found.recent)) == (0, 30, 600, 30)
+        more, _ = await fill(server, collection, 10)
+        oracle.merge(more)
+        log = SqliteReader(tmp_path / "d" / "log.db")
+        counted = []
+        monkeypatch.setattr(CountsCache, "_count", lambda self, counts, batches: counted.append(len(batches)))
+        CountsCache(log, states, keep_bytes=1 << 20).get(1)
+        assert counted == [10]
+        monkeypatch.undo()
+        await asyncio.wrap_future(server.server.parts.commit.run(lambda log: log.finish(1)))
+        monkeypatch.setattr(CountsCache, "_count", lambda self, counts, batches: counted.append(len(batches)))
+        CountsCache(log, states, keep_bytes=1 << 20).get(1)
+        assert counted == [10, 10, 0]
+        monkeypatch.undo()
+        assert (CountsCache(log, states, keep_bytes=1 << 20).get(1).oracle.counts.values == oracle.counts.values).all()
+        log.close()
+        assert same(await server.counts(collection), collection, oracle)
+
+
+@pytest.mark.parametrize("block", [10, 15, 1024])
+async def test_a_checkpoint_from_another_life_of_the_log_is_not_used(tmp_path, monkeypatch, block):
     """The log is replaced by an older backup and goes on differently: sequences are the same, batches are not."""
+    monkeypatch.setattr(blocks, "BLOCK", block)
     collection = make_collection()
     async with live(tmp_path / "d") as server:
         await server.create(collection)
@@ -186,6 +216,41 @@ async def test_space_is_given_back(tmp_path):
         await server.server.parts.compaction.sweep()
         assert db.execute("PRAGMA page_count").fetchone()[0] < before // 2
         assert not (tmp_path / "d" / "states" / f"{collection.id.hex()}.state").exists()
+
+
+def found_in(folder, secrets):
+    """Which of these byte strings lie in any file of the data directory."""
+    files = [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
+    return {secret for secret in secrets if any(secret in data for data in files)}
+
+
+@pytest.mark.parametrize(("block", "ending"), [(1024, "delete"), (16, "delete"), (16, "compact")])
+async def test_no_file_holds_a_report_that_was_dropped(tmp_path, monkeypatch, block, ending):
+    """Recent ones, ones in blocks, and pages that batches of another collection share."""
+    monkeypatch.setattr(blocks, "BLOCK", block)
+    async with live(tmp_path / "d") as server:
+        collection, other = make_collection(), make_collection("other")
+        await server.create(collection)
+        await server.create(other)
+        secrets, kept = set(), set()
+        for _ in range(40):
+            for asked, payloads in ((collection, secrets), (other, kept)):
+                request = batch(asked, 30)
+                payloads.add(request.payload)
+                taken(await server.collector.Submit(request))
+        background = server.server.parts.background
+        await background.once()
+        assert found_in(tmp_path / "d", secrets) == secrets
+        state = tmp_path / "d" / "states" / f"{collection.id.hex()}.state"
+        old = state.read_bytes()
+        await server.call("CloseCollection", collection)
+        await server.call("CompactCollection" if ending == "compact" else "DeleteCollection", collection)
+        if ending == "delete":
+            state.write_bytes(old)  # as a count that was under way would
+        await background.once()
+        assert found_in(tmp_path / "d", secrets) == set()
+        assert found_in(tmp_path / "d", kept) == kept
+        assert state.exists() == (ending == "compact")
 
 
 async def test_a_compaction_that_fails_does_not_close_the_window(tmp_path):

@@ -16,11 +16,12 @@ from ldp_server.store import (
     SqliteReader,
     StoredBatch,
     Submission,
+    blocks,
     fold_parts,
 )
 from ldp_server.store.errors import Corrupt, DiskFull, ReadOnly, StorageError, WrongVersion, translated
 from ldp_server.store.insert import runs
-from ldp_server.store.schema import MIGRATIONS, VERSION, connect, migrate
+from ldp_server.store.schema import APPLICATION_ID, MIGRATIONS, VERSION, connect, migrate
 from ldp_server.store.sqlite import _pages
 
 
@@ -41,19 +42,24 @@ def a_batch(number, payload=b"abc", batch_id=None, token=None):
 
 
 def held(log, number, after=0):
-    return [batch for found in log.read(number, after) for batch in found]
+    return [batch for found in log.read_all(number, after) for batch in found]
 
 
-def test_what_is_appended_is_read_back_in_order_of_sequence(log):
+def test_what_is_appended_is_read_back_in_blocks_and_then_the_rest(log):
     number, other = add(log), add(log, b"b")
     first = [a_batch(number, bytes([i]) * (1 + i % 3)) for i in range(50)]
     assert log.append([*first, a_batch(other)]) == [AppendOutcome.STORED] * 51
+    log.finish(number)
     assert log.append([a_batch(number, b"last")]) == [AppendOutcome.STORED]
     found = held(log, number)
-    assert [batch.sequence for batch in found] == list(range(1, 52))
-    assert sorted(batch.payload for batch in found) == sorted([*(b.payload for b in first), b"last"])
+    assert [batch.sequence for batch in found] == [*range(1, 51), 0]
+    assert [batch.batch_id for batch in found[:50]] == sorted(b.batch_id for b in first)
+    assert sorted(batch.payload for batch in found[:50]) == sorted(b.payload for b in first)
     assert found[-1].payload == b"last"
-    assert [batch.sequence for batch in held(log, number, after=40)] == list(range(41, 52))
+    assert [batch.sequence for batch in held(log, number, after=40)] == [*range(41, 51), 0]
+    assert log.recent(number, 49) is None
+    assert log.recent(number, 50) == found[50:]
+    assert (log.last(number), log.count(number)) == (50, 51)
     assert len(held(log, other)) == 1
 
 
@@ -77,6 +83,7 @@ def test_a_duplicate_inside_one_group_is_counted_once_and_disturbs_nobody(log):
     assert outcomes.count(AppendOutcome.STORED) == 31
     assert outcomes.count(AppendOutcome.DUPLICATE) == 1
     assert sorted(b.payload for b in held(log, number)) == sorted([*(b.payload for b in group), b"xyz"])
+    log.finish(number)
     assert [b.sequence for b in held(log, number)] == list(range(1, 32))
 
 
@@ -98,7 +105,12 @@ def test_a_token_admits_one_batch_and_its_retries(log):
         AppendOutcome.STORED,
     ]
     third, fourth = a_batch(number, b"333", token=b"t" * 16), a_batch(number, b"444", token=b"t" * 16)
-    assert log.append([third, fourth]) == [AppendOutcome.STORED, AppendOutcome.TOKEN_USED]
+    assert sorted(log.append([third, fourth])) == [AppendOutcome.STORED, AppendOutcome.TOKEN_USED]
+    log.finish(number)
+    assert log.append([first]) == [AppendOutcome.DUPLICATE]
+    assert log.append([a_batch(number, b"two", token=token)]) == [AppendOutcome.TOKEN_USED]
+    late = [a_batch(number, b"two", token=one) for one in (token, b"n" * 16)]
+    assert log.append(late) == [AppendOutcome.TOKEN_USED, AppendOutcome.STORED]
 
 
 def test_a_sealed_collection_takes_nothing_even_from_the_queue(log):
@@ -112,14 +124,29 @@ def test_a_failed_transaction_leaves_nothing_and_the_sequence_goes_on(log):
     number = add(log)
     log.append([a_batch(number)])
     log.db.execute(
-        "CREATE TRIGGER stop BEFORE INSERT ON batches WHEN new.payload = x'00' BEGIN SELECT raise(ABORT, 'no'); END"
+        "CREATE TRIGGER stop BEFORE INSERT ON recent WHEN new.payload = x'00' BEGIN SELECT raise(ABORT, 'no'); END"
     )
     with pytest.raises(Exception, match="database"):
         log.append([a_batch(number, b"good"), a_batch(number, b"\x00")])
     assert len(held(log, number)) == 1
     log.db.execute("DROP TRIGGER stop")
     log.append([a_batch(number, b"good")])
+    log.finish(number)
     assert [b.sequence for b in held(log, number)] == [1, 2]
+
+
+def test_a_block_that_cannot_be_finished_refuses_the_group_and_is_finished_later(log, monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK", 5)
+    number = add(log)
+    log.append([a_batch(number) for _ in range(3)])
+    log.db.execute("CREATE TRIGGER stop BEFORE INSERT ON blocks BEGIN SELECT raise(ABORT, 'no'); END")
+    group = [a_batch(number) for _ in range(3)]
+    with pytest.raises(StorageError):
+        log.append(group)
+    assert (log.last(number), log.count(number)) == (0, 3)
+    log.db.execute("DROP TRIGGER stop")
+    assert log.append(group) == [AppendOutcome.STORED] * 3
+    assert (log.last(number), log.count(number)) == (6, 6)
 
 
 def test_a_full_disk_is_said_and_what_was_there_stays(log):
@@ -141,10 +168,12 @@ def test_it_survives_being_reopened(tmp_path):
     log.append(batches)
     log.close()
     again = SqliteLog(tmp_path / "log.db")
-    assert again.last(number) == 3
+    assert again.count(number) == 3
     assert again.append(batches) == [AppendOutcome.DUPLICATE] * 3
     assert again.append([a_batch(number, b"new")]) == [AppendOutcome.STORED]
+    again.finish(number)
     assert [b.sequence for b in held(again, number)] == [1, 2, 3, 4]
+    assert again.append(batches) == [AppendOutcome.DUPLICATE] * 3
     again.close()
 
 
@@ -206,6 +235,7 @@ def test_damage_in_the_middle_is_found(tmp_path):
     log = SqliteLog(path)
     number = add(log)
     log.append([a_batch(number, os.urandom(5000)) for _ in range(100)])
+    log.finish(number)
     log.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     log.close()
     data = bytearray(path.read_bytes())
@@ -230,6 +260,22 @@ def test_an_older_schema_is_migrated_step_by_step(tmp_path):
     assert migrate(db, path, steps) == VERSION
     assert db.execute("PRAGMA user_version").fetchone()[0] == VERSION + 2
     assert migrate(db, path, steps) == VERSION + 2
+    db.close()
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_log_in_the_order_of_arrival_is_refused_in_one_line_and_left_alone(tmp_path, version):
+    path = tmp_path / "log.db"
+    db = sqlite3.connect(path)
+    db.execute("CREATE TABLE batches (position INTEGER PRIMARY KEY)")
+    db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    db.execute(f"PRAGMA user_version = {version}")
+    db.close()
+    with pytest.raises(WrongVersion, match="order of arrival: export its counts") as refused:
+        SqliteLog(path)
+    assert "\n" not in str(refused.value)
+    db = sqlite3.connect(path)
+    assert db.execute("PRAGMA user_version").fetchone() == (version,)
     db.close()
 
 
@@ -271,14 +317,29 @@ def test_a_read_only_log_cannot_be_written(tmp_path, log):
             max_size=12,
         ),
         max_size=6,
-    )
+    ),
+    st.sampled_from([1, 2, 5, 1024]),
 )
-def test_it_does_what_a_dictionary_would(tmp_path_factory, groups):
+def test_it_does_what_a_dictionary_would(tmp_path_factory, groups, block):
     """Any mix of new, repeated, conflicting and token-bearing batches, in any groups: exactly once, as in a model."""
     log = SqliteLog(tmp_path_factory.mktemp("model") / "log.db")
     for name in (b"a", b"b"):
         add(log, name)
     held_by, used = {}, {}
+    before, blocks.BLOCK = blocks.BLOCK, block
+    try:
+        follow(log, groups, held_by, used)
+    finally:
+        blocks.BLOCK = before
+    for number in (1, 2):
+        found = held(log, number)
+        assert {b.batch_id: b.payload for b in found} == {k[1]: v for k, v in held_by.items() if k[0] == number}
+        assert [b.sequence for b in found if b.sequence] == list(range(1, log.last(number) + 1))
+        assert log.count(number) == len(found) < log.last(number) + block
+    log.close()
+
+
+def follow(log, groups, held_by, used):
     for group in groups:
         batches = [
             a_batch(c, data, bytes([i]) * 16, None if token is None else bytes([token]) * 16)
@@ -299,11 +360,6 @@ def test_it_does_what_a_dictionary_would(tmp_path_factory, groups):
                 if batch.token_id is not None:
                     used[token] = batch.batch_id
             assert outcome is expected
-    for number in (1, 2):
-        found = held(log, number)
-        assert {b.batch_id: b.payload for b in found} == {k[1]: v for k, v in held_by.items() if k[0] == number}
-        assert [b.sequence for b in found] == list(range(1, len(found) + 1))
-    log.close()
 
 
 def test_names_of_collections_and_what_is_not_there(log):
@@ -354,9 +410,11 @@ def test_a_sealed_collection_stays_sealed_when_the_log_is_opened_again(tmp_path)
 def test_lists_of_about_so_many_bytes(log):
     number = add(log)
     log.append([a_batch(number, bytes([i]) * 100) for i in range(10)])
+    log.finish(number)
     lists = list(log.read(number, 0, max_bytes=1))
     assert [len(found) for found in lists] == [1] * 10
     assert [len(found) for found in log.read(number, 0, max_bytes=10**6)] == [10]
+    assert [len(found) for found in log.read_all(number, 0, max_bytes=1)] == [1] * 10
     assert [batch.sequence for batch in held(log, number, after=9)] == [10]
     assert held(log, number, after=10) == []
 
@@ -364,17 +422,19 @@ def test_lists_of_about_so_many_bytes(log):
 def test_a_collection_s_batches_are_its_own(log):
     first, second = add(log), add(log, b"b")
     log.append([a_batch(first, b"1"), a_batch(second, b"2"), a_batch(first, b"3")])
+    assert (log.count(first), log.count(second), log.count(99)) == (2, 1, 0)
+    log.finish(first)
+    log.finish(second)
     assert (log.last(first), log.last(second), log.last(99)) == (2, 1, 0)
+    assert (log.count(first), log.count(second), log.count(99)) == (2, 1, 0)
     one = held(log, second)[0]
-    assert log.holds(second, 1, one.batch_id)
-    assert not log.holds(first, 1, one.batch_id)
-    assert not log.holds(second, 2, one.batch_id)
-    assert not log.holds(second, 1, b"x" * 16)
-    record = log.record(first)
-    own = held(log, first)
-    assert [batch.payload for batch in own] == [b"1", b"3"]
-    assert list(log.digests(record)) == [(batch, hashlib.sha256(batch.payload).digest()[:16]) for batch in own]
-    assert log.folded_state(record) is None
+    assert len({log.tie(first, 2), log.tie(second, 1)}) == 2
+    assert [log.tie(first, 1), log.tie(second, 2), log.tie(99, 1)] == [None] * 3
+    assert log.known(second, [one.batch_id]) and log.known(second, [])
+    assert not log.known(first, [one.batch_id])
+    assert not log.known(second, [one.batch_id, b"x" * 16])
+    assert sorted(batch.payload for batch in held(log, first)) == [b"1", b"3"]
+    assert log.folded_state(log.record(first)) is None
 
 
 def test_reprs_hold_no_payload():
@@ -385,7 +445,11 @@ def test_reprs_hold_no_payload():
 
 def test_runs_are_of_one_collection_length_and_kind():
     group = [a_batch(1, b"aa"), a_batch(2, b"aa"), a_batch(1, b"bb"), a_batch(1, b"ccc"), a_batch(1, b"dd", token=b"t")]
-    assert runs(group) == [[0, 2], [1], [3], [4]]
+    assert sorted(sorted(run) for run in runs(group)) == [[0, 2], [1], [3], [4]]
+    for run in runs([a_batch(1, b"aa") for _ in range(50)]):
+        assert sorted(run) == list(range(50)) != run
+    ids = [group[place].batch_id for place in next(run for run in runs(group) if len(run) == 2)]
+    assert ids == sorted(ids)
     many = [a_batch(1, b"x")] * 9000
     assert [len(run) for run in runs(many)] == [4096, 4096, 808]
     assert runs([]) == []
@@ -399,9 +463,9 @@ def test_folded_counts_are_cut_into_parts():
 
 
 def test_about_how_many_pages_a_group_touches():
-    assert _pages(1, {1: 1}) == 1 + 2 + 1
-    assert _pages(1000, {1: 399}) == 2 + 2 + 1
-    assert _pages(1000, {1: 400, 2: 0}) == 3 + 1 + 4 + 1
+    assert _pages(1, {1: (1, 3)}) == 2 + 2 + 1
+    assert _pages(1000, {1: (399, 9)}) == 4 + 2 + 1
+    assert _pages(1000, {1: (400, 9), 2: (0, 0)}) == 8 + 4 + 1
     assert _pages(0, {}) == 1
 
 
@@ -409,6 +473,7 @@ def test_a_list_ends_once_it_has_its_bytes(log):
     """Rows are fetched by 256: the first 256 hold more than 10,000 bytes."""
     number = add(log)
     log.append([a_batch(number, i.to_bytes(100, "big")) for i in range(600)])
+    log.finish(number)
     assert [len(found) for found in log.read(number, 0, max_bytes=10_000)] == [256, 256, 88]
     assert [len(found) for found in log.read(number, 0, max_bytes=25_600)] == [256, 256, 88]
     assert [len(found) for found in log.read(number, 0, max_bytes=25_601)] == [512, 88]

@@ -7,7 +7,6 @@ import math
 import pytest
 from scipy import stats
 
-from ldp_server.heavy_hitters.results import selected_interval, surest_interval
 from ldp_server.heavy_hitters.search.tails import (
     binomial_tail_log,
     chi_square_quantile,
@@ -62,35 +61,3 @@ def test_chi_square(freedom, tail):
 
 def test_nothing_can_disagree_alone():
     assert chi_square_quantile(0, 0.01) == math.inf
-
-
-@pytest.mark.parametrize("mean", [6.0, 9.0, 9.8, 11.0, 14.0])
-def test_selected_interval_covers_given_selection(mean):
-    """Exactly 96% of the estimates that pass the cut have an interval with the mean in it."""
-    cut = 9.8
-    grid = [cut + 0.002 * i for i in range(6000)]
-    weight = [stats.norm.pdf(z - mean) for z in grid]
-    inside = [w for z, w in zip(grid, weight, strict=True) if _covers(z, cut, mean)]
-    assert sum(inside) / sum(weight) == pytest.approx(0.96, abs=0.005)
-
-
-_CACHE: dict[tuple[float, float], tuple[float, float]] = {}
-
-
-def _covers(z, cut, mean):
-    key = (round(z, 2), cut)
-    if key not in _CACHE:
-        _CACHE[key] = selected_interval(z, 1.0, cut)
-    low, high = _CACHE[key]
-    return low <= mean <= high
-
-
-def test_far_above_the_cut_selection_does_not_matter():
-    low, high = selected_interval(1000.0, 10.0, 98.0)
-    assert (low, high) == (pytest.approx(1000 - 20.54, abs=0.1), pytest.approx(1000 + 20.54, abs=0.1))
-
-
-def test_the_surest_interval_is_wider():
-    low, high = surest_interval(1000.0, 10.0, 64 * math.log(2))
-    assert 1000 - low == pytest.approx(95.1, abs=1)
-    assert high - 1000 == pytest.approx(95.1, abs=1)

@@ -1,0 +1,1 @@
+"""The coverage of the intervals that answers state, as a benchmark."""
