@@ -32,6 +32,7 @@ BENCHMARKS = {
     "oracles": ("oracles", "frequency oracles: accuracy, coverage, speed, memory, timing of the client"),
     "timing": ("timing", "what a clock in the same process tells about the item"),
     "heavy-hitters": ("hitters.benchmark", "how rare an item is found, false items, coverage, speed, growth"),
+    "expander": ("hitters.expander", "the paper's form of the expander sketch beside the practical one"),
     "simulator": ("simulator", "the simulator: speed, memory, reproducibility, exactly once over the wire"),
 }
 """The module of each benchmark, and what it measures."""

@@ -17,7 +17,6 @@ import numpy as np
 
 from benchmarks.hitters.growth import growth_rows
 from benchmarks.hitters.poison import poison_rows
-from benchmarks.hitters.theorem import theorem_rows
 from benchmarks.hitters.trials import KINDS, Trial, TrialSetting, run_trials, speeds
 from benchmarks.row import Options, Row, row
 from ldp_client.protocol.domain import Integers, Strings
@@ -152,7 +151,6 @@ def run(options: Options) -> Iterator[Row]:
     yield from populations(options)
     yield from many(options)
     yield from zipf(options)
-    yield from theorem_rows(options)
     yield from growth_rows(options)
     yield from poison_rows(options)
     yield row("all of this took", time.perf_counter() - started, "s")

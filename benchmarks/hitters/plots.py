@@ -1,8 +1,7 @@
-"""The plots of docs/heavy-hitters.md: `python -m benchmarks.hitters.plots [--runs N] [--draw] [alpha] [beta] [recall]`.
+"""The plots of docs/heavy-hitters.md: `python -m benchmarks.hitters.plots [--runs N] [alpha] [recall]`.
 
-`alpha` and `beta` run their experiments and then draw (`--draw` leaves the experiment of `beta` out); `recall` draws
-docs/plots/recall.json, which holds the counts of measured runs: {name: {multiple: [listed, planted]}}. Needs matplotlib
-(the extra `plots`).
+`alpha` runs its experiment and then draws. `recall` draws docs/plots/recall.json, which holds the counts of measured
+runs: {name: {multiple: [listed, planted]}}. Needs matplotlib (the extra `plots`).
 """
 
 from __future__ import annotations
@@ -13,9 +12,7 @@ import random
 from pathlib import Path
 
 import matplotlib as mpl
-import numpy as np
 
-from benchmarks.hitters.theorem import COPIES, MULTIPLES, expander_trial, repeated_trial
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.expander_code import ExpanderCode, ExpanderShape
 from ldp_server.heavy_hitters.paper.list_code import UniqueListRecoverableCode
@@ -79,29 +76,6 @@ def _alpha(runs: int) -> None:
     figure.savefig(FOLDER / "alpha.png", dpi=90)
 
 
-def _measure_beta(runs: int) -> None:
-    curves = {"expander sketch": [expander_trial(seed) for seed in range(runs)]}
-    for copies in COPIES:
-        name = f"{copies} single-hash {'copy' if copies == 1 else 'copies'}, epsilon/{copies} each"
-        curves[name] = [repeated_trial(seed, copies) for seed in range(runs)]
-    missed = {name: [float(x) for x in 1 - np.mean(trials, axis=0)] for name, trials in curves.items()}
-    (FOLDER / "beta.json").write_text(json.dumps({"runs": runs, "multiples": MULTIPLES, "missed": missed}, indent=1))
-
-
-def _beta() -> None:
-    data = json.loads((FOLDER / "beta.json").read_text())
-    least = 0.5 / data["runs"]
-    figure, axes = plt.subplots(figsize=(6, 4.4))
-    for (name, missed), style in zip(data["missed"].items(), STYLES, strict=True):
-        axes.semilogy(data["multiples"], np.maximum(missed, least), style, label=name)
-    axes.axhline(least, color="grey", lw=0.8, ls=":")
-    axes.set(xlabel="frequency / D_opt", ylabel=f"part missed, {data['runs']} runs (dotted: none)")
-    axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
-    axes.grid(alpha=0.3)
-    figure.tight_layout()
-    figure.savefig(FOLDER / "beta.png", dpi=90)
-
-
 def _recall() -> None:
     figure, axes = plt.subplots(figsize=(6, 3.6))
     for (name, points), style in zip(
@@ -121,18 +95,13 @@ def _recall() -> None:
 def main() -> None:
     """Draw what is asked for."""
     parser = argparse.ArgumentParser(description="Draw the plots of docs/heavy-hitters.md.")
-    parser.add_argument("names", nargs="*", default=[], choices=["alpha", "beta", "recall", []])
+    parser.add_argument("names", nargs="*", default=[], choices=["alpha", "recall", []])
     parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--draw", action="store_true", help="draw beta.json as it is")
     chosen = parser.parse_args()
-    names = chosen.names or ["alpha", "beta", "recall"]
+    names = chosen.names or ["alpha", "recall"]
     FOLDER.mkdir(parents=True, exist_ok=True)
     if "alpha" in names:
         _alpha(chosen.runs)
-    if "beta" in names:
-        if not chosen.draw:
-            _measure_beta(chosen.runs)
-        _beta()
     if "recall" in names:
         _recall()
 

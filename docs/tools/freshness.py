@@ -133,7 +133,7 @@ PAGES = (
     Page(
         "heavy-hitters.md",
         "python -m benchmarks heavy-hitters --json",
-        ("benchmarks.hitters.trials", "benchmarks.hitters.theorem", "benchmarks.hitters.poison"),
+        ("benchmarks.hitters.trials", "benchmarks.hitters.poison"),
         SKETCHES,
         _NUMBERS,
     ),

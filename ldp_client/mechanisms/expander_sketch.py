@@ -9,8 +9,9 @@ Two forms:
 - the practical one (`oracle_rows` = 0): one report at the whole epsilon. A cell is a hash of the item, so the same
   reports estimate its frequency, f(x) = sum over m of fhat_m(cell_m(x)), with the variance n v of the inner response;
 - the paper's (`oracle_rows` > 0): two reports at epsilon/2, one for the cells and one through Hashtogram
-  (hashtogram.py) for the item itself. Report = (cell report) * B' + (Hashtogram report), six words. Given the
-  public seed the two are independent, so their ratios multiply: e^(epsilon/2) twice.
+  (hashtogram.py) for the item itself. The graph has degree 3 or more, and the pointers are hashes of the item.
+  Report = (cell report) * B' + (Hashtogram report), six words. Given the public seed the two are independent, so their
+  ratios multiply: e^(epsilon/2) twice.
 
 `none` is an element like any other: it is a block, it has cells, and its frequency is found like any other's.
 """
@@ -51,6 +52,8 @@ _PARAMETERS = (
     *("teams", "chunk_bits", "hash_bits", "degree", "attempt", "q", "t", "bucket_bits"),
     *("oracle_rows", "oracle_q", "oracle_t", "symbol_pointers"),
 )
+_DEGREE = 3
+"""The least degree of the paper's form. Two lists that miss an item cut a cycle in two: it is no expander."""
 _code = lru_cache(maxsize=16)(ExpanderCode)
 
 
@@ -112,6 +115,8 @@ class ExpanderSketch(TeamSketch):
             if self.oracle_q or self.oracle_t:
                 raise InvalidSpec("oracle_q and oracle_t belong to a second report: set oracle_rows, or leave them 0")
             return None, None
+        if self.degree < _DEGREE or self.symbol_pointers:
+            raise InvalidSpec(f"with oracle_rows, degree is at least {_DEGREE} and symbol_pointers is 0")
         sketch = replace(self, epsilon=half, oracle_rows=0, oracle_q=0, oracle_t=0)
         parameters = (self.oracle_rows, self.oracle_q, self.oracle_t)
         oracle = Hashtogram(half, self.size, self.seed, *parameters, self.word_bits)
@@ -128,16 +133,17 @@ class ExpanderSketch(TeamSketch):
         small = _numbers(3, 2, 1, 2, q=2, t=5)
         digits = _numbers(3, 2, 1, 2, q=3, t=3, symbol_pointers=1)
         usual = _numbers(5, 8, 2, 2, q=3, t=9)
-        two = {"oracle_rows": 1, "oracle_q": 2, "oracle_t": 1}
+        few = _numbers(4, 2, 1, 3, attempt=2, q=2, t=6, oracle_rows=1, oracle_q=2, oracle_t=1)
+        paper = _numbers(8, 8, 2, 3, attempt=17, q=3, t=11, bucket_bits=1, oracle_rows=5, oracle_q=5, oracle_t=4)
         return (
             Example("1", Integers(0, 15), small, 4),
             Example("2", Integers(0, 12), digits, 4),
-            Example("2", Integers(0, 2), small | two, 3),
+            Example("2", Integers(0, 2), few, 3),
             Example("1", Integers(0, 10), digits),
-            Example("2", Integers(0, 10), digits | two | {"symbol_pointers": 0, "t": 4, "oracle_q": 3}),
+            Example("2", Integers(0, 9), few | {"attempt": 10, "q": 3, "t": 4, "oracle_q": 3}),
             Example("1", Integers(0, (1 << 30) - 1), usual),
             Example("2", Strings(11), _numbers(12, 8, 2, 2, q=7, t=5, symbol_pointers=1)),
-            Example("2", Integers(0, (1 << 30) - 1), usual | {"oracle_rows": 4, "oracle_q": 5, "oracle_t": 4}),
+            Example("2", Integers(0, (1 << 30) - 1), paper),
         )
 
     def cell(self, index: int, team: int) -> int:

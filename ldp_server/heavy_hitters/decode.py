@@ -158,11 +158,14 @@ def _by_clusters(run: Run) -> HeavyHitters:
     scores = [team.scores for team in run.scores()]
     indexes = paper.candidates(sketch, scores, run.log_items, run.watch.say)
     indexes = [index for index in indexes if index < run.collection.domain.size]
-    estimates, errors, unit, bar = paper.estimates(oracle, oracle.second, indexes, run.false_items)
-    if not math.isfinite(bar):
+    confirmed = paper.confirm(oracle.second, indexes, run.false_items)
+    if confirmed.least > run.reports:
         return run.nothing()
-    order = [int(i) for i in np.argsort(-estimates, kind="stable") if estimates[i] >= bar * unit]
-    return run.answer(Estimated([indexes[i] for i in order], estimates[order] / unit, errors[order] / unit, unit, bar))
+    values, unit = confirmed.estimates, confirmed.unit
+    order = [int(i) for i in np.argsort(-values, kind="stable") if values[i] >= confirmed.least]
+    least, chosen = confirmed.least / unit, [indexes[i] for i in order]
+    listed = Estimated(chosen, values[order] / unit, confirmed.errors[order] / unit, unit, least)
+    return run.answer(listed)
 
 
 _DECODE: dict[str, Callable[[Run], HeavyHitters]] = {

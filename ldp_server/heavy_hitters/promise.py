@@ -21,7 +21,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_client.mechanisms.tree_sketch import TreeSketch
 from ldp_server.heavy_hitters.recall import miss_law
@@ -118,22 +117,13 @@ def _noise(sketch: TeamSketch, users: float) -> Noise:
     return Noise(max(1, int(users)), s * (1 - s) / (p - s) ** 2, p * (1 - p) / (s * (1 - s)))
 
 
-def _cluster(sketch: TeamSketch, decoder: str) -> float:
-    """The extra score that the cluster decoder needs: most teams must succeed alone."""
-    if decoder != "cluster" or not isinstance(sketch, ExpanderSketch):
-        return 0.0
-    cells = sketch.code.cell_bits - sketch.hash_bits - sketch.bucket_bits
-    alone = math.sqrt(2 * cells * math.log(2)) + 1.0  # what a team alone shows, against the best of the other cells
-    return max(0.0, alone * math.sqrt(sketch.teams) - 3.3)
-
-
 def promised_at(sketch: TeamSketch, decoder: str, bar: float, beta: float, users: int) -> Promise:
     """Return the promise of a list whose least score is `bar`."""
     if not math.isfinite(bar) or users < 1:
         return Promise(users, beta, math.inf, math.inf)
     part = _part(sketch, decoder)
     noise = _noise(sketch, users * part)
-    law = miss_law(sketch, decoder, bar + _cluster(sketch, decoder), noise)
+    law = miss_law(sketch, decoder, bar, noise)
     unit = math.sqrt(noise.reports * noise.variance) / part
 
     def missing(held: float) -> float:
@@ -178,7 +168,7 @@ def _listed(sketch: TeamSketch, decoder: str, log_items: float, beta: float, use
         return False
     part = _part(sketch, decoder)
     noise = _noise(sketch, users * part)
-    law = miss_law(sketch, decoder, bar + _cluster(sketch, decoder), noise)
+    law = miss_law(sketch, decoder, bar, noise)
     return law.missed(held * part / math.sqrt(noise.reports * noise.variance)) <= 1 - PROBABILITY
 
 

@@ -13,10 +13,12 @@ import numpy.typing as npt
 
 from ldp_client.collection import Collection
 from ldp_client.errors import Cancelled
+from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_server.arrays.items import to_ints
 from ldp_server.arrays.team_cells import BulkCode, bulk_code
-from ldp_server.heavy_hitters.promise import Promise, false_items_of, least_users, promised_at
+from ldp_server.heavy_hitters.paper import promise as paper_promise
+from ldp_server.heavy_hitters.promise import PROBABILITY, Promise, false_items_of, least_users, promised_at
 from ldp_server.heavy_hitters.results import (
     HeavyHitter,
     HeavyHitters,
@@ -163,7 +165,7 @@ class Run:
     def answer(self, found: Estimated) -> HeavyHitters:
         """Return the answer that lists what was found."""
         self.watch.say("done", 1.0)
-        promise = promised_at(self.sketch, self.decoder, found.bar, self.beta, self.reports)
+        promise = self._promised(found.bar)
         return heavy_hitters(
             self._items(found),
             promise,
@@ -182,7 +184,19 @@ class Run:
             least_estimate=None,
         )
 
+    def _promised(self, bar: float) -> Promise:
+        """Return the promise of a list whose least score is `bar`; the paper's form has a law of its own."""
+        whole = self.oracle.randomizer
+        if not isinstance(whole, ExpanderSketch) or whole.oracle is None:
+            return promised_at(self.sketch, self.decoder, bar, self.beta, self.reports)
+        each = paper_promise.promised(whole, self.reports, 1 - PROBABILITY, self.false_items)
+        together = paper_promise.promised(whole, self.reports, self.beta / 2, self.false_items)
+        return Promise(self.reports, self.beta, each, together)
+
     def _needed(self) -> int:
+        whole = self.oracle.randomizer
+        if isinstance(whole, ExpanderSketch) and whole.oracle is not None:
+            return paper_promise.users_needed(whole, 1 - PROBABILITY, self.false_items)
         return least_users(self.sketch, self.decoder, self.log_items, self.beta)
 
     def _items(self, found: Estimated) -> list[HeavyHitter]:

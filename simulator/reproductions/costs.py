@@ -29,10 +29,10 @@ def _exponent(x: Sequence[float], y: Sequence[float]) -> float:
     return float(np.polyfit(np.log(x), np.log(np.maximum(y, 1e-9)), 1)[0])
 
 
-def costs(runs: int = 3, seed: int = 1, progress: Progress | None = None, most: int = 10_000_000) -> Reproduction:
-    """Measure Table 1 of the paper for 64-bit items and epsilon = 1, then for longer items."""
-    tell, rows = progress or (lambda _steps: None), Rows()
-    sizes = [n for n in (10_000, 100_000, 1_000_000, 10_000_000) if n <= most]
+def costs(runs: int | None = None, seed: int = 1, progress: Progress | None = None, full: bool = False) -> Reproduction:
+    """Measure the costs for 64-bit items and epsilon = 1, then those of longer items; `full` adds ten million users."""
+    tell, rows, runs = progress or (lambda _steps: None), Rows(), runs or (3 if full else 1)
+    sizes = (10_000, 100_000, 1_000_000, 10_000_000) if full else (10_000, 100_000, 1_000_000)
     for users in sizes:
         rows.append({"sweep": "users", **_cost(users, 8, runs, seed)})
         tell(1)

@@ -35,6 +35,19 @@ LADDER = (0.9, 1.0, 1.1, 1.2, 1.3, 1.4, 1.5)
 FINE = tuple(round(0.7 + 0.05 * i, 2) for i in range(20))
 
 
+_SWEEPS: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
+    "users": ((30_000, 100_000, 300_000), (1_000_000,)),
+    "epsilon": (("1", "2", "4"), ("0.5", "3")),
+    "bits": ((16, 20, 32, 64), (12, 48)),
+}
+"""The values of each axis, and those that only the full form has."""
+
+
+def _values(axis: str, full: bool) -> list[Any]:
+    few, more = _SWEEPS[axis]
+    return sorted(few + more if full else few, key=float)
+
+
 @dataclass(frozen=True)
 class _Point:
     """A point of the error plots."""
@@ -119,8 +132,12 @@ def _scan_errors(point: _Point, runs: int, seed: int) -> list[float]:
     return [e.max_error for e in frequencies.run(replace(options, runs=runs, memory=1 << 30)).errors]
 
 
-def error(runs: int = 6, seed: int = 1, progress: Progress | None = None) -> Reproduction:
-    """Vary n, epsilon, |X| and beta, each from the same point: 300,000 users, epsilon = 2, |X| = 2^20, beta = 0.05."""
+def error(runs: int | None = None, seed: int = 1, progress: Progress | None = None, full: bool = False) -> Reproduction:
+    """Vary n, epsilon, |X| and beta, each from the same point: 300,000 users, epsilon = 2, |X| = 2^20, beta = 0.05.
+
+    By default 2 runs of each point and a few points; `full` takes 6 runs and more points.
+    """
+    runs = runs or (6 if full else 2)
     tell, base = progress or (lambda _steps: None), _Point()
     rows: Rows = []
 
@@ -132,11 +149,7 @@ def error(runs: int = 6, seed: int = 1, progress: Progress | None = None) -> Rep
         tell(1)
         return point.row(sketch=sketch, scan=scan)
 
-    sweeps = {
-        "users": [replace(base, users=n) for n in (30_000, 100_000, 300_000, 1_000_000)],
-        "epsilon": [replace(base, epsilon=e) for e in ("0.5", "1", "2", "3", "4")],
-        "bits": [replace(base, bits=b) for b in (12, 16, 20, 32, 48, 64)],
-    }
+    sweeps = {axis: [replace(base, **{axis: value}) for value in _values(axis, full)] for axis in _SWEEPS}
     known: dict[_Point, dict[str, Any]] = {}
     for name, points in sweeps.items():
         for point in points:

@@ -18,9 +18,12 @@ USERS, SIZE = 50_000, 1024
 EPSILONS = ("0.25", "0.5", "1", "1.5", "2", "2.5", "3", "3.5", "4", "4.5", "5")
 
 
-def responses(runs: int = 5, seed: int = 1, progress: Progress | None = None) -> Reproduction:
+def responses(
+    runs: int | None = None, seed: int = 1, progress: Progress | None = None, full: bool = False
+) -> Reproduction:
     """Return the mean square error of one-bit and of the best responses, divided by n v_opt; d = 1,024, n = 50,000."""
     rows: Rows = []
+    runs = runs or (20 if full else 5)
     for epsilon in EPSILONS:
         rows.append(_row(epsilon, runs, seed))
         if progress is not None:

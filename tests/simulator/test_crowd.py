@@ -38,7 +38,7 @@ LARGE = [
     ExpanderSketch(Epsilon("1"), 1 << 64, SEED, 5, 16, 3, 2, 0, 3, 14, symbol_pointers=1),
     ExpanderSketch(Epsilon("4"), 1 << 64, SEED, 6, 13, 2, 2, 0, 47, 4, bucket_bits=1),
     ExpanderSketch(Epsilon("1"), 1 << 100, SEED, 8, 15, 2, 2, 0, 3, 14),
-    ExpanderSketch(Epsilon("2"), 1 << 40, SEED, 8, 8, 3, 2, 0, 3, 13, 0, 4, 3, 11),  # two reports
+    ExpanderSketch(Epsilon("2"), 1 << 40, SEED, 8, 8, 3, 3, 1, 3, 13, 0, 4, 3, 11),  # two reports
     TreeSketch(Epsilon("1"), 1 << 100, SEED, 22, 14, 22, 3, 14, check_levels=2),
     PrefixTree(Epsilon("2"), 1 << 64, SEED, 16, 8, 20, 7, 8),
 ]

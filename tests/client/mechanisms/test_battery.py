@@ -82,7 +82,7 @@ def test_a_sketch_that_merges_everything_keeps_epsilon():
 
 def test_a_sketch_whose_second_report_has_the_whole_budget_is_caught():
     """Two reports at epsilon/2 keep epsilon; were one of them not halved, the battery would say so."""
-    sketch = ExpanderSketch(ONE, 4, SEED, 3, 2, 1, 2, 0, 2, 5, 0, 1, 2, 1)
+    sketch = ExpanderSketch(ONE, 4, SEED, 4, 2, 1, 3, 2, 2, 6, 0, 1, 2, 1)
     check_declared(sketch)
     object.__setattr__(sketch, "oracle", Hashtogram(ONE, 4, SEED, 1, 2, 1))
     with pytest.raises(AssertionError, match="exceeded"):
@@ -107,7 +107,7 @@ def test_declared_linear_hash(epsilon, q, t):
         check_declared(ExpanderSketch(Epsilon(epsilon), 1 << 20, SEED, 6, 4, 2, 2, 0, q, t))
         check_declared(TreeSketch(Epsilon(epsilon), 1 << 20, SEED, 8, 4, 10, q, t, 1))
         if epsilon not in ("0.01", "0.0125"):  # half of them is below the least epsilon
-            two = ExpanderSketch(Epsilon(epsilon), 1 << 20, SEED, 6, 4, 2, 2, 0, q, t, 0, 2, 3, 4)
+            two = ExpanderSketch(Epsilon(epsilon), 1 << 20, SEED, 6, 4, 1, 3, 4, q, t, 0, 2, 3, 4)
             check_declared(two)
 
 

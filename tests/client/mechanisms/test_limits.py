@@ -120,7 +120,8 @@ def test_what_lies_beyond_is_refused(make, message):
         make()
 
 
-SKETCH = ExpanderSketch(ONE, 1 << 20, SEED, 6, 4, 2, 2, 0, 2, 10)
+SKETCH = ExpanderSketch(ONE, 1 << 20, SEED, 6, 4, 2, 2, 0, 2, 14)
+SECOND = {"oracle_rows": 2, "oracle_q": 3, "oracle_t": 4}
 
 
 @pytest.mark.parametrize(
@@ -133,6 +134,8 @@ SKETCH = ExpanderSketch(ONE, 1 << 20, SEED, 6, 4, 2, 2, 0, 2, 10)
         ({"q": 1}, "cells do not fit into 1"),
         ({"oracle_q": 2}, "set oracle_rows, or leave them 0"),
         ({"oracle_t": 2}, "set oracle_rows, or leave them 0"),
+        (SECOND, "degree is at least 3"),
+        (SECOND | {"degree": 3, "attempt": 4, "symbol_pointers": 1}, "symbol_pointers is 0"),
     ],
 )
 def test_what_no_expander_sketch_has_is_refused(changed, message):
@@ -141,9 +144,10 @@ def test_what_no_expander_sketch_has_is_refused(changed, message):
 
 
 def test_two_reports_at_half_the_budget():
-    two = replace(SKETCH, oracle_rows=2, oracle_q=3, oracle_t=4)
+    one = replace(SKETCH, degree=3, attempt=4)
+    two = replace(one, **SECOND)
     assert (SKETCH.words, two.words) == (3, 6)
-    assert two.sketch == replace(SKETCH, epsilon=Epsilon("0.5"))
+    assert two.sketch == replace(one, epsilon=Epsilon("0.5"))
     assert two.oracle == Hashtogram(Epsilon("0.5"), 1 << 20, SEED, 2, 3, 4)
     assert two.bound == two.sketch.bound * two.oracle.bound
     assert two.ratio == two.sketch.ratio * two.oracle.ratio

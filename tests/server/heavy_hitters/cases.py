@@ -8,6 +8,7 @@ from ldp_client.collection import Collection
 from ldp_client.protocol.domain import Integers
 from ldp_server.arrays.items import from_ints
 from ldp_server.arrays.packing import pack
+from ldp_server.heavy_hitters.paper.planner import paper_create
 from ldp_server.oracles import oracle_for
 from simulator import crowd
 
@@ -29,15 +30,16 @@ EXPANDER = {
 }
 ITEM_POINTERS = EXPANDER | {"symbol_pointers": 0, "q": 7, "t": 6}
 PAPER = EXPANDER | {
-    "teams": 8,
-    "chunk_bits": 8,
-    "hash_bits": 3,
-    "degree": 2,
+    "teams": 10,
+    "chunk_bits": 6,
+    "hash_bits": 1,
+    "degree": 3,
+    "bucket_bits": 5,
     "symbol_pointers": 0,
-    "q": 7,
+    "q": 5,
     "t": 7,
-    "oracle_rows": 4,
-    "oracle_q": 7,
+    "oracle_rows": 7,
+    "oracle_q": 5,
     "oracle_t": 6,
 }
 TREE = {"first_bits": 16, "step_bits": 8, "cell_bits": 16, "q": 7, "t": 6, "check_levels": 2}
@@ -45,6 +47,8 @@ PREFIX = {"first_bits": 12, "step_bits": 7, "cell_bits": 16, "q": 7, "t": 6}
 
 
 def collection(mechanism, parameters, epsilon="2", domain=WIDE, nonce=0):
+    if parameters.get("oracle_rows"):
+        return paper_create("Which?", domain, epsilon, parameters, nonce=nonce)
     return Collection.create(
         "Which?", domain, mechanism, epsilon, opens=0, closes=1, parameters=parameters, nonce=nonce
     )

@@ -9,11 +9,14 @@ import pytest
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.expander_sketch import ExpanderSketch
+from ldp_client.protocol import tags
 from ldp_client.protocol.domain import Categories, Integers, Strings
+from ldp_client.protocol.expander import Expander
+from ldp_client.protocol.stream import SEED_BYTES
 from ldp_server.arrays.items import from_ints
 from ldp_server.arrays.packing import pack
 from ldp_server.heavy_hitters import decode
-from ldp_server.heavy_hitters.paper.expansion import best_attempt, second_eigenvalue
+from ldp_server.heavy_hitters.paper.expansion import best_attempt, expands, second_eigenvalue
 from ldp_server.heavy_hitters.planner import create, plan, plans, table
 from ldp_server.oracles import oracle_for
 from simulator import crowd
@@ -38,6 +41,9 @@ def test_plans_are_collections_that_fit(domain, epsilon, memory):
         assert f"{math.ceil(found.reliable):,}" in found.promise
     first = plans(10**6, domain, epsilon)[0].mechanism
     assert first == ("expander-sketch" if domain.size <= 1 << 65 else "tree-sketch")
+
+
+SEED = bytes(range(SEED_BYTES))
 
 
 def test_more_users_find_rarer_items_and_longer_items_cost():
@@ -69,9 +75,40 @@ def test_what_cannot_be_planned_is_refused():
 
 def test_a_graph_is_searched_for():
     wanted = EXPANDER | {"teams": 12, "chunk_bits": 4, "degree": 4, "hash_bits": 2, "q": 7, "t": 5}
-    spec = best_attempt(lambda number: collection("expander-sketch", wanted | {"attempt": number}), tries=12)
+    spec = best_attempt(lambda number: collection("expander-sketch", wanted | {"attempt": number}))
     assert isinstance(spec.randomizer, ExpanderSketch)
+    assert expands(spec.randomizer.code.expander)
     assert second_eigenvalue(spec.randomizer.code.expander) < 3.6
+    again = best_attempt(lambda number: collection("expander-sketch", wanted | {"attempt": number}))
+    assert again == spec
+
+
+def test_a_graph_that_does_not_expand_is_refused():
+    """On four teams, degree 3 is the complete graph; a cycle's eigenvalue is near its degree; six teams can be K33."""
+    assert expands(Expander(SEED, tags.EXPANDER_GRAPH, 4, 3, 2))
+    assert not expands(Expander(SEED, tags.EXPANDER_GRAPH, 12, 2, 0))
+    values = [second_eigenvalue(graph(6, 3, start)) for start in range(0, 400, 40)]
+    assert {round(value, 2) for value in values} == {2.0, 3.0}  # the prism and K33
+    wanted = EXPANDER | {"teams": 6, "chunk_bits": 8, "degree": 3, "hash_bits": 1, "q": 7, "t": 5}
+    bipartite = next(a for a in range(4000) if _bipartite(wanted | {"attempt": a}))
+    with pytest.raises(InvalidSpec, match="take another nonce"):
+        best_attempt(lambda number: collection("expander-sketch", wanted | {"attempt": bipartite}))
+
+
+def graph(teams, degree, attempt):
+    """The first graph from this attempt on."""
+    while True:
+        try:
+            return Expander(SEED, tags.EXPANDER_GRAPH, teams, degree, attempt)
+        except InvalidSpec:
+            attempt += 1
+
+
+def _bipartite(parameters):
+    try:
+        return second_eigenvalue(collection("expander-sketch", parameters).randomizer.code.expander) > 2.9
+    except InvalidSpec:
+        return False
 
 
 def hits(domain, users, epsilon, mechanism, multiples, each, seeds, memory=80 << 20):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from benchmarks.hitters import expander
 from benchmarks.hitters.benchmark import fitted95
 from benchmarks.hitters.poison import _common
-from benchmarks.hitters.theorem import MULTIPLES, error_at, expander_trial, repeated_trial
 from benchmarks.hitters.trials import KINDS, Trial, TrialSetting, population, run_trial
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.protocol.domain import Integers, Strings
@@ -43,11 +44,17 @@ def test_the_fit_finds_the_curve_it_was_drawn_from():
     assert fitted95(trials, 9.8) == pytest.approx(1.05 + 1.645 / 9.8, abs=0.02)
 
 
-def test_the_theorems_experiment_tells_the_protocols_apart():
-    expander = np.mean([expander_trial(seed) for seed in range(3)], axis=0)
-    single = np.mean([repeated_trial(seed, 1) for seed in range(6)], axis=0)
-    assert expander[4:].mean() > single[2:6].mean()
-    assert error_at([0.5, 0.2, 0.0, 0.0, 0, 0, 0, 0], 0.1) == MULTIPLES[2]
+def test_the_papers_form_and_the_practical_one_answer_for_the_same_users():
+    """Far above the promise both list the items, far below it neither does; in between only the practical one."""
+    setting = replace(TrialSetting(Integers(0, (1 << 24) - 2), 40_000, "4"), planted=(8.5, 2.0, 0.3))
+    found = expander._trial(setting, 1)
+    assert found.hits["paper's form"] == [(8.5, True), (2.0, False), (0.3, False)]
+    assert found.hits["practical"] == [(8.5, True), (2.0, True), (0.3, False)]
+    assert found.false == {"paper's form": 0, "practical": 0}
+    names = [one.name for one in expander._recall("small", [found])]
+    assert sum("recall at" in name for name in names) == 6
+    assert sum("count and decode" in name for name in names) == 1
+    assert found.size["paper's form"] > 1 << 20
 
 
 def test_a_liars_report_supports_many_cells_at_once():
