@@ -17,10 +17,10 @@ _spec.loader.exec_module(freshness)
 
 UNSTAMPED = {
     "heavy-hitters.md",
-    *(
-        f"reproduction-{name}.md"
-        for name in ("composed", "costs", "error", "groups", "pure", "responses", "table", "theorem")
-    ),
+    "reproduction-costs.md",
+    "reproduction-error.md",
+    "reproduction-table.md",
+    "reproduction-theorem.md",
 }
 """Pages from before there were stamps, until they are made again. A page that has a stamp must be fresh anyway."""
 
