@@ -57,6 +57,11 @@ class HeavyHittersRun(TypedDict):
     mechanism: str
     parameters: dict[str, int]
     d_opt: float
+    beta: float
+    threshold_all: float | None
+    """Frequency from which all items are listed at once, except with probability beta/2; null: none is."""
+    all_listed: float | None
+    """The share of the runs in which all planted items of at least `threshold_all` users were listed."""
     recall: dict[str, float]
     listed: float
     false_items: float
@@ -134,6 +139,9 @@ class PlanRow(TypedDict):
     memory_bytes: int
     seconds: float
     remark: str
+    smallest_share_all: NotRequired[float | None]
+    """Of sketches: from this share on, all items are listed at once, except with probability `beta`; null: none."""
+    beta: NotRequired[float]
     measured_error: NotRequired[float]
     measured_seconds: NotRequired[float]
     measured_recall: NotRequired[float]

@@ -101,7 +101,7 @@ def attack(epsilon: str, kind: str, share: float, seed: int) -> float:
     oracle, _ = collect(collection, indexes[liars:], seed)
     lies = np.array(_lies(sketch, kind, targets, liars, rng), np.uint64)
     oracle.accumulate(pack(lies, sketch.report_bytes))
-    listed = {collection.domain.index(h.item) for h in decode(collection, oracle).items}
+    listed = {collection.domain.index(h.item) for h in decode(collection, oracle, beta=0.1).items}
     part = sum(index in listed for index in targets) / len(targets)
     return part if "plant" in kind else 1 - part
 

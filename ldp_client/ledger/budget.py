@@ -186,18 +186,18 @@ def lookup(db: sqlite3.Connection, collection: Collection, slot: int, pending: S
     ).fetchone()
     if row is not None:
         return Decision(slot, *row)
-    if collection.schedule is not None and _is_complete(db, collection, slot, pending):
+    schedule = collection.schedule
+    if schedule is not None and _is_complete(db, collection.question_id, schedule.reports, slot, pending):
         return Decision(slot, 0, complete=True)
     return None
 
 
-def _is_complete(db: sqlite3.Connection, collection: Collection, slot: int, pending: Sequence[int]) -> bool:
-    """Return whether the schedule has had its reports. Counting begins once that many slots are over."""
-    reports = collection.schedule.reports if collection.schedule else 1
-    question = (collection.question_id,)
+def _is_complete(db: sqlite3.Connection, question_id: bytes, reports: int, slot: int, pending: Sequence[int]) -> bool:
+    """Return whether a schedule has had its reports. Counting begins once that many slots are over."""
+    question = (question_id,)
     first = db.execute("SELECT min(slot) FROM answers WHERE question_id = ?", question).fetchone()[0]
     last = db.execute("SELECT max(slot) FROM answers WHERE question_id = ?", question).fetchone()[0]
-    began = min([slot if first is None else first, *pending[:1]])
+    began = min([slot if first is None else first, *pending])
     if slot - began < reports and (last is None or last < slot):
         return False
     made: int = db.execute("SELECT count(*) FROM answers WHERE question_id = ?", question).fetchone()[0]

@@ -35,6 +35,7 @@ from ldp_server.analyst.answers import (
 from ldp_server.analyst.connection import Connection, Timeouts
 from ldp_server.answers.numbers import Between
 from ldp_server.answers.wire import item_to_wire
+from ldp_server.heavy_hitters import BETA, check_beta
 
 __all__ = ["Questions", "Which", "named"]
 
@@ -79,14 +80,20 @@ class Questions:
         return CollectionEstimates.of(self._ask("Estimate", request, long=True))
 
     def heavy_hitters(
-        self, which: Which, *, limit: int = 0, progress: Callable[[str, float], None] | None = None
+        self,
+        which: Which,
+        *,
+        limit: int = 0,
+        beta: float = BETA,
+        progress: Callable[[str, float], None] | None = None,
     ) -> CollectionHeavyHitters:
         """Find the items that many users hold, in a domain too large to list.
 
-        `limit` is the most items to return (0: as many as the server allows). `progress` is called with what is being
-        done and how much of it is, from 0 to 1.
+        `limit` is the most items to return (0: as many as the server allows). `beta` is the failure probability of the
+        list: half for missing an item that `threshold_all` users hold, half for items from noise. `progress` is called
+        with what is being done and how much of it is, from 0 to 1.
         """
-        request = pb.HeavyHittersRequest(**named(which), limit=limit)
+        request = pb.HeavyHittersRequest(**named(which), limit=limit, beta=check_beta(beta))
         for event in self._connection.stream("HeavyHitters", request, self._timeouts.stream):
             if event.WhichOneof("event") == "result":
                 return CollectionHeavyHitters.of(event.result)

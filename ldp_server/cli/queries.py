@@ -18,6 +18,7 @@ from ldp_server.answers.to_json import to_json
 from ldp_server.cli.connection import connected, json_option, which_argument
 from ldp_server.cli.main import cli
 from ldp_server.cli.show import busy, item_text, lines, print_json, progress_bar, table, whole
+from ldp_server.heavy_hitters import BETA
 from ldp_server.heavy_hitters.results import HeavyHitter
 
 __all__ = ["COVERAGE", "EstimateOptions", "estimate", "heavy_hitters", "show_estimates"]
@@ -135,15 +136,19 @@ def _numbers(row: Estimate | Rest | HeavyHitter) -> list[str]:
 @cli.command("heavy-hitters")
 @which_argument
 @click.option("--limit", type=click.IntRange(1), default=1000, show_default=True, help="The most items to list.")
+@click.option("--beta", type=float, default=BETA, show_default=True, help="Failure probability of the list.")
 @json_option
 @connected
-def heavy_hitters(analyst: Analyst, which: Which, limit: int, as_json: bool) -> None:
+def heavy_hitters(analyst: Analyst, which: Which, limit: int, beta: float, as_json: bool) -> None:
     """Find the items that many users hold, in a domain too large to list.
+
+    Below the list stands how many users must hold an item for it to be listed: all such items at once, except with
+    the probability --beta, and each alone with 95%.
 
     COLLECTION is an id, its first digits (at least four), or the collection's file.
     """
     with progress_bar("decoding", quiet=as_json) as progress:
-        found = analyst.heavy_hitters(which, limit=limit, progress=progress)
+        found = analyst.heavy_hitters(which, limit=limit, beta=beta, progress=progress)
     if as_json:
         print_json(to_json(found))
     else:

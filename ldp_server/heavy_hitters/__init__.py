@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ldp_server.heavy_hitters.decode import DECODERS, decode
+from ldp_server.heavy_hitters.promise import BETA, check_beta
 from ldp_server.heavy_hitters.results import HeavyHitter, HeavyHitters
 from ldp_server.heavy_hitters.run import DecodeLimits
 
-__all__ = ["DECODERS", "DecodeLimits", "HeavyHitter", "HeavyHitters", "decode"]
+__all__ = ["BETA", "DECODERS", "DecodeLimits", "HeavyHitter", "HeavyHitters", "check_beta", "decode"]

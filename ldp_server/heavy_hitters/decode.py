@@ -23,7 +23,7 @@ from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_server.arrays.team_cells import BulkTreeCode
 from ldp_server.heavy_hitters.paper import decoder as paper
-from ldp_server.heavy_hitters.promise import MIXTURES
+from ldp_server.heavy_hitters.promise import BETA, MIXTURES, check_beta
 from ldp_server.heavy_hitters.results import HeavyHitters
 from ldp_server.heavy_hitters.run import DecodeLimits, Estimated, OnProgress, Run, Watch
 from ldp_server.heavy_hitters.search import tree
@@ -55,24 +55,23 @@ def decode(
     oracle: Oracle,
     *,
     decoder: str | None = None,
-    false_items: float = 0.05,
+    beta: float = BETA,
     limits: DecodeLimits | None = None,
     progress: OnProgress | None = None,
     cancelled: Callable[[], bool] | None = None,
     executor: Executor | None = None,
 ) -> HeavyHitters:
-    """List the heavy hitters. The noise lists at most `false_items` items that nobody holds, in the mean."""
+    """List the heavy hitters, with failure probability `beta` (Definition 3.1; promise.py says what it covers)."""
     sketch = collection.randomizer
     if sketch.name not in DECODERS or not (isinstance(oracle, TeamSketchOracle) and isinstance(sketch, TeamSketch)):
         known = ", ".join(DECODERS)
         raise Unsupported(f"heavy hitters are found in a sketch ({known}); this collection has {sketch.name}")
     if oracle.randomizer != sketch:
         raise InvalidSpec("the oracle counts reports of another collection")
-    if not 0 < false_items < 1:
-        raise InvalidSpec("false_items lies strictly between 0 and 1, such as 0.05")
+    check_beta(beta)
     name = _decoder_name(sketch, oracle, decoder)
     watch = Watch(progress, cancelled)
-    run = Run(collection, oracle, name, false_items, limits or DecodeLimits(), watch, executor)
+    run = Run(collection, oracle, name, beta, limits or DecodeLimits(), watch, executor)
     return _DECODE[name](run) if run.reports else run.nothing()
 
 
@@ -165,7 +164,7 @@ def _by_clusters(run: Run) -> HeavyHitters:
     values, unit = confirmed.estimates, confirmed.unit
     order = [int(i) for i in np.argsort(-values, kind="stable") if values[i] >= confirmed.least]
     least, chosen = confirmed.least / unit, [indexes[i] for i in order]
-    listed = Estimated(chosen, values[order] / unit, confirmed.errors[order] / unit, unit, least, run.promised())
+    listed = Estimated(chosen, values[order] / unit, confirmed.errors[order] / unit, unit, least)
     return run.answer(listed)
 
 

@@ -1,10 +1,11 @@
 """Chooses a sketch for a question, and says which items it will list.
 
-For (users, domain, epsilon, false items, memory) `plans` returns every mechanism that fits, best first, each with its
-parameters, the frequency from which an item is listed with probability 95%, the size of a report, and the memory and
-time of a decoding. If even an item that all users hold would not be listed, the plan says how many users it takes.
+For (users, domain, epsilon, beta, memory) `plans` returns every mechanism that fits, best first, each with its
+parameters, the frequency from which all items are listed at once except with probability beta, the frequency from which
+each is listed with probability 95%, the size of a report, and the memory and time of a decoding. If even an item that
+all users hold would not be listed, the plan says how many users it takes.
 
-The frequency comes from the formula in promise.py. tests/server/heavy_hitters/test_planner.py compares it with
+The frequencies come from the formulas in promise.py. tests/server/heavy_hitters/test_planner.py compares it with
 simulations.
 """
 
@@ -26,7 +27,7 @@ from ldp_client.protocol.domain import Domain
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.stream import SEED_BYTES
 from ldp_server.heavy_hitters.paper.expansion import best_attempt
-from ldp_server.heavy_hitters.promise import least_users, reliable_users
+from ldp_server.heavy_hitters.promise import BETA, Promise, check_beta, least_users, promised, told
 
 __all__ = ["DEFAULT_MEMORY", "SketchPlan", "create", "plan", "plans", "table"]
 
@@ -35,6 +36,8 @@ _SEED = bytes(SEED_BYTES)  # a promise does not depend on the seed
 _SHORT = 96  # bits: beyond, an expander's near-copies make false items (docs/heavy-hitters.md)
 _TOLERANCE = 1.03
 _POINTER = 4  # bits
+_OVERLAP = 1.05
+"""An expander's promise adds up its many near-copy tests, which overlap: this much above what was measured."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,9 @@ class SketchPlan:
     users: int
     reliable: float
     """Frequency from which each item is listed with probability 95%; above `users` if no frequency suffices."""
+    all_at_once: float
+    """Frequency from which all items are listed at once, except with probability `beta`; it may be above `users`."""
+    beta: float
     multiple: float
     """`reliable` over D_opt, the error of an optimal oracle over the whole domain."""
     users_needed: int
@@ -66,10 +72,8 @@ class SketchPlan:
     def promise(self) -> str:
         if not self.enough:
             return f"not enough users to see anything: it takes about {self.users_needed:,}"
-        return (
-            f"lists each item held by {math.ceil(self.reliable):,} users ({self.reliable / self.users:.2%}) "
-            "with probability 95%, taken alone"
-        )
+        together, each, *_ = told(Promise(self.users, self.beta, self.reliable, self.all_at_once))
+        return f"{together} {each}"
 
 
 def _field(epsilon: Epsilon, cells: int) -> tuple[int, int] | None:
@@ -154,12 +158,13 @@ def plans(
     domain: Domain,
     epsilon: Epsilon | str,
     *,
-    false_items: float = 0.05,
+    beta: float = BETA,
     memory: int = DEFAULT_MEMORY,
     mechanism: str = "auto",
 ) -> list[SketchPlan]:
     """Return every mechanism that fits into the memory; the one that finds the rarest items comes first."""
     epsilon = epsilon if isinstance(epsilon, Epsilon) else Epsilon.parse(epsilon)
+    check_beta(beta)
     if users < 1:
         raise InvalidSpec("a plan needs at least one user")
     if mechanism != "auto" and mechanism not in _SHAPES:
@@ -174,24 +179,26 @@ def plans(
             for cell_bits in range(22, 11, -1):
                 sketch = shape(epsilon, domain.size, cell_bits, mechanism == name)
                 if sketch is not None and _memory(sketch) <= memory:
-                    found.append(_plan(sketch, decoder, users, false_items))
+                    found.append(_plan(sketch, decoder, users, beta))
                     break
     if not found:
         raise InvalidSpec("no sketch for this domain fits into that memory: allow more, or ask for shorter items")
-    return sorted(found, key=lambda p: p.reliable)
+    return sorted(found, key=lambda p: p.reliable / (_OVERLAP if p.mechanism == "expander-sketch" else 1.0))
 
 
-def _plan(sketch: TeamSketch, decoder: str, users: int, false_items: float) -> SketchPlan:
+def _plan(sketch: TeamSketch, decoder: str, users: int, beta: float) -> SketchPlan:
     log_items = math.log(sketch.size)
-    reliable = reliable_users(sketch, decoder, log_items, false_items, users)
+    found = promised(sketch, decoder, log_items, beta, users)
     return SketchPlan(
         mechanism=sketch.name,
         decoder=decoder,
         parameters=dict(sketch.parameters()),
         users=users,
-        reliable=reliable,
-        multiple=reliable / d_opt(users, float(sketch.epsilon), sketch.size),
-        users_needed=least_users(sketch, decoder, log_items, false_items),
+        reliable=found.each,
+        all_at_once=found.all_at_once,
+        beta=beta,
+        multiple=found.each / d_opt(users, float(sketch.epsilon), sketch.size),
+        users_needed=least_users(sketch, decoder, log_items, beta),
         report_bits=sketch.report_bits,
         report_bytes=sketch.report_bytes,
         memory_bytes=_memory(sketch),
@@ -204,12 +211,12 @@ def plan(
     domain: Domain,
     epsilon: Epsilon | str,
     *,
-    false_items: float = 0.05,
+    beta: float = BETA,
     memory: int = DEFAULT_MEMORY,
     mechanism: str = "auto",
 ) -> SketchPlan:
     """Return the best plan, which is the first of `plans`."""
-    return plans(users, domain, epsilon, false_items=false_items, memory=memory, mechanism=mechanism)[0]
+    return plans(users, domain, epsilon, beta=beta, memory=memory, mechanism=mechanism)[0]
 
 
 def create(
@@ -242,11 +249,14 @@ def create(
 
 def table(found: list[SketchPlan]) -> str:
     """Return plans as text, a line each."""
-    lines = [f"{'mechanism':<16} {'listed from':>12} {'x D_opt':>8} {'report':>8} {'memory':>9} {'decode':>8}"]
+    lines = [
+        f"{'mechanism':<16} {'each from':>12} {'all from':>12} {'x D_opt':>8} {'report':>8} {'memory':>9} {'decode':>8}"
+    ]
     for p in found:
         listed = f"{math.ceil(p.reliable):,}" if p.enough else f"> {p.users:,}"
+        together = f"{math.ceil(p.all_at_once):,}" if p.all_at_once <= p.users else f"> {p.users:,}"
         lines.append(
-            f"{p.mechanism:<16} {listed:>12} {p.multiple:>8.2f} {p.report_bits:>3} bits "
+            f"{p.mechanism:<16} {listed:>12} {together:>12} {p.multiple:>8.2f} {p.report_bits:>3} bits "
             f"{p.memory_bytes >> 20:>6} MB {p.seconds:>6.1f} s"
         )
         if not p.enough:

@@ -1,95 +1,188 @@
 """Which items a decoder is expected to list, before and after the reports were collected.
 
-In units of its standard error an item's total estimate is z ~ N(f/sqrt(n v), about 1). It is listed when z passes the
-threshold t, which search/tails.py sets by |X| tail(t) <= false items. So a search that loses no item lists 95% of those
-with f = (t + 1.645 sd) sqrt(n v). `SEARCH` is the measured loss of the searches (docs/heavy-hitters.md). `MIXTURES`
-raises t: on skewed data, cells of a few items just below the threshold can combine to false items beyond those of the
-noise.
+Definition 3.1 of the heavy-hitters paper asks for *all* frequent items at once, except with probability beta. Here beta
+is split in two halves:
+
+- *items from noise*: search/tails.py sets the least listed score, the bar, by |X| tail(bar) <= beta/2. So the noise of
+  the reports lists an item that nobody holds with probability beta/2 at most. `MIXTURES` raises the bar further: on
+  skewed data, cells of a few items just below the bar can combine to false items beyond those of the noise;
+- *missing items*: let m(f) be the probability that an item held by f users is missed (recall.py). Frequencies add up to
+  n, and m(f)/f falls with f, so the items held by N or more are missed with probability at most
+  sum m(f_i) <= sum (f_i/N) m(N) <= (n/N) m(N). The promised N is the least one with (n/N) m(N) <= beta/2. In other
+  words, n/N items of N users each are the worst case.
+
+An item taken alone is listed with probability `PROBABILITY` from the f with m(f) = 1 - PROBABILITY.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
+from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_client.mechanisms.tree_sketch import TreeSketch
+from ldp_server.heavy_hitters.recall import miss_law
+from ldp_server.heavy_hitters.search.acceptance import Noise
 from ldp_server.heavy_hitters.search.tails import threshold
 
-__all__ = ["MIXTURES", "PROBABILITY", "least_users", "reliable_score", "reliable_users", "sketch_law", "told"]
+__all__ = [
+    "BETA",
+    "MIXTURES",
+    "PROBABILITY",
+    "Promise",
+    "check_beta",
+    "false_items_of",
+    "least_users",
+    "promised",
+    "promised_at",
+    "told",
+]
 
+BETA = 0.05
+"""The failure probability of a list, unless the analyst asks for another one."""
+LEAST_BETA = 1e-6
+"""Below, the normal laws of recall.py say little."""
 PROBABILITY = 0.95
-"""The probability with which an item at the promised frequency is listed."""
-_QUANTILE = 1.645  # of the normal law, for PROBABILITY
+"""The probability with which an item taken alone is listed at its promised frequency."""
 MIXTURES = 0.35
-SEARCH = {"soft": 1.05, "paths": 1.09, "levels": 1.0}
-_LEVELS = 0.4  # the extra score that the classical decoder needs: every level must succeed alone
+_STEPS = 40
 
 
-def told(least: float, users: int, false_items: float) -> tuple[str, ...]:
+@dataclass(frozen=True)
+class Promise:
+    """The frequencies from which items are listed; infinite where none suffices."""
+
+    users: int
+    beta: float
+    each: float
+    """An item taken alone is listed with probability `PROBABILITY`."""
+    all_at_once: float
+    """All such items are listed at once, except with probability beta/2."""
+
+
+def check_beta(beta: float) -> float:
+    """Return beta; raise InvalidSpec if no list can be asked for with it."""
+    if not LEAST_BETA <= beta < 1:
+        raise InvalidSpec(f"beta is the failure probability of a list, from {LEAST_BETA:g} to below 1, such as 0.05")
+    return beta
+
+
+def false_items_of(beta: float) -> float:
+    """Return the part of beta for items that nobody holds."""
+    return beta / 2
+
+
+def told(promise: Promise) -> tuple[str, ...]:
     """Return the promise of a list in sentences: to planners before, and with the answer after.
 
     The bound on false items is that of search/tails.py: over the noise, for items whose cells have nothing to do with
-    those of others. Mixtures of items near the threshold share their cells, and no bound is proved for them.
+    those of others. Mixtures of items near the threshold share their cells, and no bound is proved for them. The same
+    is true of missing items.
     """
-    held = f"{math.ceil(least):,}"
+    users, part = promise.users, f"{promise.beta / 2:g}"
+    each = f"{math.ceil(promise.each):,} of {users:,} users ({promise.each / users:.2%})"
+    if promise.all_at_once <= users:
+        together = (
+            f"All items held by at least {math.ceil(promise.all_at_once):,} of {users:,} users "
+            f"({promise.all_at_once / users:.2%}) are listed at once, and the noise of the reports lists no item which "
+            f"nobody holds, with probability {1 - promise.beta:g}: beta = {promise.beta:g} is split into {part} for "
+            f"missing items and {part} for items from noise."
+        )
+    else:
+        together = (
+            f"The noise of the reports lists an item which nobody holds with probability {part} at most. There are too "
+            f"few users to promise all items at once with beta = {promise.beta:g}."
+        )
     return (
-        f"Each item held by at least {held} of {users:,} users ({least / users:.2%}) is listed with probability "
-        f"{PROBABILITY:.0%}. This is for each item alone, not for all of them at once.",
-        f"The noise of the reports lists an item which nobody holds with probability {false_items:g} at most. Items "
-        f"held by nearly {held} users add to this, because mixtures of them can look like an item. No bound is proved "
-        "for these: 80 lists from crowds with 35 such items had 5 false ones (docs/heavy-hitters.md).",
+        together,
+        f"Each item held by at least {each} is listed with probability {PROBABILITY:.0%}. This is for each item alone, "
+        "not for all of them at once.",
+        "Both are about the noise. Mixtures of items held by nearly so many users can look like an item, and can hide "
+        "one. No bound is proved for these: 80 lists from crowds with 35 such items had 5 false ones "
+        "(docs/heavy-hitters.md).",
         "This is about honest reports: users who agree to lie together can plant or hide items (docs/heavy-hitters.md "
         "says how many it takes).",
     )
 
 
-def sketch_law(sketch: TeamSketch) -> tuple[float, float, float, float]:
-    """Return (p, s, v, r).
+def _part(sketch: TeamSketch, decoder: str) -> float:
+    """The part of the users who estimate an item."""
+    return 1 / sketch.teams if decoder == "levels" else 1.0
 
-    p and s are the supports of a held and an unheld cell, v is the variance of a report of a user who does not hold the
-    cell, and r is a holder's variance relative to v.
-    """
+
+def _noise(sketch: TeamSketch, users: float) -> Noise:
     p, s = (float(x) for x in sketch.inner.support)
-    return p, s, s * (1 - s) / (p - s) ** 2, p * (1 - p) / (s * (1 - s))
+    return Noise(max(1, int(users)), s * (1 - s) / (p - s) ** 2, p * (1 - p) / (s * (1 - s)))
 
 
-def reliable_score(sketch: TeamSketch, decoder: str, bar: float, users: float) -> float:
-    """Return the mean score (in the decoder's units) from which an item is listed with probability 95%."""
-    _, _, v, r = sketch_law(sketch)
-    z = bar
-    for _ in range(20):  # a fixed point: the spread grows with the item's share
-        share = min(1.0, z * math.sqrt(v / users))
-        spread = math.sqrt(1 + share * max(0.0, r - 1))
-        z = bar * SEARCH[decoder] + (_LEVELS if decoder == "levels" else 0.0) + _QUANTILE * spread
-    return z
+def promised_at(sketch: TeamSketch, decoder: str, bar: float, beta: float, users: int) -> Promise:
+    """Return the promise of a list whose least score is `bar`."""
+    if not math.isfinite(bar) or users < 1:
+        return Promise(users, beta, math.inf, math.inf)
+    part = _part(sketch, decoder)
+    noise = _noise(sketch, users * part)
+    law = miss_law(sketch, decoder, bar, noise)
+    unit = math.sqrt(noise.reports * noise.variance) / part
+
+    def missing(held: float) -> float:
+        return users / held * law.missed(held / unit)
+
+    each = _least(lambda held: law.missed(held / unit), 1 - PROBABILITY, bar * unit, unit)
+    return Promise(users, beta, each, _least(missing, beta / 2, bar * unit, unit))
 
 
-def reliable_users(sketch: TeamSketch, decoder: str, log_items: float, false_items: float, users: int) -> float:
-    """Return the frequency from which an item is listed with probability 95%, at so many users."""
-    _, s, v, _ = sketch_law(sketch)
-    part = 1.0
+def _least(failing: Callable[[float], float], allowed: float, low: float, step: float) -> float:
+    """The least frequency above `low` at which `failing`, which falls, is at most `allowed`."""
+    high = low + step
+    while failing(high) > allowed:
+        low, high = high, high + 2 * (high - low)
+        if high > 1e6 * step:
+            return math.inf
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if failing(middle) > allowed else (low, middle)
+    return high
+
+
+def _bar(sketch: TeamSketch, decoder: str, log_items: float, beta: float, users: int) -> float:
+    """The least score that is listed, before reports were collected."""
+    _, s = (float(x) for x in sketch.inner.support)
     if decoder == "levels":
         steps = sketch.step_bits if isinstance(sketch, TreeSketch) else 0
-        part, log_items = 1 / sketch.teams, math.log(64) + steps * math.log(2)
-    bar = threshold(max(1, int(users * part)), s, log_items, false_items)
-    if decoder in ("soft", "paths"):
-        bar += MIXTURES
+        log_items = math.log(64) + steps * math.log(2)
+    bar = threshold(max(1, int(users * _part(sketch, decoder))), s, log_items, false_items_of(beta))
+    return bar + MIXTURES if decoder in ("soft", "paths") else bar
+
+
+def promised(sketch: TeamSketch, decoder: str, log_items: float, beta: float, users: int) -> Promise:
+    """Return the promise for so many users, of a domain of e^log_items elements."""
+    return promised_at(sketch, decoder, _bar(sketch, decoder, log_items, beta, users), beta, users)
+
+
+def _listed(sketch: TeamSketch, decoder: str, log_items: float, beta: float, users: int, held: float) -> bool:
+    """Whether an item that `held` users hold is listed with probability `PROBABILITY`."""
+    bar = _bar(sketch, decoder, log_items, beta, users)
     if not math.isfinite(bar):
-        return math.inf
-    return reliable_score(sketch, decoder, bar, users * part) * math.sqrt(users * part * v) / part
+        return False
+    part = _part(sketch, decoder)
+    noise = _noise(sketch, users * part)
+    law = miss_law(sketch, decoder, bar, noise)
+    return law.missed(held * part / math.sqrt(noise.reports * noise.variance)) <= 1 - PROBABILITY
 
 
-def least_users(sketch: TeamSketch, decoder: str, log_items: float, false_items: float, share: float = 1.0) -> int:
+def least_users(sketch: TeamSketch, decoder: str, log_items: float, beta: float, share: float = 1.0) -> int:
     """Return the least number of users, to 1%, at which an item that a `share` holds is listed with probability 95%."""
     low, high = 1, 2
-    while reliable_users(sketch, decoder, log_items, false_items, high) > share * high:
+    while not _listed(sketch, decoder, log_items, beta, high, share * high):
         low, high = high, 2 * high
         if high > 1 << 60:
             return high
     while high - low > max(1, low // 100):
         middle = (low + high) // 2
-        if reliable_users(sketch, decoder, log_items, false_items, middle) > share * middle:
-            low = middle
-        else:
+        if _listed(sketch, decoder, log_items, beta, middle, share * middle):
             high = middle
+        else:
+            low = middle
     return high

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_client.protocol.domain import Item
-from ldp_server.heavy_hitters.promise import PROBABILITY, told
+from ldp_server.heavy_hitters.promise import PROBABILITY, Promise, false_items_of, told
 from ldp_server.heavy_hitters.search.tails import normal_quantile
 from ldp_server.oracles.laws.listed import joint_intervals, listed_intervals
 from ldp_server.oracles.laws.support import SupportLaw
@@ -58,6 +58,10 @@ class HeavyHitters:
     threshold: float | None
     """Frequency from which each item is listed with probability `probability`, taken alone; None: no frequency is."""
     probability: float
+    threshold_all: float | None
+    """Frequency from which all items are listed at once, except with probability beta/2; None: no frequency is."""
+    beta: float
+    """The failure probability that was asked for: half for missing items, half for items from noise."""
     false_items: float
     """Bound on the expected number of items that nobody holds and the noise of honest reports lists.
 
@@ -75,16 +79,14 @@ class HeavyHitters:
 
 def heavy_hitters(
     items: Iterable[HeavyHitter],
+    promise: Promise,
     *,
-    reports: int,
     decoder: str,
-    threshold: float,
-    false_items: float,
     users_needed: int | None,
     least_estimate: float | None,
 ) -> HeavyHitters:
     """Return the answer with its guarantee; `users_needed` is given where there are too few reports."""
-    items = tuple(items)
+    items, reports = tuple(items), promise.users
     few = users_needed is not None
     guarantee: tuple[str, ...]
     if few:
@@ -93,15 +95,17 @@ def heavy_hitters(
             f"stand out from the noise. It takes about {users_needed} users.",
         )
     else:
-        guarantee = told(threshold, reports, false_items)
+        guarantee = told(promise)
     return HeavyHitters(
         reports=reports,
         items=tuple(hitter for hitter in items if hitter.item is not None),
         none=next((hitter for hitter in items if hitter.item is None), None),
         decoder=decoder,
-        threshold=None if few else threshold,
+        threshold=None if few else promise.each,
         probability=PROBABILITY,
-        false_items=false_items,
+        threshold_all=promise.all_at_once if promise.all_at_once <= reports else None,
+        beta=promise.beta,
+        false_items=false_items_of(promise.beta),
         guarantee=guarantee,
         too_few_reports=few,
         users_needed=users_needed,

@@ -17,8 +17,8 @@ from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_server.arrays.items import to_ints
 from ldp_server.arrays.team_cells import BulkCode, bulk_code
-from ldp_server.heavy_hitters.paper import promise
-from ldp_server.heavy_hitters.promise import PROBABILITY, least_users, reliable_score
+from ldp_server.heavy_hitters.paper import promise as paper_promise
+from ldp_server.heavy_hitters.promise import PROBABILITY, Promise, false_items_of, least_users, promised_at
 from ldp_server.heavy_hitters.results import (
     HeavyHitter,
     HeavyHitters,
@@ -81,8 +81,6 @@ class Estimated:
     """That standard error, as a number of users."""
     bar: float
     """The least score that is listed."""
-    reliable: float | None = None
-    """The frequency from which items are listed, where the scores alone do not tell."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +90,7 @@ class Run:
     collection: Collection
     oracle: TeamSketchOracle
     decoder: str
-    false_items: float
+    beta: float
     limits: DecodeLimits
     watch: Watch
     executor: Executor | None
@@ -110,6 +108,11 @@ class Run:
         """(p, s): the probability that a report supports a cell that its user holds, and one that it does not."""
         p, s = self.sketch.inner.support
         return float(p), float(s)
+
+    @property
+    def false_items(self) -> float:
+        """The part of beta for items that nobody holds."""
+        return false_items_of(self.beta)
 
     @property
     def law(self) -> SupportLaw:
@@ -162,17 +165,12 @@ class Run:
     def answer(self, found: Estimated) -> HeavyHitters:
         """Return the answer that lists what was found."""
         self.watch.say("done", 1.0)
-        users = self.reports / self.sketch.teams if self.decoder == "levels" else float(self.reports)
-        reliable = found.reliable
-        if reliable is None:
-            reliable = reliable_score(self.sketch, self.decoder, found.bar, users) * found.unit
+        promise = self._promised(found.bar)
         return heavy_hitters(
             self._items(found),
-            reports=self.reports,
+            promise,
             decoder=self.decoder,
-            threshold=reliable,
-            false_items=self.false_items,
-            users_needed=None if reliable <= self.reports else self._needed(),
+            users_needed=None if promise.each <= self.reports else self._needed(),
             least_estimate=found.bar * found.unit,
         )
 
@@ -180,26 +178,26 @@ class Run:
         """Return the answer that there are too few reports."""
         return heavy_hitters(
             (),
-            reports=self.reports,
+            Promise(self.reports, self.beta, math.inf, math.inf),
             decoder=self.decoder,
-            threshold=math.inf,
-            false_items=self.false_items,
             users_needed=self._needed(),
             least_estimate=None,
         )
 
-    def promised(self) -> float | None:
-        """Return the frequency from which the paper's form lists all items at once; None for other forms."""
+    def _promised(self, bar: float) -> Promise:
+        """Return the promise of a list whose least score is `bar`; the paper's form has a law of its own."""
         whole = self.oracle.randomizer
         if not isinstance(whole, ExpanderSketch) or whole.oracle is None:
-            return None
-        return promise.promised(whole, self.reports, 1 - PROBABILITY)
+            return promised_at(self.sketch, self.decoder, bar, self.beta, self.reports)
+        each = paper_promise.promised(whole, self.reports, 1 - PROBABILITY, self.false_items)
+        together = paper_promise.promised(whole, self.reports, self.beta / 2, self.false_items)
+        return Promise(self.reports, self.beta, each, together)
 
     def _needed(self) -> int:
         whole = self.oracle.randomizer
         if isinstance(whole, ExpanderSketch) and whole.oracle is not None:
-            return promise.users_needed(whole, 1 - PROBABILITY)
-        return least_users(self.sketch, self.decoder, self.log_items, self.false_items)
+            return paper_promise.users_needed(whole, 1 - PROBABILITY, self.false_items)
+        return least_users(self.sketch, self.decoder, self.log_items, self.beta)
 
     def _items(self, found: Estimated) -> list[HeavyHitter]:
         estimates, errors = found.scores * found.unit, found.errors * found.unit

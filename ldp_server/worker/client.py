@@ -84,10 +84,10 @@ class Worker:
             raise StorageError("the checkpoint that was just written is not there: check the disk")
         return found
 
-    async def decode(self, number: int, limit: int, seconds: float) -> AsyncGenerator[Progress | bytes, None]:
+    async def decode(self, question: AskDecode, seconds: float) -> AsyncGenerator[Progress | bytes, None]:
         """Progress, and last the serialised HeavyHittersResult. Leaving early cancels, and so does the time limit."""
         ends = time.monotonic() + seconds
-        async with contextlib.aclosing(self._ask(AskDecode(number, limit))) as answers:
+        async with contextlib.aclosing(self._ask(question)) as answers:
             while True:
                 try:
                     answer, body = await asyncio.wait_for(anext(answers), ends - time.monotonic())

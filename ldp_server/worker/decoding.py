@@ -19,7 +19,7 @@ def can_decode(mechanism: str) -> bool:
     return mechanism in heavy_hitters.DECODERS
 
 
-def decode(counts: CollectionCounts, limit: int, progress: Callable[[str, float], None]) -> bytes:
+def decode(counts: CollectionCounts, limit: int, beta: float, progress: Callable[[str, float], None]) -> bytes:
     """Return the serialised HeavyHittersResult of a collection; whoever wants to cancel ends this process."""
     name = counts.collection.randomizer.name
     if not can_decode(name):
@@ -27,5 +27,5 @@ def decode(counts: CollectionCounts, limit: int, progress: Callable[[str, float]
             f"collections of the mechanism {name} have no heavy-hitter decoder: "
             "ask for the top of a listable domain, or for given items"
         )
-    found = heavy_hitters.decode(counts.collection, counts.oracle, progress=progress)
+    found = heavy_hitters.decode(counts.collection, counts.oracle, beta=beta or heavy_hitters.BETA, progress=progress)
     return to_wire(replace(found, items=found.items[:limit]), pb.HeavyHittersResult).SerializeToString()

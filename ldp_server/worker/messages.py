@@ -88,9 +88,13 @@ class AskCheckpoint(Question):
 
 @dataclass(frozen=True, slots=True)
 class AskDecode(Question):
-    """Find at most `limit` heavy hitters: any number of `Progress`, then `Done` with a HeavyHittersResult."""
+    """Find at most `limit` heavy hitters: any number of `Progress`, then `Done` with a HeavyHittersResult.
+
+    `beta` is the failure probability of the list; 0 is the decoder's own.
+    """
 
     limit: int
+    beta: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from ldp_server.answers.to_json import item_json
 from ldp_server.arrays.items import to_ints
 from ldp_server.heavy_hitters import HeavyHitters, decode
 from ldp_server.heavy_hitters.planner import DEFAULT_MEMORY, SketchPlan, create, plan
+from ldp_server.heavy_hitters.promise import BETA
 from ldp_server.oracles.base import binomial_variance
 from simulator.engine import Counted, Job, count, run_seed
 from simulator.experiments.options import SimulationOptions
@@ -52,6 +53,8 @@ class Search:
     """None: the mechanism's own."""
     style: str = "random"
     """What string items look like: see simulator/population/naming.py."""
+    beta: float = BETA
+    """Failure probability of the list."""
 
     @property
     def unit(self) -> float:
@@ -93,6 +96,8 @@ class _Tally:
     squares: list[float]
     """Squares of (estimate - truth) divided by the inner oracle's standard deviation."""
     covered: list[bool]
+    complete: list[bool]
+    """Of each run, whether all planted items above the threshold for all at once were listed."""
 
 
 def run(search: Search, progress: Callable[[int], None] | None = None) -> HittersRun:
@@ -106,9 +111,11 @@ def run(search: Search, progress: Callable[[int], None] | None = None) -> Hitter
         search.domain, population.distinct, _items(background, multiples), seed=options.seed, style=search.style
     )
     memory = options.memory or DEFAULT_MEMORY
-    chosen = plan(options.users, search.domain, options.epsilon, memory=memory, mechanism=options.mechanism)
+    chosen = plan(
+        options.users, search.domain, options.epsilon, memory=memory, mechanism=options.mechanism, beta=search.beta
+    )
     check_memory(chosen.memory_bytes, options.processes)
-    watch, tally = Stopwatch(), _Tally({m: [] for m in dict.fromkeys(multiples)}, 0, 0, [], [])
+    watch, tally = Stopwatch(), _Tally({m: [] for m in dict.fromkeys(multiples)}, 0, 0, [], [], [])
     answers, rows = list[HeavyHitters](), list[dict[str, Any]]()
     for number in range(options.runs):
         collection = create("simulation", search.domain, options.epsilon, chosen, opens=1, closes=2, nonce=number)
@@ -116,11 +123,13 @@ def run(search: Search, progress: Callable[[int], None] | None = None) -> Hitter
         counted = count(job, processes=options.processes, progress=progress)
         watch.merge(counted.seconds)
         with watch.stage("decode"):
-            answers.append(decode(collection, counted.oracle, decoder=search.decoder))
+            answers.append(decode(collection, counted.oracle, decoder=search.decoder, beta=search.beta))
         truth = _truth(counted, named)
         _score(tally, answers[-1], truth, _Planted(collection, multiples, named))
         rows = rows if number else _rows(answers[0], truth, search)
-    return HittersRun(_shape(search, chosen, tally, watch, rows), answers[0], _inner_error(collection, options.users))
+    return HittersRun(
+        _shape(search, chosen, tally, watch, rows, answers[0]), answers[0], _inner_error(collection, options.users)
+    )
 
 
 def _items(background: NamedPopulation, multiples: Sequence[float]) -> tuple[Item, ...] | None:
@@ -175,8 +184,13 @@ def _score(tally: _Tally, answer: HeavyHitters, truth: dict[int, int], planted: 
     """Add one run."""
     index_of = planted.collection.domain.index
     listed = {index_of(item.item) for item in answer.items}
+    frequent = []
     for multiple, index in planted.indexes():
         tally.found[multiple].append(index in listed)
+        if answer.threshold_all is not None and truth.get(index, 0) >= answer.threshold_all:
+            frequent.append(index in listed)
+    if frequent:
+        tally.complete.append(all(frequent))
     p, s = _support(planted.collection)
     tally.listed += len(answer.items)
     for item in answer.items:
@@ -206,7 +220,12 @@ def _rows(answer: HeavyHitters, truth: dict[int, int], search: Search) -> list[d
 
 
 def _shape(
-    search: Search, chosen: SketchPlan, tally: _Tally, watch: Stopwatch, rows: list[dict[str, Any]]
+    search: Search,
+    chosen: SketchPlan,
+    tally: _Tally,
+    watch: Stopwatch,
+    rows: list[dict[str, Any]],
+    answer: HeavyHitters,
 ) -> HeavyHittersRun:
     recall = {f"{m:g}": sum(hits) / len(hits) for m, hits in tally.found.items()}
     smallest = None
@@ -218,6 +237,9 @@ def _shape(
         "mechanism": chosen.mechanism,
         "parameters": chosen.parameters,
         "d_opt": search.unit,
+        "beta": search.beta,
+        "threshold_all": answer.threshold_all,
+        "all_listed": sum(tally.complete) / len(tally.complete) if tally.complete else None,
         "recall": recall,
         "listed": tally.listed / search.options.runs,
         "false_items": tally.false / search.options.runs,

@@ -8,6 +8,7 @@ import click
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Strings
+from ldp_server.heavy_hitters import BETA
 from simulator.experiments import heavy_hitters
 from simulator.experiments.heavy_hitters import HittersRun, Search
 from simulator.experiments.options import SimulationOptions, output_options, simulation_options
@@ -62,6 +63,7 @@ def multiples_of(text: str) -> tuple[float, ...]:
 @click.option(
     "--each", type=click.IntRange(1, 100), default=2, show_default=True, help="Planted items at each multiple."
 )
+@click.option("--beta", type=float, default=BETA, show_default=True, help="Failure probability of the list.")
 @click.option(
     "--strings",
     type=click.Choice(list(STYLES)),
@@ -78,10 +80,11 @@ def command(
     plant: str,
     each: int,
     strings: str,
+    beta: float,
 ) -> None:
     """Simulate heavy hitters in a domain too large to list, and show the list with the truth beside it."""
     domain = Strings(item_bytes) if options.domain is None else parse_domain(options.domain)
-    search = Search(options, domain, multiples_of(plant), each, decoder, strings)
+    search = Search(options, domain, multiples_of(plant), each, decoder, strings, beta)
     with progress_bar("users", options.users * options.runs) as advance:
         found = heavy_hitters.run(search, advance)
     output.deliver([found.shape], lambda: show(found, search), lambda: page(found, search))

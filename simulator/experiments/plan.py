@@ -24,7 +24,7 @@ from ldp_client.privacy.yardsticks import v_opt
 from ldp_client.protocol.domain import Domain
 from ldp_server.answers.choose import DEFAULT_MEMORY, Alternative, alternatives
 from ldp_server.heavy_hitters.planner import SketchPlan, create, plans
-from ldp_server.heavy_hitters.promise import least_users
+from ldp_server.heavy_hitters.promise import BETA, least_users
 from simulator.experiments import frequencies, heavy_hitters
 from simulator.experiments.frequencies import prepare
 from simulator.experiments.heavy_hitters import BACKGROUND, Search
@@ -34,8 +34,6 @@ from simulator.shapes import PlanRow
 
 __all__ = ["rows", "sketch_rows", "verify", "verify_sketches"]
 
-FALSE_ITEMS = 0.05
-"""Expected number of listed items that nobody holds."""
 PLANTED = 4
 """Items that are planted at the promised frequency."""
 _POWER = 1.6448536269514722
@@ -95,13 +93,13 @@ def verify(table: list[PlanRow], options: SimulationOptions, progress: Callable[
     return kept
 
 
-def sketch_rows(options: SimulationOptions, domain: Domain, frequency: float | None = None) -> list[PlanRow]:
+def sketch_rows(
+    options: SimulationOptions, domain: Domain, frequency: float | None = None, beta: float = BETA
+) -> list[PlanRow]:
     """Return the table of the planner of heavy hitters."""
     if frequency is not None and not 0 < frequency <= 1:
         raise InvalidSpec("--frequency is a share of the users, above 0 and at most 1, such as 0.01")
-    found = plans(
-        options.users, domain, options.epsilon, false_items=FALSE_ITEMS, memory=options.memory or DEFAULT_MEMORY
-    )
+    found = plans(options.users, domain, options.epsilon, beta=beta, memory=options.memory or DEFAULT_MEMORY)
     return [_sketch_row(line, options, domain, frequency) for line in found]
 
 
@@ -115,7 +113,7 @@ def _sketch_row(line: SketchPlan, options: SimulationOptions, domain: Domain, fr
     needed = None
     if frequency is not None:
         log_items = math.log(domain.size)
-        needed = least_users(sketch, line.decoder, log_items, FALSE_ITEMS, frequency)
+        needed = least_users(sketch, line.decoder, log_items, line.beta, frequency)
     return {
         "mechanism": line.mechanism,
         "parameters": line.parameters,
@@ -130,6 +128,8 @@ def _sketch_row(line: SketchPlan, options: SimulationOptions, domain: Domain, fr
         "report_bytes": line.report_bytes,
         "memory_bytes": line.memory_bytes,
         "seconds": line.seconds,
+        "smallest_share_all": line.all_at_once / options.users if line.all_at_once <= options.users else None,
+        "beta": line.beta,
         "remark": line.promise,
     }
 
@@ -151,7 +151,7 @@ def verify_sketches(
         check_memory(row["memory_bytes"])
         planted = replace(options, population=BACKGROUND, mechanism=row["mechanism"])
         multiple = share * options.users / Search(options, domain).unit
-        found = heavy_hitters.run(Search(planted, domain, (multiple,), each), progress)
+        found = heavy_hitters.run(Search(planted, domain, (multiple,), each, beta=row["beta"]), progress)
         shape = found.shape
         (recall,) = shape["recall"].values()
         row["measured_recall"] = recall

@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 import click
 
+from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Strings
+from ldp_server.heavy_hitters.promise import BETA
 from simulator.experiments import heavy_hitters, plan
 from simulator.experiments.options import SimulationOptions, output_options, simulation_options
 from simulator.report.item_plots import Bar, draw_bars
@@ -37,15 +39,30 @@ BROKEN = 5
     runs={"default": 5, "help": "Number of runs of --verify."},
 )
 @click.option("--item-bytes", type=click.IntRange(1, 1024), help="Plan for heavy hitters among strings of that length.")
+@click.option(
+    "--beta",
+    type=float,
+    help="With --item-bytes: the failure probability with which all frequent items are listed at once. [default: 0.05]",
+)
 @click.option("--frequency", type=float, help="A share of the users, such as 0.01: how many users does it take?")
 @click.option("--verify", is_flag=True, help="Simulate every line, and show the measured error beside the promise.")
 @output_options
 def command(
-    options: SimulationOptions, output: OutputOptions, item_bytes: int | None, frequency: float | None, verify: bool
+    options: SimulationOptions,
+    output: OutputOptions,
+    item_bytes: int | None,
+    beta: float | None,
+    frequency: float | None,
+    verify: bool,
 ) -> int:
     """Show every mechanism that fits: its error, the smallest share that it can show, users needed, bytes, time."""
     domain = None if item_bytes is None else Strings(item_bytes)
-    table = plan.rows(options, frequency) if domain is None else plan.sketch_rows(options, domain, frequency)
+    if domain is None:
+        if beta is not None:
+            raise InvalidSpec("--beta is for heavy hitters: give --item-bytes too")
+        table = plan.rows(options, frequency)
+    else:
+        table = plan.sketch_rows(options, domain, frequency, BETA if beta is None else beta)
     kept = True
     if verify:
         with progress_bar("users", len(table) * options.users * options.runs) as advance:
@@ -67,12 +84,17 @@ def show(table: list[PlanRow], verified: bool) -> None:
     first = table[0]
     sketches = first["mechanism"] in heavy_hitters.MECHANISMS
     keys = ["mechanism"] if sketches else ["mechanism", "parameters"]
-    columns = [*keys, "standard_error", "smallest_share", "users_needed", "report_bytes", "memory_bytes", "seconds"]
+    shares = ["smallest_share", "smallest_share_all"] if sketches else ["smallest_share"]
+    columns = [*keys, "standard_error", *shares, "users_needed", "report_bytes", "memory_bytes", "seconds"]
     if verified:
         columns += [*(["measured_recall"] if sketches else []), "measured_error", "measured_seconds", "kept"]
     told = "listed" if sketches else "told apart from an item that nobody holds"
+    together = (
+        f"smallest share all: all such items at once, except with beta = {first['beta']:g}.\n" if sketches else ""
+    )
     caption = (
         f"Best first. smallest share: the least share of users from which an item is {told} with probability 95%.\n"
+        f"{together}"
         "seconds: time to count all reports and to estimate everything, at a reference speed."
     )
     title = f"{first['users']:,} users, {elements(first['domain'])} elements, epsilon = {first['epsilon']}"

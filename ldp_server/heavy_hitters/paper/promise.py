@@ -12,7 +12,7 @@ __all__ = ["LISTED", "decodable", "promised", "users_needed"]
 
 LISTED = 0.9
 """The part of beta that the lists may take; the confirming oracle has the rest."""
-_FALSE = 0.05
+_FALSE = 0.025  # half of the beta that a list has unless the analyst asks for another
 
 
 def _law(sketch: ExpanderSketch) -> SketchLaw:
@@ -24,7 +24,7 @@ def _law(sketch: ExpanderSketch) -> SketchLaw:
     return SketchLaw(code.teams, code.data, code.degree, bits, code.hash_bits, code.bucket_bits, v, r)
 
 
-def _confirmed(sketch: ExpanderSketch, users: int, beta: float) -> float:
+def _confirmed(sketch: ExpanderSketch, users: int, beta: float, false_items: float) -> float:
     """The frequency from which the confirming oracle lists every candidate that is one."""
     oracle = sketch.oracle
     if oracle is None:
@@ -37,7 +37,7 @@ def _confirmed(sketch: ExpanderSketch, users: int, beta: float) -> float:
         frequency = max(least, math.sqrt(users))
         share = min(1.0, frequency / users)
         sd = math.sqrt(oracle.rows * users * v * (1 + share * (r - 1) + share / v))
-        bar = median_bound(oracle.rows, sd, users, oracle.cells, _FALSE / candidates)
+        bar = median_bound(oracle.rows, sd, users, oracle.cells, false_items / candidates)
         least = bar + median_bound(oracle.rows, sd, users, oracle.cells, (1 - LISTED) * beta * share)
         if not math.isfinite(least) or least > users:
             return math.inf
@@ -62,22 +62,22 @@ def decodable(law: SketchLaw, users: int, beta: float) -> float:
     return high
 
 
-def promised(sketch: ExpanderSketch, users: int, beta: float) -> float:
+def promised(sketch: ExpanderSketch, users: int, beta: float, false_items: float = _FALSE) -> float:
     """Delta: all items that so many users hold are listed with probability 1 - beta; infinite if there is none."""
-    return max(decodable(_law(sketch), users, LISTED * beta), _confirmed(sketch, users, beta))
+    return max(decodable(_law(sketch), users, LISTED * beta), _confirmed(sketch, users, beta, false_items))
 
 
-def users_needed(sketch: ExpanderSketch, beta: float) -> int:
+def users_needed(sketch: ExpanderSketch, beta: float, false_items: float = _FALSE) -> int:
     """Return the least number of users, to 1%, at which an item that all of them hold is listed."""
     high = 1
-    while promised(sketch, high, beta) > high:
+    while promised(sketch, high, beta, false_items) > high:
         high *= 2
         if high > 1 << 60:
             return high
     low = high // 2
     while high - low > max(1, low // 100):
         middle = (low + high) // 2
-        if promised(sketch, middle, beta) > middle:
+        if promised(sketch, middle, beta, false_items) > middle:
             low = middle
         else:
             high = middle

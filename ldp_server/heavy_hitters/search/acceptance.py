@@ -79,15 +79,19 @@ class Acceptance:
 
     def __init__(self, code: BulkCode, weights: Floats, noise: Noise, settings: Settings) -> None:
         self._weights, self._noise = weights, noise
+        self.settings = settings
         self._threshold = settings.threshold
         self.limit = chi_square_quantile(code.teams - 1, settings.chi_tail)
         parts = code.near_copies()
+        self.rivals: list[tuple[list[int], float]] = []
+        """The teams that tell near-copies of a kind apart, and the evidence that an item must have in them."""
         self._parts = np.zeros((len(parts), code.teams))
         self._needed = np.zeros(len(parts))
         for i, (teams, log_count) in enumerate(parts):
             share = weights[teams]
             self._parts[i, teams] = share / max(1e-9, math.sqrt(float(share @ share)))
             self._needed[i] = normal_quantile(math.log(settings.copy_tail) - log_count)
+            self.rivals.append((teams, float(self._needed[i])))
 
     def misfit(self, values: Floats, z: Floats) -> Floats:
         """Return chi-square. Its last term allows strong items to share a cell: a chimera as strong would have stronger

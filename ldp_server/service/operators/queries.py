@@ -24,7 +24,7 @@ from ldp_server.service.metrics import Metrics
 from ldp_server.service.wire import CallStatus
 from ldp_server.store import LogReader
 from ldp_server.worker.client import Worker
-from ldp_server.worker.messages import Progress
+from ldp_server.worker.messages import AskDecode, Progress
 
 __all__ = ["KINDS", "Queries", "QuerySources", "info"]
 
@@ -120,10 +120,9 @@ class Queries:
             started = time.perf_counter()
             most = min(request.limit or self._limits.query_items, self._limits.query_items)
             worker = self._sources.decoder()
+            question = AskDecode(live.record.number, most, request.beta)
             try:
-                async with contextlib.aclosing(
-                    worker.decode(live.record.number, most, self._limits.decode_seconds)
-                ) as answers:
+                async with contextlib.aclosing(worker.decode(question, self._limits.decode_seconds)) as answers:
                     async for answer in answers:
                         if isinstance(answer, Progress):
                             yield _progress(answer)

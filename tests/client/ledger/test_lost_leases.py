@@ -55,13 +55,14 @@ def test_a_lease_that_was_used_up_leaves_no_charge_behind(open_client, wide, clo
     assert (view.spent, view.leased, len(view.questions)) == (3, 0, 3)
 
 
-def test_what_is_stored_is_in_memory_no_more(open_client, wide, clock):
+@pytest.mark.parametrize("how", ["flush", "close"])
+def test_what_is_stored_is_in_memory_no_more(open_client, wide, clock, how):
     client, collection = open_client(policy=wide, lease="5"), daily()
     slots = []
     for _ in range(2):
         client.report(collection, "a")
         slots += client._lease.slots(collection)
-        client.flush()
+        getattr(client._lease, how)()
         assert client._lease.slots(collection) == []
         clock.advance(86_400)
     assert slots == [NOW // 86_400, NOW // 86_400 + 1]

@@ -171,6 +171,16 @@ def test_heavy_hitters_with_progress(analyst, hitters):
         assert len(analyst.heavy_hitters(hitters, limit=1).items) == 1
 
 
+def test_a_smaller_beta_promises_less_and_believes_less(analyst, hitters):
+    """The count from which all items are listed grows, and the answer says which probability it is about."""
+    usual, careful = (_soon(lambda beta=beta: analyst.heavy_hitters(hitters, beta=beta)) for beta in (0.2, 0.001))
+    assert (usual.beta, careful.beta) == (0.2, 0.001)
+    assert careful.threshold_all > 1.05 * usual.threshold_all > 0
+    for beta in (0.0, 1.0, float("nan")):
+        with pytest.raises(InvalidSpec, match="beta"):
+            analyst.heavy_hitters(hitters, beta=beta)
+
+
 def test_leaving_a_search_early_ends_it_at_the_server(analyst, hitters):
     class EnoughError(Exception):
         pass

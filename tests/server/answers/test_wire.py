@@ -34,12 +34,14 @@ FOUND = HeavyHitters(
     decoder="soft",
     threshold=412.25,
     probability=0.95,
+    threshold_all=515.5,
+    beta=0.1,
     false_items=0.05,
     guarantee=("Every item.", "Honest reports."),
     too_few_reports=False,
     users_needed=None,
 )
-NOTHING = HeavyHitters(12, (), None, "paths", None, 0.95, 0.05, ("Not enough users.",), True, 90_000)
+NOTHING = HeavyHitters(12, (), None, "paths", None, 0.95, None, 0.2, 0.1, ("Not enough users.",), True, 90_000)
 
 
 def sent(answer, kind):
@@ -57,6 +59,7 @@ def test_every_number_of_a_heavy_hitter_has_its_own_field():
     assert message.reports == 5000
     assert message.threshold == 412.25
     assert message.probability == 0.95
+    assert (message.threshold_all, message.beta) == (515.5, 0.1)
     assert message.false_items == 0.05
     assert list(message.guarantee) == ["Every item.", "Honest reports."]
     assert message.none.item.none
@@ -78,8 +81,8 @@ def test_no_field_of_a_message_is_left_over():
 
 def test_the_json_of_heavy_hitters_is_what_it_was():
     assert list(to_json(FOUND)) == [
-        "reports", "items", "none", "decoder", "threshold", "probability", "false_items", "guarantee",
-        "too_few_reports", "users_needed",
+        "reports", "items", "none", "decoder", "threshold", "probability", "threshold_all", "beta", "false_items",
+        "guarantee", "too_few_reports", "users_needed",
     ]  # fmt: skip
     assert to_json(HITTER) == {
         "item": {"text": "köln"},

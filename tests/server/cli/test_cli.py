@@ -80,6 +80,11 @@ def test_estimates(server, tea, tmp_path):
     found = cli("heavy-hitters", short, data=data)
     assert found.returncode == 1
     assert "no heavy-hitter decoder" in found.stderr
+    for beta in ("0", "1", "nan", "often"):
+        refused = cli("heavy-hitters", short, "--beta", beta, data=data)
+        assert refused.returncode == 2
+        assert "beta" in refused.stderr
+        assert "Traceback" not in refused.stderr
 
 
 @pytest.mark.parametrize(

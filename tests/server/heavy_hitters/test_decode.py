@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
@@ -61,7 +62,7 @@ def test_nothing_is_listed_where_nothing_is_popular(name):
         answer = decode(spec, filled(spec, {}, 30_000, seed=nonce + 1), decoder=decoder)
         assert answer.items == ()
         assert not answer.too_few_reports
-        assert "95%" in answer.guarantee[0]
+        assert "95%" in answer.guarantee[1]
 
 
 def test_strings_and_those_outside_the_domain():
@@ -155,8 +156,9 @@ def test_what_cannot_be_decoded_is_refused_with_the_reason():
         decode(spec, oracle, decoder="levels")
     with pytest.raises(InvalidSpec, match="paper's form"):
         decode(spec, oracle, decoder="cluster")
-    with pytest.raises(InvalidSpec, match="false_items"):
-        decode(spec, oracle, false_items=0)
+    for beta in (0, 1, -0.1, math.nan, math.inf, 1e-300):
+        with pytest.raises(InvalidSpec, match="beta is the failure probability of a list"):
+            decode(spec, oracle, beta=beta)
     assert set(DECODERS) == {"expander-sketch", "tree-sketch", "prefix-tree"}
 
 

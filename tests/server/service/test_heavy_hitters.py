@@ -1,6 +1,7 @@
 """Heavy hitters through the server: progress, the same list as the decoder's own, cancelling, one at a time."""
 
 import asyncio
+import math
 
 import grpc
 import numpy as np
@@ -68,6 +69,7 @@ async def test_the_list_is_the_decoder_s(tmp_path, case):
         assert [row.low for row in result.items] == pytest.approx([h.low for h in expected.items])
         assert tuple(result.guarantee) == expected.guarantee
         assert not result.too_few_reports
+        assert (result.beta, result.threshold_all) == (hitters.BETA, expected.threshold_all)
         limited = [
             event
             async for event in server.analyst.HeavyHitters(
@@ -77,6 +79,24 @@ async def test_the_list_is_the_decoder_s(tmp_path, case):
         assert len(limited[-1].result.items) == 1
         given = pb.GivenItems(items=[pb.Item(text="tea"), pb.Item(text="none")])
         assert (await server.call("Estimate", collection, given=given)).estimates[0] > USERS / 4
+
+
+async def test_beta_is_asked_for(tmp_path, case):
+    collection, _, expected = case
+    async with live(tmp_path / "d") as server:
+        await fill(server, case)
+        ask = pb.HeavyHittersRequest(collection_id=collection.id, beta=0.001)
+        events = [event async for event in server.analyst.HeavyHitters(ask, metadata=server.auth)]
+        found = from_wire(hitters.HeavyHitters, events[-1].result)
+        assert (found.beta, found.false_items) == (0.001, 0.0005)
+        assert found.threshold_all > expected.threshold_all
+        for beta in (-1.0, 1.0, math.nan, 1e-300):
+            ask = pb.HeavyHittersRequest(collection_id=collection.id, beta=beta)
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                async for _ in server.analyst.HeavyHitters(ask, metadata=server.auth):
+                    pass
+            assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+            assert "from 1e-06 to below 1" in refused.value.details()
 
 
 async def test_cancelling_ends_the_decode_and_frees_its_place(tmp_path, case):

@@ -260,3 +260,15 @@ def test_a_file_that_was_half_made_is_made_anew(tmp_path, monkeypatch):
         AccessFile(tmp_path / "access.db", int)
     monkeypatch.setattr(access_module, "_TABLES", tables)
     AccessFile(tmp_path / "access.db", int).close()
+
+
+def test_the_shortest_and_the_longest_life_of_a_token(access, clock):
+    for lifetime in (1, access_module.LONGEST_LIFETIME):
+        token = access.create(f"for-{lifetime}", "ask", lifetime)
+        assert access.verify(token).expires == NOW + lifetime
+    clock.now += 1
+    assert [token.state(clock.now) for token in access.tokens()] == ["expired", "active"]
+
+
+def test_a_file_of_tokens_is_marked_as_one(access):
+    assert access._db.execute("PRAGMA application_id").fetchone()[0].to_bytes(4, "big") == b"HSAC"

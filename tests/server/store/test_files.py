@@ -7,6 +7,7 @@ import os
 import sqlite3
 import stat
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -38,6 +39,12 @@ def test_a_checkpoint_comes_back(tmp_path):
     write_checkpoint(tmp_path, newer)
     assert read_checkpoint(tmp_path, ID) == newer
     assert len(path.read_bytes()) == 5 + 32 + 8 + 8 + 8 + 16 + 8 + 8 + 2 * 16 + 32
+
+
+def test_a_checkpoint_of_nothing_comes_back_too(tmp_path):
+    empty = replace(CHECKPOINT, recent=[], state=b"")
+    write_checkpoint(tmp_path, empty)
+    assert read_checkpoint(tmp_path, ID) == empty
 
 
 def test_the_bytes_of_a_checkpoint(tmp_path):
@@ -117,6 +124,20 @@ def test_a_backup_closes_what_it_opened(tmp_path, monkeypatch):
     for db in opened:
         with pytest.raises(sqlite3.ProgrammingError, match="closed"):
             db.execute("SELECT 1")
+
+
+def test_a_backup_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
+    SqliteLog(tmp_path / "log.db").close()
+    flushed = []
+    real = os.fsync
+
+    def fsync(handle):
+        flushed.append((Path(f"/proc/self/fd/{handle}").resolve().name, (tmp_path / "copy.db").exists()))
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    backup(tmp_path / "log.db", tmp_path / "copy.db")
+    assert flushed == [("copy.db.draft", False)]
 
 
 def test_a_backup_overwrites_nothing(tmp_path):

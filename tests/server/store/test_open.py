@@ -41,6 +41,7 @@ def test_a_log_is_as_durable_and_as_forgetful_as_it_says(path, times):
         assert told(db) == SETTINGS
         assert db.execute("SELECT count(*), min(i), max(i) FROM counter").fetchone() == (COUNTER, 0, COUNTER - 1)
         assert (version_of(db, path), db.execute("PRAGMA application_id").fetchone()) == (VERSION, (APPLICATION_ID,))
+        assert APPLICATION_ID.to_bytes(4, "big") == b"HSLG"
 
 
 def test_a_reader_cannot_write_and_makes_no_file(path):

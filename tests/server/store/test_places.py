@@ -154,3 +154,24 @@ def test_rows_that_go_while_they_are_read_end_the_reading_or_are_damage(log, why
             next(reading)
     else:
         assert list(reading) == []
+
+
+@pytest.mark.parametrize("limit", ["BLOCK", "BLOCK_BYTES"])
+def test_each_block_that_fills_up_begins_at_nothing(log, monkeypatch, limit):
+    """What was counted for one block must not be counted for the next one."""
+    monkeypatch.setattr(blocks, limit, 4)
+    number = add(log)
+    for _ in range(11):
+        log.append([a_batch(number, b"x")])
+    assert [last for (last,) in log.db.execute("SELECT last FROM blocks ORDER BY last")] == [4, 8]
+    assert len(places(log, number)) == 3
+    assert len(held(log, number)) == 11
+
+
+def test_recent_batches_of_a_deleted_collection_are_not_read_before_they_are_swept(log):
+    number = add(log)
+    log.append([a_batch(number)])
+    assert len(log.recent(number, 0)) == 1
+    log.delete_collection(number, 5)
+    assert log.recent(number, 0) == []
+    assert len(places(log, number)) == 1

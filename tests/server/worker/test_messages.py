@@ -27,7 +27,7 @@ QUESTIONS = [
     messages.AskSummarise(2),
     messages.AskAdvance(3, 0.25),
     messages.AskCheckpoint(4),
-    messages.AskDecode(5, 1000),
+    messages.AskDecode(5, 1000, 0.2),
 ]
 ANSWERS = [
     messages.Done(),

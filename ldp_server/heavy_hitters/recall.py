@@ -1,0 +1,152 @@
+"""The probability that the practical decoder misses an item, as a function of the item's mean score z.
+
+z is in units of the standard error of an item that nobody holds. The values of the item's M teams are independent and
+nearly normal, about z/sqrt(M), with variance tau^2. An item alone is missed only if one of these fails, and `missed`
+adds up their probabilities:
+
+- *threshold*: its estimate lies below the bar;
+- *near-copies*: in the k teams that a near-copy does not share, its evidence is too weak. Its mean is sqrt(k/M) z;
+- *balance*: the teams disagree (probability `chi_tail`), and the item does not pass when its highest teams are cut. Let
+  h_m be the standardised lack of team m, and cut at c = z - d tau sqrt(M). The cut item passes the balance test if the
+  sum of ((h_m - d)+)^2 is at most the test's limit, because the mean of the squares is least about the mean. Its score
+  is c - tau/sqrt(M) times the sum of (h_m - d)+. The two sums have exact laws, computed as M-fold convolutions on a
+  grid that is rounded up. Any d gives a bound, and the least is taken;
+- *search*: a tree keeps the best w prefixes of a level. A prefix of b bits has 2^b rivals, so it is lost if its score
+  lies below the normal quantile of w/2^b. An expander searches from every team: in simulations of its search no item
+  was lost that the near-copy test would have listed.
+
+The law is that of the reports' noise. It leaves out what other items do: mixtures of items that share cells, and beams
+that are full of near-copies of other items. tests/server/heavy_hitters/test_recall.py compares it with the decoder's
+own tests, and test_all_at_once.py with lists from crowds that are full of items.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache, lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from ldp_client.mechanisms.team_sketch import TeamSketch
+from ldp_client.mechanisms.tree_sketch import TreeSketch
+from ldp_server.arrays.team_cells import bulk_code
+from ldp_server.heavy_hitters.search.acceptance import Acceptance, Noise, Settings
+from ldp_server.heavy_hitters.search.tails import log_normal_tail, normal_quantile
+
+__all__ = ["MissLaw", "miss_law"]
+
+Floats = npt.NDArray[np.float64]
+
+_CUTS = (0.0, 0.15, 0.3, 0.45, 0.6, 0.8, 1.0, 1.3, 1.7, 2.2)
+"""The values of d that are tried."""
+_GRID = 1 << 13
+_PREFIXES = 1 << 17  # w of a tree's last rounds: DecodeLimits.width times 16
+_KEPT = 64  # w of the classical tree, level by level
+_LEVELS = 0.4  # measured: what the classical tree's search costs beside its noise
+_AGAINST = 3.5  # standard errors by which the classical tree's levels may disagree
+
+
+def _tail(z: float) -> float:
+    """P(N(0,1) > z)."""
+    return math.exp(log_normal_tail(z))
+
+
+@cache
+def _tails() -> tuple[Floats, Floats]:
+    """A table of _tail."""
+    points = np.arange(0, 14, 1 / 512)
+    return points, np.array([_tail(z) for z in points])
+
+
+@lru_cache(maxsize=256)
+def _sum_law(count: int, lack: float, power: int) -> tuple[float, Floats]:
+    """The grid's step, and P(S >= i steps) for the sum S of `count` independent ((h - lack)+)^power, h ~ N(0,1)."""
+    step = (4 * count + 60 if power == 2 else 0.5 * count + 12 * math.sqrt(count)) / _GRID
+    below = 1 - np.interp(lack + (step * np.arange(_GRID)) ** (1 / power), *_tails())
+    one = np.diff(below, prepend=0.0)  # the mass up to each point lies at the point: rounded up
+    sums = np.fft.irfft(np.fft.rfft(one, 2 * _GRID) ** count, 2 * _GRID)
+    return step, np.cumsum(np.clip(sums, 0.0, None)[::-1])[::-1]
+
+
+def _sum_exceeds(count: int, lack: float, power: int, limit: float) -> float:
+    """P(S > limit), at most."""
+    if limit <= 0:
+        return 1.0
+    step, tails = _sum_law(count, lack, power)
+    return float(tails[min(int(limit / step), len(tails) - 1)])
+
+
+@dataclass(frozen=True)
+class MissLaw:
+    """The tests that an item must pass, and the noise."""
+
+    noise: Noise
+    bar: float
+    teams: int
+    copies: tuple[tuple[int, float, int], ...] = ()
+    """Near-copy tests: the number of teams, the evidence that they must show, and how many such tests there are."""
+    balance: tuple[float, float] | None = None
+    """The limit of the balance test, and the probability with which noise exceeds it; None: there is no such test."""
+    beam: tuple[tuple[float, float], ...] = ()
+    """For each level of a tree: the mean score of the item's prefix over z, and the score that it needs."""
+    levels_agree: bool = False
+    """Whether an item is left out whose earlier levels contradict its last one: the classical tree."""
+
+    def missed(self, z: float) -> float:
+        """Return at most the probability that an item with mean score z is not listed."""
+        spread, tau = math.sqrt(float(self.noise.spread(z))), math.sqrt(float(self.noise.team_spread(z)))
+        lost = _tail((z - self.bar) / (tau if self.levels_agree else spread))  # one level's holders are random too
+        lost += sum(n * _tail((math.sqrt(k / self.teams) * z - need) / tau) for k, need, n in self.copies)
+        lost += sum(_tail((part * z - need) / tau) for part, need in self.beam)
+        if self.levels_agree:  # ldp_server/heavy_hitters/decode.py allows a tenth of the score beside the noise
+            lost += _tail(_AGAINST * math.sqrt(1 + (0.1 * z / tau) ** 2 * (1 - 1 / self.teams)))
+        return min(1.0, lost + (self._unbalanced(z, tau) if self.balance else 0.0))
+
+    def _unbalanced(self, z: float, tau: float) -> float:
+        """The probability that the balance test refuses an item, and that it does not pass when cut."""
+        limit, refused = self.balance or (math.inf, 0.0)
+        limit *= float(self.noise.team_spread(self.bar)) / tau**2  # the cut item is tested by its own, smaller spread
+        least = refused
+        for d in _CUTS:
+            cut = z - d * tau * math.sqrt(self.teams)
+            if cut <= self.bar:
+                break
+            failed = _sum_exceeds(self.teams, d, 2, limit)
+            failed += _sum_exceeds(self.teams, d, 1, (cut - self.bar) / tau * math.sqrt(self.teams))
+            for k, need, n in self.copies:
+                failed += n * _sum_exceeds(k, d, 1, (math.sqrt(k / self.teams) * cut - need) / tau * math.sqrt(k))
+            least = min(least, failed)
+        return least
+
+
+def miss_law(sketch: TeamSketch, decoder: str, bar: float, noise: Noise) -> MissLaw:
+    """Return the law of a decoder whose least listed score is `bar`; `noise` is that of the users who estimate."""
+    if decoder == "levels":
+        return MissLaw(noise, bar + _LEVELS, sketch.teams, beam=_level_beam(sketch), levels_agree=True)
+    code = bulk_code(sketch)
+    tests = Acceptance(code, np.full(code.teams, 1 / math.sqrt(code.teams)), noise, Settings(bar))
+    copies = Counter((len(teams), float(need)) for teams, need in tests.rivals)
+    beam = _path_beam(sketch) if isinstance(sketch, TreeSketch) else ()
+    sizes = tuple((k, need, n) for (k, need), n in copies.items())
+    return MissLaw(noise, bar, code.teams, sizes, (tests.limit, tests.settings.chi_tail), beam)
+
+
+def _path_beam(sketch: TreeSketch) -> tuple[tuple[float, float], ...]:
+    """The beam of the decoder "paths": a prefix is scored by all its levels together."""
+    found, bits = [], 0
+    for level, width in enumerate(sketch.code.widths, 1):
+        bits += width
+        log_part = math.log(_PREFIXES) - bits * math.log(2)
+        if log_part < 0:
+            found.append((math.sqrt(level / sketch.teams), normal_quantile(log_part)))
+    return tuple(found)
+
+
+def _level_beam(sketch: TeamSketch) -> tuple[tuple[float, float], ...]:
+    """The beam of the decoder "levels": every level alone, against the extensions of the prefixes that are kept."""
+    widths = sketch.code.widths if isinstance(sketch, TreeSketch) else ()
+    rivals = [(_KEPT if level else 1) << width for level, width in enumerate(widths[:-1])]
+    return tuple((1.0, normal_quantile(math.log(_KEPT / count))) for count in rivals if count > _KEPT)

@@ -1,0 +1,88 @@
+"""The law of missed items against the decoder's own tests, run on noise, and against exact laws."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ldp_client.protocol.domain import Integers, Strings
+from ldp_server.arrays.team_cells import bulk_code
+from ldp_server.heavy_hitters import recall
+from ldp_server.heavy_hitters.planner import create, plan
+from ldp_server.heavy_hitters.recall import miss_law
+from ldp_server.heavy_hitters.search.acceptance import Acceptance, Noise, Settings
+from ldp_server.heavy_hitters.search.tails import threshold
+
+CASES = [
+    (Integers(0, (1 << 64) - 1), 10**6, "1", "expander-sketch", 1 << 30),
+    (Integers(0, (1 << 64) - 1), 10**5, "4", "expander-sketch", 1 << 30),
+    (Integers(0, (1 << 40) - 1), 10**5, "4", "expander-sketch", 80 << 20),
+    (Strings(16), 10**6, "1", "tree-sketch", 1 << 30),
+]
+DRAWS = 60_000
+
+
+@pytest.mark.parametrize(("domain", "users", "epsilon", "mechanism", "memory"), CASES)
+def test_the_law_bounds_what_the_tests_refuse(domain, users, epsilon, mechanism, memory):
+    """For an item alone: team values from the noise, and the tests as the decoder runs them."""
+    found = plan(users, domain, epsilon, mechanism=mechanism, memory=memory)
+    sketch = create("?", domain, epsilon, found, opens=0, closes=1).randomizer
+    p, s = (float(x) for x in sketch.inner.support)
+    noise = Noise(users, s * (1 - s) / (p - s) ** 2, p * (1 - p) / (s * (1 - s)))
+    bar = threshold(users, s, math.log(domain.size), 0.025) + 0.35
+    code = bulk_code(sketch)
+    weights = np.full(code.teams, 1 / math.sqrt(code.teams))
+    tests = Acceptance(code, weights, noise, Settings(bar))
+    law, rng = miss_law(sketch, found.decoder, bar, noise), np.random.default_rng(5)
+    looseness = []
+    for z in found.reliable / math.sqrt(users * noise.variance) * np.array([0.85, 0.92, 1.0, 1.06, 1.12]):
+        values = z * weights + math.sqrt(float(noise.team_spread(z))) * rng.standard_normal((DRAWS, code.teams))
+        missed = 1 - tests.proved(values, values @ weights).mean()
+        assert missed <= law.missed(z) + 4 * math.sqrt(law.missed(z) / DRAWS), z
+        looseness.append(law.missed(z) / max(missed, 1 / DRAWS))
+    assert min(looseness) < (4 if mechanism == "expander-sketch" else 30)  # a tree's law has its search as well
+
+
+@pytest.mark.parametrize(("count", "power"), [(6, 2), (6, 1), (11, 2)])
+@pytest.mark.parametrize("lack", [0.0, 0.6])
+def test_sums_of_lacks_have_their_law(count, power, lack):
+    draws = np.random.default_rng(1).standard_normal((400_000, count)) - lack
+    sums = (np.clip(draws, 0, None) ** power).sum(axis=1)
+    for tail in (0.1, 0.01, 0.001):
+        limit = float(np.quantile(sums, 1 - tail))
+        bound = recall._sum_exceeds(count, lack, power, limit)
+        assert tail * 0.85 <= bound <= tail * 1.3
+
+
+def test_sums_of_squares_are_a_mixture_of_chi_squares_far_in_the_tail():
+    """With lack 0, k of the six are positive with a binomial probability, and their squares are chi-square."""
+    for limit in (16.75, 30.0, 45.0):
+        exact = sum(math.comb(6, k) / 64 * stats.chi2.sf(limit, k) for k in range(1, 7))
+        assert exact <= recall._sum_exceeds(6, 0.0, 2, limit) <= 1.1 * exact
+
+
+def test_the_normal_law_bounds_the_lower_tail_of_the_support():
+    """Support is Binomial(n - f, s) + Binomial(f, p) with s below a half: its lower tail lies below the normal one."""
+    for s, p, n, f in ((0.019, 0.5, 10**5, 1500), (0.2, 0.39, 10**5, 4000), (0.02, 0.27, 10**5, 3000)):
+        spread = math.sqrt((n - f) * s * (1 - s) + f * p * (1 - p))
+        mean = (n - f) * s + f * p
+        held = np.arange(f + 1)
+        for z in (2.0, 3.0, 4.0, 5.0):
+            k = math.floor(mean - z * spread)
+            exact = float((stats.binom.pmf(held, f, p) * stats.binom.cdf(k - held, n - f, s)).sum())
+            assert exact <= 1.1 * stats.norm.sf(z)
+
+
+@pytest.mark.parametrize("decoder", ["soft", "paths", "levels"])
+def test_the_law_falls(decoder):
+    mechanism = {"soft": "expander-sketch", "paths": "tree-sketch", "levels": "prefix-tree"}[decoder]
+    found = plan(10**6, Strings(8), "2", mechanism=mechanism)
+    sketch = create("?", Strings(8), "2", found, opens=0, closes=1).randomizer
+    law = miss_law(sketch, decoder, 10.0, Noise(10**6, 3.0, 2.0))
+    missed = [law.missed(z) / z for z in np.linspace(2, 60, 200)]
+    assert all(later <= earlier + 1e-9 for earlier, later in itertools.pairwise(missed))
+    assert missed[-1] < 1e-9
