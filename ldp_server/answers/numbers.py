@@ -43,6 +43,9 @@ Between = tuple[int, int]
 """The first and the last integer of a range."""
 
 
+_MOST = 1000
+
+
 @dataclass(frozen=True)
 class Range:
     """How many users' numbers lie in a range."""
@@ -143,8 +146,8 @@ def quantiles_answer(
 ) -> QuantilesAnswer:
     """Answer the question for several quantiles."""
     tree, wanted = _tree(oracle, "quantiles"), list(shares)
-    if not wanted:
-        raise InvalidSpec("ask for at least one quantile, such as 0.5")
+    if not 1 <= len(wanted) <= _MOST:
+        raise InvalidSpec(f"ask for 1 to {_MOST} quantiles, such as 0.5")
     _some_reports(oracle)
     each = share_of(confidence, coverage, len(wanted))
     found = tuple(quantile(collection, tree, share, confidence=each) for share in wanted)
@@ -161,8 +164,8 @@ def ranges_answer(
 ) -> RangesAnswer:
     """Answer the question for the numbers between bounds."""
     tree, wanted = _tree(oracle, "ranges"), list(between)
-    if not wanted:
-        raise InvalidSpec("ask for at least one range")
+    if not 1 <= len(wanted) <= _MOST:
+        raise InvalidSpec(f"ask for 1 to {_MOST} ranges")
     domain = _integers(collection)
     if not all(domain.lowest <= first <= last <= domain.highest for first, last in wanted):
         raise InvalidSpec(f"a range lies within {domain.lowest} to {domain.highest}, its ends in order")
@@ -195,8 +198,9 @@ def share_of(confidence: float, coverage: Coverage, intervals: int) -> float:
 
 def _bins(domain: Integers, bins: int) -> Sequence[Between]:
     """Cut a domain into so many ranges, alike but for one integer."""
-    if not 1 <= bins <= domain.count:
-        raise InvalidSpec(f"a histogram has 1 to {domain.count} bins: as many as the domain has integers")
+    most = min(domain.count, _MOST)
+    if not 1 <= bins <= most:
+        raise InvalidSpec(f"a histogram of this domain has 1 to {most} bins")
     cuts = [domain.lowest + domain.count * i // bins for i in range(bins + 1)]
     return [(first, after - 1) for first, after in pairwise(cuts)]
 

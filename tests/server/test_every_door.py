@@ -12,6 +12,7 @@ import sys
 from dataclasses import dataclass
 from itertools import product
 
+import grpc
 import numpy as np
 import pytest
 
@@ -20,6 +21,7 @@ from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_client.mechanisms import MECHANISMS, REPRODUCTIONS
 from ldp_client.protocol.domain import Attributes, Integers
 from ldp_client.protocol.v1 import analyst_pb2 as pb
+from ldp_client.protocol.v1 import analyst_pb2_grpc
 from ldp_server import heavy_hitters
 from ldp_server.answers import estimates, numbers
 from ldp_server.answers.attributes import attributes_answer
@@ -182,7 +184,10 @@ def test_every_door_gives_the_same_numbers(server, counted, question, monkeypatc
         called = ask(doors.analyst, analyst, collection)
     command, *options = doors.shell
     arguments, line = (command, collection.id.hex(), *options), f"{item_text(an_item(collection))}\n"
+    before = server.log.read_text().count("analyst call")
     code, out, err = shell(monkeypatch, capsys, server.data, *arguments, "--json", stdin=line)
+    if question != "heavy hitters":  # whose line is written after its last message
+        assert server.log.read_text().count("analyst call") == before + 1
     if question in ANSWERS[name]:
         assert code == 0, err
         assert called == found
@@ -245,3 +250,81 @@ def test_a_collection_that_is_gone_or_unknown(server, monkeypatch, capsys):
         code, out, err = shell(monkeypatch, capsys, server.data, "average", collection.id.hex())
         assert (code, out, err.count("\n")) == (1, "", 1)
         assert err.startswith("ldp-server: not found: ")
+
+
+@pytest.mark.parametrize(
+    ("method", "fields"),
+    [
+        ("Numbers", {}),
+        ("Numbers", {"quantiles": pb.QuantilesQuestion()}),
+        ("Numbers", {"quantiles": pb.QuantilesQuestion(shares=[0.0])}),
+        ("Numbers", {"quantiles": pb.QuantilesQuestion(shares=[float("nan")])}),
+        ("Numbers", {"quantiles": pb.QuantilesQuestion(shares=[0.5] * 1001)}),
+        ("Numbers", {"quantiles": pb.QuantilesQuestion(shares=[0.5]), "confidence": 1.5}),
+        ("Numbers", {"quantiles": pb.QuantilesQuestion(shares=[0.5]), "confidence": float("nan"), "together": True}),
+        ("Numbers", {"ranges": pb.RangesQuestion()}),
+        ("Numbers", {"ranges": pb.RangesQuestion(bins=1 << 31)}),
+        ("Numbers", {"ranges": pb.RangesQuestion(bins=3, between=[pb.Between(first="0", last="1")])}),
+        ("Numbers", {"ranges": pb.RangesQuestion(between=[pb.Between(first="", last="1")])}),
+        ("Numbers", {"ranges": pb.RangesQuestion(between=[pb.Between(first="2", last="1")])}),
+        ("Numbers", {"ranges": pb.RangesQuestion(between=[pb.Between(first="0", last="9" * 4000)])}),
+        ("Attributes", {"confidence": 1.5}),
+        ("Attributes", {"confidence": -1.0}),
+        ("Attributes", {"confidence": float("nan"), "together": True}),
+    ],
+)
+def test_requests_that_make_no_sense_are_refused(server, method, fields):
+    """By the collection that could answer, in a sentence; and it answers the next question."""
+    name = "hierarchy" if method == "Numbers" else "composed-response"
+    known = example(name)
+    collection = Collection.create(
+        f"Wrong {fields}?"[:200],
+        known.domain,
+        name,
+        known.randomizer.epsilon,
+        parameters=known.randomizer.parameters(),
+        **_WINDOW,
+    )
+    server.create(collection)
+    deliver(server, collection, np.arange(300) % 4)
+    request = {"Numbers": pb.NumbersRequest, "Attributes": pb.AttributesRequest}[method]
+    with server.channel() as channel, pytest.raises(grpc.RpcError) as refused:
+        call = getattr(analyst_pb2_grpc.AnalystStub(channel), method)
+        call(request(collection_id=collection.id, **fields), metadata=server.auth)
+    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert len(refused.value.details()) > 10
+    with server.analyst() as analyst:
+        assert analyst.estimate(collection, top=1).reports == 300
+
+
+def test_integers_beyond_64_bits_come_back(server):
+    """The last number of a domain may be larger than a protobuf integer."""
+    domain = Integers((1 << 63) - 3, 8)
+    collection = Collection.create("Large?", domain, "hierarchy", "4", parameters={"branching": 2, "q": 53}, **_WINDOW)
+    server.create(collection)
+    oracle = deliver(server, collection, np.full(2000, 8))
+    with server.analyst() as analyst:
+        assert analyst.quantiles(collection).quantiles == numbers.quantiles_answer(collection, oracle).quantiles
+        assert analyst.quantiles(collection).quantiles[0].estimate == domain.highest
+        (row,) = analyst.ranges(collection, [(domain.highest, domain.highest)]).ranges
+        assert row.low <= 2000 <= row.high
+
+
+def test_a_set_of_attributes_is_written_as_its_names(server, monkeypatch, capsys):
+    domain = Attributes(("smoke", "drive", "drive + vote"))
+    collection = Collection.create("Habits?", domain, "randomized-response", "2", **_WINDOW)
+    server.create(collection)
+    oracle = deliver(server, collection, np.arange(500) % 8)
+    text = "smoke + drive\ndrive + vote\nsmoke\n"
+    code, out, err = shell(
+        monkeypatch, capsys, server.data, "estimate", collection.id.hex(), "--items", "-", "--json", stdin=text
+    )
+    sets = [frozenset({"smoke", "drive"}), frozenset({"drive + vote"}), frozenset({"smoke"})]
+    assert code == 0, err
+    assert json.loads(out) == ask(estimates.given_items, collection, oracle, sets)
+    for text in ("none\n", "\n", "smoke + \n"):
+        code, out, err = shell(
+            monkeypatch, capsys, server.data, "estimate", collection.id.hex(), "--items", "-", stdin=text
+        )
+        assert (code, out) == (1, "")
+        assert "outside the collection's domain" in err
