@@ -35,7 +35,7 @@ RUNS = {
 }  # fmt: skip
 
 
-OPTIONAL = {"measured_error", "measured_seconds", "measured_recall", "kept"}
+OPTIONAL = {"smallest_share_all", "beta", "measured_error", "measured_seconds", "measured_recall", "kept"}
 
 
 @pytest.mark.parametrize("name", RUNS)
