@@ -62,16 +62,18 @@ def test_popular_items_are_listed_with_honest_numbers(epsilon, users):
             assert hitter.estimate >= answer.least_estimate
 
 
-def test_the_promise_is_kept_for_all_items_at_once():
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("runs", "least", "fewer"), [(3, 2, 1), pytest.param(12, 10, 4, marks=pytest.mark.slow)])
+def test_the_promise_is_kept_for_all_items_at_once(runs, least, fewer):
     """At 1.05 Delta all of as many items as fit are listed in 95% of the runs: of 12 no fewer than 10 (2% by chance).
 
     At half of Delta not one run lists them all, so the promise says something.
     """
     plan = paper_plan(60_000, DOMAIN, "2", cell_bits=16)
-    whole, false = kept(plan, "2", 1.05, range(12))
-    assert whole >= 10
+    whole, false = kept(plan, "2", 1.05, range(runs))
+    assert whole >= least
     assert false == 0
-    assert kept(plan, "2", 0.5, range(4))[0] == 0
+    assert kept(plan, "2", 0.5, range(fewer))[0] == 0
 
 
 @pytest.mark.slow
