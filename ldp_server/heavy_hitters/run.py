@@ -26,7 +26,7 @@ from ldp_server.heavy_hitters.results import (
     item_intervals,
 )
 from ldp_server.heavy_hitters.search.acceptance import Noise
-from ldp_server.heavy_hitters.search.model import TeamScores
+from ldp_server.heavy_hitters.search.scores import TeamScores
 from ldp_server.oracles.expander_sketch import ExpanderSketchOracle
 from ldp_server.oracles.laws.support import SupportLaw
 from ldp_server.oracles.team_sketch import TeamSketchOracle
@@ -135,21 +135,18 @@ class Run:
         p, s = self.support
         return Noise(int(self.reports * share), s * (1 - s) / (p - s) ** 2, p * (1 - p) / (s * (1 - s)))
 
-    def scores(self) -> list[TeamScores]:
-        """Return every team's scores."""
+    def scores(self, only_best: int = 0) -> list[TeamScores]:
+        """Return every team's scores; with `only_best`, about as many of those that a tree's paths can be made of."""
         sketch, oracle = self.sketch, self.oracle
+        joined = len(self.code.starts) - 1 if only_best else 0
         counts = oracle.counts.values.reshape(sketch.teams, -1)
         rest = (sketch.inner.q, sketch.inner.t, *self.support, oracle.cells)
+        lots = [(counts[m], *rest, only_best if m < joined else 0) for m in range(sketch.teams)]
         out: list[TeamScores] = []
-        if self.executor is None:
-            for m in range(sketch.teams):
-                self.watch.say("transform", m / sketch.teams)
-                out.append(team_scores(counts[m], *rest))
-            return out
-        jobs = [self.executor.submit(team_scores, counts[m], *rest) for m in range(sketch.teams)]
-        for m, job in enumerate(jobs):
+        jobs = None if self.executor is None else [self.executor.submit(team_scores, *lot) for lot in lots]
+        for m, lot in enumerate(lots):
             self.watch.say("transform", m / sketch.teams)
-            out.append(job.result())
+            out.append(team_scores(*lot) if jobs is None else jobs[m].result())
         return out
 
     def indexes(self, messages: Ints) -> list[int]:
@@ -209,13 +206,15 @@ class Run:
         ]
 
 
-def team_scores(counts: npt.NDArray[np.unsignedinteger], q: int, t: int, p: float, s: float, cells: int) -> TeamScores:
+def team_scores(
+    counts: npt.NDArray[np.unsignedinteger], q: int, t: int, p: float, s: float, cells: int, only_best: int
+) -> TeamScores:
     """Return one team's E: its cell estimates less the expected background, in units of their standard error."""
     reports = int(counts.sum(dtype=np.int64))
     scores = support(counts, q, t)[:cells]
     if reports == 0:
-        return TeamScores(np.zeros(cells, np.float32), 0)
+        return TeamScores(np.zeros(cells, np.float32), 0, only_best)
     sd = math.sqrt(reports * s * (1 - s))
-    scores = scores - (reports * s + (p - s) * reports / cells)
+    scores -= reports * s + (p - s) * reports / cells
     scores /= sd
-    return TeamScores(scores.astype(np.float32, copy=False), reports)
+    return TeamScores(scores.astype(np.float32, copy=False), reports, only_best)

@@ -37,6 +37,8 @@ __all__ = ["support", "weights_of_reports"]
 
 _GROUP = 32
 """Digits are taken together while their matrix has at most this many rows."""
+_ONE = 64
+"""A single digit's matrix has at most this many rows; with more answers an FFT is faster."""
 _SINGLE = 1 << 15
 _MANY = 1 << 28
 _BLOCK = 32
@@ -89,7 +91,16 @@ def _digit_sums(values: Values, q: int, places: int, c: int) -> Values:
     """Return sum over l of values[l] w^(c <l, u>) for every u in F_q^places."""
     if places == 0:
         return values
-    return _by_matrix(values, q, places, c) if q <= _GROUP else _by_fft(values, q, places, c)
+    return _by_matrix(values, q, places, c) if q <= _ONE else _by_fft(values, q, places, c)
+
+
+def _turns(q: int, c: range) -> npt.NDArray[np.float64]:
+    """Real and imaginary part of w^(-c y): a line for every y, two columns for every c.
+
+    Answers times this matrix are Chat. The same matrix times the parts of E is the real part of w^(c z) E.
+    """
+    turns = np.exp(-2j * np.pi * np.outer(np.arange(q), np.array(c)) / q)
+    return np.ascontiguousarray(turns).view(np.float64)
 
 
 def _level(counts: npt.NDArray[Any], q: int, place: int) -> npt.NDArray[np.floating]:
@@ -106,14 +117,13 @@ def _level(counts: npt.NDArray[Any], q: int, place: int) -> npt.NDArray[np.float
         out = np.zeros((q, size), real)
         data = counts.astype(real)
         for first in range(1, (q + 1) // 2, _BLOCK):
-            c = np.arange(first, min(first + _BLOCK, (q + 1) // 2))
-            turns = np.exp(2j * np.pi * np.outer(c, np.arange(q)) / q)
-            turns = turns.astype(np.complex64 if single else np.complex128)
-            hats = turns.conj() @ data.T
-            sums = np.stack([_digit_sums(hat, q, place, int(k)) for k, hat in zip(c, hats, strict=True)])
+            c = range(first, min(first + _BLOCK, (q + 1) // 2))
+            turns = _turns(q, c).astype(real)
+            hats = (data @ turns).view(np.complex64 if single else np.complex128)  # a column for each c
+            for k, value in enumerate(c):
+                hats[:, k] = _digit_sums(np.ascontiguousarray(hats[:, k]), q, place, value)
             turns *= 2 / q
-            out += turns.real.T @ sums.real
-            out -= turns.imag.T @ sums.imag
+            out += turns @ hats.view(real).T
     out += real(reports / q)
     return out
 

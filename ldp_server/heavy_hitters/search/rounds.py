@@ -10,7 +10,7 @@ whole domain, however it was found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
@@ -20,7 +20,8 @@ import numpy.typing as npt
 from ldp_server.arrays.team_cells import BulkCode, BulkExpanderCode, BulkTreeCode
 from ldp_server.heavy_hitters.search import beam, tree
 from ldp_server.heavy_hitters.search.acceptance import Acceptance, Noise, Settings
-from ldp_server.heavy_hitters.search.model import Model, TeamScores, joint_fit
+from ldp_server.heavy_hitters.search.model import Model, joint_fit
+from ldp_server.heavy_hitters.search.scores import TeamScores
 
 __all__ = ["Hooks", "Listed", "decode_scores"]
 
@@ -61,6 +62,28 @@ def decode_scores(
     return _Search(code, teams, noise, settings, hooks or Hooks()).run()
 
 
+Proposals = Callable[[int, float], Iterator[Ints]]
+"""From the width of a search, and the least score of interest, to the messages that it finds."""
+
+
+def _proposals(code: BulkCode, teams: Sequence[TeamScores], weights: Floats, hooks: Hooks) -> Proposals:
+    """Return the search that a code needs; what it sorts is kept between rounds."""
+    if isinstance(code, BulkTreeCode):
+        levels = [tree.Level(code, g, teams[g], float(weights[g])) for g in range(len(code.starts))]
+        return lambda width, least: tree.propose(code, levels, teams, weights, width, least, hooks.tick)
+    if not isinstance(code, BulkExpanderCode):
+        raise TypeError("no search is known for this code")
+    lists = [beam.TeamCells(code, m, teams[m], float(weights[m])) for m in range(code.teams)]
+
+    def proposed(width: int, _: float) -> Iterator[Ints]:
+        for cells, team in zip(lists, teams, strict=True):
+            if not cells.is_of(team):
+                cells.renew(team)
+        return beam.propose(code, lists, width, hooks.tick, hooks.executor)
+
+    return proposed
+
+
 class _Search:
     """The rounds of one decoding."""
 
@@ -70,7 +93,8 @@ class _Search:
         share = np.array([team.reports for team in teams], float)
         self.code, self.settings, self.hooks = code, settings, hooks
         self.weights = np.sqrt(share / share.sum())
-        self.model = Model([team.scores for team in teams], self.weights, noise)
+        self.model = Model(teams, self.weights, noise)
+        self.proposals = _proposals(code, teams, self.weights, hooks)
         self.tests = Acceptance(code, self.weights, noise, settings)
         self.messages: Ints = np.empty((0, len(code.starts)), np.int64)
         self.seen: set[bytes] = set()
@@ -110,15 +134,9 @@ class _Search:
 
     def _candidates(self, width: int) -> Ints:
         """The messages that a search proposes and whose score is not too far below the threshold, best first."""
-        code, model, tick = self.code, self.model, self.hooks.tick
-        if isinstance(code, BulkExpanderCode):
-            proposed = beam.propose(code, model.residual, model.weights, width, tick, self.hooks.executor)
-        elif isinstance(code, BulkTreeCode):
-            proposed = tree.propose(code, model.residual, model.weights, width, tick)
-        else:
-            raise TypeError("no search is known for this code")
+        code, model = self.code, self.model
         good: list[tuple[Ints, Floats]] = []
-        for messages in proposed:
+        for messages in self.proposals(width, self.suspect):
             z = model.at(code.cells(messages)) @ model.weights
             good.append((messages[z >= self.suspect], z[z >= self.suspect]))
         messages = np.concatenate([m for m, _ in good])
