@@ -15,7 +15,7 @@ from ldp_client.collection import Collection
 from ldp_client.errors import Cancelled
 from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.mechanisms.team_sketch import TeamSketch
-from ldp_server.arrays.items import to_ints
+from ldp_server.arrays.items import below, to_ints
 from ldp_server.arrays.team_cells import BulkCode, bulk_code
 from ldp_server.heavy_hitters.paper import promise as paper_promise
 from ldp_server.heavy_hitters.promise import PROBABILITY, Promise, false_items_of, least_users, promised_at
@@ -137,16 +137,18 @@ class Run:
 
     def scores(self, only_best: int = 0) -> list[TeamScores]:
         """Return every team's scores; with `only_best`, about as many of those that a tree's paths can be made of."""
-        sketch, oracle = self.sketch, self.oracle
+        inner, teams = self.sketch.inner, range(self.sketch.teams)
         joined = len(self.code.starts) - 1 if only_best else 0
-        counts = oracle.counts.values.reshape(sketch.teams, -1)
-        rest = (sketch.inner.q, sketch.inner.t, *self.support, oracle.cells)
-        lots = [(counts[m], *rest, only_best if m < joined else 0) for m in range(sketch.teams)]
+
+        def lot(team: int) -> tuple[npt.NDArray[np.unsignedinteger], int, int, float, float, int, int]:
+            kept = only_best if team < joined else 0
+            return self.oracle.by_team.line(team), inner.q, inner.t, *self.support, self.oracle.cells, kept
+
         out: list[TeamScores] = []
-        jobs = None if self.executor is None else [self.executor.submit(team_scores, *lot) for lot in lots]
-        for m, lot in enumerate(lots):
-            self.watch.say("transform", m / sketch.teams)
-            out.append(team_scores(*lot) if jobs is None else jobs[m].result())
+        jobs = None if self.executor is None else [self.executor.submit(team_scores, *lot(m)) for m in teams]
+        for m in teams:
+            self.watch.say("transform", m / len(teams))
+            out.append(team_scores(*lot(m)) if jobs is None else jobs[m].result())
         return out
 
     def indexes(self, messages: Ints) -> list[int]:
@@ -157,7 +159,7 @@ class Run:
         size = self.collection.domain.size
         if size == 1 << self.code.bits:
             return np.ones(len(messages), bool)
-        return np.array([index < size for index in self.indexes(messages)], bool)
+        return below(self.code.indexes(messages), size)
 
     def answer(self, found: Estimated) -> HeavyHitters:
         """Return the answer that lists what was found."""

@@ -16,7 +16,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Sorted", "best_cells", "falling", "floats_of", "join", "units"]
+__all__ = ["MOST_CANDIDATES", "Sorted", "best_cells", "falling", "first_rows", "floats_of", "join", "units"]
+
+MOST_CANDIDATES = 20_000
+"""How many complete paths of a search are looked at, the best ones."""
 
 _UNIT = 1 << 16
 _FIELD = 28
@@ -47,6 +50,13 @@ def falling(scores: Ints) -> Ints:
     packed = (_MOST - scores) << bits | np.arange(len(scores))
     packed.sort()
     return packed & ((1 << bits) - 1)
+
+
+def first_rows(rows: Ints) -> Ints:
+    """Return the places of different rows, the first of equal ones, by a hash of 64 bits."""
+    factors = np.cumprod(np.full(rows.shape[1], 0x9E3779B97F4A7C15, np.uint64))
+    _, first = np.unique(rows.astype(np.uint64) @ factors, return_index=True)
+    return np.sort(first)
 
 
 def best_cells(scores: npt.NDArray[np.float32], keep: int) -> Ints:
@@ -113,13 +123,12 @@ def join(scores: Ints, blocks: Ints, cells: Sorted, width: int) -> tuple[Ints, I
         rank = np.empty(len(counts), np.int64)
         rank[paths] = counts
         counts = np.where(np.cumsum(rank)[paths] <= 2 * width, counts, 0)
-    reached = np.cumsum(counts)
-    parents = np.repeat(np.arange(len(counts)), counts)
-    within = np.arange(reached[-1]) - np.repeat(reached - counts, counts)
-    chosen, own = cells.cells(starts[parents] + within)
-    sums = scores[parents] + own
+    pairs = int(counts.sum())
+    from_pair = starts - (np.cumsum(counts) - counts)  # from a pair's number to its cell's place in the order
+    chosen, own = cells.cells(np.repeat(from_pair, counts) + np.arange(pairs))
+    sums = np.repeat(scores, counts) + own
     order = falling(sums)
-    return paths[parents[order]], chosen[order], sums[order]
+    return np.repeat(paths, counts)[order], chosen[order], sums[order]
 
 
 def _by_block(blocks: Ints) -> Ints:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.arrays.team_cells import BulkTreeCode
-from ldp_server.heavy_hitters.search.joins import Sorted, best_cells, falling, floats_of, join, units
+from ldp_server.heavy_hitters.search.joins import MOST_CANDIDATES, Sorted, best_cells, falling, floats_of, join, units
 from ldp_server.heavy_hitters.search.scores import TeamScores
 
 __all__ = ["MOST_CELLS", "Level", "levels", "propose"]
@@ -87,7 +87,8 @@ def propose(
     z = floats_of(scores)
     for team in range(len(searched), code.teams):
         z += weights[team] * residual[team].at(code.block_cells(blocks, team))
-    yield code.fields(blocks[z >= least - _ROUNDED])
+    best = falling(units(z))[:MOST_CANDIDATES]
+    yield code.fields(blocks[best[z[best] >= least - _ROUNDED]])
     yield _last_payloads(code, residual, weights, before, parents)
 
 
