@@ -35,12 +35,12 @@ def to_ints(indexes: Indexes) -> list[int]:
 def below(indexes: Indexes, bound: int) -> npt.NDArray[np.bool_]:
     """Return which indexes lie below a bound."""
     if indexes.ndim == 1:
-        return np.ones(len(indexes), bool) if bound >> 64 else indexes < np.uint64(bound)
+        return np.ones(len(indexes), bool) if bound >> 64 else np.asarray(indexes < np.uint64(bound))
     out = np.zeros(len(indexes), bool)
     for place in range(indexes.shape[1]):  # the highest limb that differs decides, so it comes last
         digit = bound >> 32 * place & 0xFFFFFFFF
         out = (indexes[:, place] < digit) | (out & (indexes[:, place] == digit))
-    return out | (bound >> 32 * indexes.shape[1] > 0)
+    return out if bound >> 32 * indexes.shape[1] == 0 else np.ones(len(indexes), bool)
 
 
 def index_items(domain: Domain, items: Iterable[Item]) -> Indexes:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import os
+from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -36,6 +39,8 @@ __all__ = ["DecodeLimits", "Estimated", "OnProgress", "Run", "Watch", "team_scor
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+_AHEAD = max(2, os.cpu_count() or 1)
+"""How many teams are transformed at once, given an executor."""
 OnProgress = Callable[[str, float], None]
 
 
@@ -145,10 +150,16 @@ class Run:
             return self.oracle.by_team.line(team), inner.q, inner.t, *self.support, self.oracle.cells, kept
 
         out: list[TeamScores] = []
-        jobs = None if self.executor is None else [self.executor.submit(team_scores, *lot(m)) for m in teams]
+        jobs: deque[Future[TeamScores]] = deque()
+        waiting = iter(teams)
         for m in teams:
             self.watch.say("transform", m / len(teams))
-            out.append(team_scores(*lot(m)) if jobs is None else jobs[m].result())
+            if self.executor is None:
+                out.append(team_scores(*lot(m)))
+                continue
+            for ahead in itertools.islice(waiting, _AHEAD - len(jobs)):  # no more: a line is up to 100 MB
+                jobs.append(self.executor.submit(team_scores, *lot(ahead)))
+            out.append(jobs.popleft().result())
         return out
 
     def indexes(self, messages: Ints) -> list[int]:
@@ -209,7 +220,7 @@ class Run:
 
 
 def team_scores(
-    counts: npt.NDArray[np.unsignedinteger], q: int, t: int, p: float, s: float, cells: int, only_best: int
+    counts: npt.NDArray[np.unsignedinteger], q: int, t: int, p: float, s: float, cells: int, only_best: int = 0
 ) -> TeamScores:
     """Return one team's E: its cell estimates less the expected background, in units of their standard error."""
     reports = int(counts.sum(dtype=np.int64))

@@ -36,6 +36,7 @@ _WAITING = 1 << 20
 """So many new reports are sorted in at once, or as many as there are already."""
 
 Reports = npt.NDArray[np.uint32] | npt.NDArray[np.uint64]
+Word = type[np.uint32] | type[np.uint64]
 
 
 def _fingerprint(randomizer: Randomizer) -> bytes:
@@ -53,10 +54,10 @@ class Counts:
         self.cells = randomizer.bound if cells is None else cells
         self.each = each
         self.total = 0
-        self._type: type[np.uint32] | type[np.uint64] = np.uint32 if self.cells < _LIMIT32 else np.uint64
+        self._type: Word = np.uint32 if self.cells < _LIMIT32 else np.uint64
         self._sparse = each == 1 and self.cells == randomizer.bound
         self._dense: npt.NDArray[np.uint32] | npt.NDArray[np.uint64] | None = None
-        self._ordered: Reports = np.empty(0, self._type)
+        self._ordered: Reports = _as_type(np.empty(0, np.int64), self._type)
         self._new: list[Reports] = []
         if not self._stays_sparse(0):
             self.values  # noqa: B018 - from the first report on
@@ -66,12 +67,12 @@ class Counts:
         """How many reports there were of each number. From now on, these counts are kept in memory."""
         if self._dense is None:
             self._dense = self._line(0, self.cells)
-            self._ordered, self._new = np.empty(0, self._type), []
+            self._ordered, self._new = _as_type(np.empty(0, np.int64), self._type), []
         return self._dense
 
     @values.setter
     def values(self, values: npt.NDArray[np.uint32] | npt.NDArray[np.uint64]) -> None:
-        self._dense, self._ordered, self._new = values, np.empty(0, self._type), []
+        self._dense, self._ordered, self._new = values, _as_type(np.empty(0, np.int64), self._type), []
 
     @property
     def nbytes(self) -> int:
@@ -94,14 +95,15 @@ class Counts:
         if self._dense is not None:
             return self._dense.reshape(-1, length).sum(axis=1, dtype=np.int64)
         edges = np.arange(0, self.cells + 1, length, dtype=self._type)
-        return np.diff(np.searchsorted(self._sorted(), edges)).astype(np.int64)
+        places: npt.NDArray[np.int64] = np.searchsorted(self._sorted(), edges)
+        return places[1:] - places[:-1]
 
     def add(self, payload: bytes) -> int:
         """Count the reports in a payload; `ServerRefused`, and nothing changed, if it is not one of this mechanism."""
         reports = unpack(payload, self.randomizer.report_bytes, self.randomizer.bound)
         self._make_room(len(reports))
         if self._dense is None:
-            self._new.append(reports.astype(self._type))
+            self._new.append(_as_type(reports, self._type))
             self._sort_in(max(_WAITING, len(self._ordered)))
         else:
             self._add(reports)
@@ -137,8 +139,9 @@ class Counts:
     def _sort_in(self, waiting: int) -> None:
         """Sort the new reports in if there are more than so many."""
         if sum(map(len, self._new)) > waiting:
-            self._ordered = np.sort(np.concatenate([self._ordered, *self._new]))
-            self._new = []
+            every = _as_type(np.concatenate([self._ordered, *self._new]), self._type)
+            every.sort()
+            self._ordered, self._new = every, []
 
     def _sorted(self) -> Reports:
         """The reports in their order, while there are no counts."""
@@ -166,7 +169,7 @@ class Counts:
         if self._dense is None:
             return self._sorted()
         numbers = np.flatnonzero(self._dense)
-        return np.repeat(numbers.astype(self._type), self._dense[numbers].astype(np.int64))
+        return _as_type(np.repeat(numbers, self._dense[numbers].astype(np.int64)), self._type)
 
     @classmethod
     def from_bytes(cls, randomizer: Randomizer, data: bytes) -> Self:
@@ -196,7 +199,11 @@ class Counts:
         """Take saved reports for the state. Their distances were read: they must not have run over the end."""
         if len(reports) and (int(reports[-1]) >= self.cells or bool((np.diff(reports.view(np.int64)) < 0).any())):
             raise ServerRefused("BAD_STATE", "saved counts are out of range")
-        self._ordered = reports.astype(self._type)
+        self._ordered = _as_type(reports, self._type)
+
+
+def _as_type(numbers: npt.NDArray[np.integer], word: Word) -> Reports:
+    return numbers.astype(np.uint32) if word is np.uint32 else numbers.astype(np.uint64)
 
 
 def _runs(ordered: Reports) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

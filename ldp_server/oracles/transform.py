@@ -103,6 +103,20 @@ def _turns(q: int, c: range) -> npt.NDArray[np.float64]:
     return np.ascontiguousarray(turns).view(np.float64)
 
 
+def _from_sums(counts: npt.NDArray[Any], q: int, place: int, single: bool) -> npt.NDArray[np.floating]:
+    """Return D_s without its mean, for q > 2. Arrays are dropped once they are used: they have millions of elements."""
+    out: Values = np.zeros(())
+    for first in range(1, (q + 1) // 2, _BLOCK):
+        c = range(first, min(first + _BLOCK, (q + 1) // 2))
+        turns: Values = _turns(q, c).astype(np.float32 if single else np.float64)
+        hats = (counts.astype(turns.dtype) @ turns).view(np.complex64 if single else np.complex128)
+        for k, value in enumerate(c):  # a column for each c
+            hats[:, k] = _digit_sums(np.ascontiguousarray(hats[:, k]), q, place, value)
+        part: Values = (turns * turns.dtype.type(2 / q)) @ hats.view(turns.dtype).T
+        out = out + part if out.ndim else part
+    return out
+
+
 def _level(counts: npt.NDArray[Any], q: int, place: int) -> npt.NDArray[np.floating]:
     """Return D_s as an array of shape (q, q^s): the level's part of S by x_s and x_low."""
     size = q**place
@@ -114,16 +128,7 @@ def _level(counts: npt.NDArray[Any], q: int, place: int) -> npt.NDArray[np.float
         half = _digit_sums(difference, 2, place, 1) / 2
         out = np.stack((half, -half)).astype(real, copy=False)
     else:
-        out = np.zeros((q, size), real)
-        data = counts.astype(real)
-        for first in range(1, (q + 1) // 2, _BLOCK):
-            c = range(first, min(first + _BLOCK, (q + 1) // 2))
-            turns = _turns(q, c).astype(real)
-            hats = (data @ turns).view(np.complex64 if single else np.complex128)  # a column for each c
-            for k, value in enumerate(c):
-                hats[:, k] = _digit_sums(np.ascontiguousarray(hats[:, k]), q, place, value)
-            turns *= 2 / q
-            out += turns @ hats.view(real).T
+        out = _from_sums(counts, q, place, single)
     out += real(reports / q)
     return out
 

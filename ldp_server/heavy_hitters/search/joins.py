@@ -13,6 +13,8 @@ are fast when the needles rise, so paths are taken block by block, and in a bloc
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import numpy.typing as npt
 
@@ -29,6 +31,7 @@ _MOST = 1 << 40
 """Above any sum of a path's scores."""
 _BEST, _SAMPLE = 1000, 1500
 _STEPS = 14
+_HALVED = 1 << 13
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -98,7 +101,7 @@ class Sorted:
         down = self._top + ((scores - tau) >> self._coarser)
         limit = np.clip(down + 1, 0, 1 << self._field)
         ends = np.searchsorted(self._keys, ((blocks << self._field) + limit) << self._places)
-        return np.maximum(ends - starts, 0)
+        return np.asarray(np.maximum(ends - starts, 0))
 
     def cells(self, order: Ints) -> tuple[Ints, Ints]:
         """The places, as they were given, and the scores of these cells of the order."""
@@ -107,28 +110,39 @@ class Sorted:
         return keys & ((1 << self._places) - 1), (self._top - down) << self._coarser
 
 
-def join(scores: Ints, blocks: Ints, cells: Sorted, width: int) -> tuple[Ints, Ints, Ints]:
+def join(
+    scores: Ints, blocks: Ints, cells: Sorted, width: int, threads: ThreadPoolExecutor | None = None
+) -> tuple[Ints, Ints, Ints]:
     """About `width` best pairs: which path, which cell (in the order that `cells` was given), and the sum; best first.
 
-    Paths come best first.
+    Paths come best first. The halves of many paths are joined apart, side by side if there are threads.
     """
     if not len(scores) or not len(cells):
         return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64)
     blocks = np.minimum(blocks, cells.beyond)  # no cell is in that block
+    halves = 2 if len(scores) >= _HALVED else 1
+    lots = [(scores[half::halves], blocks[half::halves]) for half in range(halves)]
+    tau, most = _threshold(scores, blocks, cells, width), 2 * width // halves
+    joined = list((threads.map if threads else map)(lambda lot: _join_above(lot[0], lot[1], cells, tau, most), lots))
+    sums = np.concatenate([part[2] for part in joined])
+    order = falling(sums)
+    parents = np.concatenate([halves * part[0] + half for half, part in enumerate(joined)])[order]
+    return parents, np.concatenate([part[1] for part in joined])[order], sums[order]
+
+
+def _join_above(scores: Ints, blocks: Ints, cells: Sorted, tau: int, most: int) -> tuple[Ints, Ints, Ints]:
+    """Every pair with a sum of at least tau, in no order; of the best paths only, if there are more than `most`."""
     paths = _by_block(blocks)
     scores, blocks = scores[paths], blocks[paths]
     starts = cells.starts(blocks)
-    counts = cells.partners(starts, blocks, scores, _threshold(scores, blocks, starts, cells, paths, width))
-    if counts.sum() > 2 * width:  # ties, or a bad sample: the best paths only, so that the result never grows
+    counts = cells.partners(starts, blocks, scores, tau)
+    if counts.sum() > most:  # ties, or a bad sample: the result never grows
         rank = np.empty(len(counts), np.int64)
         rank[paths] = counts
-        counts = np.where(np.cumsum(rank)[paths] <= 2 * width, counts, 0)
-    pairs = int(counts.sum())
+        counts = np.where(np.cumsum(rank)[paths] <= most, counts, 0)
     from_pair = starts - (np.cumsum(counts) - counts)  # from a pair's number to its cell's place in the order
-    chosen, own = cells.cells(np.repeat(from_pair, counts) + np.arange(pairs))
-    sums = np.repeat(scores, counts) + own
-    order = falling(sums)
-    return np.repeat(paths, counts)[order], chosen[order], sums[order]
+    chosen, own = cells.cells(np.repeat(from_pair, counts) + np.arange(int(counts.sum())))
+    return np.repeat(paths, counts), chosen, np.repeat(scores, counts) + own
 
 
 def _by_block(blocks: Ints) -> Ints:
@@ -139,18 +153,18 @@ def _by_block(blocks: Ints) -> Ints:
     return len(blocks) - 1 - (packed & ((1 << bits) - 1))
 
 
-def _threshold(scores: Ints, blocks: Ints, starts: Ints, cells: Sorted, paths: Ints, width: int) -> int:
+def _threshold(scores: Ints, blocks: Ints, cells: Sorted, width: int) -> int:
     """The tau that leaves about `width` pairs."""
     count = len(scores)
     low, high = int(scores.min()) + cells.least - _UNIT, int(scores.max()) + cells.best + _UNIT
     weights = np.ones(count)
     if count > _BEST + _SAMPLE:
         step = (count - _BEST) / _SAMPLE
-        weights[_BEST:] = 0.0
-        weights[_BEST + (np.arange(_SAMPLE) * step).astype(np.int64)] = step
-    weights = weights[paths]
-    some = np.flatnonzero(weights)
-    weights, starts, blocks, scores = weights[some], starts[some], blocks[some], scores[some]
+        some = np.append(np.arange(_BEST), _BEST + (np.arange(_SAMPLE) * step).astype(np.int64))
+        scores, blocks, weights = scores[some], blocks[some], np.where(some < _BEST, 1.0, step)
+    order = _by_block(blocks)
+    scores, blocks, weights = scores[order], blocks[order], weights[order]
+    starts = cells.starts(blocks)
     if float(cells.partners(starts, blocks, scores, low) @ weights) <= width:
         return low
     for _ in range(_STEPS):

@@ -11,7 +11,7 @@ whole domain, however it was found.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,7 +70,8 @@ def _proposals(code: BulkCode, teams: Sequence[TeamScores], weights: Floats, hoo
     """Return the search that a code needs; what it sorts is kept between rounds."""
     if isinstance(code, BulkTreeCode):
         levels = [tree.Level(code, g, teams[g], float(weights[g])) for g in range(len(code.starts))]
-        return lambda width, least: tree.propose(code, levels, teams, weights, width, least, hooks.tick)
+        threads = hooks.executor if isinstance(hooks.executor, ThreadPoolExecutor) else None
+        return lambda width, least: tree.propose(code, levels, teams, weights, width, least, hooks.tick, threads)
     if not isinstance(code, BulkExpanderCode):
         raise TypeError("no search is known for this code")
     lists = [beam.TeamCells(code, m, teams[m], float(weights[m])) for m in range(code.teams)]

@@ -10,6 +10,7 @@ of a prefix are a run of that order. Levels without a payload only check; the fi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import numpy.typing as npt
@@ -49,9 +50,8 @@ class Level:
         self._order: Sorted | None = None
         self._changes = -1
 
-    @property
-    def order(self) -> Sorted:
-        """The cells by (hash of what came before, falling score)."""
+    def renew(self) -> Sorted:
+        """Return the cells by (hash of what came before, falling score), of the scores as they are now."""
         if self._order is None or self._changes != self._scores.changes:
             values = self._scores.values[self.cells] if self._all else self._scores.values
             self._order = Sorted(self.cells >> self.payload_bits, units(values * np.float64(self._weight)))
@@ -70,17 +70,20 @@ def propose(
     width: int,
     least: float,
     tick: Callable[[], None] | None,
+    threads: ThreadPoolExecutor | None = None,
 ) -> Iterator[Ints]:
     """Search from the root; yield the messages found, of those that can have a score of `least`."""
+    if threads is not None:
+        list(threads.map(Level.renew, searched))
     blocks = code.no_payloads(1)
     scores = np.zeros(1, np.int64)
     lines: list[Ints] = []
-    parents = before = blocks
+    before, parents = blocks, np.zeros(0, np.int64)
     for number, level in enumerate(searched):
         if tick is not None:
             tick()
         hashes = code.prefix_hashes(blocks, number)
-        parents, chosen, scores = _spread_join(scores, hashes, level.order, lines, width)
+        parents, chosen, scores = _spread_join(scores, hashes, level.renew(), lines, width, threads)
         lines = [*lines, parents][1 - _BACK :]
         before = blocks
         blocks = code.with_payloads(blocks[parents], level.payloads(chosen), number)
@@ -93,7 +96,7 @@ def propose(
 
 
 def _spread_join(
-    scores: Ints, blocks: Ints, order: Sorted, lines: list[Ints], width: int
+    scores: Ints, blocks: Ints, order: Sorted, lines: list[Ints], width: int, threads: ThreadPoolExecutor | None
 ) -> tuple[Ints, Ints, Ints]:
     """Return the best `width` pairs of a join, but not too many of one ancestor a few levels back.
 
@@ -101,10 +104,10 @@ def _spread_join(
     would fill the beam and hide every other item. `lines` are the parents' places at the levels before.
     """
     most = max(1, width // _FAMILIES)
-    parents, chosen, sums = join(scores, blocks, order, int(_SPARE * width))
+    parents, chosen, sums = join(scores, blocks, order, int(_SPARE * width), threads)
     if len(lines) < _BACK - 1 or np.bincount(_ancestors(lines, parents[:width]), minlength=1).max() <= most:
         return parents[:width], chosen[:width], sums[:width]
-    parents, chosen, sums = join(scores, blocks, order, _WIDER * width)
+    parents, chosen, sums = join(scores, blocks, order, _WIDER * width, threads)
     ancestors = _ancestors(lines, parents)
     kept = np.ones(len(parents), bool)
     for big in np.flatnonzero(np.bincount(ancestors) > most):
@@ -131,14 +134,14 @@ def _last_payloads(
     if last == 0 or not len(parents):
         return np.empty((0, last + 1), np.int64)
     every = np.arange(1 << code.code.widths[last])
-    out = []
+    out: list[Indexes] = []
     for place in _distinct(parents, len(prefixes))[:_RETRIED]:
-        blocks = code.with_payloads(np.repeat(prefixes[place : place + 1], len(every), axis=0), every, last)
+        blocks = code.with_payloads(_repeated(prefixes[place : place + 1], len(every)), every, last)
         z = np.zeros(len(every))
         for team in range(last, code.teams):
             z += weights[team] * residual[team].at(code.block_cells(blocks, team))
         out.append(blocks[falling(units(z))[:2]])
-    return code.fields(np.concatenate(out))
+    return np.concatenate([code.fields(blocks) for blocks in out])
 
 
 def _distinct(places: Ints, most: int) -> Ints:
@@ -146,6 +149,10 @@ def _distinct(places: Ints, most: int) -> Ints:
     first = np.full(most, len(places))
     first[places[::-1]] = np.arange(len(places))[::-1]  # of several, the last one stays
     return np.argsort(first, kind="stable")[: np.count_nonzero(first < len(places))]
+
+
+def _repeated(blocks: Indexes, times: int) -> Indexes:
+    return blocks[np.repeat(np.arange(len(blocks)), times)]
 
 
 def levels(code: BulkTreeCode, scores: Sequence[TeamScores], keep: int, tick: Callable[[], None] | None) -> Ints:
@@ -158,7 +165,7 @@ def levels(code: BulkTreeCode, scores: Sequence[TeamScores], keep: int, tick: Ca
         width = code.code.widths[level]
         extensions = np.arange(1 << width)
         cells = (code.prefix_hashes(prefixes, level) << width)[:, None] | extensions[None, :]
-        longer = np.repeat(prefixes, len(extensions), axis=0)
+        longer = _repeated(prefixes, len(extensions))
         prefixes = code.with_payloads(longer, np.tile(extensions, len(prefixes)), level)
         if level < last:
             values = scores[level].at(cells.ravel())
