@@ -232,9 +232,8 @@ class HierarchyOracle(NumbersOracle, FrequencyOracle):
     def quantile(self, share: float, confidence: float = 0.95) -> Quantile:
         """Return the integer at or below which this share of the numbers lie, with an interval.
 
-        An integer v is in the interval if it cannot be told that fewer than the share lie at or below v, nor
-        that the share or more lie below it: the interval misses the true quantile only if one of those two
-        tests errs at it.
+        An integer v is in the interval unless a test shows that fewer than the share lie at or below v, or that the
+        share or more lie below v. So the interval misses the true quantile only if one of these two tests errs there.
         """
         if not 0 < share < 1:
             raise InvalidSpec("a quantile's share lies strictly between 0 and 1, such as 0.5")

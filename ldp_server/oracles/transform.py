@@ -63,7 +63,7 @@ def _matrix(q: int, digits: int, c: int, single: bool) -> Values:
 
 
 def _by_matrix(values: Values, q: int, places: int, c: int) -> Values:
-    """Each step transforms the lowest digits and moves them to the top; after all, the order is as it was."""
+    """Each step transforms the lowest digits and moves them to the top. After the last step the order is as before."""
     group = 1
     while q ** (group + 1) <= _GROUP:
         group += 1
@@ -77,7 +77,7 @@ def _by_matrix(values: Values, q: int, places: int, c: int) -> Values:
 
 
 def _by_fft(values: Values, q: int, places: int, c: int) -> Values:
-    """With w alone it is an inverse FFT of `places` axes; w^c reads that at c u."""
+    """For c = 1 it is an inverse FFT over `places` axes. Any other c reads its values at c u."""
     axes = np.fft.ifftn(values.reshape((q,) * places), norm="forward")
     scaled = np.arange(q) * c % q
     for axis in range(places):
