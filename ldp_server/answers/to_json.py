@@ -1,4 +1,4 @@
-"""The `--json` output of an answer, derived from its dataclass. This page says what a script may rely on.
+"""The `--json` output of an answer, derived from its dataclass. This text says what a script may rely on.
 
 | command | what it prints |
 |---|---|
