@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, Literal, Self
 
-from ldp_client.collection import Collection
+from ldp_client.collection import Collection, Schedule
 from ldp_client.errors import InvalidSpec, Unavailable
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_client.sending.target import Tls
@@ -19,6 +19,7 @@ from ldp_server.analyst.collections import CollectionInfo, CollectionSummary, Ex
 from ldp_server.analyst.connection import Connection, Timeouts
 from ldp_server.analyst.local import LocalServer
 from ldp_server.analyst.questions import Questions, Which, named
+from ldp_server.planning import Draft, Goal, draft
 from ldp_server.store import DataDirectory
 
 __all__ = ["Analyst", "Which"]
@@ -119,6 +120,16 @@ class Analyst(Questions):
     @property
     def target(self) -> str:
         return self._connection.target
+
+    @staticmethod
+    def draft(
+        question: str, goal: Goal, *, opens: int, closes: int, schedule: Schedule | None = None, nonce: int = 0
+    ) -> Draft:
+        """Plan a question that reaches a goal: its collection, its file, and what will be learned. Calls no server.
+
+        `opens` and `closes` are seconds since 1970. `create` takes the draft's `collection`.
+        """
+        return draft(question, goal, opens=opens, closes=closes, schedule=schedule, nonce=nonce)
 
     def create(
         self,
