@@ -15,7 +15,7 @@ from ldp_server.service import lifecycle
 from tests.examples import EXAMPLES
 from tests.server.helpers import live
 
-OFFERED = sorted(set(MECHANISMS) - REPRODUCTIONS - {"genprot"})
+OFFERED = sorted(set(MECHANISMS) - REPRODUCTIONS)
 
 
 def example(name):
