@@ -8,7 +8,7 @@ typical ones. So a plan asks the same code that will answer, and no formula stan
                    its noise, and collisions, R (F2/R^2 + n (1 - 1/R)/R) / (T - 1) for R teams of T cells, with F2 the
                    sum of the squared frequencies. Its intervals are planned by the normal law.
     average        the window's weights, mixed as the numbers are rounded
-    tree           each level's cells, with 1/L of the users (a subclass of the oracle: counts would be large)
+    tree           each level has 1/L of the users
     attributes     the law of the answers over all sets
 
 `shares` has the part of the users for each index of the domain.
@@ -37,6 +37,7 @@ from ldp_server.oracles import oracle_for
 from ldp_server.oracles.base import Oracle, binomial_variance, two_sided
 from ldp_server.oracles.hierarchy import HierarchyOracle
 from ldp_server.oracles.laws.support import SupportLaw
+from ldp_server.oracles.transform import weights_of_reports
 
 __all__ = ["Expected", "expected_oracle", "frequency_error", "widening"]
 
@@ -198,16 +199,32 @@ class _ExpectedTree(HierarchyOracle):
         self, randomizer: Hierarchy, shares: Floats, users: int, noise: np.random.Generator | None = None
     ) -> None:
         super().__init__(randomizer)
-        self.counts.total = users
         self._none, self._held = float(shares[0]) * users, shares[1:] * users
         self._random = noise
+        self.counts.total = users
+        means = np.concatenate([self._means(level) for level in range(len(self._levels))])
+        self.counts.values = means  # type: ignore[assignment]  # as in expected_oracle
+
+    def _line(self, level: int) -> Floats:
+        """How many of all users are in each cell of a level, `none` first."""
+        cells = self._cells(self._held, len(self._levels) - 1 - level)
+        return np.concatenate(([self._none], cells[: self._levels[level].size - 1]))
+
+    def _means(self, level: int) -> Floats:
+        """The mean counts of a level: lies of everybody, and more of what supports a user's cell."""
+        linear = self._levels[level]
+        truth = float(linear.response.p)
+        lie = (1 - truth) / (linear.q - 1)
+        line = self._line(level) / len(self._levels)
+        held = np.append(line, np.zeros(linear.q**linear.t - linear.size))
+        supported = weights_of_reports(held, linear.q, linear.t).astype(np.float64, copy=False)
+        return np.asarray((line.sum() * lie + (truth - lie) * supported) / linear.points)
 
     def level_totals(self) -> Floats:
         return np.full(len(self._levels), self.reports / len(self._levels))
 
     def _raw(self, level: int, users: float) -> Floats:
-        cells = self._cells(self._held, len(self._levels) - 1 - level)
-        line = np.concatenate(([self._none], cells[: self._levels[level].size - 1]))
+        line = self._line(level)
         if self._random is None:
             return line
         spread = np.sqrt(self._cell_variance(level, users, line))
