@@ -203,7 +203,7 @@ class _ExpectedTree(HierarchyOracle):
         self._random = noise
         self.counts.total = users
         means = np.concatenate([self._means(level) for level in range(len(self._levels))])
-        self.counts.values = means  # type: ignore[assignment]  # as in expected_oracle
+        self.counts.values = means
 
     def _line(self, level: int) -> Floats:
         """How many of all users are in each cell of a level, `none` first."""
