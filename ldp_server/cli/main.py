@@ -75,9 +75,10 @@ def load() -> None:
         questions,
         serving,
         tokens,
+        watching,
     )
 
-    del collections, exports, local, queries, questions, serving, tokens
+    del collections, exports, local, queries, questions, serving, tokens, watching
 
 
 def exit_code(error: LdpError) -> int:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
+from prometheus_client import disable_created_metrics
 
 from ldp_client.errors import InvalidSpec, StorageError
 from ldp_server import __version__
@@ -23,7 +24,7 @@ from ldp_server.cli.main import cli
 from ldp_server.config import SAMPLE, Config, load_config, split_address
 from ldp_server.service.assemble import CollectionServer
 from ldp_server.service.logs import event, set_up_logs
-from ldp_server.service.metrics import serve_metrics
+from ldp_server.service.metrics import serve_metrics, watch_processes
 from ldp_server.service.operators import LocalToken
 from ldp_server.store import DataDirectory
 
@@ -62,6 +63,8 @@ def serve(file: Path | None, data: Path | None, listen: str | None, until_stdin_
     form = "json" if as_json else config.watch.log_format
     set_up_logs(config.watch.log_level, form)
     sys.setswitchinterval(_SWITCH_SECONDS)
+    # Otherwise each counter has a second series, the time at which it was made.
+    disable_created_metrics()  # type: ignore[no-untyped-call]
     os.umask(0o077)  # files are readable by their owner only, whatever the directory's mode is
     _raise_file_limit(config)
     asyncio.run(_serve(config, as_json=as_json, until_stdin_closes=until_stdin_closes))
@@ -144,6 +147,7 @@ def _address(listen: str, port: int) -> str:
 
 def _start_metrics(listen: str, server: CollectionServer) -> None:
     host, port = split_address(listen, "watch.metrics")
+    watch_processes(server.metrics.registry, lambda: server.parts.worker.pid)
     try:
         serve_metrics(host, port, server.metrics.registry, lambda: server.serving)
     except OSError as error:
