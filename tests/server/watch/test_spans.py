@@ -51,7 +51,7 @@ async def test_a_call_has_a_span_with_its_collection_and_its_end(traced, exporte
     collection = make_collection()
     await traced.create(collection)
     await traced.collector.Submit(batch(collection, 30))
-    await traced.call("Estimate", collection, top=3)
+    await traced.call("Estimate", collection, top=analyst_pb2.TopItems(count=3))
     (call,) = named(exporter, "analyst/Estimate")
     assert call.attributes == {"hearsay.collection": collection.id.hex()[:12], "hearsay.status": "OK"}
     (asked,) = named(exporter, "worker/AskEstimate")
@@ -67,7 +67,7 @@ async def test_a_search_names_its_stages(traced, exporter):
     async for _ in traced.analyst.HeavyHitters(request, metadata=traced.auth):
         pass
     (search,) = named(exporter, "worker/AskDecode")
-    assert {event.name for event in search.events} <= {"the process is free", "transform", "search", "done"}
+    assert {event.name for event in search.events} <= {"the process is free", "counting", "transform", "search", "done"}
     (call,) = named(exporter, "analyst/HeavyHitters")
     assert search.parent.span_id == call.context.span_id
 
@@ -75,7 +75,7 @@ async def test_a_search_names_its_stages(traced, exporter):
 async def test_a_call_that_fails_has_its_status_and_no_words(traced, exporter):
     unknown = make_collection("Never created?")
     with pytest.raises(grpc.aio.AioRpcError):
-        await traced.call("Estimate", unknown, top=1)
+        await traced.call("Estimate", unknown, top=analyst_pb2.TopItems(count=1))
     with pytest.raises(grpc.aio.AioRpcError):
         await traced.analyst.ServerStatus(analyst_pb2.ServerStatusRequest(), metadata=bearer(f"hearsay_{SECRET}"))
     (call,) = named(exporter, "analyst/Estimate")
@@ -120,9 +120,9 @@ async def test_no_span_holds_an_item_a_token_an_address_or_a_report(traced, expo
     request = batch(collection, 40)
     taken(await traced.collector.Submit(request))
     item = analyst_pb2.Item(text=SECRET)
-    await traced.call("Estimate", collection, items=analyst_pb2.GivenItems(items=[item]))
+    await traced.call("Estimate", collection, given=analyst_pb2.GivenItems(items=[item]))
     with pytest.raises(grpc.aio.AioRpcError):
-        await traced.call("Estimate", collection, items=analyst_pb2.GivenItems(items=[analyst_pb2.Item(integer="7")]))
+        await traced.call("Estimate", collection, given=analyst_pb2.GivenItems(items=[analyst_pb2.Item(integer="7")]))
     await traced.counts(collection)
     spans = exporter.get_finished_spans()
     assert len(spans) >= 5
@@ -154,7 +154,7 @@ class Endpoint(trace_service_pb2_grpc.TraceServiceServicer):
     def __init__(self):
         self.names = []
 
-    def Export(self, request, context):  # noqa: N802 - the wire's name
+    def Export(self, request, context):
         for resource in request.resource_spans:
             self.names += [span.name for scope in resource.scope_spans for span in scope.spans]
         return trace_service_pb2.ExportTraceServiceResponse()
