@@ -1,5 +1,6 @@
 """The Python client of operators, who run a server's collections, and of analysts, who read its answers.
 
+answer        what every answer can do: become a data frame, a file, a page, a plot
 answers       each kind of answer with the collection that it is about
 client        Analyst: one method a call
 questions     the part of it that asks about one collection
@@ -10,6 +11,7 @@ local         where the server of this machine is
 """
 
 from ldp_client.sending.target import Tls
+from ldp_server.analyst.answer import Answer
 from ldp_server.analyst.answers import (
     CollectionAttributes,
     CollectionAverage,
@@ -26,6 +28,7 @@ from ldp_server.analyst.questions import Which
 
 __all__ = [
     "Analyst",
+    "Answer",
     "CollectionAttributes",
     "CollectionAverage",
     "CollectionEstimates",

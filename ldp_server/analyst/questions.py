@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from google.protobuf.message import Message
@@ -77,7 +78,7 @@ class Questions:
             request.all.SetInParent()
         else:
             request.top.count = 10 if top is None else top
-        return CollectionEstimates.of(self._ask("Estimate", request, long=True))
+        return replace(CollectionEstimates.of(self._ask("Estimate", request, long=True)), threshold=threshold or None)
 
     def heavy_hitters(
         self,

@@ -95,6 +95,8 @@ def _digit_sums(values: Values, q: int, places: int, c: int) -> Values:
 def _level(counts: npt.NDArray[Any], q: int, place: int) -> npt.NDArray[np.floating]:
     """Return D_s as an array of shape (q, q^s): the level's part of S by x_s and x_low."""
     size = q**place
+    if not place:  # the point 1 has no lower digits: its part of S(x) is the count of the answer x_0
+        return counts.T.astype(np.float64)
     reports = float(counts.sum(dtype=np.float64))
     single = size > _SINGLE and reports < _MANY
     real: type[np.floating] = np.float32 if single else np.float64

@@ -84,12 +84,12 @@ class Metrics:
         self.log_bytes = Gauge("hearsay_log_bytes", "Size of the database on disk", registry=registry)
         self.free_bytes = Gauge("hearsay_disk_free_bytes", "Free space where it lies", registry=registry)
         self.lag = Gauge("hearsay_checkpoint_lag_batches", "Batches not yet in a checkpoint", registry=registry)
-        built = Info("hearsay_build", "The program that runs", registry=registry)
-        built.info({"version": __version__, "python": platform.python_version(), "grpc": grpc.__version__})
         self._begin()
 
     def _begin(self) -> None:
-        """Let every counter with a label begin at 0."""
+        """Name the program, and let every counter with a label begin at 0."""
+        built = Info("hearsay_build", "The program that runs", registry=self.registry)
+        built.info({"version": __version__, "python": platform.python_version(), "grpc": grpc.__version__})
         self._begin_collection(_OTHER)
         begun = (
             (self.refused_batches, _REASONS),
