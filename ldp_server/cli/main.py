@@ -75,10 +75,9 @@ def load() -> None:
         questions,
         serving,
         tokens,
-        watching,
     )
 
-    del collections, exports, local, queries, questions, serving, tokens, watching
+    del collections, exports, local, queries, questions, serving, tokens
 
 
 def exit_code(error: LdpError) -> int:

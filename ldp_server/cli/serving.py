@@ -1,4 +1,4 @@
-"""serve, config, demo."""
+"""serve, config, watch, demo."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ from ldp_server.service.logs import event, set_up_logs
 from ldp_server.service.metrics import serve_metrics, watch_processes
 from ldp_server.service.operators import LocalToken
 from ldp_server.store import DataDirectory
+from ldp_server.watch import ALERTS, DASHBOARD
 
-__all__ = ["demo", "print_config", "serve"]
+__all__ = ["alerts", "dashboard", "demo", "print_config", "serve", "watch"]
 
 _SWITCH_SECONDS = 0.0005
 """After how many seconds a thread must give up the interpreter: short, because the writer thread waits while the event
@@ -158,6 +159,23 @@ def _start_metrics(listen: str, server: CollectionServer) -> None:
 def print_config() -> None:
     """Print a commented configuration with every setting at its default."""
     sys.stdout.write(SAMPLE)
+
+
+@cli.group()
+def watch() -> None:
+    """Print alert rules for Prometheus, or a dashboard for Grafana."""
+
+
+@watch.command()
+def alerts() -> None:
+    """Print alert rules; Prometheus reads them from a file (`rule_files`)."""
+    sys.stdout.write(ALERTS.read_text(encoding="utf-8"))
+
+
+@watch.command()
+def dashboard() -> None:
+    """Print the dashboard as JSON; Grafana imports it from a file."""
+    sys.stdout.write(DASHBOARD.read_text(encoding="utf-8"))
 
 
 @cli.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
