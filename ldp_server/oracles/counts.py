@@ -96,7 +96,7 @@ class Counts:
             return self._dense.reshape(-1, length).sum(axis=1, dtype=np.int64)
         edges = np.arange(0, self.cells + 1, length, dtype=self._type)
         places: npt.NDArray[np.int64] = np.searchsorted(self._sorted(), edges)
-        return places[1:] - places[:-1]
+        return np.asarray(places[1:] - places[:-1], np.int64)
 
     def add(self, payload: bytes) -> int:
         """Count the reports in a payload; `ServerRefused`, and nothing changed, if it is not one of this mechanism."""
