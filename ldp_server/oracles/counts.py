@@ -93,7 +93,7 @@ class Counts:
     def sums(self, length: int) -> npt.NDArray[np.int64]:
         """Return how many reports there were of the first `length` numbers, of the next ones, and so on."""
         if self._dense is not None:
-            return self._dense.reshape(-1, length).sum(axis=1, dtype=np.int64)
+            return np.asarray(self._dense.reshape(-1, length).sum(axis=1, dtype=np.int64), np.int64)
         edges = np.arange(0, self.cells + 1, length, dtype=self._type)
         places: npt.NDArray[np.int64] = np.searchsorted(self._sorted(), edges)
         return np.asarray(places[1:] - places[:-1], np.int64)
