@@ -38,6 +38,7 @@ from ldp_server.analyst.asking import Call, Pieces, asked
 from ldp_server.answers.numbers import Between
 from ldp_server.answers.wire import item_to_wire
 from ldp_server.heavy_hitters import BETA, check_beta
+from ldp_server.heavy_hitters.dictionary import Words, packed
 
 __all__ = ["Questions", "Which", "named"]
 
@@ -93,15 +94,19 @@ class Questions:
         *,
         limit: int = 0,
         beta: float = BETA,
+        dictionary: Words | None = None,
         progress: Callable[[str, float], None] | None = None,
     ) -> Pieces[CollectionHeavyHitters]:
         """Find the items that many users hold, in a domain too large to list.
 
         `limit` is the most items to return (0: as many as the server allows). `beta` is the failure probability of the
-        list: half for missing an item that `threshold_all` users hold, half for items from noise. `progress` is called
+        list: half for missing an item that `threshold_all` users hold, half for items from noise. Items of a
+        `dictionary` (items, or a mapping from items to weights) are listed from lower frequencies. `progress` is called
         with what is being done and how much of it is, from 0 to 1.
         """
         request = pb.HeavyHittersRequest(**named(which), limit=limit, beta=check_beta(beta))
+        if dictionary is not None:
+            request.dictionary = packed(dictionary)
 
         def take(event: pb.HeavyHittersResponse) -> CollectionHeavyHitters | None:
             if event.WhichOneof("event") == "result":

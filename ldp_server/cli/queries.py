@@ -19,6 +19,7 @@ from ldp_server.cli.main import cli
 from ldp_server.cli.outputs import Output, output_options
 from ldp_server.cli.show import busy, item_text, lines, progress_bar, table, whole
 from ldp_server.heavy_hitters import BETA
+from ldp_server.heavy_hitters.dictionary import words_of
 from ldp_server.heavy_hitters.results import HeavyHitter
 
 __all__ = ["COVERAGE", "EstimateOptions", "estimate", "heavy_hitters", "show_estimates"]
@@ -134,9 +135,17 @@ def _numbers(row: Estimate | Rest | HeavyHitter) -> list[str]:
 @which_argument
 @click.option("--limit", type=click.IntRange(1), default=1000, show_default=True, help="The most items to list.")
 @click.option("--beta", type=float, default=BETA, show_default=True, help="Failure probability of the list.")
+@click.option(
+    "--dictionary",
+    metavar="FILE",
+    help="Candidates that are listed from lower frequencies: one item a line, a weight behind a tab if you like; - is "
+    "standard input. Make it without looking at these reports.",
+)
 @output_options
 @connected
-def heavy_hitters(analyst: Analyst, which: Which, limit: int, beta: float, output: Output) -> None:
+def heavy_hitters(
+    analyst: Analyst, which: Which, limit: int, beta: float, dictionary: str | None, output: Output
+) -> None:
     """Find the items that many users hold, in a domain too large to list.
 
     Below the list stands how many users must hold an item for it to be listed: all such items at once, except with
@@ -144,8 +153,9 @@ def heavy_hitters(analyst: Analyst, which: Which, limit: int, beta: float, outpu
 
     COLLECTION is an id, its first digits (at least four), or the collection's file.
     """
+    words = None if dictionary is None else words_of(_items(dictionary))
     with progress_bar("decoding", quiet=output.quiet) as progress:
-        found = analyst.heavy_hitters(which, limit=limit, beta=beta, progress=progress)
+        found = analyst.heavy_hitters(which, limit=limit, beta=beta, dictionary=words, progress=progress)
     output.show(found, _show_heavy_hitters)
 
 
@@ -153,6 +163,12 @@ def _show_heavy_hitters(found: CollectionHeavyHitters) -> None:
     columns = [("item", ""), ("users", "right"), ("± error", "right"), ("95% interval", "right"), ("score", "right")]
     listed = [*found.items, *([] if found.none is None else [found.none])]
     rows = [[item_text(row.item), *_numbers(row), f"{row.score:.1f}"] for row in listed]
+    if found.dictionary is not None:
+        columns.append(("bar", ""))
+        rows = [
+            [*cells, f"{row.bar:.1f} {'dictionary' if row.candidate else 'domain'}"]
+            for cells, row in zip(rows, listed, strict=True)
+        ]
     caption = (
         f"{whole(found.reports)} reports, {len(found.items)} items; an interval is for its item alone, given that the "
         "item is listed"

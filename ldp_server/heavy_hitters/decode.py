@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from concurrent.futures import Executor
+from typing import TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_server.arrays.team_cells import BulkTreeCode
+from ldp_server.heavy_hitters.dictionary import Dictionary
 from ldp_server.heavy_hitters.paper import decoder as paper
 from ldp_server.heavy_hitters.promise import BETA, MIXTURES, check_beta
 from ldp_server.heavy_hitters.results import HeavyHitters
@@ -50,18 +52,28 @@ DECODERS = {
 """The decoders of each mechanism, the default first."""
 
 
+class Means(TypedDict, total=False):
+    """What a decoding calls and runs on."""
+
+    progress: OnProgress | None
+    cancelled: Callable[[], bool] | None
+    executor: Executor | None
+
+
 def decode(
     collection: Collection,
     oracle: Oracle,
     *,
     decoder: str | None = None,
     beta: float = BETA,
+    dictionary: Dictionary | None = None,
     limits: DecodeLimits | None = None,
-    progress: OnProgress | None = None,
-    cancelled: Callable[[], bool] | None = None,
-    executor: Executor | None = None,
+    **means: Unpack[Means],
 ) -> HeavyHitters:
-    """List the heavy hitters, with failure probability `beta` (Definition 3.1; promise.py says what it covers)."""
+    """List the heavy hitters, with failure probability `beta` (Definition 3.1; promise.py says what it covers).
+
+    Candidates of a `dictionary` are listed from lower frequencies (dictionary.py).
+    """
     sketch = collection.randomizer
     if sketch.name not in DECODERS or not (isinstance(oracle, TeamSketchOracle) and isinstance(sketch, TeamSketch)):
         known = ", ".join(DECODERS)
@@ -70,8 +82,10 @@ def decode(
         raise InvalidSpec("the oracle counts reports of another collection")
     check_beta(beta)
     name = _decoder_name(sketch, oracle, decoder)
-    watch = Watch(progress, cancelled)
-    run = Run(collection, oracle, name, beta, limits or DecodeLimits(), watch, executor)
+    watch, executor = Watch(means.get("progress"), means.get("cancelled")), means.get("executor")
+    if dictionary is not None and _DECODE[name] is not _by_scores:
+        raise InvalidSpec(f"the decoder {name!r} takes no dictionary")
+    run = Run(collection, oracle, name, beta, limits or DecodeLimits(), watch, executor, dictionary)
     return _DECODE[name](run) if run.reports else run.nothing()
 
 
@@ -88,22 +102,24 @@ def _decoder_name(sketch: TeamSketch, oracle: TeamSketchOracle, wanted: str | No
 
 def _by_scores(run: Run) -> HeavyHitters:
     """Decode all teams together: the decoders "soft" and "paths"."""
-    bar = threshold(run.reports, run.support[1], run.log_items, run.false_items) + MIXTURES
+    candidates, part = run.candidates()
+    bar = threshold(run.reports, run.support[1], run.log_items, part * run.false_items) + MIXTURES
     if not math.isfinite(bar):
         return run.nothing()
     width, last, only_best = run.limits.width, 1, 0
     if isinstance(run.code, BulkTreeCode):  # one start instead of one in every team
         width, last, only_best = _TREE_WIDER * width, _TREE_LAST, tree.MOST_CELLS
-    teams, noise = run.scores(only_best), run.noise()
+    teams, noise = run.scores(0 if candidates else only_best), run.noise()
     settings = Settings(bar, width=width, last=last, rounds=run.limits.rounds, most=run.limits.items)
 
     def on_round(number: int) -> None:
         run.watch.say("search", 1 - 0.7**number)
 
     hooks = Hooks(run.in_domain, run.watch.tick, on_round, run.executor)
-    found = decode_scores(run.code, teams, noise, settings, hooks)
+    found = decode_scores(run.code, teams, noise, settings, hooks, candidates)
     unit = math.sqrt(noise.reports * noise.variance)
-    return run.answer(Estimated(run.indexes(found.messages), found.scores, found.errors, unit, bar))
+    indexes = run.indexes(found.messages)
+    return run.answer(Estimated(indexes, found.scores, found.errors, unit, bar, found.bars, found.candidates))
 
 
 def _by_levels(run: Run) -> HeavyHitters:

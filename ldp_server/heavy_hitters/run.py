@@ -20,15 +20,25 @@ from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_server.arrays.items import below, to_ints
 from ldp_server.arrays.team_cells import BulkCode, bulk_code
+from ldp_server.heavy_hitters.dictionary import CANDIDATES, Dictionary, candidate_bars
 from ldp_server.heavy_hitters.paper import promise as paper_promise
-from ldp_server.heavy_hitters.promise import PROBABILITY, Promise, false_items_of, least_users, promised_at
+from ldp_server.heavy_hitters.promise import (
+    PROBABILITY,
+    Promise,
+    false_items_of,
+    least_users,
+    promised_at,
+    promised_candidate,
+)
 from ldp_server.heavy_hitters.results import (
     HeavyHitter,
     HeavyHitters,
+    Tested,
     heavy_hitters,
     item_intervals,
 )
 from ldp_server.heavy_hitters.search.acceptance import Noise
+from ldp_server.heavy_hitters.search.candidates import Candidates, candidates_of
 from ldp_server.heavy_hitters.search.scores import TeamScores
 from ldp_server.oracles.expander_sketch import ExpanderSketchOracle
 from ldp_server.oracles.laws.support import SupportLaw
@@ -85,7 +95,11 @@ class Estimated:
     unit: float
     """That standard error, as a number of users."""
     bar: float
-    """The least score that is listed."""
+    """The least score that is listed, of an item that is no candidate."""
+    bars: Floats | None = None
+    """The least score at which each of these is listed, where they differ."""
+    candidates: npt.NDArray[np.bool_] | None = None
+    """Which were tested as candidates of the dictionary."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +113,7 @@ class Run:
     limits: DecodeLimits
     watch: Watch
     executor: Executor | None
+    dictionary: Dictionary | None = None
 
     @property
     def sketch(self) -> TeamSketch:
@@ -162,6 +177,18 @@ class Run:
             out.append(jobs.popleft().result())
         return out
 
+    def candidates(self) -> tuple[Candidates | None, float]:
+        """Return the dictionary's candidates with their bars, and the part of the false items left for the others."""
+        words = self.dictionary
+        if words is None:
+            return None, 1.0
+        self.watch.say("candidates", 0.0)
+        return candidates_of(self.code, words.indexes, self.bars(words.log_shares)), 1 - CANDIDATES
+
+    def bars(self, log_shares: Floats) -> Floats:
+        """Return the least scores of candidates with these shares."""
+        return candidate_bars(self.reports, self.support[1], log_shares, self.false_items)
+
     def indexes(self, messages: Ints) -> list[int]:
         return to_ints(self.code.indexes(messages))
 
@@ -175,14 +202,25 @@ class Run:
     def answer(self, found: Estimated) -> HeavyHitters:
         """Return the answer that lists what was found."""
         self.watch.say("done", 1.0)
-        promise = self._promised(found.bar)
+        promise, tested = self._promised(found.bar), self._tested()
+        enough = promise.each <= self.reports or (tested is not None and tested.each is not None)
         return heavy_hitters(
             self._items(found),
             promise,
             decoder=self.decoder,
-            users_needed=None if promise.each <= self.reports else self._needed(),
+            users_needed=None if enough else self._needed(),
             least_estimate=found.bar * found.unit,
+            dictionary=tested,
         )
+
+    def _tested(self) -> Tested | None:
+        """Return what the answer says of the dictionary."""
+        words = self.dictionary
+        if words is None:
+            return None
+        bar = float(np.median(self.bars(words.log_shares)))
+        each = promised_candidate(self.sketch, self.decoder, bar, self.reports)
+        return Tested(len(words), words.outside, each if each <= self.reports else None)
 
     def nothing(self) -> HeavyHitters:
         """Return the answer that there are too few reports."""
@@ -211,11 +249,22 @@ class Run:
 
     def _items(self, found: Estimated) -> list[HeavyHitter]:
         estimates, errors = found.scores * found.unit, found.errors * found.unit
-        ends = item_intervals(self.law, estimates, errors, found.bar * found.unit, self.log_items)
-        columns = zip(found.indexes, estimates.tolist(), errors.tolist(), found.scores.tolist(), ends, strict=True)
+        bars = np.full(len(estimates), found.bar) if found.bars is None else found.bars
+        named = np.zeros(len(estimates), bool) if found.candidates is None else found.candidates
+        ends = item_intervals(self.law, estimates, errors, bars * found.unit, self.log_items)
+        columns = zip(
+            found.indexes,
+            estimates.tolist(),
+            errors.tolist(),
+            ends,
+            found.scores.tolist(),
+            bars.tolist(),
+            named.tolist(),
+            strict=True,
+        )
         return [
-            HeavyHitter(self.collection.domain.item(index), estimate, error, *four, score)
-            for index, estimate, error, score, four in columns
+            HeavyHitter(self.collection.domain.item(index), estimate, error, *four, *rest)
+            for index, estimate, error, four, *rest in columns
         ]
 
 

@@ -101,13 +101,13 @@ class Child:
         self._counts.save(counts)
         return CheckpointWritten(counts.batches), b""
 
-    def _decode(self, question: AskDecode, _: bytes) -> tuple[Answer, bytes]:
+    def _decode(self, question: AskDecode, dictionary: bytes) -> tuple[Answer, bytes]:
         def progress(stage: str, fraction: float) -> None:
             self._send(Progress(stage, fraction), b"")
 
         progress("counting", 0.0)
         counts = self._counts.get(question.number)
-        return Done(), decoding.decode(counts, question.limit, question.beta, progress)
+        return Done(), decoding.decode(counts, question, dictionary, progress)
 
 
 def serve(child: Child, send: Callable[[Answer, bytes], None]) -> None:

@@ -86,10 +86,12 @@ class Worker:
             raise StorageError("the checkpoint that was just written is not there: check the disk")
         return found
 
-    async def decode(self, question: AskDecode, seconds: float) -> AsyncGenerator[Progress | bytes, None]:
+    async def decode(
+        self, question: AskDecode, seconds: float, dictionary: bytes = b""
+    ) -> AsyncGenerator[Progress | bytes, None]:
         """Progress, and last the serialised HeavyHittersResult. Leaving early cancels, and so does the time limit."""
         ends = time.monotonic() + seconds
-        async with self._asking(question) as answers:
+        async with self._asking(question, dictionary) as answers:
             while True:
                 try:
                     answer, body = await asyncio.wait_for(anext(answers), ends - time.monotonic())

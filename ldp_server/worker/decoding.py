@@ -10,8 +10,10 @@ from dataclasses import replace
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server import heavy_hitters
 from ldp_server.answers.wire import to_wire
+from ldp_server.heavy_hitters.dictionary import Dictionary
 from ldp_server.oracles.base import Unsupported
 from ldp_server.worker.counts import CollectionCounts
+from ldp_server.worker.messages import AskDecode
 
 __all__ = ["can_decode", "decode"]
 
@@ -24,7 +26,9 @@ def can_decode(mechanism: str) -> bool:
     return mechanism in heavy_hitters.DECODERS
 
 
-def decode(counts: CollectionCounts, limit: int, beta: float, progress: Callable[[str, float], None]) -> bytes:
+def decode(
+    counts: CollectionCounts, question: AskDecode, dictionary: bytes, progress: Callable[[str, float], None]
+) -> bytes:
     """Return the serialised HeavyHittersResult of a collection; whoever wants to cancel ends this process."""
     name = counts.collection.randomizer.name
     if not can_decode(name):
@@ -32,8 +36,10 @@ def decode(counts: CollectionCounts, limit: int, beta: float, progress: Callable
             f"collections of the mechanism {name} have no heavy-hitter decoder: "
             "ask for the top of a listable domain, or for given items"
         )
+    words = Dictionary.unpacked(counts.collection.domain, dictionary) if dictionary else None
+    beta = question.beta or heavy_hitters.BETA
     with ThreadPoolExecutor(THREADS) as threads:
         found = heavy_hitters.decode(
-            counts.collection, counts.oracle, beta=beta or heavy_hitters.BETA, progress=progress, executor=threads
+            counts.collection, counts.oracle, beta=beta, progress=progress, executor=threads, dictionary=words
         )
-    return to_wire(replace(found, items=found.items[:limit]), pb.HeavyHittersResult).SerializeToString()
+    return to_wire(replace(found, items=found.items[: question.limit]), pb.HeavyHittersResult).SerializeToString()

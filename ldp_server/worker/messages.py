@@ -90,7 +90,7 @@ class AskCheckpoint(Question):
 class AskDecode(Question):
     """Find at most `limit` heavy hitters: any number of `Progress`, then `Done` with a HeavyHittersResult.
 
-    `beta` is the failure probability of the list; 0 is the decoder's own.
+    `beta` is the failure probability of the list; 0 is the decoder's own. The body is the packed dictionary, if any.
     """
 
     limit: int

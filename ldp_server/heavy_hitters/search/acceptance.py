@@ -107,6 +107,12 @@ class Acceptance:
         own = (values @ self._parts.T >= self._needed).all(axis=-1)
         return np.asarray((self.misfit(values, z) <= self.limit) & own)
 
+    def reached(self, values: Floats, z: Floats, bars: Floats) -> npt.NDArray[np.bool_]:
+        """Return which rows reach their bars and are in balance, as they are or capped: the tests of a candidate."""
+        cut, left = self.capped(values)
+        as_it_stands = (z >= bars) & (self.misfit(values, z) <= self.limit)
+        return np.asarray(as_it_stands | (left >= bars) & (self.misfit(cut, left) <= self.limit))
+
     def capped(self, values: Floats) -> tuple[Floats, Floats]:
         """Return the rows with their teams cut to the highest level (in units of the score) that is in balance."""
         weights = self._weights

@@ -116,9 +116,9 @@ class Queries:
             started = time.perf_counter()
             most = min(request.limit or self._limits.query_items, self._limits.query_items)
             worker = self._sources.decoder()
-            question = AskDecode(live.record.number, most, request.beta)
+            question, seconds = AskDecode(live.record.number, most, request.beta), self._limits.decode_seconds
             try:
-                async with contextlib.aclosing(worker.decode(question, self._limits.decode_seconds)) as answers:
+                async with contextlib.aclosing(worker.decode(question, seconds, request.dictionary)) as answers:
                     async for answer in answers:
                         if isinstance(answer, Progress):
                             yield _progress(answer)
