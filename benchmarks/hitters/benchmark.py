@@ -16,6 +16,7 @@ from statistics import NormalDist, median
 import numpy as np
 
 from benchmarks.hitters.cost import cost_rows, speeds
+from benchmarks.hitters.dictionary import dictionary_rows
 from benchmarks.hitters.growth import growth_rows
 from benchmarks.hitters.poison import poison_rows
 from benchmarks.hitters.trials import KINDS, Trial, TrialSetting, run_trials
@@ -153,6 +154,7 @@ def run(options: Options) -> Iterator[Row]:
     yield from populations(options)
     yield from many(options)
     yield from zipf(options)
+    yield from dictionary_rows(options)
     yield from growth_rows(options)
     yield from poison_rows(options)
     yield row("all of this took", time.perf_counter() - started, "s")

@@ -84,7 +84,7 @@ def decode(
     name = _decoder_name(sketch, oracle, decoder)
     watch, executor = Watch(means.get("progress"), means.get("cancelled")), means.get("executor")
     if dictionary is not None and _DECODE[name] is not _by_scores:
-        raise InvalidSpec(f"the decoder {name!r} takes no dictionary")
+        raise Unsupported(f"{sketch.name}: the decoder {name!r} takes no dictionary; ask without one")
     run = Run(collection, oracle, name, beta, limits or DecodeLimits(), watch, executor, dictionary)
     return _DECODE[name](run) if run.reports else run.nothing()
 

@@ -51,7 +51,7 @@ class HeavyHitter:
 
 
 @dataclass(frozen=True)
-class Tested:
+class UsedDictionary:
     """The dictionary of a list."""
 
     candidates: int
@@ -90,7 +90,7 @@ class HeavyHitters:
     """True if even an item that all users hold would not be listed."""
     users_needed: int | None
     """If there are too few reports: the number of users from which an item that all of them hold is listed."""
-    dictionary: Tested | None = None
+    dictionary: UsedDictionary | None = None
     """The dictionary that was given. `threshold` and `threshold_all` are about items that it does not name."""
     least_estimate: float | None = field(default=None, metadata={"json": "never"})
     """The least estimate that is listed. Known to the decoder only: it is not sent to the analyst."""
@@ -103,7 +103,7 @@ def heavy_hitters(
     decoder: str,
     users_needed: int | None,
     least_estimate: float | None,
-    dictionary: Tested | None = None,
+    dictionary: UsedDictionary | None = None,
 ) -> HeavyHitters:
     """Return the answer with its guarantee; `users_needed` is given where there are too few reports."""
     items, reports = tuple(items), promise.users
@@ -134,7 +134,7 @@ def heavy_hitters(
     )
 
 
-def _told(promise: Promise, tested: Tested) -> tuple[str, ...]:
+def _told(promise: Promise, tested: UsedDictionary) -> tuple[str, ...]:
     """Return what a dictionary changes, in sentences."""
     part, users = f"{false_items_of(promise.beta) * CANDIDATES:g}", promise.users
     first = (

@@ -33,7 +33,7 @@ from ldp_server.heavy_hitters.promise import (
 from ldp_server.heavy_hitters.results import (
     HeavyHitter,
     HeavyHitters,
-    Tested,
+    UsedDictionary,
     heavy_hitters,
     item_intervals,
 )
@@ -213,14 +213,14 @@ class Run:
             dictionary=tested,
         )
 
-    def _tested(self) -> Tested | None:
+    def _tested(self) -> UsedDictionary | None:
         """Return what the answer says of the dictionary."""
         words = self.dictionary
         if words is None:
             return None
         bar = float(np.median(self.bars(words.log_shares)))
         each = promised_candidate(self.sketch, self.decoder, bar, self.reports)
-        return Tested(len(words), words.outside, each if each <= self.reports else None)
+        return UsedDictionary(len(words), words.outside, each if each <= self.reports else None)
 
     def nothing(self) -> HeavyHitters:
         """Return the answer that there are too few reports."""
