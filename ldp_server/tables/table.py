@@ -64,9 +64,13 @@ class AnswerTable:
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
 
-    def rows(self) -> Iterator[tuple[Any, ...]]:
-        """The cells of each row, as Python's own types."""
-        return zip(*(_plain(column.values) for column in self.columns), strict=True)
+    def column(self, name: str) -> list[Any]:
+        """The cells of a column, as Python's own types."""
+        return _plain(next(column.values for column in self.columns if column.name == name))
+
+    def rows(self, most: int | None = None) -> Iterator[tuple[Any, ...]]:
+        """The cells of each row, or of the first ones, as Python's own types."""
+        return zip(*(_plain(column.values[:most]) for column in self.columns), strict=True)
 
 
 def table_of(answer: Any, rows: str, extra: Sequence[str], metadata: AnswerMetadata, domain: Domain) -> AnswerTable:
