@@ -1,4 +1,4 @@
-"""Asks one server the same question again and again, several at a time: `python -m benchmarks.analyst.asking`.
+"""Asks one server questions from a file, several at a time: `python -m benchmarks.analyst.asking`.
 
 The bytes of the question and of the answers are not looked at, so that the client takes as little of the processor as
 it can. It prints how many questions a second were answered.
@@ -9,36 +9,47 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import grpc
 
 AT_ONCE = 16
-"""As many calls as one client may have open at a time and more would only wait."""
+"""Calls that are open at a time."""
 
 
-async def rate(target: str, question: bytes, token: str, questions: int) -> float:
+async def rate(target: str, questions: Sequence[bytes], token: str) -> float:
     """Return how many questions a second are answered."""
-    options = [("grpc.enable_http_proxy", 0)]
     metadata = (("authorization", f"Bearer {token}"),)
-    async with grpc.aio.insecure_channel(target, options) as channel:
-        ask = channel.unary_unary("/ldp.v1.Analyst/Estimate")
-        await asyncio.gather(*(ask(question, metadata=metadata) for _ in range(AT_ONCE)))  # connected and warm
+    waiting = iter(questions)
+    async with grpc.aio.insecure_channel(target, [("grpc.enable_http_proxy", 0)]) as channel:
+        ask = channel.unary_unary("/ldp.v1.Analyst/Estimate", None, None)
+        await ask(questions[0], metadata=metadata)  # connected and warm
 
-        async def some(share: int) -> None:
-            for _ in range(share):
+        async def some() -> None:
+            for question in waiting:
                 await ask(question, metadata=metadata)
 
         started = time.perf_counter()
-        await asyncio.gather(*(some(questions // AT_ONCE) for _ in range(AT_ONCE)))
-        return questions // AT_ONCE * AT_ONCE / (time.perf_counter() - started)
+        await asyncio.gather(*(some() for _ in range(AT_ONCE)))
+        return len(questions) / (time.perf_counter() - started)
+
+
+def read_questions(data: bytes, count: int) -> list[bytes]:
+    """Return the questions of a file: each after its length, in four bytes; repeated until there are enough."""
+    found, place = [], 0
+    while place < len(data):
+        size = int.from_bytes(data[place : place + 4], "little")
+        found.append(data[place + 4 : place + 4 + size])
+        place += 4 + size
+    return [found[number % len(found)] for number in range(count)]
 
 
 def main() -> None:
-    """Ask as the arguments say: the server, files with the question and the token, and how many questions."""
-    target, question, token, questions = sys.argv[1:]
-    found = asyncio.run(rate(target, Path(question).read_bytes(), Path(token).read_text().strip(), int(questions)))
-    sys.stdout.write(f"{found}\n")
+    """Ask as the arguments say: the server, files with the questions and the token, and how many questions."""
+    target, questions, token, count = sys.argv[1:]
+    asked = read_questions(Path(questions).read_bytes(), int(count))
+    sys.stdout.write(f"{asyncio.run(rate(target, asked, Path(token).read_text().strip()))}\n")
 
 
 if __name__ == "__main__":
