@@ -70,7 +70,7 @@ async def test_a_search_names_its_stages(traced, exporter):
     events = [event.name for event in search.events]
     assert events[0] == "the process is free"
     assert set(events[1:]) <= {"counting", "transform", "search", "done"}
-    assert len(set(events)) == len(events) > 2
+    assert len(set(events)) == len(events) >= 2
     (call,) = named(exporter, "analyst/HeavyHitters")
     assert search.parent.span_id == call.context.span_id
 
