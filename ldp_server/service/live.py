@@ -80,8 +80,8 @@ class LiveCollection:
     """One collection, as ingest sees it."""
 
     __slots__ = (
-        "bound", "closes", "collection", "intake", "label", "opens", "record", "sealed_reason", "statement", "takes_from",
-        "takes_until", "width",
+        "bound", "closes", "collection", "intake", "label", "opens", "record", "sealed_reason", "statement",
+        "takes_from", "takes_until", "width",
     )  # fmt: skip
 
     def __init__(self, record: CollectionRecord, collection: Collection, label: str) -> None:

@@ -26,7 +26,7 @@ law is used, so the statement is exact from n = 1 on.
 **The tilts.** A deviation of z standard errors at n reports is seen best by t = z/(sigma sqrt(n)). The grid has that of
 z = `_Z` and n = `_MIDDLE` in its middle, and then goes both ways in steps of a factor `_RATIO`. The weight of step k is
 proportional to (2 + |k|)^-1.5. So an end reaches 3.2 standard errors in the middle, where a fixed 95% interval reaches
-1.96, and somewhat more at far smaller or larger n (docs/oracles.md has the measured widths).
+1.96, and somewhat more at far smaller or larger n (docs/planning.md has the widths).
 """
 
 from __future__ import annotations
