@@ -41,16 +41,16 @@ def _answer(counts: CollectionCounts, request: pb.EstimateRequest) -> Estimates:
     confidence = request.confidence or _CONFIDENCE
     threshold = request.threshold if request.threshold > 0 else None
     collection, oracle, which = counts.collection, counts.oracle, request.WhichOneof("which")
+    coverage = Coverage.TOGETHER if request.together else Coverage.EACH
     if which == "all":
         if collection.domain.size > MOST:
             raise InvalidSpec(f"an answer lists at most {MOST} items: ask for the top ones, or for given items")
-        return estimates.every_item(collection, oracle, confidence=confidence, threshold=threshold)
+        return estimates.every_item(collection, oracle, confidence=confidence, coverage=coverage, threshold=threshold)
     if which == "top":
         return estimates.top(collection, oracle, request.top.count, confidence=confidence, threshold=threshold)
     if which != "given" or not request.given.items:
         raise InvalidSpec("ask for at least one given item, for all items or for the top ones")
     items = [item_from_wire(item) for item in request.given.items]
-    coverage = Coverage.TOGETHER if request.together else Coverage.EACH
     try:
         return estimates.given_items(
             collection, oracle, items, confidence=confidence, coverage=coverage, threshold=threshold
