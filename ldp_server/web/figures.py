@@ -110,7 +110,7 @@ def _estimates(
 
 def _hitters(title: str, answer: HeavyHitters, truth: Truth | None) -> DotChart:
     rows = [_dot(row, truth) for row in answer.items[:_MOST_DOTS]]
-    return DotChart(title, rows, threshold=answer.threshold_all, threshold_text="listed for sure from")
+    return DotChart(title, rows, threshold=answer.threshold_all, threshold_text="all are listed from")
 
 
 def _attributes(title: str, answer: AttributesAnswer, summary: CollectionSummary) -> Figure:

@@ -28,14 +28,14 @@ def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("ldp_server.web"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    environment.filters.update(item=item_text, whole=whole, moment=moment, visible=visible, percent=percent)
+    environment.filters.update(item=item_text, whole=whole, moment=moment, visible=visible, percent=_percent)
     environment.filters.update(short_percent=_short_percent, duration=format_duration, toml=_toml, size=_size)
     environment.filters.update(domain_text=_domain_text)
     environment.globals.update(static=_static_url)
     return environment
 
 
-def percent(share: float) -> str:
+def _percent(share: float) -> str:
     """Write a share as a percentage, without more digits than it has."""
     return f"{share * 100:.6g}%"
 
@@ -72,13 +72,13 @@ def _size(count: float) -> str:
 
 def _toml(collection: Collection) -> str:
     """Write a collection as its file; a very long one, such as one with 65,536 names, only at its beginning."""
-    text = visible_lines(collection.to_toml())
+    text = _visible_lines(collection.to_toml())
     return (
         text if len(text) <= _SPEC_SHOWN else f"{text[:_SPEC_SHOWN]}\n... {len(text) - _SPEC_SHOWN:,} more characters"
     )
 
 
-def visible_lines(text: str) -> str:
+def _visible_lines(text: str) -> str:
     """Write text of several lines so that every character is seen."""
     return "\n".join(visible(line) for line in text.split("\n"))
 

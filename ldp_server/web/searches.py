@@ -16,14 +16,14 @@ from ldp_client.errors import Cancelled, LdpError
 from ldp_server.analyst import Analyst, CollectionHeavyHitters
 from ldp_server.web.views import ViewOptions
 
-__all__ = ["Search", "Searches"]
+__all__ = ["HitterSearch", "Searches"]
 
 _KEPT_SECONDS = 1800.0
 _MOST = 50
 
 
 @dataclass
-class Search:
+class HitterSearch:
     """One search, running or done."""
 
     analyst: Analyst = field(repr=False)
@@ -68,12 +68,12 @@ class Searches:
     """The searches of this process."""
 
     def __init__(self) -> None:
-        self._all: dict[str, Search] = {}
+        self._all: dict[str, HitterSearch] = {}
         self._lock = threading.Lock()
 
-    def start(self, analyst: Analyst, session: str, which: str, options: ViewOptions) -> Search:
+    def start(self, analyst: Analyst, session: str, which: str, options: ViewOptions) -> HitterSearch:
         """Start a search; the session's search of the same collection, if one runs, is cancelled."""
-        search = Search(analyst, which, session, options)
+        search = HitterSearch(analyst, which, session, options)
         with self._lock:
             now = time.monotonic()
             for old in list(self._all.values()):
@@ -87,12 +87,12 @@ class Searches:
         threading.Thread(target=_run, args=(search,), name="search", daemon=True).start()
         return search
 
-    def find(self, name: str, session: str) -> Search | None:
+    def find(self, name: str, session: str) -> HitterSearch | None:
         """Return a search of this session."""
         search = self._all.get(name)
         return search if search is not None and search.session == session else None
 
-    def latest(self, session: str, which: str) -> Search | None:
+    def latest(self, session: str, which: str) -> HitterSearch | None:
         """Return the session's last search of a collection."""
         mine = [one for one in self._all.values() if one.session == session and one.which == which]
         return mine[-1] if mine else None
@@ -108,7 +108,7 @@ class Searches:
             search.cancel()
 
 
-def _run(search: Search) -> None:
+def _run(search: HitterSearch) -> None:
     beta = search.options.beta
     try:
         search.found = search.analyst.heavy_hitters(search.which, limit=1000, beta=beta, progress=search.progress)

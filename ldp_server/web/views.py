@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
-from ldp_client.protocol.domain import Attributes
+from ldp_client.protocol.domain import Attributes, Integers
 from ldp_server.analyst import Analyst, CollectionSummary
 from ldp_server.answers.numbers import Between
 from ldp_server.heavy_hitters import BETA
@@ -22,7 +22,7 @@ from ldp_server.oracles.base import AttributesOracle, FrequencyOracle
 from ldp_server.oracles.bounded_number import BoundedNumberOracle
 from ldp_server.oracles.hierarchy import HierarchyOracle
 
-__all__ = ["CONFIDENCES", "QUARTILES", "VIEWS", "View", "ViewOptions", "offered", "read_options"]
+__all__ = ["CONFIDENCES", "QUARTILES", "VIEWS", "View", "ViewOptions", "fitting", "offered", "read_options"]
 
 CONFIDENCES = (0.8, 0.9, 0.95, 0.99, 0.999)
 QUARTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -189,6 +189,12 @@ _HAS: Mapping[str, Callable[[Collection, CollectionSummary], bool]] = {
     "every": lambda _, s: s.lists_domain,
     "given": lambda c, _: _is(c, FrequencyOracle),
 }
+
+
+def fitting(options: ViewOptions, collection: Collection) -> ViewOptions:
+    """Return what can be asked: a small domain has fewer ranges than a reader's choice or the default."""
+    domain = collection.domain
+    return replace(options, bins=min(options.bins, domain.count)) if isinstance(domain, Integers) else options
 
 
 def read_options(given: Mapping[str, str], items: tuple[str, ...] = ()) -> ViewOptions:

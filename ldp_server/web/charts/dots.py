@@ -71,7 +71,7 @@ def dots(chart: DotChart, width: float = 860.0) -> Markup:
         x = scale(tick)
         parts.append(element("line", x1=x, y1=_TOP, x2=x, y2=bottom, class_="axis" if tick == 0 else "grid"))
         parts.append(text_at(x, bottom + 18.0, compact(tick, ticks), "middle", "minor"))
-    room = int((left - 14.0) / 7.0)
+    room = int((left - 14.0) / 7.4)
     parts += [_row(chart, dot, scale, _TOP + _ROW * (i + 0.5), room) for i, dot in enumerate(chart.dots)]
     if chart.threshold is not None and math.isfinite(chart.threshold):
         parts += _threshold(chart, scale, bottom)
@@ -114,7 +114,7 @@ def _threshold(chart: DotChart, scale: Scale, bottom: float) -> list[Markup]:
     value = chart.threshold or 0.0
     x = scale(value)
     right = x > (scale.start + scale.end) / 2
-    label = f"{chart.threshold_text} {compact(value)}"
+    label = f"{chart.threshold_text} {value:,.0f}"
     return [
         element("line", x1=x, y1=_TOP - 8.0, x2=x, y2=bottom, class_="threshold"),
         text_at(x + (-5.0 if right else 5.0), _TOP - 11.0, label, "end" if right else "start", "minor threshold-text"),

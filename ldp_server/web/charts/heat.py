@@ -30,7 +30,7 @@ def heat(title: str, names: Sequence[str], pairs: Sequence[Held], width: float =
         first, second = sorted(row.attributes, key=place.__getitem__)
         x, y = left + side * place[first], top + tall * (place[second] - 1)
         parts.append(_cell(row, (x, y, side, tall), most))
-    room = int((left - 10.0) / 7.0)
+    room = int((left - 10.0) / 7.8)
     for i, name in enumerate(names):
         label = cut(visible(name), room)
         if i:

@@ -13,7 +13,7 @@ from ldp_client.errors import InvalidSpec, LdpError
 from ldp_server.analyst import CollectionInfo, CollectionSummary
 from ldp_server.web.gate import Visit
 
-__all__ = ["ON_A_PAGE", "Listed", "change", "create", "index", "live", "new", "short"]
+__all__ = ["ON_A_PAGE", "CollectionLine", "change", "create", "index", "live", "new", "short"]
 
 ON_A_PAGE = 15
 _CHANGES = {"close": "close_collection", "compact": "compact_collection", "delete": "delete_collection"}
@@ -25,7 +25,7 @@ def short(info: CollectionInfo) -> str:
 
 
 @dataclass(frozen=True)
-class Listed:
+class CollectionLine:
     """A line of the list."""
 
     info: CollectionInfo
@@ -39,17 +39,17 @@ class Listed:
         return short(self.info)
 
 
-async def _summary(visit: Visit, info: CollectionInfo) -> Listed:
+async def _summary(visit: Visit, info: CollectionInfo) -> CollectionLine:
     if info.state == "deleted":
-        return Listed(info, None, None)
+        return CollectionLine(info, None, None)
     try:
         summary = await visit.site.call(visit.analyst.show, info.id)
     except LdpError:
-        return Listed(info, None, None)
-    return Listed(info, summary, visit.site.intake.note(info.id, summary.reports))
+        return CollectionLine(info, None, None)
+    return CollectionLine(info, summary, visit.site.intake.note(info.id, summary.reports))
 
 
-async def _listed(visit: Visit) -> tuple[list[Listed], int, int]:
+async def _listed(visit: Visit) -> tuple[list[CollectionLine], int, int]:
     """The lines of the page that is asked for, its number, and the number of pages."""
     kept = await visit.site.call(visit.analyst.collections)
     kept = sorted(kept, key=lambda info: (info.state == "deleted", -info.created))

@@ -10,14 +10,14 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from ldp_client.errors import InvalidSpec
+from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_server.analyst import CollectionSummary
 from ldp_server.answers.to_json import dump, to_json
 from ldp_server.web import figures
 from ldp_server.web.gate import Visit
 from ldp_server.web.pages.collections import short
 from ldp_server.web.pages.question import items_of, known
-from ldp_server.web.views import VIEWS, ViewOptions, read_options
+from ldp_server.web.views import VIEWS, ViewOptions, fitting, read_options
 
 __all__ = ["FORMS", "download", "download_given", "spec"]
 
@@ -52,7 +52,9 @@ async def _download(visit: Visit, options: ViewOptions) -> Response:
     if name not in VIEWS or form not in FORMS:
         raise HTTPException(404)
     summary = await known(visit)
-    which = summary.info.id.hex()
+    which, options = summary.info.id.hex(), fitting(options, summary.info.collection)
+    if summary.info.state == "deleted":
+        raise ServerRefused("NOT_FOUND", "this collection was deleted")
     if name == "given" and not options.items:
         raise InvalidSpec("give the items, one a line")
     if name == "hitters":

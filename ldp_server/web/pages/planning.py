@@ -129,7 +129,8 @@ def _said(choices: PlanChoices, best: Alternative) -> list[str]:
 
 
 def _row(one: Alternative) -> tuple[str, ...]:
-    reach = f"± {two_sided(0.95) * one.standard_error:,.4g} {one.unit}".strip()
+    value = two_sided(0.95) * one.standard_error
+    reach = f"± {whole(value)} {one.unit}" if one.unit else f"± {value:,.4g}"
     optimum = f"{one.variance_over_optimum:.3g}"
     size = "" if one.yardstick else f"{one.report_bits} bits"
     return (one.mechanism, _parameters(one.parameters), reach, optimum, size, one.remark)

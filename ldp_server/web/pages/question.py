@@ -17,7 +17,7 @@ from ldp_server.answers.words import visible
 from ldp_server.web import figures, tables
 from ldp_server.web.gate import Visit
 from ldp_server.web.pages.collections import short
-from ldp_server.web.views import CONFIDENCES, VIEWS, ViewOptions, offered, read_options
+from ldp_server.web.views import CONFIDENCES, VIEWS, ViewOptions, fitting, offered, read_options
 
 __all__ = ["asked", "cancel_search", "items_of", "known", "overview", "search_progress", "start_search", "view"]
 
@@ -59,9 +59,11 @@ async def asked(visit: Visit) -> Response:
 
 
 async def _view(visit: Visit, summary: CollectionSummary, name: str) -> Response:
+    if summary.info.state == "deleted":
+        return _page(visit, summary, "", read_options({}))
     given = {**visit.query, **visit.form}
     try:
-        options = read_options(given, items_of(visit.form))
+        options = fitting(read_options(given, items_of(visit.form)), summary.info.collection)
     except InvalidSpec as error:
         return _page(visit, summary, name, read_options({}), problem=str(error), status=400)
     if name == "hitters":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 from starlette.responses import Response
 
@@ -24,7 +25,7 @@ async def server_page(visit: Visit) -> Response:
     rate = visit.site.intake.note("server", status.reports)
     refused = [(one.reason, one.count, _REFUSED.get(one.reason, "")) for one in status.refused if one.count]
     busy = [(one.reason, one.count, _BUSY.get(one.reason, "")) for one in status.busy if one.count]
-    values = {"rate": rate, "alerts": list(alerts(status)), "refused": refused, "busy": busy}
+    values: dict[str, Any] = {"rate": rate, "alerts": list(alerts(status)), "refused": refused, "busy": busy}
     return visit.page("server", "server", of=status, up=_about(time.time() - status.started), **values)
 
 
