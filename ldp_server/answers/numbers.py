@@ -19,7 +19,7 @@ from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Integers
 from ldp_server.answers.estimates import Coverage
-from ldp_server.oracles.base import Oracle, TooFewReports, Unsupported, two_sided
+from ldp_server.oracles.base import Oracle, TooFewReports, Unsupported
 from ldp_server.oracles.bounded_number import Average, BoundedNumberOracle
 from ldp_server.oracles.hierarchy import HierarchyOracle, Quantile
 
@@ -54,7 +54,6 @@ class Range:
     last: int
     estimate: float
     standard_error: float
-    """An upper bound."""
     low: float
     high: float
 
@@ -121,10 +120,9 @@ def quantile(collection: Collection, oracle: Oracle, share: float, *, confidence
 def count_between(collection: Collection, oracle: Oracle, first: int, last: int, *, confidence: float = 0.95) -> Range:
     """Return how many users' numbers lie from `first` to `last`."""
     lowest = _integers(collection).lowest
-    count, error = _tree(oracle, "ranges").between(first - lowest, last - lowest)
-    reach = two_sided(confidence) * error
-    low, high = max(0.0, count - reach), min(float(oracle.reports), count + reach)
-    return Range(first, last, count, error, min(low, float(oracle.reports)), max(high, 0.0))
+    found = _tree(oracle, "ranges").between(first - lowest, last - lowest)
+    low, high = (min(max(end, 0.0), float(oracle.reports)) for end in found.interval(confidence))
+    return Range(first, last, found.count, found.error, low, high)
 
 
 def average_answer(collection: Collection, oracle: Oracle, *, confidence: float = 0.95) -> AverageAnswer:

@@ -6,6 +6,7 @@ serving      serve, config, demo
 collections  collection create | list | show | close | delete, compact
 queries      estimate, heavy-hitters
 questions    average, quantiles, ranges, attributes
+outputs      where an answer goes: a table, JSON, CSV, Parquet
 exports      export, status
 tokens       token create | list | revoke | key | issue
 local        doctor, backup

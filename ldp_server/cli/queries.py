@@ -14,10 +14,10 @@ import click
 from ldp_client.errors import InvalidSpec
 from ldp_server.analyst import Analyst, CollectionEstimates, CollectionHeavyHitters, Which
 from ldp_server.answers.estimates import Coverage, Estimate, Rest
-from ldp_server.answers.to_json import to_json
-from ldp_server.cli.connection import connected, json_option, which_argument
+from ldp_server.cli.connection import connected, which_argument
 from ldp_server.cli.main import cli
-from ldp_server.cli.show import busy, item_text, lines, print_json, progress_bar, table, whole
+from ldp_server.cli.outputs import Output, output_options
+from ldp_server.cli.show import busy, item_text, lines, progress_bar, table, whole
 from ldp_server.heavy_hitters import BETA
 from ldp_server.heavy_hitters.results import HeavyHitter
 
@@ -81,15 +81,15 @@ def _estimate_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @cli.command()
 @which_argument
 @_estimate_options
-@json_option
+@output_options
 @connected
-def estimate(analyst: Analyst, which: Which, options: EstimateOptions, as_json: bool) -> None:
+def estimate(analyst: Analyst, which: Which, options: EstimateOptions, output: Output) -> None:
     """Estimate how many users hold an item. Without other options: the ten most frequent.
 
     COLLECTION is an id, its first digits (at least four), or the collection's file.
     """
     items = None if options.items is None else _items(options.items)
-    with busy("estimating", quiet=as_json):
+    with busy("estimating", quiet=output.quiet):
         found = analyst.estimate(
             which,
             items=items,
@@ -99,10 +99,7 @@ def estimate(analyst: Analyst, which: Which, options: EstimateOptions, as_json: 
             threshold=options.threshold,
             together=options.together,
         )
-    if as_json:
-        print_json(to_json(found))
-    else:
-        show_estimates(found)
+    output.show(found, show_estimates)
 
 
 COVERAGE = {
@@ -137,9 +134,9 @@ def _numbers(row: Estimate | Rest | HeavyHitter) -> list[str]:
 @which_argument
 @click.option("--limit", type=click.IntRange(1), default=1000, show_default=True, help="The most items to list.")
 @click.option("--beta", type=float, default=BETA, show_default=True, help="Failure probability of the list.")
-@json_option
+@output_options
 @connected
-def heavy_hitters(analyst: Analyst, which: Which, limit: int, beta: float, as_json: bool) -> None:
+def heavy_hitters(analyst: Analyst, which: Which, limit: int, beta: float, output: Output) -> None:
     """Find the items that many users hold, in a domain too large to list.
 
     Below the list stands how many users must hold an item for it to be listed: all such items at once, except with
@@ -147,12 +144,9 @@ def heavy_hitters(analyst: Analyst, which: Which, limit: int, beta: float, as_js
 
     COLLECTION is an id, its first digits (at least four), or the collection's file.
     """
-    with progress_bar("decoding", quiet=as_json) as progress:
+    with progress_bar("decoding", quiet=output.quiet) as progress:
         found = analyst.heavy_hitters(which, limit=limit, beta=beta, progress=progress)
-    if as_json:
-        print_json(to_json(found))
-    else:
-        _show_heavy_hitters(found)
+    output.show(found, _show_heavy_hitters)
 
 
 def _show_heavy_hitters(found: CollectionHeavyHitters) -> None:

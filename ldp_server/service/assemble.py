@@ -264,7 +264,7 @@ class CollectionServer:
             self._stack = stack.pop_all()
 
     async def stop(self, grace: float | None = None) -> None:
-        """Drain for at most `grace` seconds (limits.drain_seconds) and close. Once is enough; more does no harm."""
+        """Drain for at most `grace` seconds (limits.drain_seconds) and close. A second call does nothing."""
         self._grace = self.config.limits.drain_seconds if grace is None else grace
         await self._stack.aclose()
 

@@ -1,8 +1,8 @@
 """Background work: checkpoints of counts, compaction, sweeping, forgetting the order of arrival, and the gauges.
 
-It runs in slices, so that queries and batches do not wait for it. Compaction by the clock is careful with clocks: a
-collection must have been seen past its window for a while of monotonic time too. So one wrong reading of the wall clock
-does not end a collection.
+It runs in slices, so that queries and batches do not wait for it. Compaction by the clock allows for
+clocks that jump: a collection must also have been past its window for a while of monotonic time. So one wrong reading
+of the wall clock does not end a collection.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class BackgroundSchedule:
 
 
 class Gauges:
-    """The metrics that are read off and not counted."""
+    """The metrics that say how things are at this moment, such as a size on disk."""
 
     def __init__(self, metrics: Metrics, waiting: Waiting, log_bytes: Callable[[], int], folder: Path) -> None:
         self._metrics = metrics

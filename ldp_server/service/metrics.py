@@ -3,8 +3,8 @@
 Counters change once for each group of batches, outside of the commit. A collection's label is the first twelve digits
 of its id. The number of labels is bounded: further collections are counted together as "other".
 
-They are served over HTTP, by threads of their own, and beside them /healthz: whoever fills the gRPC ports cannot keep a
-health check out.
+They are served over HTTP by threads of their own, with /healthz beside them. So a caller that fills the gRPC ports
+cannot keep a health check out.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class _Quiet(WSGIRequestHandler):
     timeout = 10.0
 
     def log_message(self, *_: object) -> None:
-        """Say nothing: a line for each look at the metrics helps nobody."""
+        """Write nothing: a line for each look at the metrics would only fill the log."""
 
 
 def serve_metrics(host: str, port: int, registry: CollectorRegistry, serving: Callable[[], bool]) -> int:

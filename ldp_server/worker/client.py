@@ -1,7 +1,7 @@
 """The parent's side of the child process: start it, ask it, cancel it, start it again if it dies.
 
-One question at a time; who asks while the child is busy waits. A question whose caller has gone away is cancelled by
-ending the process. Counts can always be computed again, so nothing is lost but the counts in memory.
+It answers one question at a time; a caller waits while it is busy. A question whose caller has gone
+away is cancelled by ending the process. Counts can always be computed again, so only the counts in memory are lost.
 """
 
 from __future__ import annotations

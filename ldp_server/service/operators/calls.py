@@ -82,7 +82,7 @@ class Calls:
         return grpc.stream_stream_rpc_method_handler(handler)
 
     def _place(self, call: _Call) -> AbstractContextManager[None]:
-        """A place for the call, counted by its caller's name: only after it is known is the message read."""
+        """A place for the call, counted by its caller's name. The message is read after the caller is known."""
         return self._bounds.places.take(Peer(call.by, False, frozenset()))
 
     async def _request(self, call: _Call, kind: type[R], context: Context) -> R:

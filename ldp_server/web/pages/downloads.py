@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Mapping
 from typing import Any
@@ -76,31 +75,8 @@ def _written(form: str, answer: Any, summary: CollectionSummary, options: ViewOp
         if figure is None:
             raise InvalidSpec("there is no chart of this answer: take the table")
         return figures.standalone(figure.wide).encode()
-    return _parquet(answer) if form == "parquet" else _csv(answer)
-
-
-def _csv(answer: Any) -> bytes:
-    if hasattr(answer, "to_csv"):
+    if form == "csv":
         return str(answer.to_csv()).encode()
-    out = io.StringIO()
-    writer = csv.writer(out, quoting=csv.QUOTE_NONNUMERIC)
-    shape = to_json(answer)
-    rows = next(value for value in shape.values() if isinstance(value, list))
-    writer.writerow(rows[0])
-    writer.writerows([_guarded(cell) for cell in row.values()] for row in rows)
-    return out.getvalue().encode()
-
-
-def _guarded(cell: Any) -> Any:
-    text = next(iter(cell.values())) if isinstance(cell, dict) else cell
-    return (
-        f"'{text}" if isinstance(text, str) and text.startswith(("=", "+", "-", "@", "'", "\t", "\r", "\n")) else text
-    )
-
-
-def _parquet(answer: Any) -> bytes:
-    if not hasattr(answer, "to_parquet"):
-        raise InvalidSpec("this version writes no Parquet: take CSV or JSON")
     out = io.BytesIO()
     answer.to_parquet(out)
     return out.getvalue()
