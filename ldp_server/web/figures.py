@@ -23,7 +23,7 @@ from ldp_server.web.charts.histogram import histogram
 from ldp_server.web.charts.noise import noise_reach
 from ldp_server.web.views import ViewOptions
 
-__all__ = ["Figure", "figure_of", "standalone"]
+__all__ = ["Figure", "figure_of", "standalone", "with_quantiles"]
 
 WIDE, NARROW = 860.0, 358.0
 _MOST_DOTS = 60

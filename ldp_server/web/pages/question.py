@@ -128,7 +128,7 @@ def _page(
 
 def _coverage(answer: Any) -> str:
     coverage = getattr(answer, "coverage", None)
-    return "" if coverage is None else tables.COVERAGE[coverage]
+    return tables.COVERAGE.get(coverage, "")
 
 
 def _chosen(options: ViewOptions, name: str) -> str:
