@@ -60,7 +60,7 @@ _STOP = 10.0
     default=None,
     help="Print a link that signs the owner of --data in, once. [default: on a terminal, for this machine]",
 )
-@click.option("--truth", type=_FILE, hidden=True)
+@click.option("--truth", type=_FILE, hidden=True, help="What a demo knows of its simulated users, as JSON.")
 @click.option("--until-stdin-closes", is_flag=True, help="Also stop when standard input is closed.")
 @click.option("--json", "as_json", is_flag=True, help="Logs, and the line that says where it listens, as JSON.")
 def web(**options: Any) -> None:

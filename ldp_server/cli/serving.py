@@ -179,5 +179,6 @@ def demo(options: tuple[str, ...]) -> None:
             code = child.wait()
         except KeyboardInterrupt:
             code = child.wait()  # Ctrl-C reached the child process too; it stops its server and ends
-            raise
+            if code:
+                raise
     sys.exit(code)

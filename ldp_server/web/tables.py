@@ -53,12 +53,12 @@ def _interval(confidence: float) -> str:
     return f"{confidence * 100:.6g}% interval"
 
 
-def table_of(answer: Any) -> TableView:
-    """Return the table of any answer."""
+def table_of(answer: Any, truth: Mapping[Any, int] | None = None) -> TableView:
+    """Return the table of any answer; `truth` is what a demo knows, and gets a column."""
     if isinstance(answer, Estimates):
-        return _estimates(answer)
+        return _with_truth(_estimates(answer), [row.item for row in answer.rows], truth)
     if isinstance(answer, HeavyHitters):
-        return _hitters(answer)
+        return _with_truth(_hitters(answer), [row.item for row in answer.items], truth)
     if isinstance(answer, AttributesAnswer):
         rows = [[" + ".join(map(visible, row.attributes)), *_users(row)] for row in answer.rows]
         return TableView(("who hold", "users", "± error", _interval(answer.confidence)), rows)
@@ -76,6 +76,16 @@ def table_of(answer: Any) -> TableView:
         cells = [f"{row.estimate:,.6g}", error, f"{row.low:,.6g} to {row.high:,.6g}", whole(row.holders)]
         return TableView(("average", "± error", _interval(answer.confidence), "who have one"), [cells], frozenset())
     raise TypeError(f"no table for {type(answer).__name__}")
+
+
+def _with_truth(table: TableView, items: Sequence[Any], truth: Mapping[Any, int] | None) -> TableView:
+    if truth is None:
+        return table
+    held = [whole(truth.get(item, 0)) for item in items]
+    held += [""] * (len(table.rows) - len(held))
+    rows = [[*row, cell] for row, cell in zip(table.rows, held, strict=True)]
+    rest = None if table.rest is None else [*table.rest, ""]
+    return TableView([*table.heads, "truth"], rows, table.words, rest)
 
 
 def _estimates(answer: Estimates) -> TableView:

@@ -19,7 +19,7 @@ from ldp_server.web.charts.dots import Dot, DotChart, dots
 from ldp_server.web.figures import NARROW, WIDE
 from ldp_server.web.gate import Visit
 
-__all__ = ["KINDS", "PlanChoices", "plan_page"]
+__all__ = ["KINDS", "Foreseen", "PlanChoices", "plan_page"]
 
 KINDS = {
     "frequencies": "How many users hold each of a list of items",

@@ -100,18 +100,17 @@ def _page(
 ) -> Response:
     answer, over = shown.pop("answer", None), shown.pop("over", None)
     part = None
+    given = {**visit.query, **visit.form}
     if name == "every" and answer is not None:
-        given = {**visit.query, **visit.form}
         part = tables.part_of(answer, given.get("sort", ""), given.get("search", ""), given.get("page", "1"))
-    truth = visit.site.truth.get(summary.info.id.hex()) if (given_truth := visit.query.get("truth")) else None
+    truth = visit.site.truth.get(summary.info.id.hex()) if given.get("truth") else None
     figure = None
     if answer is not None and part is None:
         figure = figures.figure_of(answer, summary, options, truth)
         if isinstance(answer, RangesAnswer) and over is not None:
             title = visible(summary.info.collection.question)
             figure = figures.with_quantiles(title, answer, over)
-    table = None if answer is None else tables.table_of(answer if part is None else part.answer)
-    del given_truth
+    table = None if answer is None else tables.table_of(answer if part is None else part.answer, truth)
     values = {
         "summary": summary, "info": summary.info, "asked": summary.info.collection, "which": short(summary.info),
         "views": [] if summary.info.state == "deleted" else offered(summary), "all_views": VIEWS, "name": name,
