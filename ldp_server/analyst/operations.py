@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, BinaryIO, Literal
 
-from ldp_client.collection import Collection
+from ldp_client.collection import Collection, Schedule
 from ldp_client.errors import InvalidSpec, Unavailable
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.analyst.asking import Call, Pieces, asked
 from ldp_server.analyst.collections import CollectionInfo, CollectionSummary, Exported, ServerStatus
 from ldp_server.analyst.questions import Which, named
+from ldp_server.planning import Draft, Goal, draft
 
 __all__ = ["Operations"]
 
@@ -21,6 +22,16 @@ _EXPORTS = {"counts": pb.COUNTS, "reports": pb.REPORTS}
 
 class Operations:
     """The calls about collections and about the server itself."""
+
+    @staticmethod
+    def draft(
+        question: str, goal: Goal, *, opens: int, closes: int, schedule: Schedule | None = None, nonce: int = 0
+    ) -> Draft:
+        """Plan a question that reaches a goal: its collection, its file, and what will be learned. Calls no server.
+
+        `opens` and `closes` are seconds since 1970. `create` takes the draft's `collection`.
+        """
+        return draft(question, goal, opens=opens, closes=closes, schedule=schedule, nonce=nonce)
 
     @asked
     def create(

@@ -251,6 +251,11 @@ class HierarchyOracle(NumbersOracle, FrequencyOracle):
         low, high = (int(possible[0]), int(possible[-1])) if len(possible) else (estimate, estimate)
         return Quantile(share, estimate, min(low, estimate), max(high, estimate))
 
+    def quantile_error(self, share: float) -> float:
+        """Return the standard error of (count at or below the quantile) - share * (count of all)."""
+        place = self.quantile(share).estimate
+        return float(self._prefix_errors(share)[place])
+
     def between(self, first: int, last: int) -> RangeCount:
         """Return how many users hold an integer from `first` to `last`, as distances from the lowest."""
         if not 0 <= first <= last < self._leaves:

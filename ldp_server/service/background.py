@@ -22,6 +22,7 @@ from ldp_server.service.live import LiveCollection, LiveCollections
 from ldp_server.service.logs import LOGGER, event
 from ldp_server.service.metrics import Metrics
 from ldp_server.store.errors import Corrupt
+from ldp_server.watch.spans import Spans
 from ldp_server.worker.client import Worker
 
 __all__ = ["BackgroundSchedule", "BackgroundWork", "Gauges"]
@@ -70,6 +71,7 @@ class BackgroundWork:
         waiting: Waiting,
         metrics: Metrics,
         schedule: BackgroundSchedule,
+        spans: Spans,
     ) -> None:
         self._collections = collections
         self._compaction = compaction
@@ -77,6 +79,7 @@ class BackgroundWork:
         self._waiting = waiting
         self._metrics = metrics
         self.schedule = schedule
+        self._spans = spans
         self._over_since: dict[int, float] = {}
         self._counted: dict[int, float] = {}
         self._lag: dict[int, int] = {}
@@ -109,7 +112,8 @@ class BackgroundWork:
     async def _tend(self, live: LiveCollection) -> None:
         await self._checkpoint(live)
         if self._due(live):
-            await self._compaction.compact(live)
+            with self._spans.span("background/compact", collection=live.label):
+                await self._compaction.compact(live)
             event(logging.INFO, "compacted", collection=live.label)
 
     async def _checkpoint(self, live: LiveCollection) -> None:
@@ -119,10 +123,11 @@ class BackgroundWork:
         if self._counted.get(number) == arrived:
             return  # nothing came since the last round
         behind = 1
-        while behind:
-            behind = (await self._worker.advance(number, SLICE_SECONDS)).behind
-            self._lag[number] = behind
-            await asyncio.sleep(0)
+        with self._spans.span("background/checkpoint", collection=live.label):
+            while behind:
+                behind = (await self._worker.advance(number, SLICE_SECONDS)).behind
+                self._lag[number] = behind
+                await asyncio.sleep(0)
         self._counted[number] = arrived
 
     def _due(self, live: LiveCollection) -> bool:
