@@ -133,7 +133,7 @@ def population(users: int, items: Sequence[str], seed: int) -> npt.NDArray[np.in
     return np.asarray(coins.permutation(len(items))[ranks])
 
 
-def _batches(collection: Collection, indexes: npt.NDArray[np.uint64], seed: int) -> Iterator[Batch]:
+def _batches(collection: Collection, indexes: npt.NDArray[np.unsignedinteger[Any]], seed: int) -> Iterator[Batch]:
     """Randomize everybody's item and pack the reports."""
     width = collection.randomizer.report_bytes
     step = min(_BATCH, MAX_PAYLOAD // width)

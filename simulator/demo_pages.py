@@ -50,11 +50,11 @@ def further_questions(users: int, epsilon: str, seed: int, opens: int) -> list[t
             habits,
         ),
     ]
-    window = {"opens": opens, "closes": opens + 7200}
-    return [
-        (Collection.create(text, domain, name, epsilon, parameters=parameters, **window), indexes)
-        for text, domain, name, parameters, indexes in asked
-    ]
+    found = []
+    for text, domain, name, parameters, indexes in asked:
+        made = Collection.create(text, domain, name, epsilon, opens=opens, closes=opens + 7200, parameters=parameters)
+        found.append((made, indexes))
+    return found
 
 
 def show_pages(data: Path, listen: str, truth: Mapping[str, Mapping[Any, int]]) -> None:

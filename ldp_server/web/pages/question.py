@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from ldp_client.errors import InvalidSpec, LdpError, ServerRefused
 from ldp_server.analyst import CollectionSummary
+from ldp_server.answers.estimates import Coverage
 from ldp_server.answers.numbers import QuantilesAnswer, RangesAnswer
 from ldp_server.answers.words import visible
 from ldp_server.web import figures, tables
@@ -127,7 +128,7 @@ def _page(
 
 def _coverage(answer: Any) -> str:
     coverage = getattr(answer, "coverage", None)
-    return tables.COVERAGE.get(coverage, "")
+    return tables.COVERAGE[coverage] if isinstance(coverage, Coverage) else ""
 
 
 def _chosen(options: ViewOptions, name: str) -> str:
