@@ -83,7 +83,9 @@ class Parts:
 class _Assembly:
     """Builds the parts from the bottom up: each step needs only what the steps before it made."""
 
-    def __init__(self, config: Config, clock: Clock, metrics: Metrics, spans: Spans, stack: AsyncExitStack) -> None:
+    def __init__(
+        self, config: Config, clock: Clock, metrics: Metrics, spans: Spans | None, stack: AsyncExitStack
+    ) -> None:
         self._config = config
         self._clock = clock
         self._metrics = metrics
@@ -97,7 +99,8 @@ class _Assembly:
     def parts(self) -> Parts:
         """Open the data directory and connect everything. What must be closed is on the stack."""
         config, clock, metrics = self._config, self._clock, self._metrics
-        self._stack.push_async_callback(asyncio.to_thread, self._spans.close)
+        if self._spans:
+            self._stack.push_async_callback(asyncio.to_thread, self._spans.close)
         self._stack.enter_context(DirectoryLock(self._directory.create()))
         log = self._stack.enter_context(contextlib.closing(SqliteLog(self._directory.log)))
         access = self._stack.enter_context(contextlib.closing(AccessFile(self._directory.access, SteadyClock(clock))))

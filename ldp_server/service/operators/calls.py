@@ -43,7 +43,7 @@ def role_of_caller() -> str:
 class Calls:
     """Makes gRPC handlers of methods that take a message and give bytes."""
 
-    def __init__(self, auth: Auth, metrics: Metrics, bounds: Bounds, spans: Spans) -> None:
+    def __init__(self, auth: Auth, metrics: Metrics, bounds: Bounds, spans: Spans | None = None) -> None:
         self._auth = auth
         self._metrics = metrics
         self._bounds = bounds
@@ -51,10 +51,10 @@ class Calls:
 
     def one(self, name: str, kind: type[R], method: Callable[[R], Awaitable[bytes]]) -> grpc.RpcMethodHandler[Any, Any]:
         """A method with one answer."""
-        role = NEEDS[name]
+        role, title = NEEDS[name], f"analyst/{name}"
 
         async def handler(_: object, context: Context) -> None:
-            with self._spans.span(f"analyst/{name}") as span:
+            with self._spans.span(title) if self._spans else contextlib.nullcontext() as span:
                 async with _Call(self._auth, self._metrics, name, role, context, span) as call:
                     with self._place(call):
                         call.response = await method(await self._request(call, kind, context))
@@ -70,10 +70,10 @@ class Calls:
         self, name: str, kind: type[R], method: Callable[[R], AsyncGenerator[bytes, None]]
     ) -> grpc.RpcMethodHandler[Any, Any]:
         """A method that answers with a stream. Its caller's token must not be revoked before the last piece."""
-        role = NEEDS[name]
+        role, title = NEEDS[name], f"analyst/{name}"
 
         async def handler(_: object, context: Context) -> None:
-            with self._spans.span(f"analyst/{name}") as span:
+            with self._spans.span(title) if self._spans else contextlib.nullcontext() as span:
                 async with _Call(self._auth, self._metrics, name, role, context, span) as call:
                     with self._place(call):
                         request = await self._request(call, kind, context)
@@ -98,7 +98,7 @@ class Calls:
 class _Call:
     """One call. It ends before its block if the caller is not known; errors of the block become its status."""
 
-    def __init__(self, auth: Auth, metrics: Metrics, name: str, role: str, context: Context, span: Span) -> None:
+    def __init__(self, auth: Auth, metrics: Metrics, name: str, role: str, context: Context, span: Span | None) -> None:
         self._auth = auth
         self._metrics = metrics
         self._name = name
@@ -117,7 +117,7 @@ class _Call:
         prefix: str = getattr(request, "id_prefix", "")
         named: str = getattr(request, "collection_id", b"")[:32].hex() or (prefix if PREFIX.fullmatch(prefix) else "")
         self._collection = named[:12]
-        if named:
+        if named and self._span:
             self._span.note(collection=self._collection)
         role = needed(request)
         if role != self._role:
@@ -177,7 +177,8 @@ class _Call:
             fields["collection"] = self._collection
         fields["ms"] = round((time.perf_counter() - self._started) * 1000, 1)
         fields["status"] = ended = "OK" if status is None else status.code.name
-        self._span.note(status=ended)
+        if self._span:
+            self._span.note(status=ended)
         if status is not None and self._caller is not None:
             fields["reason"] = status.text
         LOGGER.info("analyst call", extra={"fields": fields})
