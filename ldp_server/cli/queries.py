@@ -61,7 +61,7 @@ _ESTIMATE_OPTIONS = (
         help="The probability that an interval holds the truth.",
     ),
     click.option("--threshold", type=click.FloatRange(0), default=0.0, help="Also say if at least N users hold it."),
-    click.option("--together", is_flag=True, help="With --items: intervals that are right for all of them at once."),
+    click.option("--together", is_flag=True, help="With --items or --all: intervals that are right for all at once."),
 )
 
 
