@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -107,7 +108,7 @@ class _Assembly:
         verifier = TokenVerifier.load(config.admission.token_keys)
         publisher = self._publisher()
         collections = self._collections(log, publisher)
-        waiting = Waiting(collections, metrics, config.limits.waiting_bytes)
+        waiting = Waiting(collections, metrics, config.limits.waiting_bytes, clock)
         commit = GroupCommit(log, collections.in_range, waiting.delivered)
         self._stack.push_async_callback(asyncio.to_thread, commit.stop)
         worker = self._worker(nice=10, remembered=_remembered(collections, waiting))
@@ -116,7 +117,7 @@ class _Assembly:
         compaction = Compaction(lifecycle, commit, worker, clock)
         queries = self._queries(collections, worker)
         calls = Calls(self._auth(access), metrics, self._bounds.operators, self._spans)
-        facts = ServerFacts(clock, lambda: waiting.bytes, self._log_bytes)
+        facts = ServerFacts(clock, lambda: waiting.bytes, self._log_bytes, self._free_bytes, metrics)
         return Parts(
             access=access,
             log=log,
@@ -197,6 +198,9 @@ class _Assembly:
         ingest = Ingest(collections, control, waiting, commit, self._clock)
         of_stream = StreamLimits(limits.stream_batches, limits.stream_bytes, limits.idle_seconds)
         return Collector(ingest, collections, publisher, self._metrics, of_stream, self._bounds.apps)
+
+    def _free_bytes(self) -> int:
+        return shutil.disk_usage(self._config.data).free
 
     def _log_bytes(self) -> int:
         """Size of the database on disk, write-ahead log included."""
