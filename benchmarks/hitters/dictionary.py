@@ -1,8 +1,8 @@
 """Heavy hitters with a dictionary of a million candidates: recall, false items, seconds.
 
-The candidates are the planted items, half of the 10,000 strings of the body, and strings that nobody holds. `list alone`
-makes no search: every false item is one of the dictionary, and items that it does not name are not taken away. That
-is the harder case for its promise, of beta/4 false items a run.
+The candidates are the planted items, half of the 10,000 strings of the body, and strings that nobody holds. `list
+alone` makes no search: every false item is one of the dictionary, and items that it does not name are not taken away.
+That is the harder case for its promise, of beta/4 false items a run.
 """
 
 from __future__ import annotations

@@ -16,11 +16,12 @@ from ldp_server.analyst import Analyst, CollectionEstimates, CollectionHeavyHitt
 from ldp_server.answers.estimates import Coverage, Estimate, Rest
 from ldp_server.cli.connection import connected, which_argument
 from ldp_server.cli.main import cli
-from ldp_server.cli.outputs import Output, output_options
+from ldp_server.cli.outputs import Output, every_look_option, output_options
 from ldp_server.cli.show import busy, item_text, lines, progress_bar, table, whole
 from ldp_server.heavy_hitters import BETA
 from ldp_server.heavy_hitters.dictionary import words_of
 from ldp_server.heavy_hitters.results import HeavyHitter
+from ldp_server.tables.words import COVERAGE_WORDS
 
 __all__ = ["COVERAGE", "EstimateOptions", "estimate", "heavy_hitters", "show_estimates"]
 
@@ -62,7 +63,7 @@ _ESTIMATE_OPTIONS = (
         help="The probability that an interval holds the truth.",
     ),
     click.option("--threshold", type=click.FloatRange(0), default=0.0, help="Also say if at least N users hold it."),
-    click.option("--together", is_flag=True, help="With --items: intervals that are right for all of them at once."),
+    click.option("--together", is_flag=True, help="With --items or --all: intervals that are right for all at once."),
 )
 
 
@@ -81,6 +82,7 @@ def _estimate_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @cli.command()
 @which_argument
+@every_look_option
 @_estimate_options
 @output_options
 @connected
@@ -103,11 +105,7 @@ def estimate(analyst: Analyst, which: Which, options: EstimateOptions, output: O
     output.show(found, show_estimates)
 
 
-COVERAGE = {
-    Coverage.EACH: "each interval alone is right with this confidence",
-    Coverage.TOGETHER: "all intervals are right at once with this confidence",
-    Coverage.SELECTED: "the intervals allow for having picked the largest of the whole domain",
-}
+COVERAGE = {kind: COVERAGE_WORDS[kind.value] for kind in Coverage}
 
 
 def show_estimates(found: CollectionEstimates) -> None:

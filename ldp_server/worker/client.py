@@ -16,7 +16,7 @@ from typing import TypeVar
 from ldp_client.errors import StorageError, Unavailable
 from ldp_server.child import safe_command, safe_environment
 from ldp_server.store import CollectionRecord, DataDirectory, checkpoints
-from ldp_server.watch.spans import Span, Spans
+from ldp_server.watch.spans import Spans
 from ldp_server.worker import messages
 from ldp_server.worker.messages import (
     Advanced,
@@ -35,6 +35,7 @@ from ldp_server.worker.messages import (
     Question,
     WorkerSummary,
 )
+from ldp_server.worker.remembered import RememberedAnswers
 
 __all__ = ["Worker"]
 
@@ -47,27 +48,33 @@ _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THR
 class Worker:
     """One child process on a data directory, started by the first question."""
 
-    def __init__(self, data: Path, *, memory_mb: int, nice: int, spans: Spans | None = None) -> None:
+    def __init__(
+        self,
+        data: Path,
+        *,
+        memory_mb: int,
+        nice: int,
+        spans: Spans | None = None,
+        remembered: RememberedAnswers | None = None,
+    ) -> None:
         self._directory = DataDirectory(data)
         self._arguments = [str(data), str(memory_mb), str(nice)]
         self._process: asyncio.subprocess.Process | None = None
         self._lock = asyncio.Lock()
-        self._spans = spans or Spans()
+        self._spans = spans
+        self._remembered = remembered
 
     async def estimate(self, number: int, request: bytes) -> bytes:
         """The serialised EstimateResponse to a serialised EstimateRequest."""
-        _, response = await self._one(Done, AskEstimate(number), request)
-        return response
+        return await self._answered(AskEstimate(number), request)
 
     async def numbers(self, number: int, request: bytes) -> bytes:
         """The serialised NumbersResponse to a serialised NumbersRequest."""
-        _, response = await self._one(Done, AskNumbers(number), request)
-        return response
+        return await self._answered(AskNumbers(number), request)
 
     async def attributes(self, number: int, request: bytes) -> bytes:
         """The serialised AttributesResponse to a serialised AttributesRequest."""
-        _, response = await self._one(Done, AskAttributes(number), request)
-        return response
+        return await self._answered(AskAttributes(number), request)
 
     async def summary(self, number: int) -> WorkerSummary:
         found, _ = await self._one(WorkerSummary, AskSummarise(number))
@@ -91,7 +98,7 @@ class Worker:
     ) -> AsyncGenerator[Progress | bytes, None]:
         """Progress, and last the serialised HeavyHittersResult. Leaving early cancels, and so does the time limit."""
         ends = time.monotonic() + seconds
-        async with self._asking(question, dictionary) as answers:
+        async with contextlib.aclosing(self._ask(question, dictionary)) as answers:
             while True:
                 try:
                     answer, body = await asyncio.wait_for(anext(answers), ends - time.monotonic())
@@ -114,47 +121,54 @@ class Worker:
         alive = self._process is not None and self._process.returncode is None
         return self._process.pid if alive and self._process is not None else None
 
+    async def _answered(self, question: Question, request: bytes) -> bytes:
+        """Ask for a serialised response, unless the same was just asked."""
+
+        async def compute() -> bytes:
+            _, response = await self._one(Done, question, request)
+            return response
+
+        if self._remembered is None:
+            return await compute()
+        return await self._remembered.answer(question.number, (question, request), compute)
+
     async def _one(self, kind: type[A], question: Question, body: bytes = b"") -> tuple[A, bytes]:
         """Ask a question that has one answer."""
-        async with self._asking(question, body) as answers:
+        async with contextlib.aclosing(self._ask(question, body)) as answers:
             async for answer, response in answers:
                 if not isinstance(answer, kind):
                     raise AssertionError(f"a {type(answer).__name__} is no answer to {type(question).__name__}")
                 return answer, response
         raise Unavailable("the estimating process gave no answer", 1.0)
 
-    @contextlib.asynccontextmanager
-    async def _asking(self, question: Question, body: bytes = b"") -> AsyncGenerator[Answers, None]:
-        """The answers to a question, with a span around the wait for the child and its work."""
-        with self._spans.span(f"worker/{type(question).__name__}", around=False) as span:
-            async with contextlib.aclosing(self._ask(question, body, span)) as answers:
-                yield answers
-
-    async def _ask(self, question: Question, body: bytes, span: Span) -> Answers:
+    async def _ask(self, question: Question, body: bytes = b"") -> Answers:
         """Ask, and give every progress report and then the answer."""
-        async with self._lock:
-            span.event("the process is free")
-            process = await self._running()
-            finished, stage = False, ""
-            try:
-                if process.stdin is None or process.stdout is None:
-                    raise AssertionError("started with pipes")
-                process.stdin.write(messages.write_message(question, body))
-                await process.stdin.drain()
-                while not finished:
-                    answer, response = await messages.read_answer(process.stdout)
-                    finished = not isinstance(answer, Progress)
-                    if isinstance(answer, Failure):
-                        raise answer.error()
-                    if isinstance(answer, Progress) and answer.stage != stage:
-                        stage = answer.stage
-                        span.event(stage)
-                    yield answer, response
-            except (asyncio.IncompleteReadError, ConnectionError):
-                raise Unavailable("the estimating process ended before its answer (out of memory?)", 5.0) from None
-            finally:
-                if not finished:
-                    await self._end()
+        name = f"worker/{type(question).__name__}"
+        with self._spans.span(name, around=False) if self._spans else contextlib.nullcontext() as span:
+            async with self._lock:
+                if span:
+                    span.event("the process is free")
+                process = await self._running()
+                finished, stage = False, ""
+                try:
+                    if process.stdin is None or process.stdout is None:
+                        raise AssertionError("started with pipes")
+                    process.stdin.write(messages.write_message(question, body))
+                    await process.stdin.drain()
+                    while not finished:
+                        answer, response = await messages.read_answer(process.stdout)
+                        finished = not isinstance(answer, Progress)
+                        if isinstance(answer, Failure):
+                            raise answer.error()
+                        if span and isinstance(answer, Progress) and answer.stage != stage:
+                            stage = answer.stage
+                            span.event(stage)
+                        yield answer, response
+                except (asyncio.IncompleteReadError, ConnectionError):
+                    raise Unavailable("the estimating process ended before its answer (out of memory?)", 5.0) from None
+                finally:
+                    if not finished:
+                        await self._end()
 
     async def _running(self) -> asyncio.subprocess.Process:
         if self._process is None or self._process.returncode is not None:
