@@ -15,6 +15,7 @@ from ldp_server.analyst.answers import (
     CollectionAverage,
     CollectionEstimates,
     CollectionHeavyHitters,
+    CollectionPeriods,
     CollectionQuantiles,
     CollectionRanges,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "CollectionEstimates",
     "CollectionHeavyHitters",
     "CollectionInfo",
+    "CollectionPeriods",
     "CollectionQuantiles",
     "CollectionRanges",
     "CollectionSummary",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.analyst.collections import CollectionInfo
 from ldp_server.answers.attributes import AttributesAnswer
 from ldp_server.answers.estimates import Estimates
 from ldp_server.answers.numbers import AverageAnswer, QuantilesAnswer, RangesAnswer
+from ldp_server.answers.periods import PeriodLine, PeriodSpan
 from ldp_server.answers.wire import from_wire
 from ldp_server.heavy_hitters.results import HeavyHitters
 
@@ -17,6 +19,7 @@ __all__ = [
     "CollectionAverage",
     "CollectionEstimates",
     "CollectionHeavyHitters",
+    "CollectionPeriods",
     "CollectionQuantiles",
     "CollectionRanges",
 ]
@@ -24,13 +27,20 @@ __all__ = [
 
 @dataclass(frozen=True)
 class _About:
-    """The collection that an answer is about."""
+    """The collection that an answer is about, and which of its periods."""
 
     info: CollectionInfo | None = field(default=None, metadata={"json": "never"})
+    periods: PeriodSpan | None = field(default=None, metadata={"json": "unless None"})
+    """The first and the last period that is counted; None for a question without a schedule."""
 
     @property
     def question(self) -> str:
         return "" if self.info is None else self.info.collection.question
+
+
+def _about(response: pb.NumbersResponse) -> dict[str, Any]:
+    periods = from_wire(PeriodSpan, response.periods) if response.HasField("periods") else None
+    return {"info": CollectionInfo.of(response.collection), "periods": periods}
 
 
 @dataclass(frozen=True)
@@ -58,7 +68,7 @@ class CollectionAverage(_About, AverageAnswer):
 
     @classmethod
     def of(cls, response: pb.NumbersResponse) -> CollectionAverage:
-        return replace(from_wire(cls, response.average), info=CollectionInfo.of(response.collection))
+        return replace(from_wire(cls, response.average), **_about(response))
 
 
 @dataclass(frozen=True)
@@ -67,7 +77,7 @@ class CollectionQuantiles(_About, QuantilesAnswer):
 
     @classmethod
     def of(cls, response: pb.NumbersResponse) -> CollectionQuantiles:
-        return replace(from_wire(cls, response.quantiles), info=CollectionInfo.of(response.collection))
+        return replace(from_wire(cls, response.quantiles), **_about(response))
 
 
 @dataclass(frozen=True)
@@ -76,7 +86,7 @@ class CollectionRanges(_About, RangesAnswer):
 
     @classmethod
     def of(cls, response: pb.NumbersResponse) -> CollectionRanges:
-        return replace(from_wire(cls, response.ranges), info=CollectionInfo.of(response.collection))
+        return replace(from_wire(cls, response.ranges), **_about(response))
 
 
 @dataclass(frozen=True)
@@ -86,3 +96,16 @@ class CollectionAttributes(_About, AttributesAnswer):
     @classmethod
     def of(cls, response: pb.AttributesResponse) -> CollectionAttributes:
         return replace(from_wire(cls, response), info=CollectionInfo.of(response.collection))
+
+
+@dataclass(frozen=True)
+class CollectionPeriods:
+    """The periods of a collection that have reports, oldest first."""
+
+    info: CollectionInfo = field(metadata={"json": "never"})
+    rows: tuple[PeriodLine, ...]
+
+    @classmethod
+    def of(cls, response: pb.ListPeriodsResponse) -> CollectionPeriods:
+        rows = tuple(from_wire(PeriodLine, line) for line in response.periods)
+        return cls(CollectionInfo.of(response.collection), rows)

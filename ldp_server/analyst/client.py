@@ -19,6 +19,8 @@ from ldp_server.analyst.collections import CollectionInfo, CollectionSummary, Ex
 from ldp_server.analyst.connection import Connection, Timeouts
 from ldp_server.analyst.local import LocalServer
 from ldp_server.analyst.questions import Questions, Which, named
+from ldp_server.answers.periods import Periods, PeriodSpan, asked_periods
+from ldp_server.answers.wire import from_wire
 from ldp_server.store import DataDirectory
 
 __all__ = ["Analyst", "Which"]
@@ -169,6 +171,7 @@ class Analyst(Questions):
         *,
         kind: Literal["counts", "reports"] = "counts",
         progress: Callable[[Exported], None] | None = None,
+        periods: Periods | None = None,
     ) -> Exported:
         """Write a collection's counts, or every report, to an open file.
 
@@ -176,12 +179,13 @@ class Analyst(Questions):
         """
         if kind not in _EXPORTS:
             raise InvalidSpec(f"export counts or reports, not {kind!r}")
-        request = pb.ExportRequest(**named(which), kind=_EXPORTS[kind])
+        request = pb.ExportRequest(**named(which), kind=_EXPORTS[kind], periods=asked_periods(periods))
         done: Exported | None = None
         for piece in self._connection.stream("Export", request, self._timeouts.stream):
             file.write(piece.data)
             if done is None:
-                done = Exported(CollectionInfo.of(piece.collection))
+                about = from_wire(PeriodSpan, piece.periods) if piece.HasField("periods") else None
+                done = Exported(CollectionInfo.of(piece.collection), periods=about)
             done = replace(done, reports=piece.reports, bytes=done.bytes + len(piece.data))
             if progress is not None:
                 progress(done)

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from ldp_client.collection import Collection
 from ldp_client.protocol.v1 import analyst_pb2 as pb
+from ldp_server.answers.periods import PeriodSpan
 
 __all__ = ["CollectionInfo", "CollectionSummary", "Exported", "ServerStatus"]
 
@@ -113,3 +114,5 @@ class Exported:
     info: CollectionInfo
     reports: int = 0
     bytes: int = 0
+    periods: PeriodSpan | None = None
+    """The first and the last period of it; None for a question without a schedule."""

@@ -10,6 +10,9 @@
 | `pairs`, `table` | the same but sampled-attribute |
 
 Any other collection refuses in a sentence that says which mechanism answers: `ServerRefused`, FAILED_PRECONDITION.
+
+Each question may name `periods`, if the collection's question has a schedule: one period or the first and the last of a
+span, as numbers or as dates (ldp_server/answers/periods.py). Without it the answer is about all reports.
 """
 
 from __future__ import annotations
@@ -29,11 +32,13 @@ from ldp_server.analyst.answers import (
     CollectionAverage,
     CollectionEstimates,
     CollectionHeavyHitters,
+    CollectionPeriods,
     CollectionQuantiles,
     CollectionRanges,
 )
 from ldp_server.analyst.connection import Connection, Timeouts
 from ldp_server.answers.numbers import Between
+from ldp_server.answers.periods import Periods, asked_periods
 from ldp_server.answers.wire import item_to_wire
 from ldp_server.heavy_hitters import BETA, check_beta
 
@@ -60,6 +65,7 @@ class Questions:
         confidence: float = 0.95,
         threshold: float | None = None,
         together: bool = False,
+        periods: Periods | None = None,
     ) -> CollectionEstimates:
         """Estimate how many users hold an item: the given `items`, the `top` N of them, or every item of the domain.
 
@@ -69,7 +75,7 @@ class Questions:
         if (items is not None) + (top is not None) + every_item > 1:
             raise InvalidSpec("choose one of items, top and every_item")
         request = pb.EstimateRequest(
-            **named(which), confidence=confidence, threshold=threshold or 0.0, together=together
+            **_about(which, periods), confidence=confidence, threshold=threshold or 0.0, together=together
         )
         if items is not None:
             request.given.items.extend(item_to_wire(item) for item in items)
@@ -86,6 +92,7 @@ class Questions:
         limit: int = 0,
         beta: float = BETA,
         progress: Callable[[str, float], None] | None = None,
+        periods: Periods | None = None,
     ) -> CollectionHeavyHitters:
         """Find the items that many users hold, in a domain too large to list.
 
@@ -93,7 +100,7 @@ class Questions:
         list: half for missing an item that `threshold_all` users hold, half for items from noise. `progress` is called
         with what is being done and how much of it is, from 0 to 1.
         """
-        request = pb.HeavyHittersRequest(**named(which), limit=limit, beta=check_beta(beta))
+        request = pb.HeavyHittersRequest(**_about(which, periods), limit=limit, beta=check_beta(beta))
         for event in self._connection.stream("HeavyHitters", request, self._timeouts.stream):
             if event.WhichOneof("event") == "result":
                 return CollectionHeavyHitters.of(event.result)
@@ -101,65 +108,114 @@ class Questions:
                 progress(event.progress.stage, event.progress.fraction)
         raise Unavailable("the server ended the search without a result: try again")
 
-    def average(self, which: Which, *, confidence: float = 0.95) -> CollectionAverage:
+    def average(self, which: Which, *, confidence: float = 0.95, periods: Periods | None = None) -> CollectionAverage:
         """Estimate the average number of those who have one."""
-        request = pb.NumbersRequest(**named(which), confidence=confidence, average=pb.AverageQuestion())
+        request = pb.NumbersRequest(**_about(which, periods), confidence=confidence, average=pb.AverageQuestion())
         return CollectionAverage.of(self._ask("Numbers", request, long=True))
 
     def quantiles(
-        self, which: Which, shares: Iterable[float] = (0.5,), *, confidence: float = 0.95, together: bool = False
+        self,
+        which: Which,
+        shares: Iterable[float] = (0.5,),
+        *,
+        confidence: float = 0.95,
+        together: bool = False,
+        periods: Periods | None = None,
     ) -> CollectionQuantiles:
         """Estimate the numbers at or below which these shares of the numbers lie; 0.5 is the median.
 
         With `together`, the intervals are right for all quantiles at once.
         """
         asked = pb.QuantilesQuestion(shares=shares)
-        request = pb.NumbersRequest(**named(which), confidence=confidence, together=together, quantiles=asked)
+        request = pb.NumbersRequest(**_about(which, periods), confidence=confidence, together=together, quantiles=asked)
         return CollectionQuantiles.of(self._ask("Numbers", request, long=True))
 
     def ranges(
-        self, which: Which, between: Iterable[Between], *, confidence: float = 0.95, together: bool = False
+        self,
+        which: Which,
+        between: Iterable[Between],
+        *,
+        confidence: float = 0.95,
+        together: bool = False,
+        periods: Periods | None = None,
     ) -> CollectionRanges:
         """Estimate how many users' numbers lie in each of these ranges, given by their first and last integers."""
         wanted = [pb.Between(first=str(first), last=str(last)) for first, last in between]
-        return self._ranges(which, pb.RangesQuestion(between=wanted), confidence, together=together)
+        about = _about(which, periods)
+        return self._ranges(about, pb.RangesQuestion(between=wanted), confidence, together=together)
 
     def histogram(
-        self, which: Which, bins: int = 10, *, confidence: float = 0.95, together: bool = False
+        self,
+        which: Which,
+        bins: int = 10,
+        *,
+        confidence: float = 0.95,
+        together: bool = False,
+        periods: Periods | None = None,
     ) -> CollectionRanges:
         """Cut the domain into so many ranges and estimate how many users' numbers lie in each."""
-        return self._ranges(which, pb.RangesQuestion(bins=bins), confidence, together=together)
+        about = _about(which, periods)
+        return self._ranges(about, pb.RangesQuestion(bins=bins), confidence, together=together)
 
-    def _ranges(self, which: Which, asked: pb.RangesQuestion, confidence: float, *, together: bool) -> CollectionRanges:
-        request = pb.NumbersRequest(**named(which), confidence=confidence, together=together, ranges=asked)
+    def _ranges(
+        self, about: dict[str, Any], asked: pb.RangesQuestion, confidence: float, *, together: bool
+    ) -> CollectionRanges:
+        request = pb.NumbersRequest(**about, confidence=confidence, together=together, ranges=asked)
         return CollectionRanges.of(self._ask("Numbers", request, long=True))
 
     def attributes(
-        self, which: Which, *, top: int | None = None, confidence: float = 0.95, together: bool = False
+        self,
+        which: Which,
+        *,
+        top: int | None = None,
+        confidence: float = 0.95,
+        together: bool = False,
+        periods: Periods | None = None,
     ) -> CollectionAttributes:
         """Estimate how many users hold each attribute: all of them, or the `top` N.
 
         With `together` or `top`, the intervals are right for all attributes at once.
         """
-        request = pb.AttributesRequest(**named(which), confidence=confidence, top=_top(top), together=together)
-        return CollectionAttributes.of(self._ask("Attributes", request, long=True))
-
-    def pairs(
-        self, which: Which, *, top: int | None = None, confidence: float = 0.95, together: bool = False
-    ) -> CollectionAttributes:
-        """Estimate how many users hold both attributes of each pair: all pairs, or the `top` N."""
         request = pb.AttributesRequest(
-            **named(which), pairs=True, confidence=confidence, top=_top(top), together=together
+            **_about(which, periods), confidence=confidence, top=_top(top), together=together
         )
         return CollectionAttributes.of(self._ask("Attributes", request, long=True))
 
-    def table(self, which: Which, *, top: int | None = None, confidence: float = 0.95) -> CollectionEstimates:
+    def pairs(
+        self,
+        which: Which,
+        *,
+        top: int | None = None,
+        confidence: float = 0.95,
+        together: bool = False,
+        periods: Periods | None = None,
+    ) -> CollectionAttributes:
+        """Estimate how many users hold both attributes of each pair: all pairs, or the `top` N."""
+        request = pb.AttributesRequest(
+            **_about(which, periods), pairs=True, confidence=confidence, top=_top(top), together=together
+        )
+        return CollectionAttributes.of(self._ask("Attributes", request, long=True))
+
+    def table(
+        self, which: Which, *, top: int | None = None, confidence: float = 0.95, periods: Periods | None = None
+    ) -> CollectionEstimates:
         """Estimate how many users hold exactly which set of attributes: every set, or the `top` N."""
-        return self.estimate(which, top=top, every_item=top is None, confidence=confidence)
+        return self.estimate(which, top=top, every_item=top is None, confidence=confidence, periods=periods)
+
+    def periods(self, which: Which, periods: Periods | None = None) -> CollectionPeriods:
+        """List the periods that have reports, of a question with a schedule."""
+        return CollectionPeriods.of(
+            self._ask("ListPeriods", pb.ListPeriodsRequest(**_about(which, periods)), long=True)
+        )
 
     def _ask(self, method: str, request: Message, *, long: bool = False) -> Any:
         timeout = self._timeouts.long if long else self._timeouts.call
         return self._connection.call(method, request, timeout)
+
+
+def _about(which: Which, periods: Periods | None) -> dict[str, Any]:
+    """The fields of a request that name a collection and its periods."""
+    return {**named(which), "periods": asked_periods(periods)}
 
 
 def _top(top: int | None) -> int:

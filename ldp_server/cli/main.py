@@ -71,13 +71,14 @@ def load() -> None:
         collections,
         exports,
         local,
+        periods,
         queries,
         questions,
         serving,
         tokens,
     )
 
-    del collections, exports, local, queries, questions, serving, tokens
+    del collections, exports, local, periods, queries, questions, serving, tokens
 
 
 def exit_code(error: LdpError) -> int:

@@ -14,9 +14,11 @@ import click
 from ldp_client.errors import InvalidSpec
 from ldp_server.analyst import Analyst, CollectionEstimates, CollectionHeavyHitters, Which
 from ldp_server.answers.estimates import Coverage, Estimate, Rest
+from ldp_server.answers.periods import Periods
 from ldp_server.answers.to_json import to_json
 from ldp_server.cli.connection import connected, json_option, which_argument
 from ldp_server.cli.main import cli
+from ldp_server.cli.periods import period_options, periods_text
 from ldp_server.cli.show import busy, item_text, lines, print_json, progress_bar, table, whole
 from ldp_server.heavy_hitters import BETA
 from ldp_server.heavy_hitters.results import HeavyHitter
@@ -47,6 +49,7 @@ class EstimateOptions:
     confidence: float
     threshold: float
     together: bool
+    periods: Periods | None
 
 
 _ESTIMATE_OPTIONS = (
@@ -73,6 +76,7 @@ def _estimate_options(command: Callable[..., Any]) -> Callable[..., Any]:
         options = EstimateOptions(**{field.name: given.pop(field.name) for field in fields(EstimateOptions)})
         return command(options=options, **given)
 
+    gathering = period_options(gathering)
     for option in reversed(_ESTIMATE_OPTIONS):
         gathering = option(gathering)
     return gathering
@@ -98,6 +102,7 @@ def estimate(analyst: Analyst, which: Which, options: EstimateOptions, as_json: 
             confidence=options.confidence,
             threshold=options.threshold,
             together=options.together,
+            periods=options.periods,
         )
     if as_json:
         print_json(to_json(found))
@@ -123,7 +128,7 @@ def show_estimates(found: CollectionEstimates) -> None:
         cells.append(["everything else", *_numbers(found.everything_else), ""])
     if judged:
         columns.append(("frequent?", ""))
-    caption = f"{whole(found.reports)} reports; {COVERAGE[found.coverage]}"
+    caption = f"{whole(found.reports)} reports; {COVERAGE[found.coverage]}{periods_text(found.periods)}"
     table(found.question, columns, [row[: len(columns)] for row in cells], caption)
     if len(found.rows) > _SHOWN:
         lines(f"{len(found.rows) - _SHOWN:,} more are not shown: --json prints all")
@@ -137,9 +142,12 @@ def _numbers(row: Estimate | Rest | HeavyHitter) -> list[str]:
 @which_argument
 @click.option("--limit", type=click.IntRange(1), default=1000, show_default=True, help="The most items to list.")
 @click.option("--beta", type=float, default=BETA, show_default=True, help="Failure probability of the list.")
+@period_options
 @json_option
 @connected
-def heavy_hitters(analyst: Analyst, which: Which, limit: int, beta: float, as_json: bool) -> None:
+def heavy_hitters(
+    analyst: Analyst, which: Which, limit: int, beta: float, periods: Periods | None, as_json: bool
+) -> None:
     """Find the items that many users hold, in a domain too large to list.
 
     Below the list stands how many users must hold an item for it to be listed: all such items at once, except with
@@ -148,7 +156,7 @@ def heavy_hitters(analyst: Analyst, which: Which, limit: int, beta: float, as_js
     COLLECTION is an id, its first digits (at least four), or the collection's file.
     """
     with progress_bar("decoding", quiet=as_json) as progress:
-        found = analyst.heavy_hitters(which, limit=limit, beta=beta, progress=progress)
+        found = analyst.heavy_hitters(which, limit=limit, beta=beta, progress=progress, periods=periods)
     if as_json:
         print_json(to_json(found))
     else:
@@ -161,7 +169,7 @@ def _show_heavy_hitters(found: CollectionHeavyHitters) -> None:
     rows = [[item_text(row.item), *_numbers(row), f"{row.score:.1f}"] for row in listed]
     caption = (
         f"{whole(found.reports)} reports, {len(found.items)} items; an interval is for its item alone, given that the "
-        "item is listed"
+        f"item is listed{periods_text(found.periods)}"
     )
     table(found.question, columns, rows, caption)
     lines(*found.guarantee)

@@ -8,11 +8,13 @@ from typing import Any
 
 import click
 
-from ldp_server.analyst import Analyst, CollectionAttributes, CollectionRanges, Which
+from ldp_server.analyst import Analyst, CollectionAttributes, CollectionQuantiles, CollectionRanges, Which
 from ldp_server.answers.estimates import Coverage
+from ldp_server.answers.periods import Periods
 from ldp_server.answers.to_json import to_json
 from ldp_server.cli.connection import connected, json_option, which_argument
 from ldp_server.cli.main import cli
+from ldp_server.cli.periods import period_options, periods_text
 from ldp_server.cli.queries import COVERAGE, show_estimates
 from ldp_server.cli.show import busy, print_json, table, whole
 
@@ -47,15 +49,16 @@ class _Between(click.ParamType):  # type: ignore[type-arg]  # generic in newer v
 @cli.command()
 @which_argument
 @confidence_option
+@period_options
 @json_option
 @connected
-def average(analyst: Analyst, which: Which, confidence: float, as_json: bool) -> None:
+def average(analyst: Analyst, which: Which, confidence: float, periods: Periods | None, as_json: bool) -> None:
     """Estimate the average of numbers.
 
     COLLECTION is an id, its first digits (at least four), or the collection's file.
     """
     with busy("estimating", quiet=as_json):
-        found = analyst.average(which, confidence=confidence)
+        found = analyst.average(which, confidence=confidence, periods=periods)
     if as_json:
         print_json(to_json(found))
         return
@@ -63,7 +66,8 @@ def average(analyst: Analyst, which: Which, confidence: float, as_json: bool) ->
     error = "unknown" if math.isinf(row.standard_error) else f"{row.standard_error:,.4g}"
     cells = [f"{row.estimate:,.6g}", error, f"{row.low:,.6g} to {row.high:,.6g}", whole(row.holders)]
     columns = [("average", "right"), ("± error", "right"), (_interval(confidence), "right"), ("who have one", "right")]
-    table(found.question, columns, [cells], f"{whole(found.reports)} reports; {COVERAGE[Coverage.EACH]}")
+    caption = f"{whole(found.reports)} reports; {COVERAGE[Coverage.EACH]}{periods_text(found.periods)}"
+    table(found.question, columns, [cells], caption)
 
 
 @cli.command()
@@ -77,23 +81,22 @@ def average(analyst: Analyst, which: Which, confidence: float, as_json: bool) ->
 )
 @confidence_option
 @together_option
+@period_options
 @json_option
 @connected
-def quantiles(
-    analyst: Analyst, which: Which, at: tuple[float, ...], confidence: float, together: bool, as_json: bool
-) -> None:
+def quantiles(analyst: Analyst, which: Which, at: tuple[float, ...], as_json: bool, **options: Any) -> None:
     """Estimate the numbers at or below which shares of the numbers lie.
 
     COLLECTION is an id, its first digits (at least four), or the collection's file.
     """
     with busy("estimating", quiet=as_json):
-        found = analyst.quantiles(which, at or (0.5,), confidence=confidence, together=together)
+        found = analyst.quantiles(which, at or (0.5,), **options)
     if as_json:
         print_json(to_json(found))
         return
-    columns = [("share", "right"), ("number", "right"), (_interval(confidence), "right")]
+    columns = [("share", "right"), ("number", "right"), (_interval(found.confidence), "right")]
     rows = [[f"{row.share:g}", f"{row.estimate:,}", f"{row.low:,} to {row.high:,}"] for row in found.quantiles]
-    caption = f"{whole(found.reports)} reports, {whole(found.holders)} with a number; {COVERAGE[found.coverage]}"
+    caption = f"{whole(found.reports)} reports, {whole(found.holders)} with a number; {_about(found)}"
     table(found.question, columns, rows, caption)
 
 
@@ -109,6 +112,7 @@ def quantiles(
 @click.option("--bins", type=click.IntRange(1), help="Cut the whole domain into N ranges. [default: 10]")
 @confidence_option
 @together_option
+@period_options
 @json_option
 @connected
 def ranges(
@@ -139,7 +143,7 @@ def _show_ranges(found: CollectionRanges) -> None:
         [f"{row.first:,}", f"{row.last:,}", whole(row.estimate), whole(row.standard_error), _ends(row.low, row.high)]
         for row in found.ranges
     ]
-    caption = f"{whole(found.reports)} reports, {whole(found.holders)} with a number; {COVERAGE[found.coverage]}"
+    caption = f"{whole(found.reports)} reports, {whole(found.holders)} with a number; {_about(found)}"
     table(found.question, columns, rows, caption)
 
 
@@ -150,6 +154,7 @@ def _show_ranges(found: CollectionRanges) -> None:
 @click.option("--top", type=click.IntRange(1), help="The N largest only; the intervals allow for the choice.")
 @confidence_option
 @together_option
+@period_options
 @json_option
 @connected
 def attributes(analyst: Analyst, which: Which, pairs: bool, whole_table: bool, top: int | None, **options: Any) -> None:
@@ -162,7 +167,7 @@ def attributes(analyst: Analyst, which: Which, pairs: bool, whole_table: bool, t
     as_json, confidence = options.pop("as_json"), options["confidence"]
     with busy("estimating", quiet=as_json):
         if whole_table:
-            sets = analyst.table(which, top=top, confidence=confidence)
+            sets = analyst.table(which, top=top, confidence=confidence, periods=options["periods"])
         else:
             found = (analyst.pairs if pairs else analyst.attributes)(which, top=top, **options)
     if as_json:
@@ -184,7 +189,13 @@ def _show_attributes(found: CollectionAttributes) -> None:
         ]
         for row in found.rows
     ]
-    table(found.question, columns, rows, f"{whole(found.reports)} reports; {COVERAGE[found.coverage]}")
+    caption = f"{whole(found.reports)} reports; {_about(found)}"
+    table(found.question, columns, rows, caption)
+
+
+def _about(found: CollectionQuantiles | CollectionRanges | CollectionAttributes) -> str:
+    """Write what the intervals hold for, and which periods they are about."""
+    return COVERAGE[found.coverage] + periods_text(found.periods)
 
 
 def _interval(confidence: float) -> str:

@@ -96,7 +96,7 @@ class BackgroundWork:
     async def once(self) -> None:
         """One round over all collections."""
         for live in self._collections:
-            if live.record.deleted is None and live.record.generation is None:
+            if live.record.deleted is None and not live.record.compacted:
                 try:
                     await self._tend(live)
                 except Corrupt as error:  # the other collections go on

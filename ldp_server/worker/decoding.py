@@ -10,6 +10,7 @@ from ldp_server import heavy_hitters
 from ldp_server.answers.wire import to_wire
 from ldp_server.oracles.base import Unsupported
 from ldp_server.worker.counts import CollectionCounts
+from ldp_server.worker.estimating import about
 
 __all__ = ["can_decode", "decode"]
 
@@ -28,4 +29,4 @@ def decode(counts: CollectionCounts, limit: int, beta: float, progress: Callable
             "ask for the top of a listable domain, or for given items"
         )
     found = heavy_hitters.decode(counts.collection, counts.oracle, beta=beta or heavy_hitters.BETA, progress=progress)
-    return to_wire(replace(found, items=found.items[:limit]), pb.HeavyHittersResult).SerializeToString()
+    return about(counts, to_wire(replace(found, items=found.items[:limit]), pb.HeavyHittersResult)).SerializeToString()

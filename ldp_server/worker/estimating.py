@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 
 from ldp_client.errors import InvalidSpec
@@ -14,7 +16,7 @@ from ldp_server.oracles import as_frequency
 from ldp_server.oracles.base import Oracle
 from ldp_server.worker.counts import CollectionCounts
 
-__all__ = ["attributes_of", "estimate", "null_error", "numbers_of"]
+__all__ = ["about", "attributes_of", "estimate", "null_error", "numbers_of"]
 
 MOST = 1 << 20
 """The most items that one answer lists: some forty megabytes."""
@@ -34,7 +36,17 @@ def null_error(oracle: Oracle) -> float:
 
 def estimate(counts: CollectionCounts, request: pb.EstimateRequest) -> bytes:
     """Return the serialised EstimateResponse to a request."""
-    return to_wire(_answer(counts, request), pb.EstimateResponse).SerializeToString()
+    return about(counts, to_wire(_answer(counts, request), pb.EstimateResponse)).SerializeToString()
+
+
+A = TypeVar("A", pb.EstimateResponse, pb.NumbersResponse, pb.AttributesResponse, pb.HeavyHittersResult)
+
+
+def about(counts: CollectionCounts, response: A) -> A:
+    """Note in a response which periods it is about."""
+    if counts.periods is not None:
+        response.periods.CopyFrom(to_wire(counts.periods, pb.PeriodSpan))
+    return response
 
 
 def _answer(counts: CollectionCounts, request: pb.EstimateRequest) -> Estimates:
@@ -77,7 +89,7 @@ def numbers_of(counts: CollectionCounts, request: pb.NumbersRequest) -> bytes:
         response.ranges.CopyFrom(to_wire(ranges, pb.RangesAnswer))
     else:
         raise InvalidSpec("ask for the average, for quantiles or for ranges")
-    return response.SerializeToString()
+    return about(counts, response).SerializeToString()
 
 
 def _ranges(
@@ -102,4 +114,4 @@ def attributes_of(counts: CollectionCounts, request: pb.AttributesRequest) -> by
         confidence=request.confidence or _CONFIDENCE,
         together=request.together,
     )
-    return to_wire(found, pb.AttributesResponse).SerializeToString()
+    return about(counts, to_wire(found, pb.AttributesResponse)).SerializeToString()

@@ -24,11 +24,14 @@ __all__ = [
     "AskAdvance",
     "AskAttributes",
     "AskCheckpoint",
+    "AskCounts",
     "AskDecode",
     "AskEstimate",
     "AskNumbers",
+    "AskPeriods",
     "AskSummarise",
     "CheckpointWritten",
+    "Counted",
     "Done",
     "Failure",
     "OverTime",
@@ -83,14 +86,25 @@ class AskAdvance(Question):
 
 @dataclass(frozen=True, slots=True)
 class AskCheckpoint(Question):
-    """Count everything and write a checkpoint: `CheckpointWritten`."""
+    """Count everything and write a checkpoint: `CheckpointWritten`. The number is that of a period's record."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskPeriods(Question):
+    """Answer the ListPeriodsRequest in the body with a ListPeriodsResponse: `Done`."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskCounts(Question):
+    """Count the periods that the ExportRequest in the body names: `Counted`, with the oracle's state in its body."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskDecode(Question):
     """Find at most `limit` heavy hitters: any number of `Progress`, then `Done` with a HeavyHittersResult.
 
-    `beta` is the failure probability of the list; 0 is the decoder's own.
+    `beta` is the failure probability of the list; 0 is the decoder's own. The body is
+    the HeavyHittersRequest, for its periods.
     """
 
     limit: int
@@ -130,6 +144,17 @@ class CheckpointWritten:
 
 
 @dataclass(frozen=True, slots=True)
+class Counted:
+    """The state of so many reports is in the body, and which periods they are of (both 0 without a schedule)."""
+
+    reports: int
+    first: int
+    last: int
+    held: bool
+    """Whether the reports of at least one of these periods are in the log."""
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """Where a decode is; `fraction` goes from 0 to 1."""
 
@@ -164,7 +189,7 @@ class Failure:
         return Unavailable("the estimating process met an unexpected error") if kind is None else kind(self.text)
 
 
-Answer = Done | WorkerSummary | Advanced | CheckpointWritten | Progress | Failure
+Answer = Done | WorkerSummary | Advanced | CheckpointWritten | Counted | Progress | Failure
 
 _ERRORS: dict[str, type[LdpError]] = {
     kind.__name__: kind
@@ -172,10 +197,20 @@ _ERRORS: dict[str, type[LdpError]] = {
 }
 QUESTIONS: dict[str, type[Question]] = {
     kind.__name__: kind
-    for kind in (AskEstimate, AskNumbers, AskAttributes, AskSummarise, AskAdvance, AskCheckpoint, AskDecode)
+    for kind in (
+        AskEstimate,
+        AskNumbers,
+        AskAttributes,
+        AskSummarise,
+        AskAdvance,
+        AskCheckpoint,
+        AskDecode,
+        AskPeriods,
+        AskCounts,
+    )
 }
 ANSWERS: dict[str, type[Answer]] = {
-    kind.__name__: kind for kind in (Done, WorkerSummary, Advanced, CheckpointWritten, Progress, Failure)
+    kind.__name__: kind for kind in (Done, WorkerSummary, Advanced, CheckpointWritten, Counted, Progress, Failure)
 }
 
 

@@ -74,6 +74,62 @@ class CreateCollectionRequest(_message.Message):
     unlisted: bool
     def __init__(self, spec_bytes: _Optional[bytes] = ..., admission: _Optional[_Union[AdmissionKind, str]] = ..., reports_per_token: _Optional[int] = ..., unlisted: bool = ...) -> None: ...
 
+class AskedPeriods(_message.Message):
+    __slots__ = ("first", "last", "moments")
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    MOMENTS_FIELD_NUMBER: _ClassVar[int]
+    first: int
+    last: int
+    moments: bool
+    def __init__(self, first: _Optional[int] = ..., last: _Optional[int] = ..., moments: bool = ...) -> None: ...
+
+class PeriodSpan(_message.Message):
+    __slots__ = ("first", "last", "begins", "ends")
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    BEGINS_FIELD_NUMBER: _ClassVar[int]
+    ENDS_FIELD_NUMBER: _ClassVar[int]
+    first: int
+    last: int
+    begins: int
+    ends: int
+    def __init__(self, first: _Optional[int] = ..., last: _Optional[int] = ..., begins: _Optional[int] = ..., ends: _Optional[int] = ...) -> None: ...
+
+class ListPeriodsRequest(_message.Message):
+    __slots__ = ("collection_id", "id_prefix", "periods")
+    COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
+    ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
+    collection_id: bytes
+    id_prefix: str
+    periods: AskedPeriods
+    def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ...) -> None: ...
+
+class ListPeriodsResponse(_message.Message):
+    __slots__ = ("periods", "collection")
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    periods: _containers.RepeatedCompositeFieldContainer[PeriodInfo]
+    collection: CollectionInfo
+    def __init__(self, periods: _Optional[_Iterable[_Union[PeriodInfo, _Mapping]]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ...) -> None: ...
+
+class PeriodInfo(_message.Message):
+    __slots__ = ("period", "begins", "ends", "reports", "batches", "state")
+    PERIOD_FIELD_NUMBER: _ClassVar[int]
+    BEGINS_FIELD_NUMBER: _ClassVar[int]
+    ENDS_FIELD_NUMBER: _ClassVar[int]
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
+    BATCHES_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    period: int
+    begins: int
+    ends: int
+    reports: int
+    batches: int
+    state: str
+    def __init__(self, period: _Optional[int] = ..., begins: _Optional[int] = ..., ends: _Optional[int] = ..., reports: _Optional[int] = ..., batches: _Optional[int] = ..., state: _Optional[str] = ...) -> None: ...
+
 class CollectionInfo(_message.Message):
     __slots__ = ("collection_id", "spec_bytes", "state", "admission", "reports_per_token", "unlisted", "created", "closed", "deleted")
     COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
@@ -171,7 +227,7 @@ class TopItems(_message.Message):
     def __init__(self, count: _Optional[int] = ...) -> None: ...
 
 class EstimateRequest(_message.Message):
-    __slots__ = ("collection_id", "given", "all", "top", "confidence", "threshold", "together", "id_prefix")
+    __slots__ = ("collection_id", "given", "all", "top", "confidence", "threshold", "together", "id_prefix", "periods")
     COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
     GIVEN_FIELD_NUMBER: _ClassVar[int]
     ALL_FIELD_NUMBER: _ClassVar[int]
@@ -180,6 +236,7 @@ class EstimateRequest(_message.Message):
     THRESHOLD_FIELD_NUMBER: _ClassVar[int]
     TOGETHER_FIELD_NUMBER: _ClassVar[int]
     ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
     collection_id: bytes
     given: GivenItems
     all: AllItems
@@ -188,10 +245,11 @@ class EstimateRequest(_message.Message):
     threshold: float
     together: bool
     id_prefix: str
-    def __init__(self, collection_id: _Optional[bytes] = ..., given: _Optional[_Union[GivenItems, _Mapping]] = ..., all: _Optional[_Union[AllItems, _Mapping]] = ..., top: _Optional[_Union[TopItems, _Mapping]] = ..., confidence: _Optional[float] = ..., threshold: _Optional[float] = ..., together: bool = ..., id_prefix: _Optional[str] = ...) -> None: ...
+    periods: AskedPeriods
+    def __init__(self, collection_id: _Optional[bytes] = ..., given: _Optional[_Union[GivenItems, _Mapping]] = ..., all: _Optional[_Union[AllItems, _Mapping]] = ..., top: _Optional[_Union[TopItems, _Mapping]] = ..., confidence: _Optional[float] = ..., threshold: _Optional[float] = ..., together: bool = ..., id_prefix: _Optional[str] = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ...) -> None: ...
 
 class EstimateResponse(_message.Message):
-    __slots__ = ("reports", "items", "estimates", "standard_errors", "lows", "highs", "consistent", "verdicts", "confidence", "coverage", "everything_else", "collection")
+    __slots__ = ("reports", "items", "estimates", "standard_errors", "lows", "highs", "consistent", "verdicts", "confidence", "coverage", "everything_else", "collection", "periods")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     ESTIMATES_FIELD_NUMBER: _ClassVar[int]
@@ -204,6 +262,7 @@ class EstimateResponse(_message.Message):
     COVERAGE_FIELD_NUMBER: _ClassVar[int]
     EVERYTHING_ELSE_FIELD_NUMBER: _ClassVar[int]
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
     reports: int
     items: _containers.RepeatedCompositeFieldContainer[Item]
     estimates: _containers.RepeatedScalarFieldContainer[float]
@@ -216,7 +275,8 @@ class EstimateResponse(_message.Message):
     coverage: str
     everything_else: Rest
     collection: CollectionInfo
-    def __init__(self, reports: _Optional[int] = ..., items: _Optional[_Iterable[_Union[Item, _Mapping]]] = ..., estimates: _Optional[_Iterable[float]] = ..., standard_errors: _Optional[_Iterable[float]] = ..., lows: _Optional[_Iterable[float]] = ..., highs: _Optional[_Iterable[float]] = ..., consistent: _Optional[_Iterable[float]] = ..., verdicts: _Optional[_Iterable[_Union[Verdict, str]]] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., everything_else: _Optional[_Union[Rest, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ...) -> None: ...
+    periods: PeriodSpan
+    def __init__(self, reports: _Optional[int] = ..., items: _Optional[_Iterable[_Union[Item, _Mapping]]] = ..., estimates: _Optional[_Iterable[float]] = ..., standard_errors: _Optional[_Iterable[float]] = ..., lows: _Optional[_Iterable[float]] = ..., highs: _Optional[_Iterable[float]] = ..., consistent: _Optional[_Iterable[float]] = ..., verdicts: _Optional[_Iterable[_Union[Verdict, str]]] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., everything_else: _Optional[_Union[Rest, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ...) -> None: ...
 
 class Rest(_message.Message):
     __slots__ = ("estimate", "standard_error", "low", "high")
@@ -231,7 +291,7 @@ class Rest(_message.Message):
     def __init__(self, estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
 
 class NumbersRequest(_message.Message):
-    __slots__ = ("collection_id", "id_prefix", "average", "quantiles", "ranges", "confidence", "together")
+    __slots__ = ("collection_id", "id_prefix", "average", "quantiles", "ranges", "confidence", "together", "periods")
     COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
     ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
     AVERAGE_FIELD_NUMBER: _ClassVar[int]
@@ -239,6 +299,7 @@ class NumbersRequest(_message.Message):
     RANGES_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     TOGETHER_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
     collection_id: bytes
     id_prefix: str
     average: AverageQuestion
@@ -246,7 +307,8 @@ class NumbersRequest(_message.Message):
     ranges: RangesQuestion
     confidence: float
     together: bool
-    def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., average: _Optional[_Union[AverageQuestion, _Mapping]] = ..., quantiles: _Optional[_Union[QuantilesQuestion, _Mapping]] = ..., ranges: _Optional[_Union[RangesQuestion, _Mapping]] = ..., confidence: _Optional[float] = ..., together: bool = ...) -> None: ...
+    periods: AskedPeriods
+    def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., average: _Optional[_Union[AverageQuestion, _Mapping]] = ..., quantiles: _Optional[_Union[QuantilesQuestion, _Mapping]] = ..., ranges: _Optional[_Union[RangesQuestion, _Mapping]] = ..., confidence: _Optional[float] = ..., together: bool = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ...) -> None: ...
 
 class AverageQuestion(_message.Message):
     __slots__ = ()
@@ -275,16 +337,18 @@ class Between(_message.Message):
     def __init__(self, first: _Optional[str] = ..., last: _Optional[str] = ...) -> None: ...
 
 class NumbersResponse(_message.Message):
-    __slots__ = ("average", "quantiles", "ranges", "collection")
+    __slots__ = ("average", "quantiles", "ranges", "collection", "periods")
     AVERAGE_FIELD_NUMBER: _ClassVar[int]
     QUANTILES_FIELD_NUMBER: _ClassVar[int]
     RANGES_FIELD_NUMBER: _ClassVar[int]
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
     average: AverageAnswer
     quantiles: QuantilesAnswer
     ranges: RangesAnswer
     collection: CollectionInfo
-    def __init__(self, average: _Optional[_Union[AverageAnswer, _Mapping]] = ..., quantiles: _Optional[_Union[QuantilesAnswer, _Mapping]] = ..., ranges: _Optional[_Union[RangesAnswer, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ...) -> None: ...
+    periods: PeriodSpan
+    def __init__(self, average: _Optional[_Union[AverageAnswer, _Mapping]] = ..., quantiles: _Optional[_Union[QuantilesAnswer, _Mapping]] = ..., ranges: _Optional[_Union[RangesAnswer, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ...) -> None: ...
 
 class AverageAnswer(_message.Message):
     __slots__ = ("reports", "confidence", "average")
@@ -367,34 +431,38 @@ class Range(_message.Message):
     def __init__(self, first: _Optional[str] = ..., last: _Optional[str] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
 
 class AttributesRequest(_message.Message):
-    __slots__ = ("collection_id", "id_prefix", "pairs", "top", "confidence", "together")
+    __slots__ = ("collection_id", "id_prefix", "pairs", "top", "confidence", "together", "periods")
     COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
     ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
     PAIRS_FIELD_NUMBER: _ClassVar[int]
     TOP_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     TOGETHER_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
     collection_id: bytes
     id_prefix: str
     pairs: bool
     top: int
     confidence: float
     together: bool
-    def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., pairs: bool = ..., top: _Optional[int] = ..., confidence: _Optional[float] = ..., together: bool = ...) -> None: ...
+    periods: AskedPeriods
+    def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., pairs: bool = ..., top: _Optional[int] = ..., confidence: _Optional[float] = ..., together: bool = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ...) -> None: ...
 
 class AttributesResponse(_message.Message):
-    __slots__ = ("reports", "confidence", "coverage", "rows", "collection")
+    __slots__ = ("reports", "confidence", "coverage", "rows", "collection", "periods")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     COVERAGE_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
     reports: int
     confidence: float
     coverage: str
     rows: _containers.RepeatedCompositeFieldContainer[Held]
     collection: CollectionInfo
-    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., rows: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ...) -> None: ...
+    periods: PeriodSpan
+    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., rows: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ...) -> None: ...
 
 class Held(_message.Message):
     __slots__ = ("attributes", "estimate", "standard_error", "low", "high")
@@ -411,16 +479,18 @@ class Held(_message.Message):
     def __init__(self, attributes: _Optional[_Iterable[str]] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
 
 class HeavyHittersRequest(_message.Message):
-    __slots__ = ("collection_id", "limit", "id_prefix", "beta")
+    __slots__ = ("collection_id", "limit", "id_prefix", "beta", "periods")
     COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
     BETA_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
     collection_id: bytes
     limit: int
     id_prefix: str
     beta: float
-    def __init__(self, collection_id: _Optional[bytes] = ..., limit: _Optional[int] = ..., id_prefix: _Optional[str] = ..., beta: _Optional[float] = ...) -> None: ...
+    periods: AskedPeriods
+    def __init__(self, collection_id: _Optional[bytes] = ..., limit: _Optional[int] = ..., id_prefix: _Optional[str] = ..., beta: _Optional[float] = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ...) -> None: ...
 
 class HeavyHittersResponse(_message.Message):
     __slots__ = ("progress", "result")
@@ -459,7 +529,7 @@ class HeavyHitter(_message.Message):
     def __init__(self, item: _Optional[_Union[Item, _Mapping]] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., score: _Optional[float] = ..., surest_low: _Optional[float] = ..., surest_high: _Optional[float] = ...) -> None: ...
 
 class HeavyHittersResult(_message.Message):
-    __slots__ = ("reports", "items", "threshold", "probability", "guarantee", "too_few_reports", "none", "users_needed", "false_items", "decoder", "collection", "beta", "threshold_all")
+    __slots__ = ("reports", "items", "threshold", "probability", "guarantee", "too_few_reports", "none", "users_needed", "false_items", "decoder", "collection", "beta", "threshold_all", "periods")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     THRESHOLD_FIELD_NUMBER: _ClassVar[int]
@@ -473,6 +543,7 @@ class HeavyHittersResult(_message.Message):
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
     BETA_FIELD_NUMBER: _ClassVar[int]
     THRESHOLD_ALL_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
     reports: int
     items: _containers.RepeatedCompositeFieldContainer[HeavyHitter]
     threshold: float
@@ -486,27 +557,32 @@ class HeavyHittersResult(_message.Message):
     collection: CollectionInfo
     beta: float
     threshold_all: float
-    def __init__(self, reports: _Optional[int] = ..., items: _Optional[_Iterable[_Union[HeavyHitter, _Mapping]]] = ..., threshold: _Optional[float] = ..., probability: _Optional[float] = ..., guarantee: _Optional[_Iterable[str]] = ..., too_few_reports: bool = ..., none: _Optional[_Union[HeavyHitter, _Mapping]] = ..., users_needed: _Optional[int] = ..., false_items: _Optional[float] = ..., decoder: _Optional[str] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., beta: _Optional[float] = ..., threshold_all: _Optional[float] = ...) -> None: ...
+    periods: PeriodSpan
+    def __init__(self, reports: _Optional[int] = ..., items: _Optional[_Iterable[_Union[HeavyHitter, _Mapping]]] = ..., threshold: _Optional[float] = ..., probability: _Optional[float] = ..., guarantee: _Optional[_Iterable[str]] = ..., too_few_reports: bool = ..., none: _Optional[_Union[HeavyHitter, _Mapping]] = ..., users_needed: _Optional[int] = ..., false_items: _Optional[float] = ..., decoder: _Optional[str] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., beta: _Optional[float] = ..., threshold_all: _Optional[float] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ...) -> None: ...
 
 class ExportRequest(_message.Message):
-    __slots__ = ("collection_id", "kind", "id_prefix")
+    __slots__ = ("collection_id", "kind", "id_prefix", "periods")
     COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
     collection_id: bytes
     kind: ExportKind
     id_prefix: str
-    def __init__(self, collection_id: _Optional[bytes] = ..., kind: _Optional[_Union[ExportKind, str]] = ..., id_prefix: _Optional[str] = ...) -> None: ...
+    periods: AskedPeriods
+    def __init__(self, collection_id: _Optional[bytes] = ..., kind: _Optional[_Union[ExportKind, str]] = ..., id_prefix: _Optional[str] = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ...) -> None: ...
 
 class ExportResponse(_message.Message):
-    __slots__ = ("data", "reports", "collection")
+    __slots__ = ("data", "reports", "collection", "periods")
     DATA_FIELD_NUMBER: _ClassVar[int]
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
     data: bytes
     reports: int
     collection: CollectionInfo
-    def __init__(self, data: _Optional[bytes] = ..., reports: _Optional[int] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ...) -> None: ...
+    periods: PeriodSpan
+    def __init__(self, data: _Optional[bytes] = ..., reports: _Optional[int] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ...) -> None: ...
 
 class ServerStatusRequest(_message.Message):
     __slots__ = ()

@@ -84,6 +84,11 @@ class AnalystStub(object):
                 request_serializer=ldp_dot_v1_dot_analyst__pb2.HeavyHittersRequest.SerializeToString,
                 response_deserializer=ldp_dot_v1_dot_analyst__pb2.HeavyHittersResponse.FromString,
                 _registered_method=True)
+        self.ListPeriods = channel.unary_unary(
+                '/ldp.v1.Analyst/ListPeriods',
+                request_serializer=ldp_dot_v1_dot_analyst__pb2.ListPeriodsRequest.SerializeToString,
+                response_deserializer=ldp_dot_v1_dot_analyst__pb2.ListPeriodsResponse.FromString,
+                _registered_method=True)
         self.Export = channel.unary_stream(
                 '/ldp.v1.Analyst/Export',
                 request_serializer=ldp_dot_v1_dot_analyst__pb2.ExportRequest.SerializeToString,
@@ -169,6 +174,13 @@ class AnalystServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListPeriods(self, request, context):
+        """The periods of a question with a schedule that have reports.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Export(self, request, context):
         """Counts or reports, in pieces.
         """
@@ -235,6 +247,11 @@ def add_AnalystServicer_to_server(servicer, server):
                     servicer.HeavyHitters,
                     request_deserializer=ldp_dot_v1_dot_analyst__pb2.HeavyHittersRequest.FromString,
                     response_serializer=ldp_dot_v1_dot_analyst__pb2.HeavyHittersResponse.SerializeToString,
+            ),
+            'ListPeriods': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListPeriods,
+                    request_deserializer=ldp_dot_v1_dot_analyst__pb2.ListPeriodsRequest.FromString,
+                    response_serializer=ldp_dot_v1_dot_analyst__pb2.ListPeriodsResponse.SerializeToString,
             ),
             'Export': grpc.unary_stream_rpc_method_handler(
                     servicer.Export,
@@ -517,6 +534,33 @@ class Analyst(object):
             '/ldp.v1.Analyst/HeavyHitters',
             ldp_dot_v1_dot_analyst__pb2.HeavyHittersRequest.SerializeToString,
             ldp_dot_v1_dot_analyst__pb2.HeavyHittersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListPeriods(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ldp.v1.Analyst/ListPeriods',
+            ldp_dot_v1_dot_analyst__pb2.ListPeriodsRequest.SerializeToString,
+            ldp_dot_v1_dot_analyst__pb2.ListPeriodsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -40,6 +40,7 @@ NEEDS: Mapping[str, str] = {
     "Numbers": "ask",
     "Attributes": "ask",
     "HeavyHitters": "ask",
+    "ListPeriods": "ask",
     "Export": "ask",
     "ServerStatus": "ask",
     "CreateCollection": "create",

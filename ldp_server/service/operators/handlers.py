@@ -15,6 +15,7 @@ from ldp_server.service.compaction import Compaction
 from ldp_server.service.lifecycle import Lifecycle
 from ldp_server.service.live import LiveCollection
 from ldp_server.service.operators.calls import Calls
+from ldp_server.service.operators.exports import Exports
 from ldp_server.service.operators.queries import KINDS, Queries, info
 from ldp_server.store import Admission
 
@@ -36,10 +37,17 @@ class Operators:
     """The methods of the service."""
 
     def __init__(
-        self, calls: Calls, queries: Queries, lifecycle: Lifecycle, compaction: Compaction, facts: ServerFacts
+        self,
+        calls: Calls,
+        queries: Queries,
+        exports: Exports,
+        lifecycle: Lifecycle,
+        compaction: Compaction,
+        facts: ServerFacts,
     ) -> None:
         self._calls = calls
         self._queries = queries
+        self._exports = exports
         self._lifecycle = lifecycle
         self._compaction = compaction
         self._facts = facts
@@ -59,8 +67,9 @@ class Operators:
             "Estimate": one("Estimate", pb.EstimateRequest, queries.estimate),
             "Numbers": one("Numbers", pb.NumbersRequest, queries.numbers),
             "Attributes": one("Attributes", pb.AttributesRequest, queries.attributes),
+            "ListPeriods": one("ListPeriods", pb.ListPeriodsRequest, queries.periods),
             "HeavyHitters": many("HeavyHitters", pb.HeavyHittersRequest, queries.heavy_hitters),
-            "Export": many("Export", pb.ExportRequest, queries.export),
+            "Export": many("Export", pb.ExportRequest, self._exports.export),
             "ServerStatus": one("ServerStatus", pb.ServerStatusRequest, self._status),
         }
 

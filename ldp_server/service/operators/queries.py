@@ -1,5 +1,5 @@
 """What operators and analysts ask without changing anything: list, show, estimate, numbers, attributes, heavy
-hitters, export.
+hitters, periods.
 
 `info` is a collection as the wire describes it, in these answers and in those of handlers.py.
 """
@@ -22,7 +22,6 @@ from ldp_server.config import LimitsConfig
 from ldp_server.service.live import LiveCollection, LiveCollections
 from ldp_server.service.metrics import Metrics
 from ldp_server.service.wire import CallStatus
-from ldp_server.store import LogReader
 from ldp_server.worker.client import Worker
 from ldp_server.worker.messages import AskDecode, Progress
 
@@ -30,7 +29,6 @@ __all__ = ["KINDS", "Queries", "QuerySources", "info"]
 
 KINDS = {pb.ADMISSION_UNSPECIFIED: "open", pb.OPEN: "open", pb.CERTIFICATE: "certificate", pb.TOKEN: "token"}
 _WIRE_KINDS = {"open": pb.OPEN, "certificate": pb.CERTIFICATE, "token": pb.TOKEN}
-_PIECE = 1 << 20
 _AND = " + "
 """Between the names of a set of attributes that is given as text."""
 
@@ -43,8 +41,6 @@ class QuerySources:
     """Counts and estimates."""
     decoder: Callable[[], Worker]
     """Makes a child process of its own for one decode."""
-    reader: Callable[[], LogReader]
-    """Opens the log for reading."""
 
 
 class Queries:
@@ -108,6 +104,11 @@ class Queries:
             response = await self._sources.worker.attributes(live.record.number, request.SerializeToString())
         return response + pb.AttributesResponse(collection=info(live, self._clock())).SerializeToString()
 
+    async def periods(self, request: pb.ListPeriodsRequest) -> bytes:
+        live = self._collections.find_kept(request)
+        response = await self._sources.worker.periods(live.record.number, request.SerializeToString())
+        return response + pb.ListPeriodsResponse(collection=info(live, self._clock())).SerializeToString()
+
     async def heavy_hitters(self, request: pb.HeavyHittersRequest) -> AsyncGenerator[bytes, None]:
         live = self._collections.find_kept(request)
         if self.decodes.locked():
@@ -117,9 +118,9 @@ class Queries:
             started = time.perf_counter()
             most = min(request.limit or self._limits.query_items, self._limits.query_items)
             worker = self._sources.decoder()
-            question = AskDecode(live.record.number, most, request.beta)
+            question, named = AskDecode(live.record.number, most, request.beta), request.SerializeToString()
             try:
-                async with contextlib.aclosing(worker.decode(question, self._limits.decode_seconds)) as answers:
+                async with contextlib.aclosing(worker.decode(question, self._limits.decode_seconds, named)) as answers:
                     async for answer in answers:
                         if isinstance(answer, Progress):
                             yield _progress(answer)
@@ -134,43 +135,6 @@ class Queries:
         result = pb.HeavyHittersResult.FromString(answer)
         result.collection.CopyFrom(info(live, self._clock()))
         return pb.HeavyHittersResponse(result=result).SerializeToString()
-
-    async def export(self, request: pb.ExportRequest) -> AsyncGenerator[bytes, None]:
-        live = self._collections.find_kept(request)
-        if request.kind == pb.COUNTS:
-            pieces = self._counts(live)
-        elif request.kind == pb.REPORTS:
-            if live.record.generation is not None:
-                raise CallStatus(
-                    grpc.StatusCode.FAILED_PRECONDITION, "compacted: its reports were dropped, export counts"
-                )
-            pieces = self._reports(live)
-        else:
-            raise InvalidSpec("export counts or reports")
-        about: pb.CollectionInfo | None = info(live, self._clock())
-        async with contextlib.aclosing(pieces):
-            async for data, reports in pieces:
-                yield pb.ExportResponse(data=data, reports=reports, collection=about).SerializeToString()
-                about = None
-
-    async def _counts(self, live: LiveCollection) -> AsyncGenerator[tuple[bytes, int], None]:
-        checkpoint = await self._sources.worker.checkpoint(live.record)
-        for start in range(0, max(1, len(checkpoint.state)), _PIECE):
-            yield checkpoint.state[start : start + _PIECE], checkpoint.reports
-
-    async def _reports(self, live: LiveCollection) -> AsyncGenerator[tuple[bytes, int], None]:
-        log = await asyncio.to_thread(self._sources.reader)
-        try:
-            batches = log.read_all(live.record.number, 0, max_bytes=_PIECE)
-            reports = 0
-            while (found := await asyncio.to_thread(next, batches, None)) is not None:
-                data = b"".join(batch.payload for batch in found)
-                reports += len(data) // live.width
-                yield data, reports
-            if not reports:
-                yield b"", 0
-        finally:
-            log.close()
 
 
 def _progress(answer: Progress) -> bytes:
@@ -210,7 +174,7 @@ def _state(live: LiveCollection, now: float) -> pb.CollectionState:
     record = live.record
     if record.deleted is not None:
         return pb.DELETED
-    if record.generation is not None:
+    if record.compacted:
         return pb.COMPACTED
     if record.closed is not None:
         return pb.CLOSED
