@@ -170,7 +170,11 @@ class _Assembly:
     def _schedule(self) -> BackgroundSchedule:
         retention = self._config.retention
         return BackgroundSchedule(
-            self._clock, every=retention.checkpoint_seconds, compact_after=retention.compact_seconds
+            self._clock,
+            every=retention.checkpoint_seconds,
+            compact_after=retention.compact_seconds,
+            fold_after=retention.fold_seconds,
+            drop_after=retention.drop_seconds,
         )
 
     def _collector(

@@ -71,9 +71,9 @@ class Compaction:
         batch once.
         """
         async with self._lock:
-            record = live.record
-            if record.oldest < max(kept, counted):
-                live = await self._lifecycle.change(lambda log: log.take_from(record.number, max(kept, counted)))
+            record = self._lifecycle.collections.numbered(live.record.number).record
+            if record.oldest < max(kept, counted) and not record.compacted:
+                await self._lifecycle.change(lambda log: log.take_from(record.number, max(kept, counted)))
             changed = 0
             for period in await self._on_writer(lambda log: log.periods(record.number)):
                 old = period.period < max(kept, counted) and period.generation is None

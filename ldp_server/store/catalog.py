@@ -25,9 +25,14 @@ _SELECT = (
     "SELECT number, id, spec, public, admission, reports_per_token, created, closed, deleted, "
     "compacted, oldest, periods FROM collections"
 )
-_PERIODS = (
-    "SELECT p.number, p.collection, p.period, p.folded, p.folded_batches, p.folded_reports, p.generation, p.dropped, "
-    "c.deleted IS NOT NULL, p.tag FROM periods p JOIN collections c ON c.number = p.collection"
+_COLUMNS = (
+    "p.number, p.collection, p.period, p.folded, p.folded_batches, p.folded_reports, p.generation, p.dropped, "
+    "c.deleted IS NOT NULL, p.tag"
+)
+_PERIODS = f"SELECT {_COLUMNS} FROM periods p JOIN collections c ON c.number = p.collection"  # noqa: S608 - names
+_OF_COLLECTION = (
+    f"SELECT c.periods, c.deleted, {_COLUMNS} FROM collections c LEFT JOIN periods p ON p.collection = c.number "  # noqa: S608
+    "WHERE c.number = ?"
 )
 
 
@@ -97,11 +102,9 @@ class Catalog:
     def periods(self, collection: int) -> list[PeriodRecord]:
         """The periods of a collection, oldest first. `Corrupt` if a row is missing."""
         with translated(self._path):
-            rows = self._db.execute(f"{_PERIODS} WHERE p.collection = ? ORDER BY p.period", (collection,)).fetchall()
-            held = self._db.execute(
-                "SELECT periods FROM collections WHERE number = ? AND deleted IS NULL", (collection,)
-            ).fetchone()
-        if held is not None and held[0] > len(rows):
+            found = self._db.execute(f"{_OF_COLLECTION} ORDER BY p.period", (collection,)).fetchall()
+        rows = [row[2:] for row in found if row[2] is not None]
+        if found and found[0][1] is None and len(rows) != found[0][0]:
             raise Corrupt("periods of a collection are missing: restore a backup (docs/operating.md)")
         return [_period(row) for row in rows]
 

@@ -31,9 +31,9 @@ from ldp_server.worker.messages import (
     AskPeriods,
     AskSummarise,
     CheckpointWritten,
-    Counted,
     Done,
     Failure,
+    PeriodsCounted,
     Progress,
     Question,
     WorkerSummary,
@@ -99,7 +99,7 @@ class Child:
     def _counted(self, question: AskCounts, body: bytes) -> tuple[Answer, bytes]:
         counts = self._get(question, pb.ExportRequest.FromString(body))
         first, last = (0, 0) if counts.periods is None else (counts.periods.first, counts.periods.last)
-        return Counted(counts.oracle.reports, first, last, counts.held), counts.oracle.to_bytes()
+        return PeriodsCounted(counts.oracle.reports, first, last, counts.held), counts.oracle.to_bytes()
 
     def _summarise(self, question: AskSummarise, _: bytes) -> tuple[Answer, bytes]:
         counts = self._counts.get(question.number)

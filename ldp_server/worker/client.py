@@ -29,10 +29,10 @@ from ldp_server.worker.messages import (
     AskPeriods,
     AskSummarise,
     CheckpointWritten,
-    Counted,
     Done,
     Failure,
     OverTime,
+    PeriodsCounted,
     Progress,
     Question,
     WorkerSummary,
@@ -84,9 +84,9 @@ class Worker:
         _, response = await self._one(Done, AskPeriods(number), request)
         return response
 
-    async def counted(self, number: int, request: bytes) -> tuple[Counted, bytes]:
+    async def counted(self, number: int, request: bytes) -> tuple[PeriodsCounted, bytes]:
         """The state of the periods that a serialised ExportRequest names."""
-        return await self._one(Counted, AskCounts(number), request)
+        return await self._one(PeriodsCounted, AskCounts(number), request)
 
     async def checkpoint(self, record: CollectionRecord, period: PeriodRecord) -> checkpoints.Checkpoint:
         """A checkpoint of everything of a period that was durable when this was called."""

@@ -31,10 +31,10 @@ __all__ = [
     "AskPeriods",
     "AskSummarise",
     "CheckpointWritten",
-    "Counted",
     "Done",
     "Failure",
     "OverTime",
+    "PeriodsCounted",
     "Progress",
     "Question",
     "WorkerSummary",
@@ -96,7 +96,7 @@ class AskPeriods(Question):
 
 @dataclass(frozen=True, slots=True)
 class AskCounts(Question):
-    """Count the periods that the ExportRequest in the body names: `Counted`, with the oracle's state in its body."""
+    """Count the periods that the ExportRequest in the body names: `PeriodsCounted`, its body is the oracle's state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class CheckpointWritten:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class PeriodsCounted:
     """The state of so many reports is in the body, and which periods they are of (both 0 without a schedule)."""
 
     reports: int
@@ -189,7 +189,7 @@ class Failure:
         return Unavailable("the estimating process met an unexpected error") if kind is None else kind(self.text)
 
 
-Answer = Done | WorkerSummary | Advanced | CheckpointWritten | Counted | Progress | Failure
+Answer = Done | WorkerSummary | Advanced | CheckpointWritten | PeriodsCounted | Progress | Failure
 
 _ERRORS: dict[str, type[LdpError]] = {
     kind.__name__: kind
@@ -210,7 +210,8 @@ QUESTIONS: dict[str, type[Question]] = {
     )
 }
 ANSWERS: dict[str, type[Answer]] = {
-    kind.__name__: kind for kind in (Done, WorkerSummary, Advanced, CheckpointWritten, Counted, Progress, Failure)
+    kind.__name__: kind
+    for kind in (Done, WorkerSummary, Advanced, CheckpointWritten, PeriodsCounted, Progress, Failure)
 }
 
 
