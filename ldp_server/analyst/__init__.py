@@ -3,6 +3,7 @@
 answers       each kind of answer with the collection that it is about
 client        Analyst: one method a call
 questions     the part of it that asks about one collection
+over_time     the part of it that asks about several periods
 collections   what a server says about its collections and itself
 connection    address, TLS, token, time limits
 failures      gRPC's statuses as the project's errors, with what to do
@@ -13,11 +14,14 @@ from ldp_client.sending.target import Tls
 from ldp_server.analyst.answers import (
     CollectionAttributes,
     CollectionAverage,
+    CollectionChange,
+    CollectionComparison,
     CollectionEstimates,
     CollectionHeavyHitters,
     CollectionPeriods,
     CollectionQuantiles,
     CollectionRanges,
+    CollectionTrend,
 )
 from ldp_server.analyst.client import Analyst
 from ldp_server.analyst.collections import CollectionInfo, CollectionSummary, Exported, ServerStatus
@@ -29,6 +33,8 @@ __all__ = [
     "Analyst",
     "CollectionAttributes",
     "CollectionAverage",
+    "CollectionChange",
+    "CollectionComparison",
     "CollectionEstimates",
     "CollectionHeavyHitters",
     "CollectionInfo",
@@ -36,6 +42,7 @@ __all__ = [
     "CollectionQuantiles",
     "CollectionRanges",
     "CollectionSummary",
+    "CollectionTrend",
     "Exported",
     "RoleNeeded",
     "ServerStatus",

@@ -8,20 +8,26 @@ from typing import Any
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.analyst.collections import CollectionInfo
 from ldp_server.answers.attributes import AttributesAnswer
+from ldp_server.answers.change import ChangeAnswer
+from ldp_server.answers.compare import Comparison
 from ldp_server.answers.estimates import Estimates
 from ldp_server.answers.numbers import AverageAnswer, QuantilesAnswer, RangesAnswer
 from ldp_server.answers.periods import PeriodLine, PeriodSpan
+from ldp_server.answers.trend import TrendAnswer
 from ldp_server.answers.wire import from_wire
 from ldp_server.heavy_hitters.results import HeavyHitters
 
 __all__ = [
     "CollectionAttributes",
     "CollectionAverage",
+    "CollectionChange",
+    "CollectionComparison",
     "CollectionEstimates",
     "CollectionHeavyHitters",
     "CollectionPeriods",
     "CollectionQuantiles",
     "CollectionRanges",
+    "CollectionTrend",
 ]
 
 
@@ -109,3 +115,38 @@ class CollectionPeriods:
     def of(cls, response: pb.ListPeriodsResponse) -> CollectionPeriods:
         rows = tuple(from_wire(PeriodLine, line) for line in response.periods)
         return cls(CollectionInfo.of(response.collection), rows)
+
+
+@dataclass(frozen=True)
+class CollectionTrend(_About, TrendAnswer):
+    """Values over time, and the collection that they are about."""
+
+    @classmethod
+    def of(cls, response: pb.TrendResponse) -> CollectionTrend:
+        return replace(from_wire(cls, response), info=CollectionInfo.of(response.collection))
+
+
+@dataclass(frozen=True)
+class CollectionChange(_About, ChangeAnswer):
+    """Whether something changed, and the collection that it is about."""
+
+    @classmethod
+    def of(cls, response: pb.ChangeResponse) -> CollectionChange:
+        return replace(from_wire(cls, response), info=CollectionInfo.of(response.collection))
+
+
+@dataclass(frozen=True)
+class CollectionComparison(Comparison):
+    """Differences, and the two collections that they are about; they may be the same one."""
+
+    first_periods: PeriodSpan | None = field(default=None, metadata={"json": "unless None"})
+    second_periods: PeriodSpan | None = field(default=None, metadata={"json": "unless None"})
+    first: CollectionInfo | None = field(default=None, metadata={"json": "never"})
+    second: CollectionInfo | None = field(default=None, metadata={"json": "never"})
+
+    @classmethod
+    def of(cls, response: pb.CompareResponse) -> CollectionComparison:
+        first, second = CollectionInfo.of(response.first), CollectionInfo.of(response.second)
+        response.ClearField("first")
+        response.ClearField("second")
+        return replace(from_wire(cls, response), first=first, second=second)

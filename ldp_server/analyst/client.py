@@ -18,7 +18,8 @@ from ldp_client.sending.target import Tls
 from ldp_server.analyst.collections import CollectionInfo, CollectionSummary, Exported, ServerStatus
 from ldp_server.analyst.connection import Connection, Timeouts
 from ldp_server.analyst.local import LocalServer
-from ldp_server.analyst.questions import Questions, Which, named
+from ldp_server.analyst.over_time import OverTime
+from ldp_server.analyst.questions import Which, named
 from ldp_server.answers.periods import Periods, PeriodSpan, asked_periods
 from ldp_server.answers.wire import from_wire
 from ldp_server.store import DataDirectory
@@ -30,7 +31,7 @@ _ADMISSION = {"open": pb.OPEN, "certificate": pb.CERTIFICATE, "token": pb.TOKEN}
 _EXPORTS = {"counts": pb.COUNTS, "reports": pb.REPORTS}
 
 
-class Analyst(Questions):
+class Analyst(OverTime):
     """A connection to a collection server for those who create collections and read estimates.
 
         with Analyst("stats.example.org:443", token=Path("alice.token")) as analyst:

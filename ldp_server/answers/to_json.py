@@ -31,7 +31,7 @@ from typing import Any, get_type_hints
 
 from ldp_client.protocol.domain import Item
 
-__all__ = ["dump", "item_json", "to_json"]
+__all__ = ["dump", "item_json", "item_text", "to_json"]
 
 
 def item_json(item: Item) -> dict[str, Any]:
@@ -43,6 +43,17 @@ def item_json(item: Item) -> dict[str, Any]:
     if isinstance(item, bytes):
         return {"hex": item.hex()}
     return {"text": item} if isinstance(item, str) else {"attributes": sorted(item)}
+
+
+def item_text(item: Item) -> str:
+    """Write an item for a table. What cannot be printed, and the text "none", are shown in quotes."""
+    if item is None:
+        return "none"
+    if isinstance(item, bytes):
+        return repr(item)
+    if isinstance(item, str):
+        return item if item.isprintable() and item not in {"", "none"} else repr(item)
+    return str(item) if isinstance(item, int) else " + ".join(sorted(item)) or "no attribute"
 
 
 def to_json(answer: Any) -> dict[str, Any]:

@@ -6,6 +6,7 @@ serving      serve, config, demo
 collections  collection create | list | show | close | delete, compact
 queries      estimate, heavy-hitters
 questions    average, quantiles, ranges, attributes
+over_time    trend, change, compare
 periods      periods, and the options that name periods
 exports      export, status
 tokens       token create | list | revoke | key | issue

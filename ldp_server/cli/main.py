@@ -71,6 +71,7 @@ def load() -> None:
         collections,
         exports,
         local,
+        over_time,
         periods,
         queries,
         questions,
@@ -78,7 +79,7 @@ def load() -> None:
         tokens,
     )
 
-    del collections, exports, local, periods, queries, questions, serving, tokens
+    del collections, exports, local, over_time, periods, queries, questions, serving, tokens
 
 
 def exit_code(error: LdpError) -> int:

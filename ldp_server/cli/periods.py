@@ -17,7 +17,7 @@ from ldp_server.cli.connection import connected, json_option, which_argument
 from ldp_server.cli.main import cli
 from ldp_server.cli.show import busy, print_json, table, whole
 
-__all__ = ["period_options", "periods", "periods_text"]
+__all__ = ["PERIODS", "period_options", "periods", "periods_text"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -58,6 +58,19 @@ class _Span(click.ParamType):  # type: ignore[type-arg]  # generic in newer vers
                 f"{value!r} is no span: write its first and its last period, such as 2026-11-01..2026-11-30", param, ctx
             )
         return _utc(ends[0]), _utc(ends[1])
+
+
+class _OneOrSpan(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click only
+    """One period, or the first and the last one of a span."""
+
+    name = "periods"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Periods:
+        kind = _Span() if ".." in str(value) else _Period()
+        return kind.convert(value, param, ctx)
+
+
+PERIODS = _OneOrSpan()
 
 
 def _utc(moment: Moment) -> Moment:

@@ -23,12 +23,13 @@ from ldp_server.cli.show import busy, item_text, lines, print_json, progress_bar
 from ldp_server.heavy_hitters import BETA
 from ldp_server.heavy_hitters.results import HeavyHitter
 
-__all__ = ["COVERAGE", "EstimateOptions", "estimate", "heavy_hitters", "show_estimates"]
+__all__ = ["COVERAGE", "EstimateOptions", "estimate", "heavy_hitters", "read_items", "show_estimates"]
 
 _SHOWN = 1000
 
 
-def _items(source: str) -> list[str]:
+def read_items(source: str) -> list[str]:
+    """Return the items in a file, or on standard input (-), one a line."""
     try:
         text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -92,7 +93,7 @@ def estimate(analyst: Analyst, which: Which, options: EstimateOptions, as_json: 
 
     COLLECTION is an id, its first digits (at least four), or the collection's file.
     """
-    items = None if options.items is None else _items(options.items)
+    items = None if options.items is None else read_items(options.items)
     with busy("estimating", quiet=as_json):
         found = analyst.estimate(
             which,

@@ -18,7 +18,7 @@ from ldp_server.cli.periods import period_options, periods_text
 from ldp_server.cli.queries import COVERAGE, show_estimates
 from ldp_server.cli.show import busy, print_json, table, whole
 
-__all__ = ["attributes", "average", "quantiles", "ranges"]
+__all__ = ["BETWEEN", "attributes", "average", "confidence_option", "quantiles", "ranges", "together_option"]
 
 confidence_option = click.option(
     "--confidence",
@@ -44,6 +44,9 @@ class _Between(click.ParamType):  # type: ignore[type-arg]  # generic in newer v
         if found is None:
             self.fail(f"{value!r} is no range: write its first and last integer, such as 10:20", param, ctx)
         return int(found[1]), int(found[2])
+
+
+BETWEEN = _Between()
 
 
 @cli.command()
@@ -104,7 +107,7 @@ def quantiles(analyst: Analyst, which: Which, at: tuple[float, ...], as_json: bo
 @which_argument
 @click.option(
     "--between",
-    type=_Between(),
+    type=BETWEEN,
     multiple=True,
     metavar="FIRST:LAST",
     help="A range of integers, both ends included; may be repeated.",

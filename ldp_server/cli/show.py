@@ -13,8 +13,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from ldp_client.protocol.domain import Item
-from ldp_server.answers.to_json import dump
+from ldp_server.answers.to_json import dump, item_text
 
 __all__ = ["busy", "item_text", "lines", "moment", "print_json", "progress_bar", "properties", "table", "whole"]
 
@@ -60,17 +59,6 @@ def lines(*texts: str) -> None:
     console = Console(highlight=False, soft_wrap=True, markup=False)
     for text in texts:
         console.print(text)
-
-
-def item_text(item: Item) -> str:
-    """Write an item for a table. What cannot be printed, and the text "none", are shown in quotes."""
-    if item is None:
-        return "none"
-    if isinstance(item, bytes):
-        return repr(item)
-    if isinstance(item, str):
-        return item if item.isprintable() and item not in {"", "none"} else repr(item)
-    return str(item) if isinstance(item, int) else " + ".join(sorted(item)) or "no attribute"
 
 
 @contextmanager

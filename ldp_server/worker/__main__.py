@@ -16,20 +16,23 @@ from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.answers.wire import to_wire
 from ldp_server.oracles import FrequencyOracle
 from ldp_server.store import DataDirectory, SqliteReader
-from ldp_server.worker import decoding, estimating
+from ldp_server.worker import decoding, estimating, over_time
 from ldp_server.worker.counts import CollectionCounts, CountsCache
 from ldp_server.worker.messages import (
     Advanced,
     Answer,
     AskAdvance,
     AskAttributes,
+    AskChange,
     AskCheckpoint,
+    AskCompare,
     AskCounts,
     AskDecode,
     AskEstimate,
     AskNumbers,
     AskPeriods,
     AskSummarise,
+    AskTrend,
     CheckpointWritten,
     Done,
     Failure,
@@ -62,6 +65,9 @@ class Child:
             AskDecode: self._decode,
             AskPeriods: self._periods,
             AskCounts: self._counted,
+            AskTrend: self._trend,
+            AskChange: self._change,
+            AskCompare: self._compare,
         }
 
     def answer(self, question: Question, body: bytes) -> tuple[Answer, bytes]:
@@ -95,6 +101,16 @@ class Child:
         found = self._counts.lines(question.number, request.periods if request.HasField("periods") else None)
         response = pb.ListPeriodsResponse(periods=[to_wire(line, pb.PeriodInfo) for line in found])
         return Done(), response.SerializeToString()
+
+    def _trend(self, question: AskTrend, body: bytes) -> tuple[Answer, bytes]:
+        return Done(), over_time.trend_of(self._counts, question.number, pb.TrendRequest.FromString(body))
+
+    def _change(self, question: AskChange, body: bytes) -> tuple[Answer, bytes]:
+        return Done(), over_time.change_of(self._counts, question.number, pb.TrendRequest.FromString(body))
+
+    def _compare(self, question: AskCompare, body: bytes) -> tuple[Answer, bytes]:
+        numbers = (question.number, question.other)
+        return Done(), over_time.comparison_of(self._counts, numbers, pb.CompareRequest.FromString(body))
 
     def _counted(self, question: AskCounts, body: bytes) -> tuple[Answer, bytes]:
         counts = self._get(question, pb.ExportRequest.FromString(body))

@@ -84,6 +84,21 @@ class Worker:
         _, response = await self._one(Done, AskPeriods(number), request)
         return response
 
+    async def trend(self, number: int, request: bytes) -> bytes:
+        """The serialised TrendResponse to a serialised TrendRequest."""
+        _, response = await self._one(Done, messages.AskTrend(number), request)
+        return response
+
+    async def change(self, number: int, request: bytes) -> bytes:
+        """The serialised ChangeResponse to a serialised TrendRequest."""
+        _, response = await self._one(Done, messages.AskChange(number), request)
+        return response
+
+    async def compare(self, numbers: tuple[int, int], request: bytes) -> bytes:
+        """The serialised CompareResponse to a serialised CompareRequest about these two collections."""
+        _, response = await self._one(Done, messages.AskCompare(*numbers), request)
+        return response
+
     async def counted(self, number: int, request: bytes) -> tuple[PeriodsCounted, bytes]:
         """The state of the periods that a serialised ExportRequest names."""
         return await self._one(PeriodsCounted, AskCounts(number), request)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ldp_client.collection import Collection
+from ldp_client.collection import Collection, Schedule
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.answers.periods import PeriodLine, PeriodSpan, span_of
@@ -22,7 +22,7 @@ from ldp_server.store import CollectionRecord, LogReader, PeriodRecord
 from ldp_server.store.damage import check_spec
 from ldp_server.worker.period_counts import PeriodCounter, PeriodCounts
 
-__all__ = ["CollectionCounts", "CountsCache", "memory_bytes", "state_bytes"]
+__all__ = ["CollectionCounts", "CountsCache", "PeriodsOfCollection", "memory_bytes", "state_bytes"]
 
 TIMES = 3
 """Memory for counting and estimating, in times the counts: the counts themselves, and the estimates beside them."""
@@ -40,6 +40,17 @@ class CollectionCounts:
     """The first and the last period that is counted; None for a question without a schedule."""
     held: bool = True
     """Whether the reports of at least one of these periods are in the log."""
+
+
+@dataclass(frozen=True)
+class PeriodsOfCollection:
+    """The periods of a collection, with their counts."""
+
+    collection: Collection
+    schedule: Schedule
+    periods: list[int]
+    counts: Iterator[PeriodCounts]
+    """They are loaded one after the other; each is good until the next one is asked for."""
 
 
 class CountsCache:
@@ -72,12 +83,18 @@ class CountsCache:
         held = any(one.generation is None for one in records)
         return CollectionCounts(record, collection, oracle, batches, span, held)
 
-    def each(self, number: int, asked: pb.AskedPeriods | None = None) -> Iterator[PeriodCounts]:
-        """The counts of each period that has any, oldest first. They are good until the next one is asked for."""
+    def each(self, number: int, asked: pb.AskedPeriods | None = None) -> PeriodsOfCollection:
+        """The counts of each period that has any, oldest first."""
         record, collection = self._of(number)
-        for one in self._records(record, None if asked is None else span_of(collection, asked)):
-            if not one.dropped:
-                yield self._period(one, collection)
+        if collection.schedule is None:
+            raise InvalidSpec(
+                "this question has no schedule, so there is one count and no trend: compare it with another"
+            )
+        records = self._records(record, None if asked is None else span_of(collection, asked))
+        if not records:
+            raise TooFewReports("this collection has no reports yet")
+        counts = (self._period(one, collection) for one in records)
+        return PeriodsOfCollection(collection, collection.schedule, [one.period for one in records], counts)
 
     def lines(self, number: int, asked: pb.AskedPeriods | None = None) -> list[PeriodLine]:
         """What there is of each period. Nothing is counted."""

@@ -23,13 +23,16 @@ __all__ = [
     "Answer",
     "AskAdvance",
     "AskAttributes",
+    "AskChange",
     "AskCheckpoint",
+    "AskCompare",
     "AskCounts",
     "AskDecode",
     "AskEstimate",
     "AskNumbers",
     "AskPeriods",
     "AskSummarise",
+    "AskTrend",
     "CheckpointWritten",
     "Done",
     "Failure",
@@ -92,6 +95,23 @@ class AskCheckpoint(Question):
 @dataclass(frozen=True, slots=True)
 class AskPeriods(Question):
     """Answer the ListPeriodsRequest in the body with a ListPeriodsResponse: `Done`."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskTrend(Question):
+    """Answer the TrendRequest in the body with a TrendResponse: `Done`."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskChange(Question):
+    """Answer the TrendRequest in the body with a ChangeResponse: `Done`."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskCompare(Question):
+    """Answer the CompareRequest in the body with a CompareResponse: `Done`. `other` is the second collection."""
+
+    other: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +227,9 @@ QUESTIONS: dict[str, type[Question]] = {
         AskDecode,
         AskPeriods,
         AskCounts,
+        AskTrend,
+        AskChange,
+        AskCompare,
     )
 }
 ANSWERS: dict[str, type[Answer]] = {

@@ -27,8 +27,11 @@ from ldp_client.protocol.v1 import analyst_pb2_grpc
 from ldp_server import heavy_hitters
 from ldp_server.answers import estimates, numbers
 from ldp_server.answers.attributes import attributes_answer
+from ldp_server.answers.change import change
+from ldp_server.answers.compare import compare
 from ldp_server.answers.estimates import Coverage
 from ldp_server.answers.to_json import dump, to_json
+from ldp_server.answers.trend import TrendQuestion, trend
 from ldp_server.cli.main import load, run
 from ldp_server.cli.show import item_text
 from ldp_server.heavy_hitters import DECODERS
@@ -179,7 +182,7 @@ def shell(monkeypatch, capsys, data, *arguments, stdin=""):
 def test_every_mechanism_has_a_line_and_every_call_a_question():
     assert {name.split()[0] for name in ANSWERS} == set(MECHANISMS) - REPRODUCTIONS
     assert set(QUESTIONS) == set().union(*ANSWERS.values())
-    asking = {"Estimate", "Numbers", "Attributes", "HeavyHitters"}
+    asking = {"Estimate", "Numbers", "Attributes", "HeavyHitters", "Trend", "Change", "Compare"}
     changing = {"CreateCollection", "CloseCollection", "DeleteCollection", "CompactCollection"}
     others = {"ListAllCollections", "ShowCollection", "ListPeriods", "Export", "ServerStatus"}
     assert {one.name for one in pb.DESCRIPTOR.services_by_name["Analyst"].methods} == asking | changing | others
@@ -252,6 +255,87 @@ def test_every_question_may_name_a_period_at_every_door(server, name, monkeypatc
     assert [(one["period"], one["reports"], one["state"]) for one in found] == [
         (period, len(part), "held") for period, part in zip(PERIODS, users, strict=True)
     ]
+
+
+def over_time(collection, answers):
+    """What a mechanism answers for each period: the question in process and for `Analyst`, and as arguments."""
+    item = an_item(collection)
+    if "given" in answers:
+        yield {"items": (item,)}, ("--items", "-"), f"{item_text(item)}\n"
+    if "quantiles" in answers:
+        yield {"quantiles": (0.5, 0.9)}, ("--at", "0.5", "--at", "0.9"), ""
+        yield {"ranges": ((1, 2),)}, ("--between", "1:2"), ""
+    if "average" in answers:
+        yield {"average": True}, ("--average",), ""
+    if "attributes" in answers:
+        names = collection.domain.names[:2]
+        yield {"attributes": names}, ("--attributes", "-"), "".join(f"{name}\n" for name in names)
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_trends_changes_and_comparisons_are_the_same_at_every_door(server, name, monkeypatch, capsys):
+    collection = example(name, schedule=Schedule(MONTH, 10), nonce=1)
+    server.create(collection)
+    users = [np.arange(900 + 300 * i) % min(collection.domain.size, 7 + i) for i in range(3)]
+    oracles = [deliver(server, collection, part, seed=i, period=PERIODS[i]) for i, part in enumerate(users)]
+    where = [(period, period * MONTH, (period + 1) * MONTH) for period in PERIODS]
+    span = {"periods": {"first": 600, "last": 603, "begins": 600 * MONTH, "ends": 604 * MONTH}}
+    sides = {f"{side}_periods": {"first": n, "last": n, "begins": n * MONTH, "ends": (n + 1) * MONTH}
+             for side, n in (("first", 600), ("second", 602))}  # fmt: skip
+    for given, options, line in over_time(collection, ANSWERS[name]):
+        asked = TrendQuestion(**given)
+        in_process = partial(trend, collection, zip(where, oracles, strict=True), asked, count=3, coverage=TOGETHER)
+        pairs = [(collection, oracle) for oracle in oracles[:2]]
+        doors = {
+            "trend": (in_process, lambda a, g: a.trend(collection, together=True, **g), ("--together",), span),
+            "change": (
+                partial(change, collection, list(zip(where, oracles, strict=True)), asked),
+                lambda a, g: a.change(collection, **g), (), span,
+            ),
+            "compare": (
+                partial(compare, *pairs, asked),
+                lambda a, g: a.compare((collection, 600), (collection, 602), **g),
+                ("--from", "600", "--to", "602"), sides,
+            ),
+        }  # fmt: skip
+        for command, (here, there, more, about) in doors.items():
+            found = ask(here)
+            with server.analyst() as analyst:
+                called = ask(there, analyst, given)
+            arguments = (command, collection.id.hex(), *options, *more, "--json")
+            code, out, err = shell(monkeypatch, capsys, server.data, *arguments, stdin=line)
+            if isinstance(found, InvalidSpec):
+                assert command != "trend" and (code, out) == (1, "") and called.detail == str(found), (command, found)
+                continue
+            assert (code, err) == (0, ""), (command, err)
+            assert called == json.loads(out) == {**found, **about}
+            code, out, err = shell(monkeypatch, capsys, server.data, *arguments[:-1], stdin=line)
+            assert (code, err) == (0, "") and "Which?" in out
+
+
+def test_what_makes_no_trend_is_one_line(server, monkeypatch, capsys):
+    once, often = example("linear-hash", nonce=7), example("linear-hash", nonce=8, schedule=Schedule(MONTH, 10))
+    for collection in (once, often):
+        server.create(collection)
+    item = f"{item_text(an_item(often))}\n"
+    for collection, arguments, code, words in (
+        (once, ("trend", "--items", "-"), 1, "has no schedule"),
+        (often, ("trend", "--items", "-"), 1, "no reports yet"),
+        (often, ("change", "--items", "-"), 1, "no reports yet"),
+        (often, ("compare", "--items", "-"), 2, "two periods"),
+        (often, ("compare", "--items", "-", "--from", "600", "--to", "601"), 1, "no reports in period 600"),
+        (often, ("trend",), 2, "give one of"),
+        (often, ("trend", "--average", "--at", "0.5"), 2, "give one of"),
+    ):
+        command, *options = arguments
+        found, out, err = shell(monkeypatch, capsys, server.data, command, collection.id.hex(), *options, stdin=item)
+        assert (found, out) == (code, ""), (arguments, err)
+        assert words in err and "Traceback" not in err, (arguments, err)
+    deliver(server, often, np.arange(50), period=600)
+    with server.analyst() as analyst:
+        assert "two periods" in str(ask(partial(analyst.change, often, items=[an_item(often)])))
+        assert "average" in str(ask(partial(analyst.trend, often, average=True)))
+        assert "one of them" in str(ask(partial(analyst.trend, often)))
 
 
 def added(collection, oracles):

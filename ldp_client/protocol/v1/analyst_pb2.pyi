@@ -478,6 +478,194 @@ class Held(_message.Message):
     high: float
     def __init__(self, attributes: _Optional[_Iterable[str]] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
 
+class Asked(_message.Message):
+    __slots__ = ("given", "attributes", "ranges", "quantiles", "average")
+    GIVEN_FIELD_NUMBER: _ClassVar[int]
+    ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
+    RANGES_FIELD_NUMBER: _ClassVar[int]
+    QUANTILES_FIELD_NUMBER: _ClassVar[int]
+    AVERAGE_FIELD_NUMBER: _ClassVar[int]
+    given: GivenItems
+    attributes: AttributeSet
+    ranges: RangesQuestion
+    quantiles: QuantilesQuestion
+    average: AverageQuestion
+    def __init__(self, given: _Optional[_Union[GivenItems, _Mapping]] = ..., attributes: _Optional[_Union[AttributeSet, _Mapping]] = ..., ranges: _Optional[_Union[RangesQuestion, _Mapping]] = ..., quantiles: _Optional[_Union[QuantilesQuestion, _Mapping]] = ..., average: _Optional[_Union[AverageQuestion, _Mapping]] = ...) -> None: ...
+
+class TrendRequest(_message.Message):
+    __slots__ = ("collection_id", "id_prefix", "periods", "asked", "confidence", "together")
+    COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
+    ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
+    ASKED_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    TOGETHER_FIELD_NUMBER: _ClassVar[int]
+    collection_id: bytes
+    id_prefix: str
+    periods: AskedPeriods
+    asked: Asked
+    confidence: float
+    together: bool
+    def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ..., asked: _Optional[_Union[Asked, _Mapping]] = ..., confidence: _Optional[float] = ..., together: bool = ...) -> None: ...
+
+class TrendResponse(_message.Message):
+    __slots__ = ("confidence", "coverage", "unit", "lines", "periods", "collection")
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    COVERAGE_FIELD_NUMBER: _ClassVar[int]
+    UNIT_FIELD_NUMBER: _ClassVar[int]
+    LINES_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    confidence: float
+    coverage: str
+    unit: str
+    lines: _containers.RepeatedCompositeFieldContainer[TrendLine]
+    periods: PeriodSpan
+    collection: CollectionInfo
+    def __init__(self, confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., unit: _Optional[str] = ..., lines: _Optional[_Iterable[_Union[TrendLine, _Mapping]]] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ...) -> None: ...
+
+class TrendLine(_message.Message):
+    __slots__ = ("label", "points")
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    POINTS_FIELD_NUMBER: _ClassVar[int]
+    label: str
+    points: _containers.RepeatedCompositeFieldContainer[TrendPoint]
+    def __init__(self, label: _Optional[str] = ..., points: _Optional[_Iterable[_Union[TrendPoint, _Mapping]]] = ...) -> None: ...
+
+class TrendPoint(_message.Message):
+    __slots__ = ("period", "begins", "ends", "reports", "estimate", "standard_error", "low", "high")
+    PERIOD_FIELD_NUMBER: _ClassVar[int]
+    BEGINS_FIELD_NUMBER: _ClassVar[int]
+    ENDS_FIELD_NUMBER: _ClassVar[int]
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATE_FIELD_NUMBER: _ClassVar[int]
+    STANDARD_ERROR_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    period: int
+    begins: int
+    ends: int
+    reports: int
+    estimate: float
+    standard_error: float
+    low: float
+    high: float
+    def __init__(self, period: _Optional[int] = ..., begins: _Optional[int] = ..., ends: _Optional[int] = ..., reports: _Optional[int] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
+
+class ChangeResponse(_message.Message):
+    __slots__ = ("confidence", "lines", "periods", "collection")
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    LINES_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    confidence: float
+    lines: _containers.RepeatedCompositeFieldContainer[ChangeLine]
+    periods: PeriodSpan
+    collection: CollectionInfo
+    def __init__(self, confidence: _Optional[float] = ..., lines: _Optional[_Iterable[_Union[ChangeLine, _Mapping]]] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ...) -> None: ...
+
+class ChangeLine(_message.Message):
+    __slots__ = ("label", "changed", "since", "looks")
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    CHANGED_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    LOOKS_FIELD_NUMBER: _ClassVar[int]
+    label: str
+    changed: bool
+    since: int
+    looks: _containers.RepeatedCompositeFieldContainer[Look]
+    def __init__(self, label: _Optional[str] = ..., changed: bool = ..., since: _Optional[int] = ..., looks: _Optional[_Iterable[_Union[Look, _Mapping]]] = ...) -> None: ...
+
+class Look(_message.Message):
+    __slots__ = ("period", "begins", "ends", "reports", "share", "before", "low", "high", "direction")
+    PERIOD_FIELD_NUMBER: _ClassVar[int]
+    BEGINS_FIELD_NUMBER: _ClassVar[int]
+    ENDS_FIELD_NUMBER: _ClassVar[int]
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
+    SHARE_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    period: int
+    begins: int
+    ends: int
+    reports: int
+    share: float
+    before: float
+    low: float
+    high: float
+    direction: str
+    def __init__(self, period: _Optional[int] = ..., begins: _Optional[int] = ..., ends: _Optional[int] = ..., reports: _Optional[int] = ..., share: _Optional[float] = ..., before: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., direction: _Optional[str] = ...) -> None: ...
+
+class CompareRequest(_message.Message):
+    __slots__ = ("first", "second", "asked", "confidence", "together")
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    SECOND_FIELD_NUMBER: _ClassVar[int]
+    ASKED_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    TOGETHER_FIELD_NUMBER: _ClassVar[int]
+    first: Side
+    second: Side
+    asked: Asked
+    confidence: float
+    together: bool
+    def __init__(self, first: _Optional[_Union[Side, _Mapping]] = ..., second: _Optional[_Union[Side, _Mapping]] = ..., asked: _Optional[_Union[Asked, _Mapping]] = ..., confidence: _Optional[float] = ..., together: bool = ...) -> None: ...
+
+class Side(_message.Message):
+    __slots__ = ("collection_id", "id_prefix", "periods")
+    COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
+    ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
+    collection_id: bytes
+    id_prefix: str
+    periods: AskedPeriods
+    def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ...) -> None: ...
+
+class CompareResponse(_message.Message):
+    __slots__ = ("first_reports", "second_reports", "confidence", "coverage", "unit", "rows", "first_periods", "second_periods", "first", "second")
+    FIRST_REPORTS_FIELD_NUMBER: _ClassVar[int]
+    SECOND_REPORTS_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    COVERAGE_FIELD_NUMBER: _ClassVar[int]
+    UNIT_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    FIRST_PERIODS_FIELD_NUMBER: _ClassVar[int]
+    SECOND_PERIODS_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    SECOND_FIELD_NUMBER: _ClassVar[int]
+    first_reports: int
+    second_reports: int
+    confidence: float
+    coverage: str
+    unit: str
+    rows: _containers.RepeatedCompositeFieldContainer[Difference]
+    first_periods: PeriodSpan
+    second_periods: PeriodSpan
+    first: CollectionInfo
+    second: CollectionInfo
+    def __init__(self, first_reports: _Optional[int] = ..., second_reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., unit: _Optional[str] = ..., rows: _Optional[_Iterable[_Union[Difference, _Mapping]]] = ..., first_periods: _Optional[_Union[PeriodSpan, _Mapping]] = ..., second_periods: _Optional[_Union[PeriodSpan, _Mapping]] = ..., first: _Optional[_Union[CollectionInfo, _Mapping]] = ..., second: _Optional[_Union[CollectionInfo, _Mapping]] = ...) -> None: ...
+
+class Difference(_message.Message):
+    __slots__ = ("label", "first", "second", "difference", "standard_error", "low", "high", "direction")
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    SECOND_FIELD_NUMBER: _ClassVar[int]
+    DIFFERENCE_FIELD_NUMBER: _ClassVar[int]
+    STANDARD_ERROR_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    label: str
+    first: float
+    second: float
+    difference: float
+    standard_error: float
+    low: float
+    high: float
+    direction: str
+    def __init__(self, label: _Optional[str] = ..., first: _Optional[float] = ..., second: _Optional[float] = ..., difference: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., direction: _Optional[str] = ...) -> None: ...
+
 class HeavyHittersRequest(_message.Message):
     __slots__ = ("collection_id", "limit", "id_prefix", "beta", "periods")
     COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass
 
 import grpc
@@ -19,7 +19,7 @@ from ldp_client.privacy.statement import privacy_statement
 from ldp_client.protocol.domain import Attributes, Domain, Integers
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.config import LimitsConfig
-from ldp_server.service.live import LiveCollection, LiveCollections
+from ldp_server.service.live import LiveCollection, LiveCollections, Naming
 from ldp_server.service.metrics import Metrics
 from ldp_server.service.wire import CallStatus
 from ldp_server.worker.client import Worker
@@ -109,6 +109,31 @@ class Queries:
         response = await self._sources.worker.periods(live.record.number, request.SerializeToString())
         return response + pb.ListPeriodsResponse(collection=info(live, self._clock())).SerializeToString()
 
+    async def trend(self, request: pb.TrendRequest) -> bytes:
+        live = self._named(request, request.asked)
+        with self._metrics.query.time():
+            response = await self._sources.worker.trend(live.record.number, request.SerializeToString())
+        return response + pb.TrendResponse(collection=info(live, self._clock())).SerializeToString()
+
+    async def change(self, request: pb.TrendRequest) -> bytes:
+        live = self._named(request, request.asked)
+        with self._metrics.query.time():
+            response = await self._sources.worker.change(live.record.number, request.SerializeToString())
+        return response + pb.ChangeResponse(collection=info(live, self._clock())).SerializeToString()
+
+    async def compare(self, request: pb.CompareRequest) -> bytes:
+        first, second = self._named(request.first, request.asked), self._named(request.second, request.asked)
+        numbers = (first.record.number, second.record.number)
+        with self._metrics.query.time():
+            response = await self._sources.worker.compare(numbers, request.SerializeToString())
+        now = self._clock()
+        return response + pb.CompareResponse(first=info(first, now), second=info(second, now)).SerializeToString()
+
+    def _named(self, request: Naming, asked: pb.Asked) -> LiveCollection:
+        live = self._collections.find_kept(request)
+        _read_items(asked.given.items, live.collection.domain)
+        return live
+
     async def heavy_hitters(self, request: pb.HeavyHittersRequest) -> AsyncGenerator[bytes, None]:
         live = self._collections.find_kept(request)
         if self.decodes.locked():
@@ -143,8 +168,12 @@ def _progress(answer: Progress) -> bytes:
 
 
 def _read_text(request: pb.EstimateRequest, domain: Domain) -> None:
+    _read_items(request.given.items, domain)
+
+
+def _read_items(items: Iterable[pb.Item], domain: Domain) -> None:
     """Lets a caller who has not seen the spec give integers and sets of attributes as text."""
-    for item in request.given.items:
+    for item in items:
         if item.WhichOneof("kind") == "text":
             if isinstance(domain, Integers):
                 item.integer = item.text

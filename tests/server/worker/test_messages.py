@@ -30,6 +30,9 @@ QUESTIONS = [
     messages.AskDecode(5, 1000, 0.2),
     messages.AskPeriods(8),
     messages.AskCounts(9),
+    messages.AskTrend(10),
+    messages.AskChange(11),
+    messages.AskCompare(12, 13),
 ]
 ANSWERS = [
     messages.Done(),
@@ -88,7 +91,7 @@ class Broken:
     def get(self, number, asked=None):
         raise self.error
 
-    advance = lines = get
+    advance = lines = each = get
 
     def checkpoint(self, number):
         raise self.error
