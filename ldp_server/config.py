@@ -27,6 +27,7 @@ __all__ = [
     "RetentionConfig",
     "TlsConfig",
     "WatchConfig",
+    "WebConfig",
     "is_loopback",
     "load_config",
     "parse_config",
@@ -144,12 +145,25 @@ class PublishConfig:
 
 @dataclass(frozen=True)
 class WatchConfig:
-    """Metrics and logs."""
+    """Metrics, traces and logs."""
 
     metrics: str = ""
+    traces: str = ""
     log_format: str = "text"
     log_level: str = "info"
     collections: int = 100
+
+
+@dataclass(frozen=True)
+class WebConfig:
+    """Pages for analysts and operators, in a process of their own. If `listen` is empty, there are none."""
+
+    listen: str = ""
+    names: tuple[str, ...] = ()
+    certificate: Path | None = None
+    key: Path | None = None
+    plaintext: bool = False
+    trusted_proxies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -165,6 +179,7 @@ class Config:
     retention: RetentionConfig = field(default_factory=RetentionConfig)
     publish: PublishConfig = field(default_factory=PublishConfig)
     watch: WatchConfig = field(default_factory=WatchConfig)
+    web: WebConfig = field(default_factory=WebConfig)
 
     def __post_init__(self) -> None:
         _check(self)
@@ -237,8 +252,23 @@ def _check_addresses(config: Config) -> None:
     split_address(config.collector.listen, "collector.listen")
     if config.analyst.listen:
         split_address(config.analyst.listen, "analyst.listen")
+    if config.web.listen:
+        split_address(config.web.listen, "web.listen")
     if config.watch.metrics:
         split_address(config.watch.metrics, "watch.metrics")
+    if config.watch.traces:
+        _check_traces(config.watch.traces)
+
+
+def _check_traces(endpoint: str) -> None:
+    scheme, _, address = endpoint.partition("://")
+    if scheme not in {"http", "https"}:
+        raise InvalidSpec(f"watch.traces is an OTLP endpoint, such as http://127.0.0.1:4317, not {endpoint!r}")
+    host, _ = split_address(address.rstrip("/"), "watch.traces, without http:// or https://,")
+    if scheme == "http" and not is_loopback(host):
+        raise InvalidSpec(
+            f"watch.traces would send traces unencrypted to {host}: use https://, or a collector on this machine"
+        )
 
 
 def _check_certificates(config: Config) -> None:

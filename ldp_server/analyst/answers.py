@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import ClassVar, TypeVar
 
 from ldp_client.protocol.v1 import analyst_pb2 as pb
+from ldp_server.analyst.answer import Answer, with_info
 from ldp_server.analyst.collections import CollectionInfo
 from ldp_server.answers.attributes import AttributesAnswer
 from ldp_server.answers.change import ChangeAnswer
 from ldp_server.answers.compare import Comparison
-from ldp_server.answers.estimates import Estimates
+from ldp_server.answers.estimates import Coverage, Estimates
 from ldp_server.answers.numbers import AverageAnswer, QuantilesAnswer, RangesAnswer
 from ldp_server.answers.periods import PeriodLine, PeriodSpan
 from ldp_server.answers.trend import TrendAnswer
 from ldp_server.answers.wire import from_wire
-from ldp_server.heavy_hitters.results import HeavyHitters
+from ldp_server.heavy_hitters.results import CONFIDENCE, HeavyHitters
 
 __all__ = [
     "CollectionAttributes",
@@ -31,77 +32,99 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class _About:
-    """The collection that an answer is about, and which of its periods."""
-
-    info: CollectionInfo | None = field(default=None, metadata={"json": "never"})
-    periods: PeriodSpan | None = field(default=None, metadata={"json": "unless None"})
-    """The first and the last period that is counted; None for a question without a schedule."""
-
-    @property
-    def question(self) -> str:
-        return "" if self.info is None else self.info.collection.question
+A = TypeVar("A", bound=Answer)
 
 
-def _about(response: pb.NumbersResponse) -> dict[str, Any]:
+def _numbers(answer: A, response: pb.NumbersResponse) -> A:
+    """Return an answer with its collection, and with the periods that it is about."""
     periods = from_wire(PeriodSpan, response.periods) if response.HasField("periods") else None
-    return {"info": CollectionInfo.of(response.collection), "periods": periods}
+    return with_info(replace(answer, periods=periods), CollectionInfo.of(response.collection))
 
 
 @dataclass(frozen=True)
-class CollectionEstimates(_About, Estimates):
+class CollectionEstimates(Answer, Estimates):
     """Estimates, and the collection that they are about."""
+
+    threshold: float | None = field(default=None, metadata={"json": "never"})
+    """What was asked: whether at least so many users hold an item."""
+    ROWS: ClassVar[str] = "rows"
+    EXTRA: ClassVar[tuple[str, ...]] = ("everything_else",)
 
     @classmethod
     def of(cls, response: pb.EstimateResponse) -> CollectionEstimates:
         info = CollectionInfo.of(response.collection)
-        return replace(from_wire(cls, response, domain=info.collection.domain), info=info)
+        return with_info(from_wire(cls, response, domain=info.collection.domain), info)
 
 
 @dataclass(frozen=True)
-class CollectionHeavyHitters(_About, HeavyHitters):
+class CollectionHeavyHitters(Answer, HeavyHitters):
     """Heavy hitters, and the collection that they are about."""
+
+    ROWS: ClassVar[str] = "items"
+    EXTRA: ClassVar[tuple[str, ...]] = ("none",)
+
+    @property
+    def confidence(self) -> float:
+        """That of every interval."""
+        return CONFIDENCE
+
+    @property
+    def coverage(self) -> str:
+        """What it is about: the interval of an item, given that the item is listed."""
+        return "listed"
 
     @classmethod
     def of(cls, result: pb.HeavyHittersResult) -> CollectionHeavyHitters:
-        return replace(from_wire(cls, result), info=CollectionInfo.of(result.collection))
+        return with_info(from_wire(cls, result), CollectionInfo.of(result.collection))
 
 
 @dataclass(frozen=True)
-class CollectionAverage(_About, AverageAnswer):
+class CollectionAverage(Answer, AverageAnswer):
     """An average, and the collection that it is about."""
+
+    ROWS: ClassVar[str] = "average"
+
+    @property
+    def coverage(self) -> Coverage:
+        """There is one interval."""
+        return Coverage.EACH
 
     @classmethod
     def of(cls, response: pb.NumbersResponse) -> CollectionAverage:
-        return replace(from_wire(cls, response.average), **_about(response))
+        return _numbers(from_wire(cls, response.average), response)
 
 
 @dataclass(frozen=True)
-class CollectionQuantiles(_About, QuantilesAnswer):
+class CollectionQuantiles(Answer, QuantilesAnswer):
     """Quantiles, and the collection that they are about."""
+
+    ROWS: ClassVar[str] = "quantiles"
 
     @classmethod
     def of(cls, response: pb.NumbersResponse) -> CollectionQuantiles:
-        return replace(from_wire(cls, response.quantiles), **_about(response))
+        return _numbers(from_wire(cls, response.quantiles), response)
 
 
 @dataclass(frozen=True)
-class CollectionRanges(_About, RangesAnswer):
+class CollectionRanges(Answer, RangesAnswer):
     """Ranges, and the collection that they are about."""
+
+    ROWS: ClassVar[str] = "ranges"
 
     @classmethod
     def of(cls, response: pb.NumbersResponse) -> CollectionRanges:
-        return replace(from_wire(cls, response.ranges), **_about(response))
+        return _numbers(from_wire(cls, response.ranges), response)
 
 
 @dataclass(frozen=True)
-class CollectionAttributes(_About, AttributesAnswer):
+class CollectionAttributes(Answer, AttributesAnswer):
     """Attributes or pairs of them, and the collection that they are about."""
+
+    ROWS: ClassVar[str] = "rows"
 
     @classmethod
     def of(cls, response: pb.AttributesResponse) -> CollectionAttributes:
-        return replace(from_wire(cls, response), info=CollectionInfo.of(response.collection))
+        return with_info(from_wire(cls, response), CollectionInfo.of(response.collection))
 
 
 @dataclass(frozen=True)
@@ -118,7 +141,19 @@ class CollectionPeriods:
 
 
 @dataclass(frozen=True)
-class CollectionTrend(_About, TrendAnswer):
+class _OfCollection:
+    """The collection that an answer about several periods is about, and which of its periods."""
+
+    info: CollectionInfo | None = field(default=None, metadata={"json": "never"})
+    periods: PeriodSpan | None = field(default=None, metadata={"json": "unless None"})
+
+    @property
+    def question(self) -> str:
+        return "" if self.info is None else self.info.collection.question
+
+
+@dataclass(frozen=True)
+class CollectionTrend(_OfCollection, TrendAnswer):
     """Values over time, and the collection that they are about."""
 
     @classmethod
@@ -127,7 +162,7 @@ class CollectionTrend(_About, TrendAnswer):
 
 
 @dataclass(frozen=True)
-class CollectionChange(_About, ChangeAnswer):
+class CollectionChange(_OfCollection, ChangeAnswer):
     """Whether something changed, and the collection that it is about."""
 
     @classmethod

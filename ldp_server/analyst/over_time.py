@@ -13,6 +13,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Item
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.analyst.answers import CollectionChange, CollectionComparison, CollectionTrend
+from ldp_server.analyst.asking import Call, asked
 from ldp_server.analyst.questions import Questions, Which, named
 from ldp_server.answers.numbers import Between
 from ldp_server.answers.periods import Periods, asked_periods
@@ -37,6 +38,7 @@ class AskedValues(TypedDict, total=False):
 class OverTime(Questions):
     """The questions about several periods or two collections, over a connection."""
 
+    @asked
     def trend(
         self,
         which: Which,
@@ -44,8 +46,8 @@ class OverTime(Questions):
         periods: Periods | None = None,
         confidence: float = 0.95,
         together: bool = False,
-        **asked: Unpack[AskedValues],
-    ) -> CollectionTrend:
+        **values: Unpack[AskedValues],
+    ) -> Call[CollectionTrend]:
         """Estimate values for each period, with intervals.
 
         With `together`, the intervals of all lines and periods are right at once.
@@ -53,30 +55,32 @@ class OverTime(Questions):
         request = pb.TrendRequest(
             **named(which),
             periods=asked_periods(periods),
-            asked=_asked(asked),
+            asked=_asked(values),
             confidence=confidence,
             together=together,
         )
-        return CollectionTrend.of(self._ask("Trend", request, long=True))
+        return Call("Trend", request, CollectionTrend.of, long=True)
 
+    @asked
     def change(
         self,
         which: Which,
         *,
         periods: Periods | None = None,
         confidence: float = 0.95,
-        **asked: Unpack[AskedValues],
-    ) -> CollectionChange:
+        **values: Unpack[AskedValues],
+    ) -> Call[CollectionChange]:
         """Say of items or attributes whether their share changed from one period to the next ones.
 
         If nothing changes, the probability of ever saying so is at most 1 - confidence, however often this is asked
         about periods with the same beginning.
         """
         request = pb.TrendRequest(
-            **named(which), periods=asked_periods(periods), asked=_asked(asked), confidence=confidence
+            **named(which), periods=asked_periods(periods), asked=_asked(values), confidence=confidence
         )
-        return CollectionChange.of(self._ask("Change", request, long=True))
+        return Call("Change", request, CollectionChange.of, long=True)
 
+    @asked
     def compare(
         self,
         first: Side,
@@ -84,16 +88,16 @@ class OverTime(Questions):
         *,
         confidence: float = 0.95,
         together: bool = False,
-        **asked: Unpack[AskedValues],
-    ) -> CollectionComparison:
+        **values: Unpack[AskedValues],
+    ) -> Call[CollectionComparison]:
         """Estimate by how much the second side's shares (or average) differ from the first's.
 
         analyst.compare(("3fa9", 2954), ("3fa9", 2955), items=["www.example.org"])
         """
         request = pb.CompareRequest(
-            first=_side(first), second=_side(second), asked=_asked(asked), confidence=confidence, together=together
+            first=_side(first), second=_side(second), asked=_asked(values), confidence=confidence, together=together
         )
-        return CollectionComparison.of(self._ask("Compare", request, long=True))
+        return Call("Compare", request, CollectionComparison.of, long=True)
 
 
 def _side(side: Side) -> pb.Side:
@@ -101,17 +105,17 @@ def _side(side: Side) -> pb.Side:
     return pb.Side(**named(which), periods=asked_periods(periods))
 
 
-def _asked(asked: AskedValues) -> pb.Asked:
-    given = [name for name, value in asked.items() if value is not None and value is not False]
+def _asked(values: AskedValues) -> pb.Asked:
+    given = [name for name, value in values.items() if value is not None and value is not False]
     if len(given) != 1:
         raise InvalidSpec("ask for items, attributes, ranges, quantiles or the average: for one of them")
     if "items" in given:
-        return pb.Asked(given=pb.GivenItems(items=[item_to_wire(item) for item in asked["items"]]))
+        return pb.Asked(given=pb.GivenItems(items=[item_to_wire(item) for item in values["items"]]))
     if "attributes" in given:
-        return pb.Asked(attributes=pb.AttributeSet(names=list(asked["attributes"])))
+        return pb.Asked(attributes=pb.AttributeSet(names=list(values["attributes"])))
     if "ranges" in given:
-        between = [pb.Between(first=str(first), last=str(last)) for first, last in asked["ranges"]]
+        between = [pb.Between(first=str(first), last=str(last)) for first, last in values["ranges"]]
         return pb.Asked(ranges=pb.RangesQuestion(between=between))
     if "quantiles" in given:
-        return pb.Asked(quantiles=pb.QuantilesQuestion(shares=asked["quantiles"]))
+        return pb.Asked(quantiles=pb.QuantilesQuestion(shares=values["quantiles"]))
     return pb.Asked(average=pb.AverageQuestion())

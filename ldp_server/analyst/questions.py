@@ -1,8 +1,11 @@
 """What an analyst asks about a collection: one method a question, one call each, one dataclass an answer.
 
+Each method is written once and serves `Analyst`, which waits, and `AsyncAnalyst`, which is awaited (asking.py). It
+returns what its annotation has in brackets.
+
 | method | answered by collections of |
 |---|---|
-| `estimate` | every mechanism but bounded-number and sampled-attribute |
+| `estimate`, `top` | every mechanism but bounded-number and sampled-attribute |
 | `heavy_hitters` | the mechanisms for large domains |
 | `average` | bounded-number |
 | `quantiles`, `ranges`, `histogram` | hierarchy |
@@ -19,9 +22,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
-
-from google.protobuf.message import Message
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, Unavailable
@@ -36,25 +38,30 @@ from ldp_server.analyst.answers import (
     CollectionQuantiles,
     CollectionRanges,
 )
-from ldp_server.analyst.connection import Connection, Timeouts
+from ldp_server.analyst.asking import Call, Pieces, asked
 from ldp_server.answers.numbers import Between
 from ldp_server.answers.periods import Periods, asked_periods
 from ldp_server.answers.wire import item_to_wire
 from ldp_server.heavy_hitters import BETA, check_beta
 
-__all__ = ["Questions", "Which", "named"]
+__all__ = ["EveryLook", "Questions", "Which", "named"]
 
 Which = Collection | bytes | str
 """A collection: itself, its id, or the first digits of its id (at least four)."""
 
 
+class EveryLook(float):
+    """A confidence that holds at every look: the intervals are right at all numbers of reports at once.
+
+    For whoever looks at an answer while reports come in: `analyst.estimate(which, confidence=EveryLook(0.95))`. These
+    intervals are 1.6 to 3 times as wide (docs/planning.md). Frequencies, averages, ranges and attributes have them.
+    """
+
+
 class Questions:
-    """The questions about one collection, over a connection."""
+    """The questions about one collection."""
 
-    def __init__(self, connection: Connection, timeouts: Timeouts) -> None:
-        self._connection = connection
-        self._timeouts = timeouts
-
+    @asked
     def estimate(
         self,
         which: Which,
@@ -66,25 +73,40 @@ class Questions:
         threshold: float | None = None,
         together: bool = False,
         periods: Periods | None = None,
-    ) -> CollectionEstimates:
+    ) -> Call[CollectionEstimates]:
         """Estimate how many users hold an item: the given `items`, the `top` N of them, or every item of the domain.
 
         Without a choice: the ten most frequent. `threshold` also asks whether each item is held by at least so many
-        users. With `together`, the intervals of given items are right for all of them at once.
+        users. With `together`, the intervals of given items, or of every item, are right for all of them at once.
         """
         if (items is not None) + (top is not None) + every_item > 1:
             raise InvalidSpec("choose one of items, top and every_item")
-        request = pb.EstimateRequest(
-            **_about(which, periods), confidence=confidence, threshold=threshold or 0.0, together=together
-        )
+        request = _estimating(which, confidence, threshold, periods)
+        request.together = together
         if items is not None:
             request.given.items.extend(item_to_wire(item) for item in items)
         elif every_item:
             request.all.SetInParent()
         else:
             request.top.count = 10 if top is None else top
-        return CollectionEstimates.of(self._ask("Estimate", request, long=True))
+        return _estimates(request)
 
+    @asked
+    def top(
+        self,
+        which: Which,
+        count: int = 10,
+        *,
+        confidence: float = 0.95,
+        threshold: float | None = None,
+        periods: Periods | None = None,
+    ) -> Call[CollectionEstimates]:
+        """Estimate how many users hold each of the most frequent items of a domain that can be listed."""
+        request = _estimating(which, confidence, threshold, periods)
+        request.top.count = count
+        return _estimates(request)
+
+    @asked
     def heavy_hitters(
         self,
         which: Which,
@@ -93,7 +115,7 @@ class Questions:
         beta: float = BETA,
         progress: Callable[[str, float], None] | None = None,
         periods: Periods | None = None,
-    ) -> CollectionHeavyHitters:
+    ) -> Pieces[CollectionHeavyHitters]:
         """Find the items that many users hold, in a domain too large to list.
 
         `limit` is the most items to return (0: as many as the server allows). `beta` is the failure probability of the
@@ -101,18 +123,28 @@ class Questions:
         with what is being done and how much of it is, from 0 to 1.
         """
         request = pb.HeavyHittersRequest(**_about(which, periods), limit=limit, beta=check_beta(beta))
-        for event in self._connection.stream("HeavyHitters", request, self._timeouts.stream):
+
+        def take(event: pb.HeavyHittersResponse) -> CollectionHeavyHitters | None:
             if event.WhichOneof("event") == "result":
                 return CollectionHeavyHitters.of(event.result)
             if progress is not None:
                 progress(event.progress.stage, event.progress.fraction)
-        raise Unavailable("the server ended the search without a result: try again")
+            return None
 
-    def average(self, which: Which, *, confidence: float = 0.95, periods: Periods | None = None) -> CollectionAverage:
+        def end() -> CollectionHeavyHitters:
+            raise Unavailable("the server ended the search without a result: try again")
+
+        return Pieces("HeavyHitters", request, take, end)
+
+    @asked
+    def average(
+        self, which: Which, *, confidence: float = 0.95, periods: Periods | None = None
+    ) -> Call[CollectionAverage]:
         """Estimate the average number of those who have one."""
-        request = pb.NumbersRequest(**_about(which, periods), confidence=confidence, average=pb.AverageQuestion())
-        return CollectionAverage.of(self._ask("Numbers", request, long=True))
+        request = pb.NumbersRequest(**_about(which, periods), **at(confidence), average=pb.AverageQuestion())
+        return Call("Numbers", request, CollectionAverage.of, long=True)
 
+    @asked
     def quantiles(
         self,
         which: Which,
@@ -121,15 +153,18 @@ class Questions:
         confidence: float = 0.95,
         together: bool = False,
         periods: Periods | None = None,
-    ) -> CollectionQuantiles:
+    ) -> Call[CollectionQuantiles]:
         """Estimate the numbers at or below which these shares of the numbers lie; 0.5 is the median.
 
         With `together`, the intervals are right for all quantiles at once.
         """
-        asked = pb.QuantilesQuestion(shares=shares)
-        request = pb.NumbersRequest(**_about(which, periods), confidence=confidence, together=together, quantiles=asked)
-        return CollectionQuantiles.of(self._ask("Numbers", request, long=True))
+        shares_asked = pb.QuantilesQuestion(shares=shares)
+        request = pb.NumbersRequest(
+            **_about(which, periods), **at(confidence), together=together, quantiles=shares_asked
+        )
+        return Call("Numbers", request, CollectionQuantiles.of, long=True)
 
+    @asked
     def ranges(
         self,
         which: Which,
@@ -138,12 +173,12 @@ class Questions:
         confidence: float = 0.95,
         together: bool = False,
         periods: Periods | None = None,
-    ) -> CollectionRanges:
+    ) -> Call[CollectionRanges]:
         """Estimate how many users' numbers lie in each of these ranges, given by their first and last integers."""
         wanted = [pb.Between(first=str(first), last=str(last)) for first, last in between]
-        about = _about(which, periods)
-        return self._ranges(about, pb.RangesQuestion(between=wanted), confidence, together=together)
+        return _ranges(_about(which, periods), pb.RangesQuestion(between=wanted), confidence, together=together)
 
+    @asked
     def histogram(
         self,
         which: Which,
@@ -152,17 +187,11 @@ class Questions:
         confidence: float = 0.95,
         together: bool = False,
         periods: Periods | None = None,
-    ) -> CollectionRanges:
+    ) -> Call[CollectionRanges]:
         """Cut the domain into so many ranges and estimate how many users' numbers lie in each."""
-        about = _about(which, periods)
-        return self._ranges(about, pb.RangesQuestion(bins=bins), confidence, together=together)
+        return _ranges(_about(which, periods), pb.RangesQuestion(bins=bins), confidence, together=together)
 
-    def _ranges(
-        self, about: dict[str, Any], asked: pb.RangesQuestion, confidence: float, *, together: bool
-    ) -> CollectionRanges:
-        request = pb.NumbersRequest(**about, confidence=confidence, together=together, ranges=asked)
-        return CollectionRanges.of(self._ask("Numbers", request, long=True))
-
+    @asked
     def attributes(
         self,
         which: Which,
@@ -171,16 +200,15 @@ class Questions:
         confidence: float = 0.95,
         together: bool = False,
         periods: Periods | None = None,
-    ) -> CollectionAttributes:
+    ) -> Call[CollectionAttributes]:
         """Estimate how many users hold each attribute: all of them, or the `top` N.
 
         With `together` or `top`, the intervals are right for all attributes at once.
         """
-        request = pb.AttributesRequest(
-            **_about(which, periods), confidence=confidence, top=_top(top), together=together
-        )
-        return CollectionAttributes.of(self._ask("Attributes", request, long=True))
+        request = pb.AttributesRequest(**_about(which, periods), **at(confidence), top=_top(top), together=together)
+        return Call("Attributes", request, CollectionAttributes.of, long=True)
 
+    @asked
     def pairs(
         self,
         which: Which,
@@ -189,33 +217,60 @@ class Questions:
         confidence: float = 0.95,
         together: bool = False,
         periods: Periods | None = None,
-    ) -> CollectionAttributes:
+    ) -> Call[CollectionAttributes]:
         """Estimate how many users hold both attributes of each pair: all pairs, or the `top` N."""
         request = pb.AttributesRequest(
-            **_about(which, periods), pairs=True, confidence=confidence, top=_top(top), together=together
+            **_about(which, periods), pairs=True, **at(confidence), top=_top(top), together=together
         )
-        return CollectionAttributes.of(self._ask("Attributes", request, long=True))
+        return Call("Attributes", request, CollectionAttributes.of, long=True)
 
+    @asked
     def table(
         self, which: Which, *, top: int | None = None, confidence: float = 0.95, periods: Periods | None = None
-    ) -> CollectionEstimates:
+    ) -> Call[CollectionEstimates]:
         """Estimate how many users hold exactly which set of attributes: every set, or the `top` N."""
-        return self.estimate(which, top=top, every_item=top is None, confidence=confidence, periods=periods)
+        request = _estimating(which, confidence, None, periods)
+        if top is None:
+            request.all.SetInParent()
+        else:
+            request.top.count = top
+        return _estimates(request)
 
-    def periods(self, which: Which, periods: Periods | None = None) -> CollectionPeriods:
+    @asked
+    def periods(self, which: Which, periods: Periods | None = None) -> Call[CollectionPeriods]:
         """List the periods that have reports, of a question with a schedule."""
-        return CollectionPeriods.of(
-            self._ask("ListPeriods", pb.ListPeriodsRequest(**_about(which, periods)), long=True)
-        )
-
-    def _ask(self, method: str, request: Message, *, long: bool = False) -> Any:
-        timeout = self._timeouts.long if long else self._timeouts.call
-        return self._connection.call(method, request, timeout)
+        request = pb.ListPeriodsRequest(**_about(which, periods))
+        return Call("ListPeriods", request, CollectionPeriods.of, long=True)
 
 
 def _about(which: Which, periods: Periods | None) -> dict[str, Any]:
     """The fields of a request that name a collection and its periods."""
     return {**named(which), "periods": asked_periods(periods)}
+
+
+def _estimating(
+    which: Which, confidence: float, threshold: float | None, periods: Periods | None
+) -> pb.EstimateRequest:
+    return pb.EstimateRequest(**_about(which, periods), **at(confidence), threshold=threshold or 0.0)
+
+
+def _estimates(request: pb.EstimateRequest) -> Call[CollectionEstimates]:
+    def read(response: pb.EstimateResponse) -> CollectionEstimates:
+        return replace(CollectionEstimates.of(response), threshold=request.threshold or None)
+
+    return Call("Estimate", request, read, long=True)
+
+
+def _ranges(
+    about: dict[str, Any], asking: pb.RangesQuestion, confidence: float, *, together: bool
+) -> Call[CollectionRanges]:
+    request = pb.NumbersRequest(**about, **at(confidence), together=together, ranges=asking)
+    return Call("Numbers", request, CollectionRanges.of, long=True)
+
+
+def at(confidence: float) -> dict[str, Any]:
+    """The fields of a request that say how sure its intervals are."""
+    return {"confidence": float(confidence), "every_look": isinstance(confidence, EveryLook)}
 
 
 def _top(top: int | None) -> int:

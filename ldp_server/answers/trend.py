@@ -22,7 +22,7 @@ from ldp_server.answers import estimates, numbers
 from ldp_server.answers.attributes import attributes_answer
 from ldp_server.answers.estimates import Coverage
 from ldp_server.answers.numbers import share_of
-from ldp_server.answers.to_json import item_text
+from ldp_server.answers.words import item_text
 from ldp_server.oracles.base import Oracle, Unsupported
 from ldp_server.oracles.bounded_number import Average
 

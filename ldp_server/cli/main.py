@@ -69,9 +69,11 @@ def load() -> None:
     """Import the modules that add their commands to the group."""
     from ldp_server.cli import (  # noqa: PLC0415 - they import `cli`
         collections,
+        drafts,
         exports,
         local,
         over_time,
+        pages,
         periods,
         queries,
         questions,
@@ -79,7 +81,7 @@ def load() -> None:
         tokens,
     )
 
-    del collections, exports, local, over_time, periods, queries, questions, serving, tokens
+    del collections, drafts, exports, local, over_time, pages, periods, queries, questions, serving, tokens
 
 
 def exit_code(error: LdpError) -> int:

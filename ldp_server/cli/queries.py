@@ -15,11 +15,11 @@ from ldp_client.errors import InvalidSpec
 from ldp_server.analyst import Analyst, CollectionEstimates, CollectionHeavyHitters, Which
 from ldp_server.answers.estimates import Coverage, Estimate, Rest
 from ldp_server.answers.periods import Periods
-from ldp_server.answers.to_json import to_json
-from ldp_server.cli.connection import connected, json_option, which_argument
+from ldp_server.cli.connection import connected, which_argument
 from ldp_server.cli.main import cli
-from ldp_server.cli.periods import period_options, periods_text
-from ldp_server.cli.show import busy, item_text, lines, print_json, progress_bar, table, whole
+from ldp_server.cli.outputs import Output, every_look_option, output_options
+from ldp_server.cli.periods import period_options
+from ldp_server.cli.show import busy, item_text, lines, progress_bar, table, whole
 from ldp_server.heavy_hitters import BETA
 from ldp_server.heavy_hitters.results import HeavyHitter
 
@@ -65,7 +65,7 @@ _ESTIMATE_OPTIONS = (
         help="The probability that an interval holds the truth.",
     ),
     click.option("--threshold", type=click.FloatRange(0), default=0.0, help="Also say if at least N users hold it."),
-    click.option("--together", is_flag=True, help="With --items: intervals that are right for all of them at once."),
+    click.option("--together", is_flag=True, help="With --items or --all: intervals that are right for all at once."),
 )
 
 
@@ -85,16 +85,17 @@ def _estimate_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @cli.command()
 @which_argument
+@every_look_option
 @_estimate_options
-@json_option
+@output_options
 @connected
-def estimate(analyst: Analyst, which: Which, options: EstimateOptions, as_json: bool) -> None:
+def estimate(analyst: Analyst, which: Which, options: EstimateOptions, output: Output) -> None:
     """Estimate how many users hold an item. Without other options: the ten most frequent.
 
     COLLECTION is an id, its first digits (at least four), or the collection's file.
     """
     items = None if options.items is None else read_items(options.items)
-    with busy("estimating", quiet=as_json):
+    with busy("estimating", quiet=output.quiet):
         found = analyst.estimate(
             which,
             items=items,
@@ -105,10 +106,7 @@ def estimate(analyst: Analyst, which: Which, options: EstimateOptions, as_json: 
             together=options.together,
             periods=options.periods,
         )
-    if as_json:
-        print_json(to_json(found))
-    else:
-        show_estimates(found)
+    output.show(found, show_estimates)
 
 
 COVERAGE = {
@@ -129,7 +127,7 @@ def show_estimates(found: CollectionEstimates) -> None:
         cells.append(["everything else", *_numbers(found.everything_else), ""])
     if judged:
         columns.append(("frequent?", ""))
-    caption = f"{whole(found.reports)} reports; {COVERAGE[found.coverage]}{periods_text(found.periods)}"
+    caption = f"{whole(found.reports)} reports; {COVERAGE[found.coverage]}"
     table(found.question, columns, [row[: len(columns)] for row in cells], caption)
     if len(found.rows) > _SHOWN:
         lines(f"{len(found.rows) - _SHOWN:,} more are not shown: --json prints all")
@@ -144,10 +142,10 @@ def _numbers(row: Estimate | Rest | HeavyHitter) -> list[str]:
 @click.option("--limit", type=click.IntRange(1), default=1000, show_default=True, help="The most items to list.")
 @click.option("--beta", type=float, default=BETA, show_default=True, help="Failure probability of the list.")
 @period_options
-@json_option
+@output_options
 @connected
 def heavy_hitters(
-    analyst: Analyst, which: Which, limit: int, beta: float, periods: Periods | None, as_json: bool
+    analyst: Analyst, which: Which, limit: int, beta: float, periods: Periods | None, output: Output
 ) -> None:
     """Find the items that many users hold, in a domain too large to list.
 
@@ -156,12 +154,9 @@ def heavy_hitters(
 
     COLLECTION is an id, its first digits (at least four), or the collection's file.
     """
-    with progress_bar("decoding", quiet=as_json) as progress:
+    with progress_bar("decoding", quiet=output.quiet) as progress:
         found = analyst.heavy_hitters(which, limit=limit, beta=beta, progress=progress, periods=periods)
-    if as_json:
-        print_json(to_json(found))
-    else:
-        _show_heavy_hitters(found)
+    output.show(found, _show_heavy_hitters)
 
 
 def _show_heavy_hitters(found: CollectionHeavyHitters) -> None:
@@ -170,7 +165,7 @@ def _show_heavy_hitters(found: CollectionHeavyHitters) -> None:
     rows = [[item_text(row.item), *_numbers(row), f"{row.score:.1f}"] for row in listed]
     caption = (
         f"{whole(found.reports)} reports, {len(found.items)} items; an interval is for its item alone, given that the "
-        f"item is listed{periods_text(found.periods)}"
+        "item is listed"
     )
     table(found.question, columns, rows, caption)
     lines(*found.guarantee)

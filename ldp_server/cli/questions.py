@@ -8,15 +8,22 @@ from typing import Any
 
 import click
 
-from ldp_server.analyst import Analyst, CollectionAttributes, CollectionQuantiles, CollectionRanges, Which
+from ldp_server.analyst import (
+    Analyst,
+    CollectionAttributes,
+    CollectionAverage,
+    CollectionQuantiles,
+    CollectionRanges,
+    Which,
+)
 from ldp_server.answers.estimates import Coverage
 from ldp_server.answers.periods import Periods
-from ldp_server.answers.to_json import to_json
-from ldp_server.cli.connection import connected, json_option, which_argument
+from ldp_server.cli.connection import connected, which_argument
 from ldp_server.cli.main import cli
-from ldp_server.cli.periods import period_options, periods_text
+from ldp_server.cli.outputs import Output, every_look_option, output_options
+from ldp_server.cli.periods import period_options
 from ldp_server.cli.queries import COVERAGE, show_estimates
-from ldp_server.cli.show import busy, print_json, table, whole
+from ldp_server.cli.show import busy, table, whole
 
 __all__ = ["BETWEEN", "attributes", "average", "confidence_option", "quantiles", "ranges", "together_option"]
 
@@ -51,26 +58,32 @@ BETWEEN = _Between()
 
 @cli.command()
 @which_argument
+@every_look_option
 @confidence_option
 @period_options
-@json_option
+@output_options
 @connected
-def average(analyst: Analyst, which: Which, confidence: float, periods: Periods | None, as_json: bool) -> None:
+def average(analyst: Analyst, which: Which, confidence: float, periods: Periods | None, output: Output) -> None:
     """Estimate the average of numbers.
 
     COLLECTION is an id, its first digits (at least four), or the collection's file.
     """
-    with busy("estimating", quiet=as_json):
+    with busy("estimating", quiet=output.quiet):
         found = analyst.average(which, confidence=confidence, periods=periods)
-    if as_json:
-        print_json(to_json(found))
-        return
+    output.show(found, _show_average)
+
+
+def _show_average(found: CollectionAverage) -> None:
     row = found.average
     error = "unknown" if math.isinf(row.standard_error) else f"{row.standard_error:,.4g}"
     cells = [f"{row.estimate:,.6g}", error, f"{row.low:,.6g} to {row.high:,.6g}", whole(row.holders)]
-    columns = [("average", "right"), ("± error", "right"), (_interval(confidence), "right"), ("who have one", "right")]
-    caption = f"{whole(found.reports)} reports; {COVERAGE[Coverage.EACH]}{periods_text(found.periods)}"
-    table(found.question, columns, [cells], caption)
+    columns = [
+        ("average", "right"),
+        ("± error", "right"),
+        (_interval(found.confidence), "right"),
+        ("who have one", "right"),
+    ]
+    table(found.question, columns, [cells], f"{whole(found.reports)} reports; {COVERAGE[Coverage.EACH]}")
 
 
 @cli.command()
@@ -85,26 +98,28 @@ def average(analyst: Analyst, which: Which, confidence: float, periods: Periods 
 @confidence_option
 @together_option
 @period_options
-@json_option
+@output_options
 @connected
-def quantiles(analyst: Analyst, which: Which, at: tuple[float, ...], as_json: bool, **options: Any) -> None:
+def quantiles(analyst: Analyst, which: Which, at: tuple[float, ...], output: Output, **options: Any) -> None:
     """Estimate the numbers at or below which shares of the numbers lie.
 
     COLLECTION is an id, its first digits (at least four), or the collection's file.
     """
-    with busy("estimating", quiet=as_json):
+    with busy("estimating", quiet=output.quiet):
         found = analyst.quantiles(which, at or (0.5,), **options)
-    if as_json:
-        print_json(to_json(found))
-        return
+    output.show(found, _show_quantiles)
+
+
+def _show_quantiles(found: CollectionQuantiles) -> None:
     columns = [("share", "right"), ("number", "right"), (_interval(found.confidence), "right")]
     rows = [[f"{row.share:g}", f"{row.estimate:,}", f"{row.low:,} to {row.high:,}"] for row in found.quantiles]
-    caption = f"{whole(found.reports)} reports, {whole(found.holders)} with a number; {_about(found)}"
+    caption = f"{whole(found.reports)} reports, {whole(found.holders)} with a number; {COVERAGE[found.coverage]}"
     table(found.question, columns, rows, caption)
 
 
 @cli.command()
 @which_argument
+@every_look_option
 @click.option(
     "--between",
     type=BETWEEN,
@@ -116,7 +131,7 @@ def quantiles(analyst: Analyst, which: Which, at: tuple[float, ...], as_json: bo
 @confidence_option
 @together_option
 @period_options
-@json_option
+@output_options
 @connected
 def ranges(
     analyst: Analyst, which: Which, between: tuple[tuple[int, int], ...], bins: int | None, **options: Any
@@ -127,16 +142,13 @@ def ranges(
     """
     if between and bins is not None:
         raise click.UsageError("give --between or --bins, not both")
-    as_json = options.pop("as_json")
-    with busy("estimating", quiet=as_json):
+    output: Output = options.pop("output")
+    with busy("estimating", quiet=output.quiet):
         if between:
             found = analyst.ranges(which, between, **options)
         else:
             found = analyst.histogram(which, bins or 10, **options)
-    if as_json:
-        print_json(to_json(found))
-    else:
-        _show_ranges(found)
+    output.show(found, _show_ranges)
 
 
 def _show_ranges(found: CollectionRanges) -> None:
@@ -146,19 +158,20 @@ def _show_ranges(found: CollectionRanges) -> None:
         [f"{row.first:,}", f"{row.last:,}", whole(row.estimate), whole(row.standard_error), _ends(row.low, row.high)]
         for row in found.ranges
     ]
-    caption = f"{whole(found.reports)} reports, {whole(found.holders)} with a number; {_about(found)}"
+    caption = f"{whole(found.reports)} reports, {whole(found.holders)} with a number; {COVERAGE[found.coverage]}"
     table(found.question, columns, rows, caption)
 
 
 @cli.command()
 @which_argument
+@every_look_option
 @click.option("--pairs", is_flag=True, help="Count who holds both attributes of each pair.")
 @click.option("--table", "whole_table", is_flag=True, help="Count who holds exactly which set of attributes.")
 @click.option("--top", type=click.IntRange(1), help="The N largest only; the intervals allow for the choice.")
 @confidence_option
 @together_option
 @period_options
-@json_option
+@output_options
 @connected
 def attributes(analyst: Analyst, which: Which, pairs: bool, whole_table: bool, top: int | None, **options: Any) -> None:
     """Estimate how many users hold each attribute.
@@ -167,18 +180,16 @@ def attributes(analyst: Analyst, which: Which, pairs: bool, whole_table: bool, t
     """
     if whole_table and (pairs or options["together"]):
         raise click.UsageError("--table goes with neither --pairs nor --together")
-    as_json, confidence = options.pop("as_json"), options["confidence"]
-    with busy("estimating", quiet=as_json):
+    output: Output = options.pop("output")
+    with busy("estimating", quiet=output.quiet):
         if whole_table:
-            sets = analyst.table(which, top=top, confidence=confidence, periods=options["periods"])
+            sets = analyst.table(which, top=top, confidence=options["confidence"], periods=options["periods"])
         else:
             found = (analyst.pairs if pairs else analyst.attributes)(which, top=top, **options)
-    if as_json:
-        print_json(to_json(sets if whole_table else found))
-    elif whole_table:
-        show_estimates(sets)
+    if whole_table:
+        output.show(sets, show_estimates)
     else:
-        _show_attributes(found)
+        output.show(found, _show_attributes)
 
 
 def _show_attributes(found: CollectionAttributes) -> None:
@@ -192,13 +203,7 @@ def _show_attributes(found: CollectionAttributes) -> None:
         ]
         for row in found.rows
     ]
-    caption = f"{whole(found.reports)} reports; {_about(found)}"
-    table(found.question, columns, rows, caption)
-
-
-def _about(found: CollectionQuantiles | CollectionRanges | CollectionAttributes) -> str:
-    """Write what the intervals hold for, and which periods they are about."""
-    return COVERAGE[found.coverage] + periods_text(found.periods)
+    table(found.question, columns, rows, f"{whole(found.reports)} reports; {COVERAGE[found.coverage]}")
 
 
 def _interval(confidence: float) -> str:

@@ -1,4 +1,4 @@
-"""serve, config, demo."""
+"""serve, config, watch, demo."""
 
 from __future__ import annotations
 
@@ -14,20 +14,23 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
+from prometheus_client import disable_created_metrics
 
 from ldp_client.errors import InvalidSpec, StorageError
 from ldp_server import __version__
 from ldp_server.analyst.local import LocalServer
 from ldp_server.child import safe_command, safe_environment
 from ldp_server.cli.main import cli
+from ldp_server.cli.pages import pages_beside
 from ldp_server.config import SAMPLE, Config, load_config, split_address
 from ldp_server.service.assemble import CollectionServer
 from ldp_server.service.logs import event, set_up_logs
-from ldp_server.service.metrics import serve_metrics
+from ldp_server.service.metrics import serve_metrics, watch_processes
 from ldp_server.service.operators import LocalToken
 from ldp_server.store import DataDirectory
+from ldp_server.watch import ALERTS, DASHBOARD
 
-__all__ = ["demo", "print_config", "serve"]
+__all__ = ["alerts", "dashboard", "demo", "print_config", "serve", "watch"]
 
 _SWITCH_SECONDS = 0.0005
 """After how many seconds a thread must give up the interpreter: short, because the writer thread waits while the event
@@ -50,18 +53,30 @@ _OTHER_FILES = 200
     help="The data directory. [default: that of the configuration, or hearsay-data]",
 )
 @click.option("--listen", metavar="HOST:PORT", help="Where apps connect; port 0: any free one.")
+@click.option("--web", metavar="HOST:PORT", help="Also serve pages for analysts there, as `ldp-server web` does.")
 @click.option("--until-stdin-closes", is_flag=True, help="Also stop when standard input is closed.")
 @click.option("--json", "as_json", is_flag=True, help="Logs, and the line that says where it listens, as JSON.")
-def serve(file: Path | None, data: Path | None, listen: str | None, until_stdin_closes: bool, as_json: bool) -> None:
+def serve(
+    file: Path | None,
+    data: Path | None,
+    listen: str | None,
+    web: str | None,
+    until_stdin_closes: bool,
+    as_json: bool,
+) -> None:
     """Run the server until it is told to stop (SIGTERM, Ctrl-C)."""
     config = load_config(file) if file else Config()
     if data is not None:
         config = replace(config, data=data)
     if listen is not None:
         config = config.with_listen(listen)
+    if web is not None:
+        config = replace(config, web=replace(config.web, listen=web))
     form = "json" if as_json else config.watch.log_format
     set_up_logs(config.watch.log_level, form)
     sys.setswitchinterval(_SWITCH_SECONDS)
+    # Otherwise each counter has a second series, the time at which it was made.
+    disable_created_metrics()  # type: ignore[no-untyped-call]
     os.umask(0o077)  # files are readable by their owner only, whatever the directory's mode is
     _raise_file_limit(config)
     asyncio.run(_serve(config, as_json=as_json, until_stdin_closes=until_stdin_closes))
@@ -103,8 +118,9 @@ async def _serve(config: Config, *, as_json: bool, until_stdin_closes: bool) -> 
         event(logging.INFO, "ready", version=__version__, **listening)
         if until_stdin_closes:
             _watch_input(server)
-        await server.wait()
-        event(logging.INFO, "draining")
+        async with pages_beside(config, as_json=as_json):
+            await server.wait()
+            event(logging.INFO, "draining")
     finally:
         directory.address.unlink(missing_ok=True)
         if renewal is not None:
@@ -144,6 +160,7 @@ def _address(listen: str, port: int) -> str:
 
 def _start_metrics(listen: str, server: CollectionServer) -> None:
     host, port = split_address(listen, "watch.metrics")
+    watch_processes(server.metrics.registry, lambda: server.parts.worker.pid)
     try:
         serve_metrics(host, port, server.metrics.registry, lambda: server.serving)
     except OSError as error:
@@ -154,6 +171,23 @@ def _start_metrics(listen: str, server: CollectionServer) -> None:
 def print_config() -> None:
     """Print a commented configuration with every setting at its default."""
     sys.stdout.write(SAMPLE)
+
+
+@cli.group()
+def watch() -> None:
+    """Print alert rules for Prometheus, or a dashboard for Grafana."""
+
+
+@watch.command()
+def alerts() -> None:
+    """Print alert rules; Prometheus reads them from a file (`rule_files`)."""
+    sys.stdout.write(ALERTS.read_text(encoding="utf-8"))
+
+
+@watch.command()
+def dashboard() -> None:
+    """Print the dashboard as JSON; Grafana imports it from a file."""
+    sys.stdout.write(DASHBOARD.read_text(encoding="utf-8"))
 
 
 @cli.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
@@ -167,5 +201,6 @@ def demo(options: tuple[str, ...]) -> None:
             code = child.wait()
         except KeyboardInterrupt:
             code = child.wait()  # Ctrl-C reached the child process too; it stops its server and ends
-            raise
+            if code:
+                raise
     sys.exit(code)

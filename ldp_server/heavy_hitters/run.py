@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import os
+from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,7 +18,7 @@ from ldp_client.collection import Collection
 from ldp_client.errors import Cancelled
 from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.mechanisms.team_sketch import TeamSketch
-from ldp_server.arrays.items import to_ints
+from ldp_server.arrays.items import below, to_ints
 from ldp_server.arrays.team_cells import BulkCode, bulk_code
 from ldp_server.heavy_hitters.paper import promise as paper_promise
 from ldp_server.heavy_hitters.promise import PROBABILITY, Promise, false_items_of, least_users, promised_at
@@ -26,7 +29,7 @@ from ldp_server.heavy_hitters.results import (
     item_intervals,
 )
 from ldp_server.heavy_hitters.search.acceptance import Noise
-from ldp_server.heavy_hitters.search.model import TeamScores
+from ldp_server.heavy_hitters.search.scores import TeamScores
 from ldp_server.oracles.expander_sketch import ExpanderSketchOracle
 from ldp_server.oracles.laws.support import SupportLaw
 from ldp_server.oracles.team_sketch import TeamSketchOracle
@@ -36,6 +39,8 @@ __all__ = ["DecodeLimits", "Estimated", "OnProgress", "Run", "Watch", "team_scor
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+_AHEAD = max(2, os.cpu_count() or 1)
+"""How many teams are transformed at once, given an executor."""
 OnProgress = Callable[[str, float], None]
 
 
@@ -135,21 +140,26 @@ class Run:
         p, s = self.support
         return Noise(int(self.reports * share), s * (1 - s) / (p - s) ** 2, p * (1 - p) / (s * (1 - s)))
 
-    def scores(self) -> list[TeamScores]:
-        """Return every team's scores."""
-        sketch, oracle = self.sketch, self.oracle
-        counts = oracle.counts.values.reshape(sketch.teams, -1)
-        rest = (sketch.inner.q, sketch.inner.t, *self.support, oracle.cells)
+    def scores(self, only_best: int = 0) -> list[TeamScores]:
+        """Return every team's scores; with `only_best`, about as many of those that a tree's paths can be made of."""
+        inner, teams = self.sketch.inner, range(self.sketch.teams)
+        joined = len(self.code.starts) - 1 if only_best else 0
+
+        def lot(team: int) -> tuple[npt.NDArray[np.unsignedinteger], int, int, float, float, int, int]:
+            kept = only_best if team < joined else 0
+            return self.oracle.by_team.line(team), inner.q, inner.t, *self.support, self.oracle.cells, kept
+
         out: list[TeamScores] = []
-        if self.executor is None:
-            for m in range(sketch.teams):
-                self.watch.say("transform", m / sketch.teams)
-                out.append(team_scores(counts[m], *rest))
-            return out
-        jobs = [self.executor.submit(team_scores, counts[m], *rest) for m in range(sketch.teams)]
-        for m, job in enumerate(jobs):
-            self.watch.say("transform", m / sketch.teams)
-            out.append(job.result())
+        jobs: deque[Future[TeamScores]] = deque()
+        waiting = iter(teams)
+        for m in teams:
+            self.watch.say("transform", m / len(teams))
+            if self.executor is None:
+                out.append(team_scores(*lot(m)))
+                continue
+            for ahead in itertools.islice(waiting, _AHEAD - len(jobs)):  # no more: a line is up to 100 MB
+                jobs.append(self.executor.submit(team_scores, *lot(ahead)))
+            out.append(jobs.popleft().result())
         return out
 
     def indexes(self, messages: Ints) -> list[int]:
@@ -160,7 +170,7 @@ class Run:
         size = self.collection.domain.size
         if size == 1 << self.code.bits:
             return np.ones(len(messages), bool)
-        return np.array([index < size for index in self.indexes(messages)], bool)
+        return below(self.code.indexes(messages), size)
 
     def answer(self, found: Estimated) -> HeavyHitters:
         """Return the answer that lists what was found."""
@@ -209,13 +219,15 @@ class Run:
         ]
 
 
-def team_scores(counts: npt.NDArray[np.unsignedinteger], q: int, t: int, p: float, s: float, cells: int) -> TeamScores:
+def team_scores(
+    counts: npt.NDArray[np.unsignedinteger], q: int, t: int, p: float, s: float, cells: int, only_best: int = 0
+) -> TeamScores:
     """Return one team's E: its cell estimates less the expected background, in units of their standard error."""
     reports = int(counts.sum(dtype=np.int64))
     scores = support(counts, q, t)[:cells]
     if reports == 0:
-        return TeamScores(np.zeros(cells, np.float32), 0)
+        return TeamScores(np.zeros(cells, np.float32), 0, only_best)
     sd = math.sqrt(reports * s * (1 - s))
-    scores = scores - (reports * s + (p - s) * reports / cells)
+    scores -= reports * s + (p - s) * reports / cells
     scores /= sd
-    return TeamScores(scores.astype(np.float32, copy=False), reports)
+    return TeamScores(scores.astype(np.float32, copy=False), reports, only_best)

@@ -7,7 +7,7 @@ Sum:    f(x) = sum over m of g_m(x), as for every sketch of teams (team_sketch.p
 Median: the median over m of (n/n_m) g_m(x), the paper's estimator. An item that shares a cell with a very popular item
         in one team is not misled by it. The variance is 1.3 to 1.6 times as large, pi/2 times for many teams, as for
         the median of R normal values: pi R / (2 R + pi - 2) times. The paper's form of the expander sketch confirms
-        its items so (Theorem 3.7).
+        its items in this way (Theorem 3.7).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Cells = npt.NDArray[np.int64]
 
 _CHUNK = 1 << 16
 _ROOMY = 25
-"""Cells to a team's share below which many items near the threshold share cells, and their errors."""
+"""Cells for each team. With fewer, many items near the threshold share cells, so their errors are not independent."""
 _LEAST_TEAMS = 4
 """With fewer teams, a median does not tell a popular item from one that shares a cell with it."""
 
@@ -157,18 +157,17 @@ class HashtogramOracle(TeamSketchOracle):
         inner, p, s = self._sketch.inner, self.by_team.p, self.by_team.s
         lines, noise = self._cells_of(indexes), 0.0
         tells, scale = self._scales(indexes, lines, crowded)
-        table = self.counts.values.reshape(self._sketch.teams, -1)
         for place, team in enumerate(self._used()):
             inside = np.bincount(lines[place], tells[place] * scale, minlength=inner.q**inner.t)
             g = (weights_of_reports(inside, inner.q, inner.t).astype(np.float64) - inside.sum() * s) / (p - s)
             signal = float(np.square(inside) @ self.by_team.cell_estimates(team))
-            noise += max(0.0, float(table[team] @ np.square(g)) - max(0.0, signal))
+            noise += max(0.0, float(self.by_team.line(team) @ np.square(g)) - max(0.0, signal))
         held = np.clip(np.asarray(frequencies, np.float64), 0, self.reports)
         rest = float(held @ (scale - 1)) + float(scale.sum()) * self.second_moment() / (self.cells - 1)
         return noise * (self.cells / (self.cells - 1)) ** 2 + rest
 
     def sum_interval(self, indexes: Indexes, estimates: Floats, tail: float) -> tuple[float, float]:
-        """Return the interval for the holders of all these items, from each cell that they have, once.
+        """Return the interval for the holders of all these items; each cell that they have counts once.
 
         Two of the items may share a cell. That counts its users twice in the sum of the estimates, and hashes of
         numbers in a row share cells far less evenly than random ones. Each cell's users are compared with the average
@@ -202,8 +201,7 @@ class HashtogramOracle(TeamSketchOracle):
         weights = np.zeros(inner.q**inner.t)
         weights[: self.cells] = inside - share * empty
         g = (weights_of_reports(weights, inner.q, inner.t).astype(np.float64) - weights.sum() * s) / (p - s)
-        counts = self.counts.values.reshape(self._sketch.teams, -1)[team]
-        noise = max(0.0, float(counts @ np.square(g)) - max(0.0, float(np.square(weights) @ line)))
+        noise = max(0.0, float(self.by_team.line(team) @ np.square(g)) - max(0.0, float(np.square(weights) @ line)))
         uneven = max(0.0, float(others.var()) - float(self.by_team.cell_variance(team, max(0.0, float(others.mean())))))
         return float(weights @ line), noise + uneven * cells * (1 + share)
 
@@ -223,7 +221,7 @@ class HashtogramOracle(TeamSketchOracle):
     def _from_teams(
         self, lines: Cells, tells: npt.NDArray[np.bool_], crowded: CrowdedCells, tail: float
     ) -> tuple[Floats, Floats]:
-        """The intervals of items that are told by equally many teams; any as many teams give the law."""
+        """Intervals of items that are estimated from equally many teams; any choice of so many teams gives the law."""
         n, p, s = float(self.reports), self.by_team.p, self.by_team.s
         used, tables, supports = self._used(), [], []
         for place, team in enumerate(used):

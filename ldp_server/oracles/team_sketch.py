@@ -58,8 +58,13 @@ class TeamCounts:
     def totals(self) -> npt.NDArray[np.int64]:
         """How many users each team has."""
         if self._totals is None:
-            self._totals = self.counts.values.reshape(self.teams, -1).sum(axis=1, dtype=np.int64)
+            self._totals = self.counts.sums(self.counts.cells // self.teams)
         return self._totals
+
+    def line(self, team: int) -> npt.NDArray[np.unsignedinteger]:
+        """Return how many reports of a team there were of each (point, answer)."""
+        length = self.counts.cells // self.teams
+        return self.counts.line(team * length, (team + 1) * length)
 
     def cell_estimates(self, team: int) -> npt.NDArray[np.float32]:
         """Return unbiased estimates of how many of the team's users hold each of the q^t cells.
@@ -68,8 +73,7 @@ class TeamCounts:
         """
         cells = self._kept.get(team)
         if cells is None:
-            line = self.counts.values.reshape(self.teams, -1)[team]
-            supports = support(line, self.inner.q, self.inner.t)
+            supports = support(self.line(team), self.inner.q, self.inner.t)
             supports -= self.totals[team] * self.s
             supports /= self.p - self.s
             cells = supports.astype(np.float32, copy=False)
@@ -165,7 +169,7 @@ class TeamSketchOracle(FrequencyOracle):
         return np.asarray((noise + held * (1 - 1 / scale) + others / (size - 1)) * scale**2)
 
     def sum_variance(self, indexes: Indexes, frequencies: npt.ArrayLike) -> float:
-        """Return the variance of a sum: each team's noise as in linear_hash.py, an item of it counting once a cell.
+        """Return the variance of a sum: each team's noise as in linear_hash.py, with items that share a cell.
 
         A user whose cell holds w of the items has E[g] = w, so the noise is E[sum of g^2] - sum over cells of w^2 f.
         """
@@ -173,19 +177,19 @@ class TeamSketchOracle(FrequencyOracle):
         if not scale or not count:
             return 0.0
         inner, p, s = self._sketch.inner, self._by_team.p, self._by_team.s
-        cells, lines, noise = bulk_cells(self._sketch), self.counts.values.reshape(self._sketch.teams, -1), 0.0
+        cells, noise = bulk_cells(self._sketch), 0.0
         blocks = cells.permuted(indexes)
         for team in self.telling:
             inside = np.bincount(cells.block_cells(blocks, team), minlength=inner.q**inner.t)
             g = (weights_of_reports(inside, inner.q, inner.t).astype(np.float64) - count * s) / (p - s)
             held = float(np.square(inside).astype(np.float64) @ self._by_team.cell_estimates(team))
-            noise += max(0.0, float(lines[team] @ np.square(g)) - max(0.0, held))
+            noise += max(0.0, float(self._by_team.line(team) @ np.square(g)) - max(0.0, held))
         held = float(np.clip(np.sum(frequencies), 0, self.counts.total)) / scale
         rest = held * (1 - 1 / scale) + count * self.second_moment() / (size - 1)
         return (noise * (size / (size - 1)) ** 2 + rest) * scale**2
 
     def intervals(self, indexes: Indexes, estimates: Floats, tail: float) -> tuple[Floats, Floats]:
-        """Return intervals that survive collisions with popular items (laws/clipped_sums.py); with the estimates."""
+        """Return intervals that survive collisions with popular items (laws/clipped_sums.py) and hold the estimates."""
         totals, n = self._by_team.totals, float(self.counts.total)
         used = [team for team in self.telling if totals[team]]
         if not used or not len(indexes):

@@ -1,8 +1,8 @@
 """Background work: checkpoints of counts, compaction, sweeping, forgetting the order of arrival, and the gauges.
 
-It runs in slices, so that queries and batches do not wait for it. Compaction by the clock is careful with clocks: a
-collection must have been seen past its window for a while of monotonic time too. So one wrong reading of the wall clock
-does not end a collection.
+It runs in slices, so that queries and batches do not wait for it. Compaction by the clock allows for
+clocks that jump: a collection must also have been past its window for a while of monotonic time. So one wrong reading
+of the wall clock does not end a collection.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import logging
 import shutil
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from ldp_server.service.live import LiveCollection, LiveCollections
 from ldp_server.service.logs import LOGGER, event
 from ldp_server.service.metrics import Metrics
 from ldp_server.store.errors import Corrupt
+from ldp_server.watch.spans import Spans
 from ldp_server.worker.client import Worker
 
 __all__ = ["BackgroundSchedule", "BackgroundWork", "Gauges"]
@@ -47,7 +49,7 @@ class BackgroundSchedule:
 
 
 class Gauges:
-    """The metrics that are read off and not counted."""
+    """The metrics that say how things are at this moment, such as a size on disk."""
 
     def __init__(self, metrics: Metrics, waiting: Waiting, log_bytes: Callable[[], int], folder: Path) -> None:
         self._metrics = metrics
@@ -74,6 +76,7 @@ class BackgroundWork:
         waiting: Waiting,
         metrics: Metrics,
         schedule: BackgroundSchedule,
+        spans: Spans | None = None,
     ) -> None:
         self._collections = collections
         self._compaction = compaction
@@ -81,6 +84,7 @@ class BackgroundWork:
         self._waiting = waiting
         self._metrics = metrics
         self.schedule = schedule
+        self._spans = spans
         self._over_since: dict[int, float] = {}
         self._past_since: dict[int, tuple[tuple[int, int], float]] = {}
         self._counted: dict[int, float] = {}
@@ -116,8 +120,12 @@ class BackgroundWork:
             await self._checkpoint(live)
         await self._retire(live)
         if not live.record.compacted and self._due(live):
-            await self._compaction.compact(live)
+            with self._span("compact", live):
+                await self._compaction.compact(live)
             event(logging.INFO, "compacted", collection=live.label)
+
+    def _span(self, name: str, live: LiveCollection) -> AbstractContextManager[object]:
+        return self._spans.span(f"background/{name}", collection=live.label) if self._spans else nullcontext()
 
     async def _checkpoint(self, live: LiveCollection) -> None:
         """Count in slices, so that a query never waits long for the child."""
@@ -126,10 +134,11 @@ class BackgroundWork:
         if self._counted.get(number) == arrived:
             return  # nothing came since the last round
         behind = 1
-        while behind:
-            behind = (await self._worker.advance(number, SLICE_SECONDS)).behind
-            self._lag[number] = behind
-            await asyncio.sleep(0)
+        with self._span("checkpoint", live):
+            while behind:
+                behind = (await self._worker.advance(number, SLICE_SECONDS)).behind
+                self._lag[number] = behind
+                await asyncio.sleep(0)
         self._counted[number] = arrived
 
     async def _retire(self, live: LiveCollection) -> None:

@@ -1,6 +1,6 @@
 """Compaction: reports become counts, of a whole collection that is over, or of periods that are long past.
 
-What nothing refers to any more is dropped, and so is the order.
+What nothing needs is dropped, like the order of arrival.
 """
 
 from __future__ import annotations

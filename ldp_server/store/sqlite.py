@@ -60,7 +60,7 @@ class SqliteLog(SqliteReader, ReportLog):
         self._purged = False
 
     def close(self) -> None:
-        with suppress(StorageError):  # what the bytes show of the order goes, if it can
+        with suppress(StorageError):  # after this the bytes of the file show no order of arrival, if it succeeds
             while self.lay_anew():
                 pass
         self._wal.close()
@@ -92,7 +92,7 @@ class SqliteLog(SqliteReader, ReportLog):
             return sum(self._finish_full(db, number, owner, recent) for number, owner in owners.items())
 
         moved = self._transaction(work)
-        self._rows.update(rows.fresh)  # only now: what was rolled back is not there
+        self._rows.update(rows.fresh)  # only after the commit: what was rolled back is not there
         self._recent.update(recent)
         self._unlaid.update(recent)
         self._purged = False

@@ -1,7 +1,7 @@
 """The parent's side of the child process: start it, ask it, cancel it, start it again if it dies.
 
-One question at a time; who asks while the child is busy waits. A question whose caller has gone away is cancelled by
-ending the process. Counts can always be computed again, so nothing is lost but the counts in memory.
+It answers one question at a time; a caller waits while it is busy. A question whose caller has gone away is cancelled
+by ending the process. Counts can always be computed again, so only the counts in memory are lost.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TypeVar
 from ldp_client.errors import StorageError, Unavailable
 from ldp_server.child import safe_command, safe_environment
 from ldp_server.store import CollectionRecord, DataDirectory, PeriodRecord, checkpoints
+from ldp_server.watch.spans import Spans
 from ldp_server.worker import messages
 from ldp_server.worker.messages import (
     Advanced,
@@ -41,7 +42,7 @@ from ldp_server.worker.messages import (
 __all__ = ["Worker"]
 
 A = TypeVar("A", bound=Answer)
-
+Answers = AsyncGenerator[tuple[Answer, bytes], None]
 
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
@@ -49,11 +50,12 @@ _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THR
 class Worker:
     """One child process on a data directory, started by the first question."""
 
-    def __init__(self, data: Path, *, memory_mb: int, nice: int) -> None:
+    def __init__(self, data: Path, *, memory_mb: int, nice: int, spans: Spans | None = None) -> None:
         self._directory = DataDirectory(data)
         self._arguments = [str(data), str(memory_mb), str(nice)]
         self._process: asyncio.subprocess.Process | None = None
         self._lock = asyncio.Lock()
+        self._spans = spans
 
     async def estimate(self, number: int, request: bytes) -> bytes:
         """The serialised EstimateResponse to a serialised EstimateRequest."""
@@ -149,27 +151,34 @@ class Worker:
                 return answer, response
         raise Unavailable("the estimating process gave no answer", 1.0)
 
-    async def _ask(self, question: Question, body: bytes = b"") -> AsyncGenerator[tuple[Answer, bytes], None]:
+    async def _ask(self, question: Question, body: bytes = b"") -> Answers:
         """Ask, and give every progress report and then the answer."""
-        async with self._lock:
-            process = await self._running()
-            finished = False
-            try:
-                if process.stdin is None or process.stdout is None:
-                    raise AssertionError("started with pipes")
-                process.stdin.write(messages.write_message(question, body))
-                await process.stdin.drain()
-                while not finished:
-                    answer, response = await messages.read_answer(process.stdout)
-                    finished = not isinstance(answer, Progress)
-                    if isinstance(answer, Failure):
-                        raise answer.error()
-                    yield answer, response
-            except (asyncio.IncompleteReadError, ConnectionError):
-                raise Unavailable("the estimating process ended before its answer (out of memory?)", 5.0) from None
-            finally:
-                if not finished:
-                    await self._end()
+        name = f"worker/{type(question).__name__}"
+        with self._spans.span(name, around=False) if self._spans else contextlib.nullcontext() as span:
+            async with self._lock:
+                if span:
+                    span.event("the process is free")
+                process = await self._running()
+                finished, stage = False, ""
+                try:
+                    if process.stdin is None or process.stdout is None:
+                        raise AssertionError("started with pipes")
+                    process.stdin.write(messages.write_message(question, body))
+                    await process.stdin.drain()
+                    while not finished:
+                        answer, response = await messages.read_answer(process.stdout)
+                        finished = not isinstance(answer, Progress)
+                        if isinstance(answer, Failure):
+                            raise answer.error()
+                        if span and isinstance(answer, Progress) and answer.stage != stage:
+                            stage = answer.stage
+                            span.event(stage)
+                        yield answer, response
+                except (asyncio.IncompleteReadError, ConnectionError):
+                    raise Unavailable("the estimating process ended before its answer (out of memory?)", 5.0) from None
+                finally:
+                    if not finished:
+                        await self._end()
 
     async def _running(self) -> asyncio.subprocess.Process:
         if self._process is None or self._process.returncode is not None:

@@ -25,7 +25,7 @@ from ldp_server.worker.period_counts import PeriodCounter, PeriodCounts
 __all__ = ["CollectionCounts", "CountsCache", "PeriodsOfCollection", "memory_bytes", "state_bytes"]
 
 TIMES = 3
-"""Memory for counting and estimating, in times the counts: the counts themselves, and the estimates beside them."""
+"""Memory for counting and estimating, as a multiple of the counts: the counts, and the estimates beside them."""
 
 
 @dataclass(frozen=True)
@@ -215,9 +215,9 @@ class CountsCache:
 
 
 def state_bytes(oracle: Oracle) -> int:
-    """The size of an oracle's counts. Some oracles keep theirs in a form of their own."""
+    """The size that an oracle's counts may grow to. Some oracles keep theirs in a form of their own."""
     counts = getattr(oracle, "counts", None)
-    return len(oracle.to_bytes()) if counts is None else int(counts.values.nbytes)
+    return len(oracle.to_bytes()) if counts is None else max(counts.nbytes, counts.most_bytes)
 
 
 def memory_bytes(oracle: Oracle) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from ldp_client.protocol.v1 import analyst_pb2 as pb
@@ -13,6 +15,9 @@ from ldp_server.worker.counts import CollectionCounts
 from ldp_server.worker.estimating import about
 
 __all__ = ["can_decode", "decode"]
+
+THREADS = min(2, os.cpu_count() or 1)
+"""Transforms and searches run on two threads: most of their time is spent outside of Python. Each takes 150 MB."""
 
 
 def can_decode(mechanism: str) -> bool:
@@ -28,5 +33,8 @@ def decode(counts: CollectionCounts, limit: int, beta: float, progress: Callable
             f"collections of the mechanism {name} have no heavy-hitter decoder: "
             "ask for the top of a listable domain, or for given items"
         )
-    found = heavy_hitters.decode(counts.collection, counts.oracle, beta=beta or heavy_hitters.BETA, progress=progress)
+    with ThreadPoolExecutor(THREADS) as threads:
+        found = heavy_hitters.decode(
+            counts.collection, counts.oracle, beta=beta or heavy_hitters.BETA, progress=progress, executor=threads
+        )
     return about(counts, to_wire(replace(found, items=found.items[:limit]), pb.HeavyHittersResult)).SerializeToString()

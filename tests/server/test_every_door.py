@@ -16,26 +16,30 @@ from itertools import product
 
 import grpc
 import numpy as np
+import pyarrow.parquet
 import pytest
 
 from ldp_client.collection import Collection, Schedule
 from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_client.mechanisms import MECHANISMS, REPRODUCTIONS
+from ldp_client.privacy.statement import privacy_statement
 from ldp_client.protocol.domain import Attributes, Integers
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_client.protocol.v1 import analyst_pb2_grpc
 from ldp_server import heavy_hitters
+from ldp_server.analyst import EveryLook
 from ldp_server.answers import estimates, numbers
 from ldp_server.answers.attributes import attributes_answer
 from ldp_server.answers.change import change
 from ldp_server.answers.compare import compare
 from ldp_server.answers.estimates import Coverage
-from ldp_server.answers.to_json import dump, to_json
+from ldp_server.answers.to_json import dump, item_json, to_json
 from ldp_server.answers.trend import TrendQuestion, trend
 from ldp_server.cli.main import load, run
 from ldp_server.cli.show import item_text
 from ldp_server.heavy_hitters import DECODERS
 from ldp_server.oracles import oracle_for
+from ldp_server.tables import csv_rows
 from tests.examples import EXAMPLES
 from tests.server.analyst.conftest import deliver
 from tests.server.helpers import ServerProcess
@@ -188,8 +192,36 @@ def test_every_mechanism_has_a_line_and_every_call_a_question():
     assert {one.name for one in pb.DESCRIPTOR.services_by_name["Analyst"].methods} == asking | changing | others
 
 
+ROWS = ("rows", "items", "average", "quantiles", "ranges")
+"""The keys of the rows in the answers' JSON."""
+
+
+def check_files(folder, collection, found):
+    """The files have the rows of the JSON, the facts about the answer, and are for their owner only."""
+    assert {file.name for file in folder.iterdir()} == {"a.csv", "a.csv-metadata.json", "a.parquet"}
+    assert {file.stat().st_mode & 0o777 for file in folder.iterdir()} == {0o600}
+    rows = next(found[key] for key in ROWS if key in found)
+    rows = rows if isinstance(rows, list) else [rows]
+    written = list(csv_rows((folder / "a.csv").read_text("utf-8")))
+    table = pyarrow.parquet.read_table(folder / "a.parquet")
+    assert (
+        len(written) == len(table) == len(rows) + sum(found.get(key) is not None for key in ("everything_else", "none"))
+    )
+    assert all(list(row) == table.column_names for row in written)
+    for column in {"estimate", "low", "high"} & set(table.column_names):
+        assert table[column].to_pylist()[: len(rows)] == [row[column] for row in rows]
+        assert [float(row[column]) for row in written[: len(rows)]] == [row[column] for row in rows]
+    if "item" in table.column_names:
+        assert [item_json(row["item"]) for row in written[: len(rows)]] == [row["item"] for row in rows]
+    (facts,) = json.loads((folder / "a.csv-metadata.json").read_text())["notes"]
+    kept = {name.decode(): text.decode() for name, text in table.schema.metadata.items()}
+    assert kept["hearsay.statement"] == "\n".join(facts["statement"]) == str(privacy_statement(collection))
+    assert (facts["collection_id"], facts["reports"]) == (collection.id.hex(), found["reports"])
+    assert kept["hearsay.epsilon"] == facts["epsilon"] == collection.epsilon.text
+
+
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_every_door_gives_the_same_numbers(server, counted, question, monkeypatch, capsys):
+def test_every_door_gives_the_same_numbers(server, counted, question, monkeypatch, capsys, tmp_path):
     name, collection, oracle = counted
     doors = QUESTIONS[question]
     found = ask(doors.in_process, collection, oracle)
@@ -198,7 +230,8 @@ def test_every_door_gives_the_same_numbers(server, counted, question, monkeypatc
     command, *options = doors.shell
     arguments, line = (command, collection.id.hex(), *options), f"{item_text(an_item(collection))}\n"
     before = server.log.read_text().count("analyst call")
-    code, out, err = shell(monkeypatch, capsys, server.data, *arguments, "--json", stdin=line)
+    files = ("--csv", str(tmp_path / "a.csv"), "--parquet", str(tmp_path / "a.parquet"))
+    code, out, err = shell(monkeypatch, capsys, server.data, *arguments, "--json", *files, stdin=line)
     if question != "heavy hitters":  # whose line is written after its last message
         assert server.log.read_text().count("analyst call") == before + 1
     if question in ANSWERS[name]:
@@ -206,6 +239,7 @@ def test_every_door_gives_the_same_numbers(server, counted, question, monkeypatc
         assert called == found
         assert json.loads(out) == found
         assert found["reports"] == USERS
+        check_files(tmp_path, collection, found)
         code, out, err = shell(monkeypatch, capsys, server.data, *arguments, stdin=line)
         assert (code, err) == (0, "")
         assert "Which?" in out
@@ -213,6 +247,7 @@ def test_every_door_gives_the_same_numbers(server, counted, question, monkeypatc
         assert isinstance(found, InvalidSpec), found
         assert isinstance(called, ServerRefused)
         assert (code, out) == (1, "")
+        assert not list(tmp_path.iterdir())
         assert err == f"ldp-server: {called.reason.lower().replace('_', ' ')}: {called.detail}\n"
         assert question == "heavy hitters" or called.detail == str(found)
 
@@ -369,6 +404,114 @@ def test_a_period_that_cannot_be_meant_is_one_line(server, monkeypatch, capsys):
     )
     assert (code, err) == (0, "")
     assert "period 600 (2019-04-14 to 2019-05-14 UTC)" in out
+
+
+EVERY_LOOK = {
+    "randomized-response": {"given", "top", "every item", "table"},
+    "linear-hash": {"given", "top", "every item", "table"},
+    "subset-selection": {"given", "top", "every item", "table"},
+    "hashtogram": set(),
+    "expander-sketch": set(),
+    "prefix-tree": set(),
+    "tree-sketch": set(),
+    "hierarchy": {"ranges", "histogram"},
+    "bounded-number": {"average"},
+    "sampled-attribute": {"attributes"},
+    # The frequencies of sets where its shell answers all sets but the true one alike, as in the example.
+    "composed-response": {"given", "top", "every item", "table", "attributes", "pairs"},
+    "randomized-response over attributes": {"given", "top", "every item", "table", "attributes", "pairs"},
+}
+"""Which answers have intervals that hold at every look."""
+LOOKING = {
+    "given": (
+        lambda c, o: estimates.given_items(c, o, [an_item(c)], every_look=True),
+        lambda a, c: a.estimate(c, items=[an_item(c)], confidence=EveryLook(0.95)),
+        ("estimate", "--items", "-", "--every-look"),
+    ),
+    "top": (
+        lambda c, o: estimates.top(c, o, 3, every_look=True),
+        lambda a, c: a.top(c, 3, confidence=EveryLook(0.95)),
+        ("estimate", "--top", "3", "--every-look"),
+    ),
+    "every item": (
+        lambda c, o: estimates.every_item(c, o, every_look=True),
+        lambda a, c: a.estimate(c, every_item=True, confidence=EveryLook(0.95)),
+        ("estimate", "--all", "--every-look"),
+    ),
+    "table": (
+        lambda c, o: estimates.every_item(c, o, every_look=True),
+        lambda a, c: a.table(c, confidence=EveryLook(0.95)),
+        ("attributes", "--table", "--every-look"),
+    ),
+    "average": (
+        lambda c, o: numbers.average_answer(c, o, every_look=True),
+        lambda a, c: a.average(c, confidence=EveryLook(0.95)),
+        ("average", "--every-look"),
+    ),
+    "ranges": (
+        lambda c, o: numbers.ranges_answer(c, o, [(1, 2)], every_look=True),
+        lambda a, c: a.ranges(c, [(1, 2)], confidence=EveryLook(0.95)),
+        ("ranges", "--between", "1:2", "--every-look"),
+    ),
+    "histogram": (
+        lambda c, o: numbers.bins_answer(c, o, 3, coverage=TOGETHER, every_look=True),
+        lambda a, c: a.histogram(c, 3, together=True, confidence=EveryLook(0.95)),
+        ("ranges", "--bins", "3", "--together", "--every-look"),
+    ),
+    "attributes": (
+        lambda c, o: attributes_answer(c, o, every_look=True),
+        lambda a, c: a.attributes(c, confidence=EveryLook(0.95)),
+        ("attributes", "--every-look"),
+    ),
+    "pairs": (
+        lambda c, o: attributes_answer(c, o, pairs=True, every_look=True),
+        lambda a, c: a.pairs(c, confidence=EveryLook(0.95)),
+        ("attributes", "--pairs", "--every-look"),
+    ),
+}
+
+
+def test_every_look_has_a_line_for_every_mechanism_and_all_its_questions():
+    assert set(EVERY_LOOK) == set(ANSWERS)
+    assert set().union(*EVERY_LOOK.values()) == set(LOOKING)
+    for name, asked in EVERY_LOOK.items():
+        assert asked <= ANSWERS[name]
+
+
+@pytest.mark.parametrize("question", LOOKING)
+def test_every_look_through_every_door(server, counted, question, monkeypatch, capsys):
+    name, collection, oracle = counted
+    if question not in ANSWERS[name]:
+        return  # not answered at one look either: test_every_door_gives_the_same_numbers
+    in_process, called, (command, *options) = LOOKING[question]
+    found = ask(in_process, collection, oracle)
+    with server.analyst() as analyst:
+        from_server = ask(called, analyst, collection)
+    line = f"{item_text(an_item(collection))}\n"
+    arguments = (command, collection.id.hex(), *options)
+    code, out, err = shell(monkeypatch, capsys, server.data, *arguments, "--json", stdin=line)
+    if question in EVERY_LOOK[name]:
+        assert from_server == found
+        assert json.loads(out) == found
+        assert (found["every_look"], found["more_for_half"]) == (True, 3 * USERS)
+        code, out, err = shell(monkeypatch, capsys, server.data, *arguments, stdin=line)
+        assert "right at every look" in out
+        assert f"takes {3 * USERS:,} more reports: the server does not know yet how many come a day" in out
+    else:
+        assert "for every look" in str(found)
+        assert code == 1
+        assert err.count("\n") == 1
+
+
+def test_quantiles_have_no_intervals_for_every_look(server):
+    collection = example("hierarchy")
+    asked = Collection.create(
+        "Looking?", collection.domain, "hierarchy", "1", parameters=collection.randomizer.parameters(), **_WINDOW
+    )
+    server.create(asked)
+    deliver(server, asked, np.arange(500) % 5)
+    with server.analyst() as analyst, pytest.raises(ServerRefused, match="no intervals for every look"):
+        analyst.quantiles(asked, confidence=EveryLook(0.95))
 
 
 def test_heavy_hitters_have_a_line_too():

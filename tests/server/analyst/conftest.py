@@ -54,16 +54,25 @@ def counted(server):
     return collection, deliver(server, collection, np.arange(4000) % 97 % 13)
 
 
-@pytest.fixture(scope="module")
-def hitters(server):
-    """Strings of up to four bytes: a third hold "tea", a quarter "mate", and the others a word each."""
+def word_collection():
+    """A question about strings of up to four bytes."""
     domain = Strings(4)
-    collection = planner.create(
-        "Which word?", domain, "4", planner.plan(HITTERS_USERS, domain, "4"), opens=0, closes=1 << 33
-    )
-    server.create(collection)
+    plan = planner.plan(HITTERS_USERS, domain, "4")
+    return planner.create("Which word?", domain, "4", plan, opens=0, closes=1 << 33)
+
+
+def word_indexes(collection):
+    """A third of the users hold "tea", a quarter "mate", and the others a word each."""
     coins = np.random.default_rng(3)
     items = [b"tea"] * (HITTERS_USERS // 3) + [b"mate"] * (HITTERS_USERS // 4)
     items += [coins.bytes(4) for _ in range(HITTERS_USERS - len(items))]
-    deliver(server, collection, index_items(domain, items), seed=11)
+    return index_items(collection.domain, items)
+
+
+@pytest.fixture(scope="module")
+def hitters(server):
+    """The words of `word_indexes`, reported and counted."""
+    collection = word_collection()
+    server.create(collection)
+    deliver(server, collection, word_indexes(collection), seed=11)
     return collection
