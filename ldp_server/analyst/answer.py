@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, ClassVar, TypeVar, overload
 
 from ldp_client.errors import InvalidSpec
 from ldp_server.analyst.collections import CollectionInfo
-from ldp_server.answers.periods import PeriodSpan
+from ldp_server.answers.over_time.periods import PeriodSpan
 from ldp_server.store.errors import translated
 from ldp_server.tables.arrow import arrow_table, write_parquet
 from ldp_server.tables.csv_text import METADATA_SUFFIX, csv_metadata, csv_text

@@ -9,12 +9,12 @@ from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.analyst.answer import Answer, with_info
 from ldp_server.analyst.collections import CollectionInfo
 from ldp_server.answers.attributes import AttributesAnswer
-from ldp_server.answers.change import ChangeAnswer
-from ldp_server.answers.compare import Comparison
 from ldp_server.answers.estimates import Coverage, Estimates
 from ldp_server.answers.numbers import AverageAnswer, QuantilesAnswer, RangesAnswer
-from ldp_server.answers.periods import PeriodLine, PeriodSpan
-from ldp_server.answers.trend import TrendAnswer
+from ldp_server.answers.over_time.change import ChangeAnswer
+from ldp_server.answers.over_time.compare import Comparison
+from ldp_server.answers.over_time.periods import PeriodLine, PeriodSpan
+from ldp_server.answers.over_time.trend import TrendAnswer
 from ldp_server.answers.wire import from_wire
 from ldp_server.heavy_hitters.results import CONFIDENCE, HeavyHitters
 

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from ldp_client.collection import Collection
 from ldp_client.protocol.v1 import analyst_pb2 as pb
-from ldp_server.answers.periods import PeriodSpan
+from ldp_server.answers.over_time.periods import PeriodSpan
 from ldp_server.answers.wire import from_wire
 
 __all__ = ["CollectionInfo", "CollectionSummary", "CountedReason", "Exported", "ServerStatus"]

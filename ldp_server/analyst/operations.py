@@ -12,7 +12,7 @@ from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.analyst.asking import Call, Pieces, asked
 from ldp_server.analyst.collections import CollectionInfo, CollectionSummary, Exported, ServerStatus
 from ldp_server.analyst.questions import Which, named
-from ldp_server.answers.periods import Periods, PeriodSpan, asked_periods
+from ldp_server.answers.over_time.periods import Periods, PeriodSpan, asked_periods
 from ldp_server.answers.wire import from_wire
 from ldp_server.planning import Draft, Goal, draft
 

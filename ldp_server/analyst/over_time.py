@@ -16,10 +16,10 @@ from ldp_server.analyst.answers import CollectionChange, CollectionComparison, C
 from ldp_server.analyst.asking import Call, asked
 from ldp_server.analyst.questions import Questions, Which, named
 from ldp_server.answers.numbers import Between
-from ldp_server.answers.periods import Periods, asked_periods
+from ldp_server.answers.over_time.periods import Periods, asked_periods
 from ldp_server.answers.wire import item_to_wire
 
-__all__ = ["AskedValues", "OverTime", "Side"]
+__all__ = ["AcrossPeriods", "AskedValues", "Side"]
 
 Side = Which | tuple[Which, Periods]
 """One side of a comparison: a collection, or a collection and some of its periods."""
@@ -35,7 +35,7 @@ class AskedValues(TypedDict, total=False):
     average: bool
 
 
-class OverTime(Questions):
+class AcrossPeriods(Questions):
     """The questions about several periods or two collections, over a connection."""
 
     @asked

@@ -15,7 +15,7 @@ returns what its annotation has in brackets.
 Any other collection refuses in a sentence that says which mechanism answers: `ServerRefused`, FAILED_PRECONDITION.
 
 Each question may name `periods`, if the collection's question has a schedule: one period or the first and the last of a
-span, as numbers or as dates (ldp_server/answers/periods.py). Without it the answer is about all reports.
+span, as numbers or as dates (ldp_server/answers/over_time/periods.py). Without it the answer is about all reports.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from ldp_server.analyst.answers import (
 )
 from ldp_server.analyst.asking import Call, Pieces, asked
 from ldp_server.answers.numbers import Between
-from ldp_server.answers.periods import Periods, asked_periods
+from ldp_server.answers.over_time.periods import Periods, asked_periods
 from ldp_server.answers.wire import item_to_wire
 from ldp_server.heavy_hitters import BETA, check_beta
 

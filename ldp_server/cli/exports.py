@@ -8,12 +8,12 @@ from typing import Literal
 import click
 
 from ldp_server.analyst import Analyst, Exported, Which
-from ldp_server.answers.periods import Periods
+from ldp_server.answers.over_time.periods import Periods
 from ldp_server.answers.to_json import to_json
 from ldp_server.cli.connection import connected, json_option, which_argument
 from ldp_server.cli.files import replaced_private_file
 from ldp_server.cli.main import cli
-from ldp_server.cli.periods import period_options, periods_text
+from ldp_server.cli.over_time.options import period_options, periods_text
 from ldp_server.cli.show import busy, lines, moment, print_json, properties, whole
 
 __all__ = ["export", "status"]

@@ -72,16 +72,15 @@ def load() -> None:
         drafts,
         exports,
         local,
-        over_time,
         pages,
-        periods,
         queries,
         questions,
         serving,
         tokens,
     )
+    from ldp_server.cli.over_time import commands, options  # noqa: PLC0415 - the same
 
-    del collections, drafts, exports, local, over_time, pages, periods, queries, questions, serving, tokens
+    del collections, commands, drafts, exports, local, options, pages, queries, questions, serving, tokens
 
 
 def exit_code(error: LdpError) -> int:

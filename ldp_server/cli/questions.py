@@ -17,11 +17,11 @@ from ldp_server.analyst import (
     Which,
 )
 from ldp_server.answers.estimates import Coverage
-from ldp_server.answers.periods import Periods
+from ldp_server.answers.over_time.periods import Periods
 from ldp_server.cli.connection import connected, which_argument
 from ldp_server.cli.main import cli
 from ldp_server.cli.outputs import Output, every_look_option, output_options
-from ldp_server.cli.periods import period_options
+from ldp_server.cli.over_time.options import period_options
 from ldp_server.cli.queries import COVERAGE, show_estimates
 from ldp_server.cli.show import busy, table, whole
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from ldp_client.collection import Collection, Schedule
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.v1 import analyst_pb2 as pb
-from ldp_server.answers.periods import PeriodLine, PeriodSpan, span_of
+from ldp_server.answers.over_time.periods import PeriodLine, PeriodSpan, span_of
 from ldp_server.oracles import oracle_for
 from ldp_server.oracles.base import Oracle, TooFewReports
 from ldp_server.store import CollectionRecord, LogReader, PeriodRecord

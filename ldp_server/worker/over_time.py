@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.v1 import analyst_pb2 as pb
-from ldp_server.answers.change import change
-from ldp_server.answers.compare import compare
 from ldp_server.answers.estimates import Coverage
-from ldp_server.answers.periods import PeriodSpan
-from ldp_server.answers.trend import TrendQuestion, trend
+from ldp_server.answers.over_time.change import change
+from ldp_server.answers.over_time.compare import compare
+from ldp_server.answers.over_time.periods import PeriodSpan
+from ldp_server.answers.over_time.trend import TrendQuestion, trend
 from ldp_server.answers.wire import integer_from_wire, item_from_wire, to_wire
 from ldp_server.oracles.base import Oracle
 from ldp_server.worker.counts import CountsCache, PeriodsOfCollection

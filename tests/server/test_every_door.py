@@ -30,11 +30,11 @@ from ldp_server import heavy_hitters
 from ldp_server.analyst import EveryLook
 from ldp_server.answers import estimates, numbers
 from ldp_server.answers.attributes import attributes_answer
-from ldp_server.answers.change import change
-from ldp_server.answers.compare import compare
 from ldp_server.answers.estimates import Coverage
+from ldp_server.answers.over_time.change import change
+from ldp_server.answers.over_time.compare import compare
+from ldp_server.answers.over_time.trend import TrendQuestion, trend
 from ldp_server.answers.to_json import dump, item_json, to_json
-from ldp_server.answers.trend import TrendQuestion, trend
 from ldp_server.cli.main import load, run
 from ldp_server.cli.show import item_text
 from ldp_server.heavy_hitters import DECODERS

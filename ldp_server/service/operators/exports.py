@@ -10,7 +10,7 @@ import grpc
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.v1 import analyst_pb2 as pb
-from ldp_server.answers.periods import PeriodSpan, span_of
+from ldp_server.answers.over_time.periods import PeriodSpan, span_of
 from ldp_server.answers.wire import to_wire
 from ldp_server.oracles.base import TooFewReports
 from ldp_server.service.live import LiveCollection, LiveCollections

@@ -269,22 +269,32 @@ async def test_retention_folds_and_then_drops_old_periods_of_a_running_collectio
         kept = [oracles[period] for period in sizes if period != first]
         data, span = await counts(server, collection)
         assert (data, span.first) == (added(*kept), TODAY - 4)
-        for request in requests:  # also what was taken before: its id is gone
-            response = await server.collector.Submit(request)
-            if request.period < TODAY - 2:
-                assert reason(response) == "PERIOD_OVER"
-            else:
-                assert taken(response).duplicate
+        await sent_again(server, requests, TODAY - 2)
         await server.server.parts.compaction.sweep()
         held = server.server.parts.log.db.execute("SELECT count(*) FROM recent").fetchone()[0]
         assert held == sizes[TODAY - 2] + sizes[TODAY]
+    await restored_elsewhere(tmp_path, clock, collection, requests[0], added(*kept))
+
+
+async def sent_again(server, requests, oldest):
+    """What was taken before is refused, too, once its id is gone."""
+    for request in requests:
+        response = await server.collector.Submit(request)
+        if request.period < oldest:
+            assert reason(response) == "PERIOD_OVER"
+        else:
+            assert taken(response).duplicate
+
+
+async def restored_elsewhere(tmp_path, clock, collection, old, counted):
+    """The decision lasts, whatever the settings of the server are that has the backup."""
     backup(tmp_path / "d" / "log.db", tmp_path / "copy.db")
     (tmp_path / "e").mkdir(mode=0o700)
     (tmp_path / "copy.db").rename(tmp_path / "e" / "log.db")
     assert all(one.verdict != "wrong" for one in examine(tmp_path / "e", None, deep=True))
-    async with live(tmp_path / "e", clock=clock) as server:  # the decision lasts, whatever this server's settings are
-        assert reason(await server.collector.Submit(requests[0])) == "PERIOD_OVER"
-        assert (await counts(server, collection))[0] == added(*kept)
+    async with live(tmp_path / "e", clock=clock) as server:
+        assert reason(await server.collector.Submit(old)) == "PERIOD_OVER"
+        assert (await counts(server, collection))[0] == counted
         assert [line.state for line in await lines(server, collection)] == [
             "dropped",
             "folded",

@@ -40,10 +40,10 @@ from dataclasses import dataclass, replace
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
-from ldp_server.answers.compare import Direction
 from ldp_server.answers.estimates import Coverage, item_indexes
 from ldp_server.answers.numbers import share_of
-from ldp_server.answers.trend import TrendQuestion, attribute_place
+from ldp_server.answers.over_time.compare import Direction
+from ldp_server.answers.over_time.trend import TrendQuestion, attribute_place
 from ldp_server.oracles import as_frequency
 from ldp_server.oracles.base import FrequencyOracle, Oracle, TooFewReports, Unsupported
 from ldp_server.oracles.composed_response import ComposedResponseOracle

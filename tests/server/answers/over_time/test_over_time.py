@@ -12,10 +12,10 @@ import pytest
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Attributes, Categories
-from ldp_server.answers.change import always_valid, change
-from ldp_server.answers.compare import Direction, compare
 from ldp_server.answers.estimates import Coverage
-from ldp_server.answers.trend import TrendQuestion, trend
+from ldp_server.answers.over_time.change import always_valid, change
+from ldp_server.answers.over_time.compare import Direction, compare
+from ldp_server.answers.over_time.trend import TrendQuestion, trend
 from ldp_server.arrays.packing import pack
 from ldp_server.oracles import oracle_for
 from ldp_server.oracles.base import TooFewReports, Unsupported

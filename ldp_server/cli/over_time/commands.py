@@ -11,11 +11,11 @@ import click
 
 from ldp_server.analyst import Analyst, CollectionChange, CollectionComparison, CollectionTrend, Which
 from ldp_server.analyst.over_time import AskedValues
-from ldp_server.answers.periods import Periods, period_dates
+from ldp_server.answers.over_time.periods import Periods, period_dates
 from ldp_server.answers.to_json import to_json
 from ldp_server.cli.connection import COLLECTION, connected, json_option, which_argument
 from ldp_server.cli.main import cli
-from ldp_server.cli.periods import PERIODS, period_options, periods_text
+from ldp_server.cli.over_time.options import PERIODS, period_options, periods_text
 from ldp_server.cli.queries import COVERAGE, read_items
 from ldp_server.cli.questions import BETWEEN, confidence_option, together_option
 from ldp_server.cli.show import busy, print_json, table, whole

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from ldp_server.analyst import Analyst, Which
-from ldp_server.answers.periods import Moment, Periods, PeriodSpan, period_dates
+from ldp_server.answers.over_time.periods import Moment, Periods, PeriodSpan, period_dates
 from ldp_server.answers.to_json import to_json
 from ldp_server.cli.connection import connected, json_option, which_argument
 from ldp_server.cli.main import cli

@@ -23,7 +23,7 @@ from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_server.answers.estimates import Coverage
 from ldp_server.answers.numbers import share_of
-from ldp_server.answers.trend import TrendQuestion, values_of
+from ldp_server.answers.over_time.trend import TrendQuestion, values_of
 from ldp_server.oracles.base import Oracle, TooFewReports
 
 __all__ = ["Comparison", "Difference", "Direction", "compare"]
