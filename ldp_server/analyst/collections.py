@@ -29,6 +29,10 @@ class CollectionInfo:
     deleted: int | None
     statement: tuple[str, ...] = field(default=(), repr=False)
     """The privacy statement for the users who report, in sentences. Answers to questions have it; lists do not."""
+    reports_per_day: float | None = None
+    """How many reports come a day, as the server has seen it; None: not known yet, or it takes no more."""
+    rate_seconds: int | None = None
+    """Over how many seconds that is."""
 
     @cached_property
     def collection(self) -> Collection:
@@ -47,6 +51,8 @@ class CollectionInfo:
             closed=info.closed or None,
             deleted=info.deleted or None,
             statement=tuple(info.statement),
+            reports_per_day=info.reports_per_day if info.rate_seconds else None,
+            rate_seconds=info.rate_seconds or None,
         )
 
 

@@ -16,7 +16,7 @@ from ldp_server.analyst import Analyst, CollectionEstimates, CollectionHeavyHitt
 from ldp_server.answers.estimates import Coverage, Estimate, Rest
 from ldp_server.cli.connection import connected, which_argument
 from ldp_server.cli.main import cli
-from ldp_server.cli.outputs import Output, output_options
+from ldp_server.cli.outputs import Output, every_look_option, output_options
 from ldp_server.cli.show import busy, item_text, lines, progress_bar, table, whole
 from ldp_server.heavy_hitters import BETA
 from ldp_server.heavy_hitters.results import HeavyHitter
@@ -80,6 +80,7 @@ def _estimate_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @cli.command()
 @which_argument
+@every_look_option
 @_estimate_options
 @output_options
 @connected

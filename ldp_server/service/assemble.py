@@ -107,7 +107,7 @@ class _Assembly:
         verifier = TokenVerifier.load(config.admission.token_keys)
         publisher = self._publisher()
         collections = self._collections(log, publisher)
-        waiting = Waiting(collections, metrics, config.limits.waiting_bytes)
+        waiting = Waiting(collections, metrics, config.limits.waiting_bytes, clock)
         commit = GroupCommit(log, collections.in_range, waiting.delivered)
         self._stack.push_async_callback(asyncio.to_thread, commit.stop)
         worker = self._worker(nice=10)

@@ -75,7 +75,7 @@ class CreateCollectionRequest(_message.Message):
     def __init__(self, spec_bytes: _Optional[bytes] = ..., admission: _Optional[_Union[AdmissionKind, str]] = ..., reports_per_token: _Optional[int] = ..., unlisted: bool = ...) -> None: ...
 
 class CollectionInfo(_message.Message):
-    __slots__ = ("collection_id", "spec_bytes", "state", "admission", "reports_per_token", "unlisted", "created", "closed", "deleted", "statement")
+    __slots__ = ("collection_id", "spec_bytes", "state", "admission", "reports_per_token", "unlisted", "created", "closed", "deleted", "statement", "reports_per_day", "rate_seconds")
     COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
     SPEC_BYTES_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -86,6 +86,8 @@ class CollectionInfo(_message.Message):
     CLOSED_FIELD_NUMBER: _ClassVar[int]
     DELETED_FIELD_NUMBER: _ClassVar[int]
     STATEMENT_FIELD_NUMBER: _ClassVar[int]
+    REPORTS_PER_DAY_FIELD_NUMBER: _ClassVar[int]
+    RATE_SECONDS_FIELD_NUMBER: _ClassVar[int]
     collection_id: bytes
     spec_bytes: bytes
     state: CollectionState
@@ -96,7 +98,9 @@ class CollectionInfo(_message.Message):
     closed: int
     deleted: int
     statement: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, collection_id: _Optional[bytes] = ..., spec_bytes: _Optional[bytes] = ..., state: _Optional[_Union[CollectionState, str]] = ..., admission: _Optional[_Union[AdmissionKind, str]] = ..., reports_per_token: _Optional[int] = ..., unlisted: bool = ..., created: _Optional[int] = ..., closed: _Optional[int] = ..., deleted: _Optional[int] = ..., statement: _Optional[_Iterable[str]] = ...) -> None: ...
+    reports_per_day: float
+    rate_seconds: int
+    def __init__(self, collection_id: _Optional[bytes] = ..., spec_bytes: _Optional[bytes] = ..., state: _Optional[_Union[CollectionState, str]] = ..., admission: _Optional[_Union[AdmissionKind, str]] = ..., reports_per_token: _Optional[int] = ..., unlisted: bool = ..., created: _Optional[int] = ..., closed: _Optional[int] = ..., deleted: _Optional[int] = ..., statement: _Optional[_Iterable[str]] = ..., reports_per_day: _Optional[float] = ..., rate_seconds: _Optional[int] = ...) -> None: ...
 
 class ListAllCollectionsRequest(_message.Message):
     __slots__ = ()
@@ -173,7 +177,7 @@ class TopItems(_message.Message):
     def __init__(self, count: _Optional[int] = ...) -> None: ...
 
 class EstimateRequest(_message.Message):
-    __slots__ = ("collection_id", "given", "all", "top", "confidence", "threshold", "together", "id_prefix")
+    __slots__ = ("collection_id", "given", "all", "top", "confidence", "threshold", "together", "id_prefix", "every_look")
     COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
     GIVEN_FIELD_NUMBER: _ClassVar[int]
     ALL_FIELD_NUMBER: _ClassVar[int]
@@ -182,6 +186,7 @@ class EstimateRequest(_message.Message):
     THRESHOLD_FIELD_NUMBER: _ClassVar[int]
     TOGETHER_FIELD_NUMBER: _ClassVar[int]
     ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
+    EVERY_LOOK_FIELD_NUMBER: _ClassVar[int]
     collection_id: bytes
     given: GivenItems
     all: AllItems
@@ -190,10 +195,11 @@ class EstimateRequest(_message.Message):
     threshold: float
     together: bool
     id_prefix: str
-    def __init__(self, collection_id: _Optional[bytes] = ..., given: _Optional[_Union[GivenItems, _Mapping]] = ..., all: _Optional[_Union[AllItems, _Mapping]] = ..., top: _Optional[_Union[TopItems, _Mapping]] = ..., confidence: _Optional[float] = ..., threshold: _Optional[float] = ..., together: bool = ..., id_prefix: _Optional[str] = ...) -> None: ...
+    every_look: bool
+    def __init__(self, collection_id: _Optional[bytes] = ..., given: _Optional[_Union[GivenItems, _Mapping]] = ..., all: _Optional[_Union[AllItems, _Mapping]] = ..., top: _Optional[_Union[TopItems, _Mapping]] = ..., confidence: _Optional[float] = ..., threshold: _Optional[float] = ..., together: bool = ..., id_prefix: _Optional[str] = ..., every_look: bool = ...) -> None: ...
 
 class EstimateResponse(_message.Message):
-    __slots__ = ("reports", "items", "estimates", "standard_errors", "lows", "highs", "consistent", "verdicts", "confidence", "coverage", "everything_else", "collection")
+    __slots__ = ("reports", "items", "estimates", "standard_errors", "lows", "highs", "consistent", "verdicts", "confidence", "coverage", "everything_else", "collection", "every_look", "more_for_half")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     ESTIMATES_FIELD_NUMBER: _ClassVar[int]
@@ -206,6 +212,8 @@ class EstimateResponse(_message.Message):
     COVERAGE_FIELD_NUMBER: _ClassVar[int]
     EVERYTHING_ELSE_FIELD_NUMBER: _ClassVar[int]
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    EVERY_LOOK_FIELD_NUMBER: _ClassVar[int]
+    MORE_FOR_HALF_FIELD_NUMBER: _ClassVar[int]
     reports: int
     items: _containers.RepeatedCompositeFieldContainer[Item]
     estimates: _containers.RepeatedScalarFieldContainer[float]
@@ -218,7 +226,9 @@ class EstimateResponse(_message.Message):
     coverage: str
     everything_else: Rest
     collection: CollectionInfo
-    def __init__(self, reports: _Optional[int] = ..., items: _Optional[_Iterable[_Union[Item, _Mapping]]] = ..., estimates: _Optional[_Iterable[float]] = ..., standard_errors: _Optional[_Iterable[float]] = ..., lows: _Optional[_Iterable[float]] = ..., highs: _Optional[_Iterable[float]] = ..., consistent: _Optional[_Iterable[float]] = ..., verdicts: _Optional[_Iterable[_Union[Verdict, str]]] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., everything_else: _Optional[_Union[Rest, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ...) -> None: ...
+    every_look: bool
+    more_for_half: int
+    def __init__(self, reports: _Optional[int] = ..., items: _Optional[_Iterable[_Union[Item, _Mapping]]] = ..., estimates: _Optional[_Iterable[float]] = ..., standard_errors: _Optional[_Iterable[float]] = ..., lows: _Optional[_Iterable[float]] = ..., highs: _Optional[_Iterable[float]] = ..., consistent: _Optional[_Iterable[float]] = ..., verdicts: _Optional[_Iterable[_Union[Verdict, str]]] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., everything_else: _Optional[_Union[Rest, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., every_look: bool = ..., more_for_half: _Optional[int] = ...) -> None: ...
 
 class Rest(_message.Message):
     __slots__ = ("estimate", "standard_error", "low", "high")
@@ -233,7 +243,7 @@ class Rest(_message.Message):
     def __init__(self, estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
 
 class NumbersRequest(_message.Message):
-    __slots__ = ("collection_id", "id_prefix", "average", "quantiles", "ranges", "confidence", "together")
+    __slots__ = ("collection_id", "id_prefix", "average", "quantiles", "ranges", "confidence", "together", "every_look")
     COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
     ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
     AVERAGE_FIELD_NUMBER: _ClassVar[int]
@@ -241,6 +251,7 @@ class NumbersRequest(_message.Message):
     RANGES_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     TOGETHER_FIELD_NUMBER: _ClassVar[int]
+    EVERY_LOOK_FIELD_NUMBER: _ClassVar[int]
     collection_id: bytes
     id_prefix: str
     average: AverageQuestion
@@ -248,7 +259,8 @@ class NumbersRequest(_message.Message):
     ranges: RangesQuestion
     confidence: float
     together: bool
-    def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., average: _Optional[_Union[AverageQuestion, _Mapping]] = ..., quantiles: _Optional[_Union[QuantilesQuestion, _Mapping]] = ..., ranges: _Optional[_Union[RangesQuestion, _Mapping]] = ..., confidence: _Optional[float] = ..., together: bool = ...) -> None: ...
+    every_look: bool
+    def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., average: _Optional[_Union[AverageQuestion, _Mapping]] = ..., quantiles: _Optional[_Union[QuantilesQuestion, _Mapping]] = ..., ranges: _Optional[_Union[RangesQuestion, _Mapping]] = ..., confidence: _Optional[float] = ..., together: bool = ..., every_look: bool = ...) -> None: ...
 
 class AverageQuestion(_message.Message):
     __slots__ = ()
@@ -289,14 +301,18 @@ class NumbersResponse(_message.Message):
     def __init__(self, average: _Optional[_Union[AverageAnswer, _Mapping]] = ..., quantiles: _Optional[_Union[QuantilesAnswer, _Mapping]] = ..., ranges: _Optional[_Union[RangesAnswer, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ...) -> None: ...
 
 class AverageAnswer(_message.Message):
-    __slots__ = ("reports", "confidence", "average")
+    __slots__ = ("reports", "confidence", "average", "every_look", "more_for_half")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     AVERAGE_FIELD_NUMBER: _ClassVar[int]
+    EVERY_LOOK_FIELD_NUMBER: _ClassVar[int]
+    MORE_FOR_HALF_FIELD_NUMBER: _ClassVar[int]
     reports: int
     confidence: float
     average: Average
-    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., average: _Optional[_Union[Average, _Mapping]] = ...) -> None: ...
+    every_look: bool
+    more_for_half: int
+    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., average: _Optional[_Union[Average, _Mapping]] = ..., every_look: bool = ..., more_for_half: _Optional[int] = ...) -> None: ...
 
 class Average(_message.Message):
     __slots__ = ("estimate", "standard_error", "low", "high", "holders")
@@ -313,18 +329,20 @@ class Average(_message.Message):
     def __init__(self, estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., holders: _Optional[float] = ...) -> None: ...
 
 class QuantilesAnswer(_message.Message):
-    __slots__ = ("reports", "confidence", "coverage", "holders", "quantiles")
+    __slots__ = ("reports", "confidence", "coverage", "holders", "quantiles", "more_for_half")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     COVERAGE_FIELD_NUMBER: _ClassVar[int]
     HOLDERS_FIELD_NUMBER: _ClassVar[int]
     QUANTILES_FIELD_NUMBER: _ClassVar[int]
+    MORE_FOR_HALF_FIELD_NUMBER: _ClassVar[int]
     reports: int
     confidence: float
     coverage: str
     holders: float
     quantiles: _containers.RepeatedCompositeFieldContainer[Quantile]
-    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., holders: _Optional[float] = ..., quantiles: _Optional[_Iterable[_Union[Quantile, _Mapping]]] = ...) -> None: ...
+    more_for_half: int
+    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., holders: _Optional[float] = ..., quantiles: _Optional[_Iterable[_Union[Quantile, _Mapping]]] = ..., more_for_half: _Optional[int] = ...) -> None: ...
 
 class Quantile(_message.Message):
     __slots__ = ("share", "estimate", "low", "high")
@@ -339,18 +357,22 @@ class Quantile(_message.Message):
     def __init__(self, share: _Optional[float] = ..., estimate: _Optional[str] = ..., low: _Optional[str] = ..., high: _Optional[str] = ...) -> None: ...
 
 class RangesAnswer(_message.Message):
-    __slots__ = ("reports", "confidence", "coverage", "holders", "ranges")
+    __slots__ = ("reports", "confidence", "coverage", "holders", "ranges", "every_look", "more_for_half")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     COVERAGE_FIELD_NUMBER: _ClassVar[int]
     HOLDERS_FIELD_NUMBER: _ClassVar[int]
     RANGES_FIELD_NUMBER: _ClassVar[int]
+    EVERY_LOOK_FIELD_NUMBER: _ClassVar[int]
+    MORE_FOR_HALF_FIELD_NUMBER: _ClassVar[int]
     reports: int
     confidence: float
     coverage: str
     holders: float
     ranges: _containers.RepeatedCompositeFieldContainer[Range]
-    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., holders: _Optional[float] = ..., ranges: _Optional[_Iterable[_Union[Range, _Mapping]]] = ...) -> None: ...
+    every_look: bool
+    more_for_half: int
+    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., holders: _Optional[float] = ..., ranges: _Optional[_Iterable[_Union[Range, _Mapping]]] = ..., every_look: bool = ..., more_for_half: _Optional[int] = ...) -> None: ...
 
 class Range(_message.Message):
     __slots__ = ("first", "last", "estimate", "standard_error", "low", "high")
@@ -369,34 +391,40 @@ class Range(_message.Message):
     def __init__(self, first: _Optional[str] = ..., last: _Optional[str] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
 
 class AttributesRequest(_message.Message):
-    __slots__ = ("collection_id", "id_prefix", "pairs", "top", "confidence", "together")
+    __slots__ = ("collection_id", "id_prefix", "pairs", "top", "confidence", "together", "every_look")
     COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
     ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
     PAIRS_FIELD_NUMBER: _ClassVar[int]
     TOP_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     TOGETHER_FIELD_NUMBER: _ClassVar[int]
+    EVERY_LOOK_FIELD_NUMBER: _ClassVar[int]
     collection_id: bytes
     id_prefix: str
     pairs: bool
     top: int
     confidence: float
     together: bool
-    def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., pairs: bool = ..., top: _Optional[int] = ..., confidence: _Optional[float] = ..., together: bool = ...) -> None: ...
+    every_look: bool
+    def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., pairs: bool = ..., top: _Optional[int] = ..., confidence: _Optional[float] = ..., together: bool = ..., every_look: bool = ...) -> None: ...
 
 class AttributesResponse(_message.Message):
-    __slots__ = ("reports", "confidence", "coverage", "rows", "collection")
+    __slots__ = ("reports", "confidence", "coverage", "rows", "collection", "every_look", "more_for_half")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     COVERAGE_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    EVERY_LOOK_FIELD_NUMBER: _ClassVar[int]
+    MORE_FOR_HALF_FIELD_NUMBER: _ClassVar[int]
     reports: int
     confidence: float
     coverage: str
     rows: _containers.RepeatedCompositeFieldContainer[Held]
     collection: CollectionInfo
-    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., rows: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ...) -> None: ...
+    every_look: bool
+    more_for_half: int
+    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., rows: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., every_look: bool = ..., more_for_half: _Optional[int] = ...) -> None: ...
 
 class Held(_message.Message):
     __slots__ = ("attributes", "estimate", "standard_error", "low", "high")
