@@ -105,7 +105,12 @@ def _estimates(
     items = {Coverage.EACH: 1, Coverage.TOGETHER: len(answer.rows), Coverage.SELECTED: collection.domain.size}
     among = items[answer.coverage]
     noise = noise_reach(collection, answer.reports, summary.standard_error, answer.confidence, among)
-    return DotChart(title, rows, noise=noise if summary.standard_error else None, threshold=options.threshold)
+    return DotChart(
+        title,
+        rows,
+        noise=noise if summary.standard_error and not answer.every_look else None,
+        threshold=options.threshold,
+    )
 
 
 def _hitters(title: str, answer: HeavyHitters, truth: Truth | None) -> DotChart:

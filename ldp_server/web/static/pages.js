@@ -57,6 +57,6 @@ if (plan) {
     });
     input.addEventListener("change", place);
     place();
-    input.after(slider);
+    if (input.value) input.after(slider);
   }
 }
