@@ -16,7 +16,7 @@ import anyio.to_thread
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from ldp_server.analyst import Analyst
+from ldp_server.analyst import Analyst, CollectionInfo
 from ldp_server.web.guard import Browser
 from ldp_server.web.searches import Searches
 from ldp_server.web.sessions import Attempts, OneTimeKeys, Sessions
@@ -69,6 +69,10 @@ class Site:
     """The token of the data directory's owner, which is good on this machine only."""
     truth: Mapping[str, Mapping[Any, int]] = field(default_factory=dict)
     """Of a demo: how many simulated users hold each item, by the collection's id."""
+    public: bool = False
+    """Whether everybody may read what is asked (pages/public.py)."""
+    listed: list[CollectionInfo] = field(default_factory=list)
+    listed_until: float = 0.0
     sessions: Sessions = field(default_factory=Sessions)
     keys: OneTimeKeys = field(default_factory=OneTimeKeys)
     attempts: Attempts = field(default_factory=Attempts)

@@ -407,3 +407,30 @@ async def test_a_server_that_goes_away(tmp_path, world):
             assert "does not answer" in page.text
             assert "Traceback" not in page.text
         site.close()
+
+
+async def test_everybody_may_read_what_is_asked_and_nothing_that_was_learned(world):
+    asked = Collection.create("Unlisted?", Categories(("a", "b")), "randomized-response", "1", opens=0, closes=1 << 33)
+    with world.server.analyst() as analyst:
+        analyst.create(asked, unlisted=True)
+    site = site_for(world.server)
+    async with browsing(world, None, site, address="192.0.2.1") as browser:
+        assert (await browser.get("/public")).status_code == 404
+        site.public = True
+        page = await browser.get("/public")
+        assert page.status_code == 200
+        assert f'href="/public/{world.which("hostile")}"' in page.text
+        assert "Unlisted?" not in page.text
+        assert (await browser.get(f"/public/{asked.id.hex()[:16]}")).status_code == 404
+        one = await browser.get(f"/public/{world.which('linear-hash')}")
+        with world.server.analyst() as analyst:
+            statement = analyst.show(world.collections["linear-hash"]).statement
+        assert all(line in "".join(Page(one.text).texts) for line in statement)
+        assert f"{USERS:,}" not in one.text
+        spec = await browser.get(f"/public/{world.which('linear-hash')}/spec.ldp")
+        assert Collection.from_toml(spec.text).id == world.collections["linear-hash"].id
+        assert "<script>alert" not in page.text + (await browser.get(f"/public/{world.which('hostile')}")).text
+        assert (await browser.get("/")).status_code == 303
+    with world.server.analyst() as analyst:
+        analyst.delete_collection(asked)
+    site.close()
