@@ -52,6 +52,7 @@ from ldp_server.store import (
 )
 from ldp_server.watch.spans import Spans, spans_to
 from ldp_server.worker.client import Worker
+from ldp_server.worker.remembered import RememberedAnswers
 
 __all__ = ["CollectionServer", "Parts"]
 
@@ -110,7 +111,7 @@ class _Assembly:
         waiting = Waiting(collections, metrics, config.limits.waiting_bytes, clock)
         commit = GroupCommit(log, collections.in_range, waiting.delivered)
         self._stack.push_async_callback(asyncio.to_thread, commit.stop)
-        worker = self._worker(nice=10)
+        worker = self._worker(nice=10, remembered=_remembered(collections, waiting))
         self._stack.push_async_callback(worker.close)
         lifecycle = self._lifecycle(collections, commit, verifier)
         compaction = Compaction(lifecycle, commit, worker, clock)
@@ -156,8 +157,9 @@ class _Assembly:
             )
         return collections
 
-    def _worker(self, nice: int) -> Worker:
-        return Worker(self._config.data, memory_mb=self._config.limits.worker_memory_mb, nice=nice, spans=self._spans)
+    def _worker(self, nice: int, remembered: RememberedAnswers | None = None) -> Worker:
+        memory_mb = self._config.limits.worker_memory_mb
+        return Worker(self._config.data, memory_mb=memory_mb, nice=nice, spans=self._spans, remembered=remembered)
 
     def _lifecycle(self, collections: LiveCollections, commit: GroupCommit, verifier: TokenVerifier) -> Lifecycle:
         limits = self._config.limits
@@ -207,6 +209,11 @@ class _Assembly:
             with contextlib.suppress(OSError):
                 total += os.stat(self._directory.root / name).st_size  # noqa: PTH116 - two names, one line
         return total
+
+
+def _remembered(collections: LiveCollections, waiting: Waiting) -> RememberedAnswers:
+    """Answers hold while a collection has the same row, and as many batches that were made durable."""
+    return RememberedAnswers(lambda number: (collections.numbered(number), waiting.stored.get(number, 0)))
 
 
 class CollectionServer:
