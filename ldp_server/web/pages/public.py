@@ -6,6 +6,7 @@ They exist only where the operator says so (`--public`), and show the collection
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -58,7 +59,7 @@ async def public_question(request: Request) -> Response:
     info = await _question(request)
     asked = info.collection
     lines = await site_of(request).call(lambda: privacy_statement(asked).lines)
-    values = {"info": info, "asked": asked, "lines": lines, "spec": f"/public/{short(info)}/spec.ldp"}
+    values: dict[str, Any] = {"info": info, "asked": asked, "lines": lines, "spec": f"/public/{short(info)}/spec.ldp"}
     return page("public_question", csrf=None, role="", here="", **values)
 
 
