@@ -29,6 +29,8 @@ from ldp_server.answers.numbers import share_of
 from ldp_server.oracles import as_frequency
 from ldp_server.oracles.base import AttributesOracle, FrequencyOracle, Oracle, TooFewReports, Unsupported, two_sided
 from ldp_server.oracles.composed_response import ComposedResponseOracle
+from ldp_server.oracles.independence.judge import accepted
+from ldp_server.oracles.independence.result import INDEPENDENT, Independence
 
 __all__ = ["AttributesAnswer", "Held", "attributes_answer"]
 
@@ -52,6 +54,7 @@ class AttributesAnswer:
     confidence: float
     coverage: Coverage
     rows: tuple[Held, ...]
+    independence: Independence = INDEPENDENT
 
 
 def attributes_answer(
@@ -77,6 +80,7 @@ def attributes_answer(
         raise InvalidSpec("this collection has a single attribute, and no pair")
     coverage = Coverage.SELECTED if top is not None else Coverage.TOGETHER if together else Coverage.EACH
     each = share_of(confidence, coverage, len(sets))
+    oracle, seen = accepted(oracle)  # no mechanism of attributes has points, so nothing is widened
     counts = _counts(oracle, sets, each, pairs=pairs)
     rows = [
         Held(tuple(domain.names[i] for i in places), *(float(x) for x in numbers))
@@ -84,7 +88,7 @@ def attributes_answer(
     ]
     if top is not None:
         rows = sorted(rows, key=lambda row: -row.estimate)[:top]
-    return AttributesAnswer(oracle.reports, confidence, coverage, tuple(rows))
+    return AttributesAnswer(oracle.reports, confidence, coverage, tuple(rows), seen)
 
 
 Four = tuple[float, float, float, float]

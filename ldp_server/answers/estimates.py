@@ -5,6 +5,9 @@ An interval is right with probability 1 - alpha in one of three senses (`Coverag
     TOGETHER  all intervals of a set that was fixed *before* looking, at once (Bonferroni over the set)
     SELECTED  all intervals of items that were *picked by their estimates*, at once (Bonferroni over the whole domain)
 
+Where reports are not independent (ldp_server/oracles/independence), intervals and standard errors are wider, and beyond
+a limit nothing is estimated. A copied report counts as often as it came: the estimates are about the reports.
+
 An interval comes from the exact law of the counts, inverted (ldp_server/oracles/laws/support.py), where the mechanism
 has one. It lies within [0, n], is not symmetric, and need not contain a negative estimate. Intervals and standard
 errors belong to the raw estimates only. everything_else.py says how many users hold none of the listed items.
@@ -31,6 +34,8 @@ from ldp_server.arrays.hashing import Indexes
 from ldp_server.arrays.items import from_ints
 from ldp_server.oracles import as_frequency
 from ldp_server.oracles.base import Floats, FrequencyOracle, Oracle
+from ldp_server.oracles.independence.judge import accepted, widening
+from ldp_server.oracles.independence.result import INDEPENDENT, Independence
 
 __all__ = [
     "Coverage",
@@ -87,6 +92,7 @@ class Estimates:
     rows: Columns[Estimate]
     everything_else: Rest | None
     """None where every item is listed. With the estimates of fixed items it adds up to `reports`."""
+    independence: Independence = INDEPENDENT
 
 
 def _tail(alpha: float, intervals: int) -> float:
@@ -132,13 +138,13 @@ class _Question:
         self, collection: Collection, oracle: FrequencyOracle, listed: _Listed, picked: Picked | None = None
     ) -> Estimates:
         """Return the raw estimates of these items with everything that follows from them."""
-        alpha, raw = 1 - self.confidence, listed.raw
+        alpha, raw, widened = 1 - self.confidence, listed.raw, widening(oracle)
         tail = _tail(alpha, _count(self.coverage, collection.domain.size, len(listed.items)))
-        low, high = oracle.intervals(listed.indexes, raw, tail)
+        low, high = oracle.intervals(listed.indexes, raw, widened.tail(tail))
         columns: dict[str, Column] = {
             "item": listed.items,
             "estimate": raw,
-            "standard_error": oracle.standard_errors(listed.indexes, raw),
+            "standard_error": widened.errors(oracle.standard_errors(listed.indexes, raw)),
             "low": low,
             "high": high,
         }
@@ -148,11 +154,12 @@ class _Question:
             columns["verdict"] = _verdicts(low, high, self.threshold)
         rest = None
         if picked is not None:
-            rest = rest_of_picked(oracle, picked, alpha)
+            rest = rest_of_picked(oracle, picked, alpha, widened)
         elif not isinstance(listed.items, WholeDomain):
             places = listed.first_places()  # an item asked for twice: once
-            rest = rest_of_fixed(oracle, listed.indexes[places], raw[places], alpha)
-        return Estimates(oracle.reports, self.confidence, self.coverage, Columns(Estimate, columns), rest)
+            rest = rest_of_fixed(oracle, listed.indexes[places], raw[places], alpha, widened)
+        rows, (_, found) = Columns(Estimate, columns), accepted(oracle)
+        return Estimates(oracle.reports, self.confidence, self.coverage, rows, rest, found)
 
 
 def given_items(
@@ -169,7 +176,7 @@ def given_items(
     indexes = [collection.domain.index(item) for item in wanted]
     if any(index == NONE and item not in (None, frozenset()) for index, item in zip(indexes, wanted, strict=True)):
         raise InvalidSpec("an item asked for lies outside the collection's domain")
-    places, frequencies = from_ints(indexes, collection.domain.bits), as_frequency(oracle)
+    places, (frequencies, _) = from_ints(indexes, collection.domain.bits), accepted(as_frequency(oracle))
     items = [collection.domain.item(index) for index in indexes]
     listed = _Listed(items, places, frequencies.estimate(places))
     return _Question(confidence, coverage, threshold).answer(collection, frequencies, listed)
@@ -184,10 +191,10 @@ def every_item(
     threshold: float | None = None,
 ) -> Estimates:
     """Estimates of the whole of a domain that can be listed, in its order, `none` first, with consistent values."""
-    frequencies = as_frequency(oracle)
+    frequencies, _ = accepted(as_frequency(oracle))
     raw = frequencies.estimate_all()
     items, indexes = WholeDomain(collection.domain), np.arange(len(raw), dtype=np.uint64)
-    listed = _Listed(items, indexes, raw, norm_sub(raw, oracle.reports))
+    listed = _Listed(items, indexes, raw, norm_sub(raw, frequencies.reports))
     return _Question(confidence, coverage, threshold).answer(collection, frequencies, listed)
 
 
@@ -202,9 +209,9 @@ def top(
     """Estimates of the items of a listable domain with the largest ones; the intervals allow for the choice."""
     if count < 1:
         raise InvalidSpec("ask for at least one item")
-    frequencies = as_frequency(oracle)
+    frequencies, _ = accepted(as_frequency(oracle))
     raw = frequencies.estimate_all()
-    consistent = norm_sub(raw, oracle.reports)
+    consistent = norm_sub(raw, frequencies.reports)
     order = np.argsort(-raw[1:], kind="stable") + 1
     best = order[:count]
     indexes = best.astype(np.uint64)

@@ -22,6 +22,8 @@ from ldp_server.answers.estimates import Coverage
 from ldp_server.oracles.base import Oracle, TooFewReports, Unsupported, two_sided
 from ldp_server.oracles.bounded_number import Average, BoundedNumberOracle
 from ldp_server.oracles.hierarchy import HierarchyOracle, Quantile
+from ldp_server.oracles.independence.judge import accepted
+from ldp_server.oracles.independence.result import INDEPENDENT, Independence
 
 __all__ = [
     "AverageAnswer",
@@ -66,6 +68,7 @@ class AverageAnswer:
     reports: int
     confidence: float
     average: Average
+    independence: Independence = INDEPENDENT
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,7 @@ class QuantilesAnswer:
     holders: float
     """How many users have a number at all: the shares are shares of these."""
     quantiles: tuple[Quantile, ...]
+    independence: Independence = INDEPENDENT
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,7 @@ class RangesAnswer:
     holders: float
     """How many users have a number at all."""
     ranges: tuple[Range, ...]
+    independence: Independence = INDEPENDENT
 
 
 def _integers(collection: Collection) -> Integers:
@@ -108,23 +113,32 @@ def average(collection: Collection, oracle: Oracle, *, confidence: float = 0.95)
     """Return the average number of those who have one."""
     if not isinstance(oracle, BoundedNumberOracle):
         raise Unsupported(f"{oracle.randomizer.name} gives no average: a collection with bounded-number does")
-    lowest, found = _integers(collection).lowest, oracle.average(confidence)
-    return replace(found, estimate=found.estimate + lowest, low=found.low + lowest, high=found.high + lowest)
+    honest, seen = accepted(oracle)
+    lowest, found = _integers(collection).lowest, honest.average(seen.confidence(confidence))
+    return replace(
+        found,
+        estimate=found.estimate + lowest,
+        standard_error=seen.error(found.standard_error),
+        low=found.low + lowest,
+        high=found.high + lowest,
+    )
 
 
 def quantile(collection: Collection, oracle: Oracle, share: float, *, confidence: float = 0.95) -> Quantile:
     """Return the number at or below which this share of the numbers lie; share 0.5 is the median."""
-    lowest, found = _integers(collection).lowest, _tree(oracle, "quantiles").quantile(share, confidence)
+    tree, seen = accepted(_tree(oracle, "quantiles"))
+    lowest, found = _integers(collection).lowest, tree.quantile(share, seen.confidence(confidence))
     return replace(found, estimate=found.estimate + lowest, low=found.low + lowest, high=found.high + lowest)
 
 
 def count_between(collection: Collection, oracle: Oracle, first: int, last: int, *, confidence: float = 0.95) -> Range:
     """Return how many users' numbers lie from `first` to `last`."""
-    lowest = _integers(collection).lowest
-    count, error = _tree(oracle, "ranges").between(first - lowest, last - lowest)
+    lowest, (tree, seen) = _integers(collection).lowest, accepted(_tree(oracle, "ranges"))
+    count, spread = tree.between(first - lowest, last - lowest)
+    error, most = seen.error(spread), float(tree.reports)
     reach = two_sided(confidence) * error
-    low, high = max(0.0, count - reach), min(float(oracle.reports), count + reach)
-    return Range(first, last, count, error, min(low, float(oracle.reports)), max(high, 0.0))
+    low, high = max(0.0, count - reach), min(most, count + reach)
+    return Range(first, last, count, error, min(low, most), max(high, 0.0))
 
 
 def average_answer(collection: Collection, oracle: Oracle, *, confidence: float = 0.95) -> AverageAnswer:
@@ -133,7 +147,8 @@ def average_answer(collection: Collection, oracle: Oracle, *, confidence: float 
     _some_reports(oracle)
     domain = _integers(collection)
     low, high = (min(max(end, domain.lowest), domain.highest) for end in (found.low, found.high))
-    return AverageAnswer(oracle.reports, confidence, replace(found, low=float(low), high=float(high)))
+    honest, seen = accepted(oracle)
+    return AverageAnswer(honest.reports, confidence, replace(found, low=float(low), high=float(high)), seen)
 
 
 def quantiles_answer(
@@ -145,13 +160,13 @@ def quantiles_answer(
     coverage: Coverage = Coverage.EACH,
 ) -> QuantilesAnswer:
     """Answer the question for several quantiles."""
-    tree, wanted = _tree(oracle, "quantiles"), list(shares)
+    (tree, seen), wanted = accepted(_tree(oracle, "quantiles")), list(shares)
     if not 1 <= len(wanted) <= _MOST:
         raise InvalidSpec(f"ask for 1 to {_MOST} quantiles, such as 0.5")
     _some_reports(oracle)
     each = share_of(confidence, coverage, len(wanted))
     found = tuple(quantile(collection, tree, share, confidence=each) for share in wanted)
-    return QuantilesAnswer(oracle.reports, confidence, coverage, tree.holders(), found)
+    return QuantilesAnswer(tree.reports, confidence, coverage, tree.holders(), found, seen)
 
 
 def ranges_answer(
@@ -163,7 +178,7 @@ def ranges_answer(
     coverage: Coverage = Coverage.EACH,
 ) -> RangesAnswer:
     """Answer the question for the numbers between bounds."""
-    tree, wanted = _tree(oracle, "ranges"), list(between)
+    (tree, seen), wanted = accepted(_tree(oracle, "ranges")), list(between)
     if not 1 <= len(wanted) <= _MOST:
         raise InvalidSpec(f"ask for 1 to {_MOST} ranges")
     domain = _integers(collection)
@@ -172,7 +187,7 @@ def ranges_answer(
     _some_reports(oracle)
     each = share_of(confidence, coverage, len(wanted))
     found = tuple(count_between(collection, tree, first, last, confidence=each) for first, last in wanted)
-    return RangesAnswer(oracle.reports, confidence, coverage, tree.holders(), found)
+    return RangesAnswer(tree.reports, confidence, coverage, tree.holders(), found, seen)
 
 
 def bins_answer(

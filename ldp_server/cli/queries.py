@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -18,10 +18,11 @@ from ldp_server.answers.to_json import to_json
 from ldp_server.cli.connection import connected, json_option, which_argument
 from ldp_server.cli.main import cli
 from ldp_server.cli.show import busy, item_text, lines, print_json, progress_bar, table, whole
-from ldp_server.heavy_hitters import BETA
+from ldp_server.heavy_hitters import BETA, Copies
 from ldp_server.heavy_hitters.results import HeavyHitter
+from ldp_server.oracles.independence.result import Independence
 
-__all__ = ["COVERAGE", "EstimateOptions", "estimate", "heavy_hitters", "show_estimates"]
+__all__ = ["COVERAGE", "EstimateOptions", "estimate", "heavy_hitters", "show_estimates", "show_independence"]
 
 _SHOWN = 1000
 
@@ -112,6 +113,11 @@ COVERAGE = {
 }
 
 
+def show_independence(found: Independence) -> None:
+    """Print whether the reports look independent, below an answer."""
+    lines(found.line, *(f"Warning: {warning}" for warning in found.warnings))
+
+
 def show_estimates(found: CollectionEstimates) -> None:
     """Print the estimates as a table."""
     percent = f"{found.confidence * 100:.6g}%"
@@ -125,6 +131,7 @@ def show_estimates(found: CollectionEstimates) -> None:
         columns.append(("frequent?", ""))
     caption = f"{whole(found.reports)} reports; {COVERAGE[found.coverage]}"
     table(found.question, columns, [row[: len(columns)] for row in cells], caption)
+    show_independence(found.independence)
     if len(found.rows) > _SHOWN:
         lines(f"{len(found.rows) - _SHOWN:,} more are not shown: --json prints all")
 
@@ -137,9 +144,18 @@ def _numbers(row: Estimate | Rest | HeavyHitter) -> list[str]:
 @which_argument
 @click.option("--limit", type=click.IntRange(1), default=1000, show_default=True, help="The most items to list.")
 @click.option("--beta", type=float, default=BETA, show_default=True, help="Failure probability of the list.")
+@click.option(
+    "--copies",
+    type=click.Choice([one.value for one in Copies]),
+    default=Copies.WEIGHED.value,
+    show_default=True,
+    help="Copied reports: all count, weighed down, or each different one counts once while items are searched for.",
+)
 @json_option
 @connected
-def heavy_hitters(analyst: Analyst, which: Which, limit: int, beta: float, as_json: bool) -> None:
+def heavy_hitters(
+    analyst: Analyst, which: Which, limit: int, beta: float, copies: Literal["weighed", "once"], as_json: bool
+) -> None:
     """Find the items that many users hold, in a domain too large to list.
 
     Below the list stands how many users must hold an item for it to be listed: all such items at once, except with
@@ -148,7 +164,7 @@ def heavy_hitters(analyst: Analyst, which: Which, limit: int, beta: float, as_js
     COLLECTION is an id, its first digits (at least four), or the collection's file.
     """
     with progress_bar("decoding", quiet=as_json) as progress:
-        found = analyst.heavy_hitters(which, limit=limit, beta=beta, progress=progress)
+        found = analyst.heavy_hitters(which, limit=limit, beta=beta, copies=copies, progress=progress)
     if as_json:
         print_json(to_json(found))
     else:
@@ -164,4 +180,5 @@ def _show_heavy_hitters(found: CollectionHeavyHitters) -> None:
         "item is listed"
     )
     table(found.question, columns, rows, caption)
+    show_independence(found.independence)
     lines(*found.guarantee)

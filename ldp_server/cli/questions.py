@@ -13,7 +13,7 @@ from ldp_server.answers.estimates import Coverage
 from ldp_server.answers.to_json import to_json
 from ldp_server.cli.connection import connected, json_option, which_argument
 from ldp_server.cli.main import cli
-from ldp_server.cli.queries import COVERAGE, show_estimates
+from ldp_server.cli.queries import COVERAGE, show_estimates, show_independence
 from ldp_server.cli.show import busy, print_json, table, whole
 
 __all__ = ["attributes", "average", "quantiles", "ranges"]
@@ -64,6 +64,7 @@ def average(analyst: Analyst, which: Which, confidence: float, as_json: bool) ->
     cells = [f"{row.estimate:,.6g}", error, f"{row.low:,.6g} to {row.high:,.6g}", whole(row.holders)]
     columns = [("average", "right"), ("± error", "right"), (_interval(confidence), "right"), ("who have one", "right")]
     table(found.question, columns, [cells], f"{whole(found.reports)} reports; {COVERAGE[Coverage.EACH]}")
+    show_independence(found.independence)
 
 
 @cli.command()
@@ -95,6 +96,7 @@ def quantiles(
     rows = [[f"{row.share:g}", f"{row.estimate:,}", f"{row.low:,} to {row.high:,}"] for row in found.quantiles]
     caption = f"{whole(found.reports)} reports, {whole(found.holders)} with a number; {COVERAGE[found.coverage]}"
     table(found.question, columns, rows, caption)
+    show_independence(found.independence)
 
 
 @cli.command()
@@ -141,6 +143,7 @@ def _show_ranges(found: CollectionRanges) -> None:
     ]
     caption = f"{whole(found.reports)} reports, {whole(found.holders)} with a number; {COVERAGE[found.coverage]}"
     table(found.question, columns, rows, caption)
+    show_independence(found.independence)
 
 
 @cli.command()
@@ -185,6 +188,7 @@ def _show_attributes(found: CollectionAttributes) -> None:
         for row in found.rows
     ]
     table(found.question, columns, rows, f"{whole(found.reports)} reports; {COVERAGE[found.coverage]}")
+    show_independence(found.independence)
 
 
 def _interval(confidence: float) -> str:
