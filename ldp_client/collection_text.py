@@ -15,7 +15,7 @@
     t = 10
 
     [window]
-    opens = 2026-11-01T00:00:00Z
+    opens = 2026-11-01T00:00:00Z                # or a date, 2026-11-01: its first moment in UTC
     closes = 2026-12-01T00:00:00Z
 
     [schedule]                                  # optional: repeated measurement
@@ -28,8 +28,9 @@ Unknown keys are refused, so that a misspelt setting is not silently ignored.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ldp_client.durations import format_duration, parse_duration
@@ -38,15 +39,16 @@ from ldp_client.errors import InvalidSpec
 if TYPE_CHECKING:
     from ldp_client.collection import Collection
 
-__all__ = ["Plain", "as_table", "no_doubles", "read", "take", "toml", "write"]
+__all__ = ["TABLES", "TOP", "Plain", "as_table", "moment_of", "no_doubles", "read", "take", "toml", "write"]
 
-_TOP = ("id", "question", "epsilon", "nonce")
-_TABLES = {
+TOP = ("id", "question", "epsilon", "nonce")
+TABLES = {
     "domain": ("kind", "names", "max_bytes", "lowest", "highest"),
     "mechanism": ("name",),
     "window": ("opens", "closes"),
     "schedule": ("period", "reports"),
 }
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _LAST_MOMENT = 253_402_300_799
 """The end of the year 9999, the last that dates are written for; a later moment is written in seconds."""
 
@@ -87,9 +89,9 @@ def _misplaced(key: str, name: str, known: Iterable[str]) -> InvalidSpec:
 
     kinds = [kind.message_type for kind in spec_pb2.Mechanism.DESCRIPTOR.fields]
     parameters = {field.name for kind in kinds if kind for field in kind.fields}
-    if key in _TOP:
+    if key in TOP:
         return InvalidSpec(f"{key!r} does not belong in {name}: it stands at the top, before any table")
-    home = next((table for table, keys in _TABLES.items() if key in keys), "mechanism" if key in parameters else None)
+    home = next((table for table, keys in TABLES.items() if key in keys), "mechanism" if key in parameters else None)
     if home not in {None, name}:
         return InvalidSpec(f"{key!r} does not belong in {name}: it stands in [{home}]")
     return InvalidSpec(f"unknown key {key!r} in {name}; it takes {', '.join(known)}")
@@ -113,14 +115,14 @@ def read(data: Mapping[str, Any]) -> Plain:
     required = {"question", "epsilon", "domain", "mechanism", "window"}
     unknown = sorted(set(data) - required - {"id", "nonce", "schedule"})
     if unknown:
-        raise _misplaced(unknown[0], "a collection", [*_TOP, *_TABLES])
+        raise _misplaced(unknown[0], "a collection", [*TOP, *TABLES])
     missing = sorted(required - set(data))
     if missing:
         raise InvalidSpec(f"a collection lacks {missing[0]!r}")
     mechanism = dict(as_table(data["mechanism"], "mechanism"))
     name = mechanism.pop("name", None)
     for key in mechanism:
-        if key in _TOP or any(key in keys for keys in _TABLES.values()):
+        if key in TOP or any(key in keys for keys in TABLES.values()):
             raise _misplaced(key, "mechanism", ())
     if not isinstance(name, str) or not all(type(v) is int for v in mechanism.values()):
         raise InvalidSpec("mechanism has a name and whole numbers for parameters")
@@ -141,24 +143,31 @@ def read(data: Mapping[str, Any]) -> Plain:
         domain=as_table(data["domain"], "domain"),
         mechanism=name,
         parameters=mechanism,
-        opens=_seconds(window["opens"]),
-        closes=_seconds(window["closes"]),
+        opens=moment_of(window["opens"]),
+        closes=moment_of(window["closes"]),
         schedule=schedule,
         nonce=nonce,
     )
 
 
-def _seconds(value: object) -> int:
-    """Return a moment as whole seconds since 1970: a date and time with its zone, or the number itself."""
+def moment_of(value: object) -> int:
+    """Return a moment as whole seconds since 1970: a date and time with its zone, a date, or the number itself.
+
+    A date alone is its first moment in UTC.
+    """
     if type(value) is int:
         return value
+    if isinstance(value, str) and _DATE.fullmatch(value):
+        value = f"{value}T00:00:00Z"
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day, tzinfo=UTC)
     if isinstance(value, str):
         try:
             value = datetime.fromisoformat(value)
         except ValueError:
             raise InvalidSpec('a moment is written like "2026-11-01T00:00:00Z"') from None
     if not isinstance(value, datetime) or value.tzinfo is None:
-        raise InvalidSpec("a moment is a date and a time with a zone, such as 2026-11-01T00:00:00Z")
+        raise InvalidSpec("a moment is a date and a time with a zone, such as 2026-11-01T00:00:00Z, or a date")
     seconds = value.timestamp()
     if value.microsecond or not seconds.is_integer():
         raise InvalidSpec("a moment is a whole second")

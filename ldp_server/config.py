@@ -128,9 +128,10 @@ class PublishConfig:
 
 @dataclass(frozen=True)
 class WatchConfig:
-    """Metrics and logs."""
+    """Metrics, traces and logs."""
 
     metrics: str = ""
+    traces: str = ""
     log_format: str = "text"
     log_level: str = "info"
     collections: int = 100
@@ -220,6 +221,19 @@ def _check_addresses(config: Config) -> None:
         split_address(config.analyst.listen, "analyst.listen")
     if config.watch.metrics:
         split_address(config.watch.metrics, "watch.metrics")
+    if config.watch.traces:
+        _check_traces(config.watch.traces)
+
+
+def _check_traces(endpoint: str) -> None:
+    scheme, _, address = endpoint.partition("://")
+    if scheme not in {"http", "https"}:
+        raise InvalidSpec(f"watch.traces is an OTLP endpoint, such as http://127.0.0.1:4317, not {endpoint!r}")
+    host, _ = split_address(address.rstrip("/"), "watch.traces, without http:// or https://,")
+    if scheme == "http" and not is_loopback(host):
+        raise InvalidSpec(
+            f"watch.traces would send traces unencrypted to {host}: use https://, or a collector on this machine"
+        )
 
 
 def _check_certificates(config: Config) -> None:

@@ -21,7 +21,7 @@ def attacks() -> list[Attack]:
 
 
 def run(options: Options) -> Iterator[Row]:
-    """Attack, and say what the attack did and what it may do."""
+    """Run the attacks; yield what each of them did, with its bound."""
     known = {attack.name: attack for attack in attacks()}
     unknown = set(options.only) - set(known)
     if unknown:

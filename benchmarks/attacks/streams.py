@@ -1,4 +1,4 @@
-"""One address opens streams or connections and leaves them: who else is served?"""
+"""One address opens streams or connections and sends nothing. Measured is whether others are served."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One address, one certificate, or everybody behind one proxy: how many reports get in?"""
+"""How many reports are admitted from one address, with one certificate, and from all callers behind one proxy."""
 
 from __future__ import annotations
 

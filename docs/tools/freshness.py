@@ -54,6 +54,7 @@ APART = (
     "ldp_server.config",
     "ldp_server.service",
     "ldp_server.store",
+    "ldp_server.tables",
     "ldp_server.testing",
     "ldp_server.worker",
     "simulator.cli",

@@ -18,7 +18,7 @@ something vouches for it:
   than the noted one may be of the same start: then only the difference counts. If a ledger is moved to another machine,
   that machine's uptime is believed, as far as the wall clock agrees.)
 - Nothing vouches for the time while the machine was off, and a jump of the wall clock looks the same. Such time is
-  believed up to one period in all. What was believed is worked off, second by second, by time that is vouched for.
+  believed up to one period in all. Each second that is vouched for takes one second off what was believed.
 
 So clocks that jump, however often, renew at most one period's budget, and one more for each period that the machine has
 really been up. A machine that is off for more than half of the time gets its budget back late, never early.
@@ -141,7 +141,8 @@ def note_progress(state: State, clock: Clock, period: int) -> None:
     """Let the ledger remember the time that has surely passed, although nothing is charged.
 
     Otherwise the uptime of a machine that is off every night would be forgotten every night, and a budget whose renewal
-    takes many days would never come back. No new doubt is noted: until a charge, a jump may be taken back.
+    takes many days would never come back. Time that is only believed is not noted here: the clock
+    may be set right again before the next charge.
     """
     moment = present(state, clock, min(period, state.doubt))
     if moment.now - state.seen >= _WORTH_NOTING:

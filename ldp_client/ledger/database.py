@@ -193,7 +193,7 @@ class Storage:
             link.drop()  # the file was replaced or removed: look at what is there now
             self._opening.verified = False
         self._opening.ensure_file(writes=writes)
-        file = _file_at(self._name)  # of before the connection: a file that replaces it now is noticed by the next use
+        file = _file_at(self._name)  # before connecting: if another file replaces it now, the next use notices
         link.db = self._opening.connect(writes=writes)
         link.file = file
         return link.db
@@ -228,12 +228,13 @@ class Storage:
         """Before a fork: wait until no transaction is under way and close the file, so that the child finds none open.
 
         SQLite keeps in memory which locks its process has on a file. A child would inherit that memory but not the
-        locks. Whoever closes the file next would then take itself for the last and delete the log that the child uses.
+        locks. The next process that closes the file would then find no lock, take itself for the last user, and delete
+        the log that the child still uses.
         """
         self._front.lock.acquire()
         self._back.lock.acquire()
         for link in (self._front, self._back):
-            if link.db is not None and not link.db.in_transaction:  # in one: this thread forks amid its own
+            if link.db is not None and not link.db.in_transaction:  # else this thread forks within a transaction
                 with contextlib.suppress(sqlite3.Error):
                     link.drop()
 

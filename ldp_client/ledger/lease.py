@@ -235,7 +235,8 @@ class Lease:
             if budget.lookup(db, m.collection, m.slot) is None:
                 self._store(db, state, moment, price, m)
             else:
-                budget.charge_in_doubt(db, state, moment, price)  # another process was first: paid in vain
+                # Another process stored an answer first. Ours stays paid for.
+                budget.charge_in_doubt(db, state, moment, price)
 
 
 def open_lease(

@@ -141,7 +141,7 @@ class State:
     leases: bool = True
     """Whether there may be open leases. Not stored."""
     changed: bool = False
-    """Whether this transaction changed something, other than by an entry, that a rolled-back copy would undo."""
+    """Whether this transaction made a change without an entry, which an older copy of the file would not have."""
     entered: bool = False
     """Whether this transaction added an entry."""
     recent: Recent | None = None

@@ -61,7 +61,7 @@ class LedgerView:
         """Return the privacy statement about this device, worded as on the server and in simulations.
 
         What is spent without being one of `charges` (an open lease, what a repaired ledger gave up) counts as one
-        charge: a charge bounds every division of it into smaller ones.
+        charge. This is safe: by every rule one charge counts at least as much as smaller ones with the same sum.
         """
         from ldp_client.privacy.charges import basic
         from ldp_client.privacy.statement import Device, privacy_statement

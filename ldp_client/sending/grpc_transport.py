@@ -42,7 +42,7 @@ _OPTIONS: tuple[tuple[str, Any], ...] = (
     ("grpc.use_local_subchannel_pool", 1),  # a new channel is a new connection, with the certificates of today
 )
 _NOT_NOW = {"UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED", "RESOURCE_EXHAUSTED", "ABORTED", "UNAUTHENTICATED"}
-_NOT_NOW |= {"NOT_FOUND", "DATA_LOSS"}  # of a collection; of a list that its operator has to mend
+_NOT_NOW |= {"NOT_FOUND", "DATA_LOSS"}  # no such collection; a list that its operator has to mend
 _CAUSES = {
     "CERTIFICATE_VERIFY_FAILED": "the server's certificate was not accepted",
     "Peer name": "the server's certificate is for another name",
@@ -253,7 +253,7 @@ def _reason(number: int) -> str:
     try:
         return collector_pb2.Reason.Name(number)
     except ValueError:
-        return f"REASON_{number}"  # of a newer server
+        return f"REASON_{number}"  # a reason that a newer server knows
 
 
 def _unavailable(error: grpc.RpcError) -> Unavailable:

@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 __all__ = ["Answered", "Outbox", "OutboxLimits", "OutboxView", "SendingLock", "WaitingBatch"]
 
 _ROW_BYTES = 128
-"""About what a waiting batch takes besides its payload."""
+"""About how many bytes a waiting batch takes besides its payload."""
 _CLOCK_SLACK = 60.0
-"""A moment that was drawn further in the future than this was drawn before the clock was set back."""
+"""If a batch's moment was drawn at a time more than this in the future, the clock was set back since."""
 _POLL_SECONDS = 0.02
 
 if sys.platform == "win32":
@@ -269,8 +269,8 @@ class Outbox:
 def _settle(db: sqlite3.Connection, answered: Answered, now: float) -> tuple[str, ...]:
     """Settle one answer; return the names of the counters that it belongs to.
 
-    (Row numbers are used again, batch ids not.) A batch without a row was dropped meanwhile, or another process was
-    first: it is not counted.
+    A row is found by its number and its batch id, because row numbers are used again. A batch without a row was dropped
+    meanwhile, or another process settled it first: it is not counted.
     """
     (number, batch, _), outcome, again = answered
     row = (number, batch.batch_id)

@@ -1,4 +1,4 @@
-"""Read how long a server asks to be left alone: google.rpc.RetryInfo in the trailing metadata of a failed call.
+"""Read how long a server asks a client to wait: google.rpc.RetryInfo in the trailing metadata of a failed call.
 
 The real messages belong to a package that the client does not ship. `StatusDetails` and `RetryDelay` in collector.proto
 have the same field numbers. Bytes that do not parse mean that the server asked for nothing.

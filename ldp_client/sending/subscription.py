@@ -39,7 +39,7 @@ logger = logging.getLogger("ldp_client")
 
 LIST_REFUSED = "list refused"
 SPEC_REFUSED = "collection refused"
-"""Counters: of lists that contradict what this device holds, and of specs that are not those of their ids."""
+"""Counters: of lists that contradict what this device holds, and of specs that do not hash to their ids."""
 _SPECS_BYTES = 16 << 20
 """How much of specs is kept. Above that, those that were fetched first are dropped."""
 _BACKGROUND_SECONDS = 300.0

@@ -1,8 +1,13 @@
 """The Python client of operators, who run a server's collections, and of analysts, who read its answers.
 
+answer        what every answer can do: become a data frame, a file, a page, a plot
 answers       each kind of answer with the collection that it is about
 client        Analyst: one method a call
-questions     the part of it that asks about one collection
+aio           AsyncAnalyst: the same for asyncio
+questions     the methods that ask about one collection
+operations    the methods that create, list, show, close and export collections
+asking        how one definition of a method serves both
+reaching      which server to call
 collections   what a server says about its collections and itself
 connection    address, TLS, token, time limits
 failures      gRPC's statuses as the project's errors, with what to do
@@ -10,6 +15,8 @@ local         where the server of this machine is
 """
 
 from ldp_client.sending.target import Tls
+from ldp_server.analyst.aio import AsyncAnalyst
+from ldp_server.analyst.answer import Answer
 from ldp_server.analyst.answers import (
     CollectionAttributes,
     CollectionAverage,
@@ -26,6 +33,8 @@ from ldp_server.analyst.questions import Which
 
 __all__ = [
     "Analyst",
+    "Answer",
+    "AsyncAnalyst",
     "CollectionAttributes",
     "CollectionAverage",
     "CollectionEstimates",

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from ldp_client.protocol.v1 import analyst_pb2 as pb
+from ldp_server.analyst.answer import Answer
 from ldp_server.analyst.collections import CollectionInfo
 from ldp_server.answers.attributes import AttributesAnswer
-from ldp_server.answers.estimates import Estimates
+from ldp_server.answers.estimates import Coverage, Estimates
 from ldp_server.answers.numbers import AverageAnswer, QuantilesAnswer, RangesAnswer
 from ldp_server.answers.wire import from_wire
-from ldp_server.heavy_hitters.results import HeavyHitters
+from ldp_server.heavy_hitters.results import CONFIDENCE, HeavyHitters
 
 __all__ = [
     "CollectionAttributes",
@@ -23,19 +25,13 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class _About:
-    """The collection that an answer is about."""
-
-    info: CollectionInfo | None = field(default=None, metadata={"json": "never"})
-
-    @property
-    def question(self) -> str:
-        return "" if self.info is None else self.info.collection.question
-
-
-@dataclass(frozen=True)
-class CollectionEstimates(_About, Estimates):
+class CollectionEstimates(Answer, Estimates):
     """Estimates, and the collection that they are about."""
+
+    threshold: float | None = field(default=None, metadata={"json": "never"})
+    """What was asked: whether at least so many users hold an item."""
+    ROWS: ClassVar[str] = "rows"
+    EXTRA: ClassVar[tuple[str, ...]] = ("everything_else",)
 
     @classmethod
     def of(cls, response: pb.EstimateResponse) -> CollectionEstimates:
@@ -44,8 +40,21 @@ class CollectionEstimates(_About, Estimates):
 
 
 @dataclass(frozen=True)
-class CollectionHeavyHitters(_About, HeavyHitters):
+class CollectionHeavyHitters(Answer, HeavyHitters):
     """Heavy hitters, and the collection that they are about."""
+
+    ROWS: ClassVar[str] = "items"
+    EXTRA: ClassVar[tuple[str, ...]] = ("none",)
+
+    @property
+    def confidence(self) -> float:
+        """That of every interval."""
+        return CONFIDENCE
+
+    @property
+    def coverage(self) -> str:
+        """What it is about: the interval of an item, given that the item is listed."""
+        return "listed"
 
     @classmethod
     def of(cls, result: pb.HeavyHittersResult) -> CollectionHeavyHitters:
@@ -53,8 +62,15 @@ class CollectionHeavyHitters(_About, HeavyHitters):
 
 
 @dataclass(frozen=True)
-class CollectionAverage(_About, AverageAnswer):
+class CollectionAverage(Answer, AverageAnswer):
     """An average, and the collection that it is about."""
+
+    ROWS: ClassVar[str] = "average"
+
+    @property
+    def coverage(self) -> Coverage:
+        """There is one interval."""
+        return Coverage.EACH
 
     @classmethod
     def of(cls, response: pb.NumbersResponse) -> CollectionAverage:
@@ -62,8 +78,10 @@ class CollectionAverage(_About, AverageAnswer):
 
 
 @dataclass(frozen=True)
-class CollectionQuantiles(_About, QuantilesAnswer):
+class CollectionQuantiles(Answer, QuantilesAnswer):
     """Quantiles, and the collection that they are about."""
+
+    ROWS: ClassVar[str] = "quantiles"
 
     @classmethod
     def of(cls, response: pb.NumbersResponse) -> CollectionQuantiles:
@@ -71,8 +89,10 @@ class CollectionQuantiles(_About, QuantilesAnswer):
 
 
 @dataclass(frozen=True)
-class CollectionRanges(_About, RangesAnswer):
+class CollectionRanges(Answer, RangesAnswer):
     """Ranges, and the collection that they are about."""
+
+    ROWS: ClassVar[str] = "ranges"
 
     @classmethod
     def of(cls, response: pb.NumbersResponse) -> CollectionRanges:
@@ -80,8 +100,10 @@ class CollectionRanges(_About, RangesAnswer):
 
 
 @dataclass(frozen=True)
-class CollectionAttributes(_About, AttributesAnswer):
+class CollectionAttributes(Answer, AttributesAnswer):
     """Attributes or pairs of them, and the collection that they are about."""
+
+    ROWS: ClassVar[str] = "rows"
 
     @classmethod
     def of(cls, response: pb.AttributesResponse) -> CollectionAttributes:

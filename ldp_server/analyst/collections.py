@@ -26,6 +26,8 @@ class CollectionInfo:
     created: int
     closed: int | None
     deleted: int | None
+    statement: tuple[str, ...] = field(default=(), repr=False)
+    """The privacy statement for the users who report, in sentences. Answers to questions have it; lists do not."""
 
     @cached_property
     def collection(self) -> Collection:
@@ -43,6 +45,7 @@ class CollectionInfo:
             created=info.created,
             closed=info.closed or None,
             deleted=info.deleted or None,
+            statement=tuple(info.statement),
         )
 
 

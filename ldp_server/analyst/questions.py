@@ -1,8 +1,11 @@
 """What an analyst asks about a collection: one method a question, one call each, one dataclass an answer.
 
+Each method is written once and serves `Analyst`, which waits, and `AsyncAnalyst`, which is awaited (asking.py). It
+returns what its annotation has in brackets.
+
 | method | answered by collections of |
 |---|---|
-| `estimate` | every mechanism but bounded-number and sampled-attribute |
+| `estimate`, `top` | every mechanism but bounded-number and sampled-attribute |
 | `heavy_hitters` | the mechanisms for large domains |
 | `average` | bounded-number |
 | `quantiles`, `ranges`, `histogram` | hierarchy |
@@ -16,9 +19,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, Literal
-
-from google.protobuf.message import Message
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, Unavailable
@@ -32,7 +34,7 @@ from ldp_server.analyst.answers import (
     CollectionQuantiles,
     CollectionRanges,
 )
-from ldp_server.analyst.connection import Connection, Timeouts
+from ldp_server.analyst.asking import Call, Pieces, asked
 from ldp_server.answers.numbers import Between
 from ldp_server.answers.wire import item_to_wire
 from ldp_server.heavy_hitters import BETA, check_beta
@@ -46,12 +48,9 @@ Which = Collection | bytes | str
 
 
 class Questions:
-    """The questions about one collection, over a connection."""
+    """The questions about one collection."""
 
-    def __init__(self, connection: Connection, timeouts: Timeouts) -> None:
-        self._connection = connection
-        self._timeouts = timeouts
-
+    @asked
     def estimate(
         self,
         which: Which,
@@ -62,7 +61,7 @@ class Questions:
         confidence: float = 0.95,
         threshold: float | None = None,
         together: bool = False,
-    ) -> CollectionEstimates:
+    ) -> Call[CollectionEstimates]:
         """Estimate how many users hold an item: the given `items`, the `top` N of them, or every item of the domain.
 
         Without a choice: the ten most frequent. `threshold` also asks whether each item is held by at least so many
@@ -70,17 +69,26 @@ class Questions:
         """
         if (items is not None) + (top is not None) + every_item > 1:
             raise InvalidSpec("choose one of items, top and every_item")
-        request = pb.EstimateRequest(
-            **named(which), confidence=confidence, threshold=threshold or 0.0, together=together
-        )
+        request = _estimating(which, confidence, threshold)
+        request.together = together
         if items is not None:
             request.given.items.extend(item_to_wire(item) for item in items)
         elif every_item:
             request.all.SetInParent()
         else:
             request.top.count = 10 if top is None else top
-        return CollectionEstimates.of(self._ask("Estimate", request, long=True))
+        return _estimates(request)
 
+    @asked
+    def top(
+        self, which: Which, count: int = 10, *, confidence: float = 0.95, threshold: float | None = None
+    ) -> Call[CollectionEstimates]:
+        """Estimate how many users hold each of the most frequent items of a domain that can be listed."""
+        request = _estimating(which, confidence, threshold)
+        request.top.count = count
+        return _estimates(request)
+
+    @asked
     def heavy_hitters(
         self,
         which: Which,
@@ -89,7 +97,7 @@ class Questions:
         beta: float = BETA,
         copies: Literal["weighed", "once"] = "weighed",
         progress: Callable[[str, float], None] | None = None,
-    ) -> CollectionHeavyHitters:
+    ) -> Pieces[CollectionHeavyHitters]:
         """Find the items that many users hold, in a domain too large to list.
 
         `limit` is the most items to return (0: as many as the server allows). `beta` is the failure probability of the
@@ -100,72 +108,98 @@ class Questions:
         if copies not in _COPIES:
             raise InvalidSpec(f"copies are {' or '.join(_COPIES)}, not {copies!r}")
         request = pb.HeavyHittersRequest(**named(which), limit=limit, beta=check_beta(beta), copies=_COPIES[copies])
-        for event in self._connection.stream("HeavyHitters", request, self._timeouts.stream):
+
+        def take(event: pb.HeavyHittersResponse) -> CollectionHeavyHitters | None:
             if event.WhichOneof("event") == "result":
                 return CollectionHeavyHitters.of(event.result)
             if progress is not None:
                 progress(event.progress.stage, event.progress.fraction)
-        raise Unavailable("the server ended the search without a result: try again")
+            return None
 
-    def average(self, which: Which, *, confidence: float = 0.95) -> CollectionAverage:
+        def end() -> CollectionHeavyHitters:
+            raise Unavailable("the server ended the search without a result: try again")
+
+        return Pieces("HeavyHitters", request, take, end)
+
+    @asked
+    def average(self, which: Which, *, confidence: float = 0.95) -> Call[CollectionAverage]:
         """Estimate the average number of those who have one."""
         request = pb.NumbersRequest(**named(which), confidence=confidence, average=pb.AverageQuestion())
-        return CollectionAverage.of(self._ask("Numbers", request, long=True))
+        return Call("Numbers", request, CollectionAverage.of, long=True)
 
+    @asked
     def quantiles(
         self, which: Which, shares: Iterable[float] = (0.5,), *, confidence: float = 0.95, together: bool = False
-    ) -> CollectionQuantiles:
+    ) -> Call[CollectionQuantiles]:
         """Estimate the numbers at or below which these shares of the numbers lie; 0.5 is the median.
 
         With `together`, the intervals are right for all quantiles at once.
         """
-        asked = pb.QuantilesQuestion(shares=shares)
-        request = pb.NumbersRequest(**named(which), confidence=confidence, together=together, quantiles=asked)
-        return CollectionQuantiles.of(self._ask("Numbers", request, long=True))
+        shares_asked = pb.QuantilesQuestion(shares=shares)
+        request = pb.NumbersRequest(**named(which), confidence=confidence, together=together, quantiles=shares_asked)
+        return Call("Numbers", request, CollectionQuantiles.of, long=True)
 
+    @asked
     def ranges(
         self, which: Which, between: Iterable[Between], *, confidence: float = 0.95, together: bool = False
-    ) -> CollectionRanges:
+    ) -> Call[CollectionRanges]:
         """Estimate how many users' numbers lie in each of these ranges, given by their first and last integers."""
         wanted = [pb.Between(first=str(first), last=str(last)) for first, last in between]
-        return self._ranges(which, pb.RangesQuestion(between=wanted), confidence, together=together)
+        return _ranges(which, pb.RangesQuestion(between=wanted), confidence, together=together)
 
+    @asked
     def histogram(
         self, which: Which, bins: int = 10, *, confidence: float = 0.95, together: bool = False
-    ) -> CollectionRanges:
+    ) -> Call[CollectionRanges]:
         """Cut the domain into so many ranges and estimate how many users' numbers lie in each."""
-        return self._ranges(which, pb.RangesQuestion(bins=bins), confidence, together=together)
+        return _ranges(which, pb.RangesQuestion(bins=bins), confidence, together=together)
 
-    def _ranges(self, which: Which, asked: pb.RangesQuestion, confidence: float, *, together: bool) -> CollectionRanges:
-        request = pb.NumbersRequest(**named(which), confidence=confidence, together=together, ranges=asked)
-        return CollectionRanges.of(self._ask("Numbers", request, long=True))
-
+    @asked
     def attributes(
         self, which: Which, *, top: int | None = None, confidence: float = 0.95, together: bool = False
-    ) -> CollectionAttributes:
+    ) -> Call[CollectionAttributes]:
         """Estimate how many users hold each attribute: all of them, or the `top` N.
 
         With `together` or `top`, the intervals are right for all attributes at once.
         """
         request = pb.AttributesRequest(**named(which), confidence=confidence, top=_top(top), together=together)
-        return CollectionAttributes.of(self._ask("Attributes", request, long=True))
+        return Call("Attributes", request, CollectionAttributes.of, long=True)
 
+    @asked
     def pairs(
         self, which: Which, *, top: int | None = None, confidence: float = 0.95, together: bool = False
-    ) -> CollectionAttributes:
+    ) -> Call[CollectionAttributes]:
         """Estimate how many users hold both attributes of each pair: all pairs, or the `top` N."""
         request = pb.AttributesRequest(
             **named(which), pairs=True, confidence=confidence, top=_top(top), together=together
         )
-        return CollectionAttributes.of(self._ask("Attributes", request, long=True))
+        return Call("Attributes", request, CollectionAttributes.of, long=True)
 
-    def table(self, which: Which, *, top: int | None = None, confidence: float = 0.95) -> CollectionEstimates:
+    @asked
+    def table(self, which: Which, *, top: int | None = None, confidence: float = 0.95) -> Call[CollectionEstimates]:
         """Estimate how many users hold exactly which set of attributes: every set, or the `top` N."""
-        return self.estimate(which, top=top, every_item=top is None, confidence=confidence)
+        request = _estimating(which, confidence, None)
+        if top is None:
+            request.all.SetInParent()
+        else:
+            request.top.count = top
+        return _estimates(request)
 
-    def _ask(self, method: str, request: Message, *, long: bool = False) -> Any:
-        timeout = self._timeouts.long if long else self._timeouts.call
-        return self._connection.call(method, request, timeout)
+
+def _estimating(which: Which, confidence: float, threshold: float | None) -> pb.EstimateRequest:
+    return pb.EstimateRequest(**named(which), confidence=confidence, threshold=threshold or 0.0)
+
+
+def _estimates(request: pb.EstimateRequest) -> Call[CollectionEstimates]:
+    def read(response: pb.EstimateResponse) -> CollectionEstimates:
+        return replace(CollectionEstimates.of(response), threshold=request.threshold or None)
+
+    return Call("Estimate", request, read, long=True)
+
+
+def _ranges(which: Which, asking: pb.RangesQuestion, confidence: float, *, together: bool) -> Call[CollectionRanges]:
+    request = pb.NumbersRequest(**named(which), confidence=confidence, together=together, ranges=asking)
+    return Call("Numbers", request, CollectionRanges.of, long=True)
 
 
 def _top(top: int | None) -> int:

@@ -1,4 +1,4 @@
-"""What each mechanism offers for each kind of question: one function a mechanism, which the chooser calls.
+"""What each mechanism offers for each kind of question: one function for each mechanism, which the chooser calls.
 
 A function takes a `Wish` and yields a `Candidate` for each choice of parameters worth comparing, or nothing if the
 mechanism does not fit. To add a mechanism, add its function here with `@offers(kind)`; choose.py needs no change.
@@ -87,7 +87,7 @@ class Candidate:
     pairs: bool = False
     """Whether pairs of attributes can be asked too."""
     unit: str = "users"
-    """Of the standard error; empty for that of the numbers themselves."""
+    """The unit of the standard error; empty: the unit of the numbers that are asked for."""
     yardstick: str = ""
     """The name of a comparison that is no mechanism."""
     counted: int | None = None

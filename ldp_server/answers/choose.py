@@ -7,7 +7,7 @@ Among alternatives whose variance is within 2% of the best, the least memory com
 collisions count too. They depend on F2, the sum of the squared frequencies, which is not known beforehand: `skew` is
 the assumed F2/n^2 (0.034 for Zipf(1.1) over 10,000 items).
 
-Times are counted operations at a stated speed of one core. They rank the alternatives; they promise nothing.
+Times are counted operations at a stated speed of one core. They are for comparing alternatives, not for predicting.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ class Alternative:
     mechanism: str
     parameters: dict[str, int]
     standard_error: float
-    """Frequencies: the root mean square over the domain, in users. Attributes: of the number of users who hold one,
-    when half of them do. An average: in the worst case, in the numbers' own unit. Quantiles: an upper bound, in users,
-    of the number at or below an integer."""
+    """Frequencies: the root mean square over the domain, in users. Attributes: for one that half of the users
+    hold, in users. An average: the worst case, in the numbers' own unit. Quantiles: an upper bound, in users, for the
+    number of users at or below an integer."""
     variance_over_optimum: float
-    """Frequencies: over the best known variance n 4e/(e-1)^2. Otherwise, where none is known: over the best listed."""
+    """Frequencies: the variance over the best known one, n 4e/(e-1)^2. Other questions: over the best listed one."""
     report_bits: int
     report_bytes: int
     memory_bytes: int
-    """Of the counts and one decoding."""
+    """The size of the counts and of the arrays of one decoding."""
     seconds: float
     """To count n reports and estimate once, at the reference speed."""
     remark: str = ""
     """What was given up, if anything."""
     unit: str = "users"
-    """Of the standard error; empty for that of the numbers themselves."""
+    """The unit of the standard error; empty: the unit of the numbers that are asked for."""
     pairs: bool = False
     """Whether pairs of attributes can be asked too."""
     yardstick: bool = False

@@ -96,10 +96,10 @@ class Estimates:
 
 
 def _tail(alpha: float, intervals: int) -> float:
-    """The probability that each end of each of `intervals` intervals may err with, so that all hold but for alpha."""
+    """The probability with which each end may err, so that all `intervals` hold with probability 1 - alpha."""
     if not 0 < alpha < 1:
         raise InvalidSpec("confidence lies strictly between 0 and 1, such as 0.95")
-    # A domain of many thousand bits has no float; log2 of the count is enough to see that, and 1e-300 is no limit.
+    # A domain's size may be too large for a float. An end then errs with probability 1e-300, which is never reached.
     return alpha / 2 / intervals if intervals < 1 << 900 else 1e-300
 
 
@@ -156,7 +156,7 @@ class _Question:
         if picked is not None:
             rest = rest_of_picked(oracle, picked, alpha, widened)
         elif not isinstance(listed.items, WholeDomain):
-            places = listed.first_places()  # an item asked for twice: once
+            places = listed.first_places()  # an item that was asked for twice counts once
             rest = rest_of_fixed(oracle, listed.indexes[places], raw[places], alpha, widened)
         rows, (_, found) = Columns(Estimate, columns), accepted(oracle)
         return Estimates(oracle.reports, self.confidence, self.coverage, rows, rest, found)

@@ -7,8 +7,9 @@ estimated from the estimates near the threshold, without bias for any crowd (law
 point value, and the interval is the point value with its standard errors to both sides.
 
 The standard error there is that of independent estimates. The oracle knows the variance of the sum of the picked
-estimates with its covariances. What these add is added; of what they take away, a half is taken away, because the
-estimates near the threshold are correlated with those picked in the same way.
+estimates with its covariances. If they make that variance larger, all of the difference is added. If they make it
+smaller, only half of the difference is subtracted, because the estimates near the threshold are correlated with those
+picked in the same way.
 
 Mechanisms without such a law (a tree over the integers, composed response) have a wider interval. Its upper end for
 the picked items is that of a fixed set: no set of as many items has a larger sum of estimates. Its lower end is the sum
@@ -31,7 +32,7 @@ from ldp_server.oracles.laws.support import SupportLaw, normal_quantile
 __all__ = ["Picked", "Rest", "rest_of_fixed", "rest_of_picked"]
 
 _LEAST = 0.25
-"""Covariances lessen the variance of a picked sum to this part at most."""
+"""Covariances may reduce the variance of a picked sum to this part of it, and no further."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Integers
 from ldp_server.answers.estimates import Coverage
-from ldp_server.oracles.base import Oracle, TooFewReports, Unsupported, two_sided
+from ldp_server.oracles.base import Oracle, TooFewReports, Unsupported
 from ldp_server.oracles.bounded_number import Average, BoundedNumberOracle
 from ldp_server.oracles.hierarchy import HierarchyOracle, Quantile
 from ldp_server.oracles.independence.judge import accepted
@@ -56,7 +56,6 @@ class Range:
     last: int
     estimate: float
     standard_error: float
-    """An upper bound."""
     low: float
     high: float
 
@@ -134,11 +133,10 @@ def quantile(collection: Collection, oracle: Oracle, share: float, *, confidence
 def count_between(collection: Collection, oracle: Oracle, first: int, last: int, *, confidence: float = 0.95) -> Range:
     """Return how many users' numbers lie from `first` to `last`."""
     lowest, (tree, seen) = _integers(collection).lowest, accepted(_tree(oracle, "ranges"))
-    count, spread = tree.between(first - lowest, last - lowest)
-    error, most = seen.error(spread), float(tree.reports)
-    reach = two_sided(confidence) * error
-    low, high = max(0.0, count - reach), min(most, count + reach)
-    return Range(first, last, count, error, min(low, most), max(high, 0.0))
+    found = tree.between(first - lowest, last - lowest)
+    ends = found.interval(seen.confidence(confidence))
+    low, high = (min(max(end, 0.0), float(tree.reports)) for end in ends)
+    return Range(first, last, found.count, seen.error(found.error), low, high)
 
 
 def average_answer(collection: Collection, oracle: Oracle, *, confidence: float = 0.95) -> AverageAnswer:

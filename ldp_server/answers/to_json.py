@@ -1,4 +1,4 @@
-"""The `--json` output of an answer, derived from its dataclass. This page says what a script may rely on.
+"""The `--json` output of an answer, derived from its dataclass. This text says what a script may rely on.
 
 | command | what it prints |
 |---|---|
@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -45,13 +45,13 @@ def item_json(item: Item) -> dict[str, Any]:
     return {"text": item} if isinstance(item, str) else {"attributes": sorted(item)}
 
 
-def to_json(answer: Any) -> dict[str, Any]:
-    """Return a dataclass as plain data."""
+def to_json(answer: Any, without: Container[str] = ()) -> dict[str, Any]:
+    """Return a dataclass as plain data; the fields named in `without` are left out."""
     found = {}
     kind: Any = type(answer)
     for name, is_item, rule in _fields(kind):
         value = getattr(answer, name)
-        if rule == "never" or (rule == "unless None" and value is None):
+        if rule == "never" or (rule == "unless None" and value is None) or name in without:
             continue
         found[name] = item_json(value) if is_item else _plain(value)
     return found

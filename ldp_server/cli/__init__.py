@@ -4,8 +4,10 @@ main         the group, exit codes, environment variables, and how errors become
 connection   the options that say which server to call
 serving      serve, config, demo
 collections  collection create | list | show | close | delete, compact
+drafts       collection draft
 queries      estimate, heavy-hitters
 questions    average, quantiles, ranges, attributes
+outputs      where an answer goes: a table, JSON, CSV, Parquet
 exports      export, status
 tokens       token create | list | revoke | key | issue
 local        doctor, backup

@@ -69,6 +69,7 @@ def load() -> None:
     """Import the modules that add their commands to the group."""
     from ldp_server.cli import (  # noqa: PLC0415 - they import `cli`
         collections,
+        drafts,
         exports,
         local,
         queries,
@@ -77,7 +78,7 @@ def load() -> None:
         tokens,
     )
 
-    del collections, exports, local, queries, questions, serving, tokens
+    del collections, drafts, exports, local, queries, questions, serving, tokens
 
 
 def exit_code(error: LdpError) -> int:

@@ -14,10 +14,10 @@ import click
 from ldp_client.errors import InvalidSpec
 from ldp_server.analyst import Analyst, CollectionEstimates, CollectionHeavyHitters, Which
 from ldp_server.answers.estimates import Coverage, Estimate, Rest
-from ldp_server.answers.to_json import to_json
-from ldp_server.cli.connection import connected, json_option, which_argument
+from ldp_server.cli.connection import connected, which_argument
 from ldp_server.cli.main import cli
-from ldp_server.cli.show import busy, item_text, lines, print_json, progress_bar, table, whole
+from ldp_server.cli.outputs import Output, output_options
+from ldp_server.cli.show import busy, item_text, lines, progress_bar, show_warnings, table, whole
 from ldp_server.heavy_hitters import BETA, Copies
 from ldp_server.heavy_hitters.results import HeavyHitter
 from ldp_server.oracles.independence.result import Independence
@@ -82,15 +82,15 @@ def _estimate_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @cli.command()
 @which_argument
 @_estimate_options
-@json_option
+@output_options
 @connected
-def estimate(analyst: Analyst, which: Which, options: EstimateOptions, as_json: bool) -> None:
+def estimate(analyst: Analyst, which: Which, options: EstimateOptions, output: Output) -> None:
     """Estimate how many users hold an item. Without other options: the ten most frequent.
 
     COLLECTION is an id, its first digits (at least four), or the collection's file.
     """
     items = None if options.items is None else _items(options.items)
-    with busy("estimating", quiet=as_json):
+    with busy("estimating", quiet=output.quiet):
         found = analyst.estimate(
             which,
             items=items,
@@ -100,10 +100,7 @@ def estimate(analyst: Analyst, which: Which, options: EstimateOptions, as_json: 
             threshold=options.threshold,
             together=options.together,
         )
-    if as_json:
-        print_json(to_json(found))
-    else:
-        show_estimates(found)
+    output.show(found, show_estimates)
 
 
 COVERAGE = {
@@ -115,7 +112,8 @@ COVERAGE = {
 
 def show_independence(found: Independence) -> None:
     """Print whether the reports look independent, below an answer."""
-    lines(found.line, *(f"Warning: {warning}" for warning in found.warnings))
+    lines(found.line)
+    show_warnings(found)
 
 
 def show_estimates(found: CollectionEstimates) -> None:
@@ -151,10 +149,10 @@ def _numbers(row: Estimate | Rest | HeavyHitter) -> list[str]:
     show_default=True,
     help="Copied reports: all count, weighed down, or each different one counts once while items are searched for.",
 )
-@json_option
+@output_options
 @connected
 def heavy_hitters(
-    analyst: Analyst, which: Which, limit: int, beta: float, copies: Literal["weighed", "once"], as_json: bool
+    analyst: Analyst, which: Which, limit: int, beta: float, copies: Literal["weighed", "once"], output: Output
 ) -> None:
     """Find the items that many users hold, in a domain too large to list.
 
@@ -163,12 +161,9 @@ def heavy_hitters(
 
     COLLECTION is an id, its first digits (at least four), or the collection's file.
     """
-    with progress_bar("decoding", quiet=as_json) as progress:
+    with progress_bar("decoding", quiet=output.quiet) as progress:
         found = analyst.heavy_hitters(which, limit=limit, beta=beta, copies=copies, progress=progress)
-    if as_json:
-        print_json(to_json(found))
-    else:
-        _show_heavy_hitters(found)
+    output.show(found, _show_heavy_hitters)
 
 
 def _show_heavy_hitters(found: CollectionHeavyHitters) -> None:

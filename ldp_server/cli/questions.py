@@ -8,13 +8,20 @@ from typing import Any
 
 import click
 
-from ldp_server.analyst import Analyst, CollectionAttributes, CollectionRanges, Which
+from ldp_server.analyst import (
+    Analyst,
+    CollectionAttributes,
+    CollectionAverage,
+    CollectionQuantiles,
+    CollectionRanges,
+    Which,
+)
 from ldp_server.answers.estimates import Coverage
-from ldp_server.answers.to_json import to_json
-from ldp_server.cli.connection import connected, json_option, which_argument
+from ldp_server.cli.connection import connected, which_argument
 from ldp_server.cli.main import cli
+from ldp_server.cli.outputs import Output, output_options
 from ldp_server.cli.queries import COVERAGE, show_estimates, show_independence
-from ldp_server.cli.show import busy, print_json, table, whole
+from ldp_server.cli.show import busy, table, whole
 
 __all__ = ["attributes", "average", "quantiles", "ranges"]
 
@@ -47,22 +54,28 @@ class _Between(click.ParamType):  # type: ignore[type-arg]  # generic in newer v
 @cli.command()
 @which_argument
 @confidence_option
-@json_option
+@output_options
 @connected
-def average(analyst: Analyst, which: Which, confidence: float, as_json: bool) -> None:
+def average(analyst: Analyst, which: Which, confidence: float, output: Output) -> None:
     """Estimate the average of numbers.
 
     COLLECTION is an id, its first digits (at least four), or the collection's file.
     """
-    with busy("estimating", quiet=as_json):
+    with busy("estimating", quiet=output.quiet):
         found = analyst.average(which, confidence=confidence)
-    if as_json:
-        print_json(to_json(found))
-        return
+    output.show(found, _show_average)
+
+
+def _show_average(found: CollectionAverage) -> None:
     row = found.average
     error = "unknown" if math.isinf(row.standard_error) else f"{row.standard_error:,.4g}"
     cells = [f"{row.estimate:,.6g}", error, f"{row.low:,.6g} to {row.high:,.6g}", whole(row.holders)]
-    columns = [("average", "right"), ("± error", "right"), (_interval(confidence), "right"), ("who have one", "right")]
+    columns = [
+        ("average", "right"),
+        ("± error", "right"),
+        (_interval(found.confidence), "right"),
+        ("who have one", "right"),
+    ]
     table(found.question, columns, [cells], f"{whole(found.reports)} reports; {COVERAGE[Coverage.EACH]}")
     show_independence(found.independence)
 
@@ -78,21 +91,22 @@ def average(analyst: Analyst, which: Which, confidence: float, as_json: bool) ->
 )
 @confidence_option
 @together_option
-@json_option
+@output_options
 @connected
 def quantiles(
-    analyst: Analyst, which: Which, at: tuple[float, ...], confidence: float, together: bool, as_json: bool
+    analyst: Analyst, which: Which, at: tuple[float, ...], confidence: float, together: bool, output: Output
 ) -> None:
     """Estimate the numbers at or below which shares of the numbers lie.
 
     COLLECTION is an id, its first digits (at least four), or the collection's file.
     """
-    with busy("estimating", quiet=as_json):
+    with busy("estimating", quiet=output.quiet):
         found = analyst.quantiles(which, at or (0.5,), confidence=confidence, together=together)
-    if as_json:
-        print_json(to_json(found))
-        return
-    columns = [("share", "right"), ("number", "right"), (_interval(confidence), "right")]
+    output.show(found, _show_quantiles)
+
+
+def _show_quantiles(found: CollectionQuantiles) -> None:
+    columns = [("share", "right"), ("number", "right"), (_interval(found.confidence), "right")]
     rows = [[f"{row.share:g}", f"{row.estimate:,}", f"{row.low:,} to {row.high:,}"] for row in found.quantiles]
     caption = f"{whole(found.reports)} reports, {whole(found.holders)} with a number; {COVERAGE[found.coverage]}"
     table(found.question, columns, rows, caption)
@@ -111,7 +125,7 @@ def quantiles(
 @click.option("--bins", type=click.IntRange(1), help="Cut the whole domain into N ranges. [default: 10]")
 @confidence_option
 @together_option
-@json_option
+@output_options
 @connected
 def ranges(
     analyst: Analyst, which: Which, between: tuple[tuple[int, int], ...], bins: int | None, **options: Any
@@ -122,16 +136,13 @@ def ranges(
     """
     if between and bins is not None:
         raise click.UsageError("give --between or --bins, not both")
-    as_json = options.pop("as_json")
-    with busy("estimating", quiet=as_json):
+    output: Output = options.pop("output")
+    with busy("estimating", quiet=output.quiet):
         if between:
             found = analyst.ranges(which, between, **options)
         else:
             found = analyst.histogram(which, bins or 10, **options)
-    if as_json:
-        print_json(to_json(found))
-    else:
-        _show_ranges(found)
+    output.show(found, _show_ranges)
 
 
 def _show_ranges(found: CollectionRanges) -> None:
@@ -153,7 +164,7 @@ def _show_ranges(found: CollectionRanges) -> None:
 @click.option("--top", type=click.IntRange(1), help="The N largest only; the intervals allow for the choice.")
 @confidence_option
 @together_option
-@json_option
+@output_options
 @connected
 def attributes(analyst: Analyst, which: Which, pairs: bool, whole_table: bool, top: int | None, **options: Any) -> None:
     """Estimate how many users hold each attribute.
@@ -162,18 +173,16 @@ def attributes(analyst: Analyst, which: Which, pairs: bool, whole_table: bool, t
     """
     if whole_table and (pairs or options["together"]):
         raise click.UsageError("--table goes with neither --pairs nor --together")
-    as_json, confidence = options.pop("as_json"), options["confidence"]
-    with busy("estimating", quiet=as_json):
+    output: Output = options.pop("output")
+    with busy("estimating", quiet=output.quiet):
         if whole_table:
-            sets = analyst.table(which, top=top, confidence=confidence)
+            sets = analyst.table(which, top=top, confidence=options["confidence"])
         else:
             found = (analyst.pairs if pairs else analyst.attributes)(which, top=top, **options)
-    if as_json:
-        print_json(to_json(sets if whole_table else found))
-    elif whole_table:
-        show_estimates(sets)
+    if whole_table:
+        output.show(sets, show_estimates)
     else:
-        _show_attributes(found)
+        output.show(found, _show_attributes)
 
 
 def _show_attributes(found: CollectionAttributes) -> None:

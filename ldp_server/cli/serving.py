@@ -1,4 +1,4 @@
-"""serve, config, demo."""
+"""serve, config, watch, demo."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
+from prometheus_client import disable_created_metrics
 
 from ldp_client.errors import InvalidSpec, StorageError
 from ldp_server import __version__
@@ -23,11 +24,12 @@ from ldp_server.cli.main import cli
 from ldp_server.config import SAMPLE, Config, load_config, split_address
 from ldp_server.service.assemble import CollectionServer
 from ldp_server.service.logs import event, set_up_logs
-from ldp_server.service.metrics import serve_metrics
+from ldp_server.service.metrics import serve_metrics, watch_processes
 from ldp_server.service.operators import LocalToken
 from ldp_server.store import DataDirectory
+from ldp_server.watch import ALERTS, DASHBOARD
 
-__all__ = ["demo", "print_config", "serve"]
+__all__ = ["alerts", "dashboard", "demo", "print_config", "serve", "watch"]
 
 _SWITCH_SECONDS = 0.0005
 """After how many seconds a thread must give up the interpreter: short, because the writer thread waits while the event
@@ -62,6 +64,8 @@ def serve(file: Path | None, data: Path | None, listen: str | None, until_stdin_
     form = "json" if as_json else config.watch.log_format
     set_up_logs(config.watch.log_level, form)
     sys.setswitchinterval(_SWITCH_SECONDS)
+    # Otherwise each counter has a second series, the time at which it was made.
+    disable_created_metrics()  # type: ignore[no-untyped-call]
     os.umask(0o077)  # files are readable by their owner only, whatever the directory's mode is
     _raise_file_limit(config)
     asyncio.run(_serve(config, as_json=as_json, until_stdin_closes=until_stdin_closes))
@@ -144,6 +148,7 @@ def _address(listen: str, port: int) -> str:
 
 def _start_metrics(listen: str, server: CollectionServer) -> None:
     host, port = split_address(listen, "watch.metrics")
+    watch_processes(server.metrics.registry, lambda: server.parts.worker.pid)
     try:
         serve_metrics(host, port, server.metrics.registry, lambda: server.serving)
     except OSError as error:
@@ -154,6 +159,23 @@ def _start_metrics(listen: str, server: CollectionServer) -> None:
 def print_config() -> None:
     """Print a commented configuration with every setting at its default."""
     sys.stdout.write(SAMPLE)
+
+
+@cli.group()
+def watch() -> None:
+    """Print alert rules for Prometheus, or a dashboard for Grafana."""
+
+
+@watch.command()
+def alerts() -> None:
+    """Print alert rules; Prometheus reads them from a file (`rule_files`)."""
+    sys.stdout.write(ALERTS.read_text(encoding="utf-8"))
+
+
+@watch.command()
+def dashboard() -> None:
+    """Print the dashboard as JSON; Grafana imports it from a file."""
+    sys.stdout.write(DASHBOARD.read_text(encoding="utf-8"))
 
 
 @cli.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})

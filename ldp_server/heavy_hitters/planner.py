@@ -37,7 +37,8 @@ _SHORT = 96  # bits: beyond, an expander's near-copies make false items (docs/he
 _TOLERANCE = 1.03
 _POINTER = 4  # bits
 _OVERLAP = 1.05
-"""An expander's promise adds up its many near-copy tests, which overlap: this much above what was measured."""
+"""An expander's promised frequency is above the measured one by about this factor: the formula adds up the failures of
+many near-copy tests, which overlap. Plans are compared without it."""
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ def _sum_law(count: int, lack: float, power: int) -> tuple[float, Floats]:
 
 
 def _sum_exceeds(count: int, lack: float, power: int, limit: float) -> float:
-    """P(S > limit), at most."""
+    """An upper bound on P(S > limit)."""
     if limit <= 0:
         return 1.0
     step, tails = _sum_law(count, lack, power)
@@ -96,7 +96,7 @@ class MissLaw:
     """Whether an item is left out whose earlier levels contradict its last one: the classical tree."""
 
     def missed(self, z: float) -> float:
-        """Return at most the probability that an item with mean score z is not listed."""
+        """Return an upper bound on the probability that an item with mean score z is not listed."""
         spread, tau = math.sqrt(float(self.noise.spread(z))), math.sqrt(float(self.noise.team_spread(z)))
         lost = _tail((z - self.bar) / (tau if self.levels_agree else spread))  # one level's holders are random too
         lost += sum(n * _tail((math.sqrt(k / self.teams) * z - need) / tau) for k, need, n in self.copies)

@@ -57,10 +57,10 @@ class HeavyHitters:
     """The users who hold nothing that the domain knows, if they are enough to be listed."""
     decoder: str
     threshold: float | None
-    """Frequency from which each item is listed with probability `probability`, taken alone; None: no frequency is."""
+    """Frequency from which each item, taken alone, is listed with probability `probability`; None if there is none."""
     probability: float
     threshold_all: float | None
-    """Frequency from which all items are listed at once, except with probability beta/2; None: no frequency is."""
+    """Frequency from which all items are listed at once, except with probability beta/2; None if there is none."""
     beta: float
     """The failure probability that was asked for: half for missing items, half for items from noise."""
     false_items: float

@@ -7,9 +7,10 @@ The average is 1/2 + z/h; its variance is (Var z + (z/h)^2 Var h) / h^2.
 Var z is that of the noise only: the numbers are fixed, and how much they differ is no error. Given its user's v, one
 report's score Z has mean m(v) = v/R - 1/2 and a variance V(v). A crowd's mean of E[Z^2 | v] and mean of V(v) is a point
 of the convex hull of the points (E[Z^2 | v], V(v)). The first is read off the reports, as the mean of Z^2; the upper
-hull above it bounds the second. Where only some users were asked (the others
-about presence), which ones adds (1 - asked/n) times the variance of m, which is at most the variance of Z minus the
-noise. Likewise for h: p (1 - p)/(p - q)^2 a user for the answer, and (1 - asked/n) h (1 - h) for who was asked.
+hull above it bounds the second. Where only some users were asked for their number (the others about presence), the
+choice of these users adds (1 - asked/n) times the variance of m, which is at most the variance of Z minus the noise.
+The variance of h has the same two parts, for each user: p (1 - p)/(p - q)^2 for the answer, and (1 - asked/n) h (1 - h)
+for the choice of those who were asked.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""The oracle of composed randomized response: attributes, pairs and the full table, by one Walsh-Hadamard
-transform.
+"""The oracle of composed randomized response: attributes, pairs and the full table, by one Walsh-Hadamard transform.
 
 With C[y] the counts, corrected for the words that are left over (n s_y / N of each answer), the character of
 a set S, chi_S = sum over y of C[y] (-1)^(y . S), has mean l_|S| times that of the truth

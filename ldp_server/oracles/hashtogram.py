@@ -7,7 +7,7 @@ Sum:    f(x) = sum over m of g_m(x), as for every sketch of teams (team_sketch.p
 Median: the median over m of (n/n_m) g_m(x), the paper's estimator. An item that shares a cell with a very popular item
         in one team is not misled by it. The variance is 1.3 to 1.6 times as large, pi/2 times for many teams, as for
         the median of R normal values: pi R / (2 R + pi - 2) times. The paper's form of the expander sketch confirms
-        its items so (Theorem 3.7).
+        its items in this way (Theorem 3.7).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Cells = npt.NDArray[np.int64]
 
 _CHUNK = 1 << 16
 _ROOMY = 25
-"""Cells to a team's share below which many items near the threshold share cells, and their errors."""
+"""Cells for each team. With fewer, many items near the threshold share cells, so their errors are not independent."""
 _LEAST_TEAMS = 4
 """With fewer teams, a median does not tell a popular item from one that shares a cell with it."""
 
@@ -168,7 +168,7 @@ class HashtogramOracle(TeamSketchOracle):
         return noise * (self.cells / (self.cells - 1)) ** 2 + rest
 
     def sum_interval(self, indexes: Indexes, estimates: Floats, tail: float) -> tuple[float, float]:
-        """Return the interval for the holders of all these items, from each cell that they have, once.
+        """Return the interval for the holders of all these items; each cell that they have counts once.
 
         Two of the items may share a cell. That counts its users twice in the sum of the estimates, and hashes of
         numbers in a row share cells far less evenly than random ones. Each cell's users are compared with the average
@@ -223,7 +223,7 @@ class HashtogramOracle(TeamSketchOracle):
     def _from_teams(
         self, lines: Cells, tells: npt.NDArray[np.bool_], crowded: CrowdedCells, tail: float
     ) -> tuple[Floats, Floats]:
-        """The intervals of items that are told by equally many teams; any as many teams give the law."""
+        """Intervals of items that are estimated from equally many teams; any choice of so many teams gives the law."""
         n, p, s = float(self.reports), self.by_team.p, self.by_team.s
         used, tables, supports = self._used(), [], []
         for place, team in enumerate(used):

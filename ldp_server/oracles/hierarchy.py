@@ -1,17 +1,29 @@
 """The oracle of a tree over the integers: ranges and quantiles, from levels that are made to agree.
 
 Raw: a cell of level l is estimated from the level's n_l users and scaled by n/n_l; its variance is (n/n_l)^2
-times the linear hash's, plus f (1 - f/n)(n/n_l - 1) for which users drew the level.
+times the linear hash's, plus f (1 - f/n)(n/n_l - 1) for which users drew the level. The levels are averaged by weighted
+least squares (laws/agreement.py). The root is n minus the users who have no number, which every level estimates.
 
-Agreement (weighted least squares on the tree, the levels' noises being independent): upwards, every cell's own
-estimate is averaged with the sum of its children, each weighted by the inverse of its variance; downwards, what a
-cell's children lack of it is shared out in proportion to their variances. The root is n minus the users who have no
-number, which every level estimates.
+The variance of the count of a range. With the averages' weights fixed, the count is a sum over the raw cells, with a
+coefficient k for each, so it is a sum over the reports: a report of level l adds
 
-The variance of a count at or below an integer. Let X be a cell's final value, c_i its children's values on the way up
-with variances s_i, S their sum. Then d_i = c_i - (s_i/S) sum c is independent of sum c, hence of X, and the final
-child is d_i + (s_i/S) X. So the part of a cell that lies at or below the integer is a X + B, with B independent of X,
-and up the tree, w_i = 1 for the children to the left, w_j = a_j for the child on the path, 0 to the right:
+    h = (n/n_l) sum over the level's cells c of k_c (1[c is supported] - s)/(p - s).
+
+On the levels together, a user with a number in the range adds 1 on average and any other 0, up to a constant. Given
+how many users drew each level, the variance is, with F users in the range,
+
+    sum over the levels of sum over the reports of (h - mean of h)^2, less F (1 - F/n).
+
+A further user in cell c adds (n/n_l) (k_c - mean of k)^2 p/(p - s)^2 to a level's sum, averaged over the levels with
+n_l/n, and 1 or less to what is taken off. All of it is read off the counts, also how cells of a level vary together
+(linear_hash.py). Where few reports support anything, the counts may show less than the variance of the lies of n users
+who are all elsewhere: the sum of k_c^2 (n/n_l)^2 n_l s (1 - s)/(p - s)^2. Then this is taken.
+
+The variance of a count at or below an integer, for quantiles. Let X be a cell's final value, c_i its children's values
+on the way up with variances s_i, S their sum. Then d_i = c_i - (s_i/S) sum c is independent of sum c, hence of X, and
+the final child is d_i + (s_i/S) X. So the part of a cell that lies at or below the integer is a X + B, with B
+independent of X, and up the tree, w_i = 1 for the children to the left, w_j = a_j for the child on the path, 0 to the
+right:
 
     a = sum of w_i s_i / S,   Var B = sum of s_i (w_i - a)^2 + Var B_j.
 
@@ -21,6 +33,7 @@ adds at most F (1 - F/n)(n/n_l - 1), n_l the smallest level.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -42,10 +55,11 @@ from ldp_server.oracles.base import (
     two_sided,
 )
 from ldp_server.oracles.independence.chances import Chance
+from ldp_server.oracles.laws.agreement import Agreement
 from ldp_server.oracles.linear_hash import report_chances
-from ldp_server.oracles.transform import drawn, support
+from ldp_server.oracles.transform import drawn, support, weights_of_reports
 
-__all__ = ["HierarchyOracle", "Quantile"]
+__all__ = ["HierarchyOracle", "Quantile", "RangeCount"]
 
 
 @dataclass(frozen=True)
@@ -59,14 +73,52 @@ class Quantile:
 
 
 @dataclass(frozen=True)
+class RangeCount:
+    """How many users' numbers lie in a range, with its standard error."""
+
+    count: float
+    error: float
+    inside: float
+    """How much one more user whose number lies in the range adds to the variance, at most."""
+    outside: float
+    """The same for a user whose number lies elsewhere, or who has none."""
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """Return the ends of the interval.
+
+        The upper end F solves F - count = z sqrt(error^2 + inside (F - count)): where few users are in the range, the
+        reports do not show the variance that more of them would have. The lower end is the same for those outside.
+        """
+        z = two_sided(confidence)
+        up, down = (z * z * user / 2 for user in (self.inside, self.outside))
+        reach = z * self.error
+        return self.count - down - math.hypot(down, reach), self.count + up + math.hypot(up, reach)
+
+
+@dataclass(frozen=True)
+class _LevelSum:
+    """What one level's reports say of the variance of a count."""
+
+    read_off: float
+    """The sum of (h - mean of h)^2 over the reports."""
+    lies: float
+    """The variance that lies alone would have."""
+    per_user: Floats
+    """What one more user in each cell adds."""
+
+
+@dataclass(frozen=True)
 class _Tree:
     """The levels after agreement, and how many users have a number."""
 
     leaves: Floats
-    holders: float
-    holders_variance: float
-    spreads: list[Floats]
-    """The variances of every level's cells on the way up; 0 beyond the range."""
+    agreement: Agreement
+    none_weights: Floats
+    """The weight of each level's estimate of `none`; they add up to 1."""
+
+    @property
+    def holders(self) -> float:
+        return float(self.leaves.sum())
 
 
 class HierarchyOracle(NumbersOracle, FrequencyOracle):
@@ -120,7 +172,9 @@ class HierarchyOracle(NumbersOracle, FrequencyOracle):
     def _cells(self, leaves: Floats, up: int) -> Floats:
         """The sums of the leaves under every cell, so many levels up."""
         for _ in range(up):
-            leaves = self._pad(leaves, self._branching).reshape(-1, self._branching).sum(axis=1)
+            leaves = (
+                np.append(leaves, np.zeros(-len(leaves) % self._branching)).reshape(-1, self._branching).sum(axis=1)
+            )
         return leaves
 
     def _noise(self, level: int, users: float, holders: Floats) -> Floats:
@@ -149,41 +203,15 @@ class HierarchyOracle(NumbersOracle, FrequencyOracle):
             root = float(1 / weights.sum())
             cells = [level[1:] for level in raw]
             empty = [np.full(len(level), 1 / weight) for level, weight in zip(cells, weights, strict=True)]
-            first = self._agree(cells, empty, self.reports - none, root)
+            first = Agreement(self._branching, empty, root).leaves(cells, self.reports - none)
             # Once more, with the larger variances of the cells that many users hold.
             spreads = [
-                self._noise(level, float(users), self._cells(first.leaves, len(totals) - 1 - level))
+                self._noise(level, float(users), self._cells(first, len(totals) - 1 - level))
                 for level, users in enumerate(totals)
             ]
-            self._tree = self._agree(cells, spreads, self.reports - none, root)
+            agreement = Agreement(self._branching, spreads, root)
+            self._tree = _Tree(agreement.leaves(cells, self.reports - none), agreement, root * weights)
         return self._tree
-
-    def _agree(self, raw: list[Floats], variances: list[Floats], root: float, root_variance: float) -> _Tree:
-        """Weighted least squares, up and down; cells beyond the range are known to be empty."""
-        b = self._branching
-        values = [self._pad(level, b) for level in raw]
-        spreads = [self._pad(level, b) for level in variances]
-        for level in range(len(raw) - 2, -1, -1):
-            size = len(raw[level])
-            sums = values[level + 1].reshape(-1, b).sum(axis=1)[:size]
-            sum_spread = spreads[level + 1].reshape(-1, b).sum(axis=1)[:size]
-            own = spreads[level][:size]
-            share = own / (own + sum_spread)
-            values[level][:size] += share * (sums - values[level][:size])
-            spreads[level][:size] = own * sum_spread / (own + sum_spread)
-        total, spread = float(values[0].sum()), float(spreads[0].sum())
-        parents = np.array([total + spread / (spread + root_variance) * (root - total)])
-        for level, linear in enumerate(values):
-            children, shares = linear.reshape(-1, b), spreads[level].reshape(-1, b)
-            children, shares = children[: len(parents)], shares[: len(parents)]
-            lack = parents - children.sum(axis=1)
-            parents = (children + shares / shares.sum(axis=1, keepdims=True) * lack[:, None]).ravel()[: len(raw[level])]
-        variance = spread * root_variance / (spread + root_variance)
-        return _Tree(parents, float(parents.sum()), variance, spreads)
-
-    @staticmethod
-    def _pad(level: Floats, b: int) -> Floats:
-        return np.concatenate((level, np.zeros(-len(level) % b)))
 
     def holders(self) -> float:
         return self.tree().holders
@@ -212,7 +240,7 @@ class HierarchyOracle(NumbersOracle, FrequencyOracle):
         tree, b = self.tree(), self._branching
         cells = np.arange(self._leaves)
         inside, rest = np.ones(self._leaves), np.zeros(self._leaves)
-        for spreads in reversed(tree.spreads):
+        for spreads in reversed(tree.agreement.spreads):
             left = np.concatenate(([0.0], np.cumsum(spreads)))
             first = cells // b * b
             below, own, total = left[cells] - left[first], spreads[cells], left[first + b] - left[first]
@@ -222,15 +250,14 @@ class HierarchyOracle(NumbersOracle, FrequencyOracle):
             inside, cells = share_below, cells // b
         held = np.clip(np.cumsum(tree.leaves), 0, self.reports)
         lottery = held * (1 - held / self.reports) * (self.reports / self.level_totals().min() - 1)
-        found: Floats = np.sqrt(rest + (inside - share) ** 2 * tree.holders_variance + lottery)
+        found: Floats = np.sqrt(rest + (inside - share) ** 2 * tree.agreement.holders_variance + lottery)
         return found
 
     def quantile(self, share: float, confidence: float = 0.95) -> Quantile:
         """Return the integer at or below which this share of the numbers lie, with an interval.
 
-        An integer v is in the interval if it cannot be told that fewer than the share lie at or below v, nor
-        that the share or more lie below it: the interval misses the true quantile only if one of those two
-        tests errs at it.
+        An integer v is in the interval unless a test shows that fewer than the share lie at or below v, or that the
+        share or more lie below v. So the interval misses the true quantile only if one of these two tests errs there.
         """
         if not 0 < share < 1:
             raise InvalidSpec("a quantile's share lies strictly between 0 and 1, such as 0.5")
@@ -248,35 +275,49 @@ class HierarchyOracle(NumbersOracle, FrequencyOracle):
         low, high = (int(possible[0]), int(possible[-1])) if len(possible) else (estimate, estimate)
         return Quantile(share, estimate, min(low, estimate), max(high, estimate))
 
-    def between(self, first: int, last: int) -> tuple[float, float]:
-        """Return how many users hold an integer from `first` to `last`, as distances from the lowest.
+    def quantile_error(self, share: float) -> float:
+        """Return the standard error of (count at or below the quantile) - share * (count of all)."""
+        place = self.quantile(share).estimate
+        return float(self._prefix_errors(share)[place])
 
-        Beside it a bound on its standard error. A cell's part of the range is again a X + B: a is 1 for a cell inside
-        the range and 0 for one outside, and at most two cells of a level are partly inside (module's docstring).
-        """
+    def between(self, first: int, last: int) -> RangeCount:
+        """Return how many users hold an integer from `first` to `last`, as distances from the lowest."""
         if not 0 <= first <= last < self._leaves:
             raise InvalidSpec("a range lies within the domain, its ends in order")
+        inside = np.zeros(self._leaves)
+        inside[first : last + 1] = 1
         tree = self.tree()
-        sums = np.concatenate(([0.0], np.cumsum(tree.leaves)))
-        count = float(sums[last + 1] - sums[first])
-        return count, self._range_error(first, last, count)
-
-    def _range_error(self, first: int, last: int, count: float) -> float:
-        tree, b = self.tree(), self._branching
-        shares, rest = {first: 1.0, last: 1.0}, 0.0
-        for spreads in reversed(tree.spreads):
-            ends, parts = (first // b, last // b), shares
-            shares = {}
-            for parent in set(ends):
-                children = np.arange(parent * b, min((parent + 1) * b, len(spreads)))
-                inside = ((children > first) & (children < last)).astype(np.float64)
-                for child, share in parts.items():
-                    inside[children == child] = share
-                own = spreads[children]
-                share = float(inside @ own) / float(own.sum())
-                rest += float(own @ (inside - share) ** 2)
-                shares[parent] = share
-            first, last = ends
+        count = float(inside @ tree.leaves)
+        cells, root = tree.agreement.coefficients(inside)
+        sums = [
+            self._level_sum(i, np.append(-root * none, k))
+            for i, (none, k) in enumerate(zip(tree.none_weights, cells, strict=True))
+        ]
         held = min(max(count, 0.0), float(self.reports))
-        lottery = held * (1 - held / self.reports) * (self.reports / self.level_totals().min() - 1)
-        return float(np.sqrt(rest + shares[0] ** 2 * tree.holders_variance + lottery))
+        read_off = sum(one.read_off for one in sums) - held * (1 - held / self.reports)
+        variance = max(read_off, sum(one.lies for one in sums))
+        each = self._per_user([one.per_user for one in sums])
+        there = np.append(False, inside > 0)
+        return RangeCount(count, float(np.sqrt(variance)), float(each[there].max()), float(each[~there].max()))
+
+    def _level_sum(self, level: int, weights: Floats) -> _LevelSum:
+        """Return the part of one level, for weights of its cells, `none` first."""
+        linear, users = self._levels[level], float(self.level_totals()[level])
+        p, s = (float(x) for x in linear.support)
+        counts, scale = self.counts.values[self._starts[level] : self._starts[level + 1]], self.reports / users
+        padded = np.append(weights, np.zeros(linear.q**linear.t - linear.size))
+        h = weights_of_reports(padded, linear.q, linear.t).astype(np.float64, copy=False)
+        h = (h - weights.sum() * s) * (scale / (p - s))
+        total = float(counts @ h)
+        lies = float(np.square(weights).sum()) * float(self._noise(level, users, np.zeros(1))[0])
+        per_user = scale * p / (p - s) ** 2 * np.square(weights - total / self.reports)
+        return _LevelSum(float(counts @ np.square(h)) - total**2 / users, lies, per_user)
+
+    def _per_user(self, levels: list[Floats]) -> Floats:
+        """Return what a user adds to the variance, `none` first, then for each integer."""
+        none, found = sum(float(one[0]) for one in levels), np.zeros(1)
+        for level, cells in enumerate(levels):
+            size = len(cells) - 1
+            found = np.repeat(found, self._branching if level else size)[:size] + cells[1:]
+        added: Floats = np.maximum(0, np.append(none, found) - 1)
+        return added

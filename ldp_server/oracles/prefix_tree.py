@@ -1,4 +1,4 @@
-"""The oracle of the prefix tree: an item is told by the users of its last level alone (tree_sketch.py)."""
+"""The oracle of the prefix tree: an item is estimated from the last level's users alone (tree_sketch.py)."""
 
 from __future__ import annotations
 

@@ -59,9 +59,9 @@ class SampledAttributeOracle(AttributesOracle):
     def attribute_intervals(self, tail: float) -> tuple[Floats, Floats]:
         """Return them from the law of yes and no; an attribute that nobody drew has the whole range."""
         z = normal_quantile(tail)
-        table = self.counts.values.reshape(-1, 2).astype(np.float64)
+        table, line = np.unique(self.counts.values.reshape(-1, 2).astype(np.float64), axis=0, return_inverse=True)
         ends = [self._interval(float(yes), float(no + yes), z) for no, yes in table]
-        low, high = (np.array([pair[side] for pair in ends]) for side in (0, 1))
+        low, high = (np.array([pair[side] for pair in ends])[line.ravel()] for side in (0, 1))
         return low, high
 
     def _interval(self, yes: float, drawn: float, z: float) -> tuple[float, float]:

@@ -186,7 +186,7 @@ class TeamSketchOracle(FrequencyOracle):
         return np.asarray((noise + held * (1 - 1 / scale) + others / (size - 1)) * scale**2)
 
     def sum_variance(self, indexes: Indexes, frequencies: npt.ArrayLike) -> float:
-        """Return the variance of a sum: each team's noise as in linear_hash.py, an item of it counting once a cell.
+        """Return the variance of a sum: each team's noise as in linear_hash.py, with items that share a cell.
 
         A user whose cell holds w of the items has E[g] = w, so the noise is E[sum of g^2] - sum over cells of w^2 f.
         """
@@ -206,7 +206,7 @@ class TeamSketchOracle(FrequencyOracle):
         return (noise * (size / (size - 1)) ** 2 + rest) * scale**2
 
     def intervals(self, indexes: Indexes, estimates: Floats, tail: float) -> tuple[Floats, Floats]:
-        """Return intervals that survive collisions with popular items (laws/clipped_sums.py); with the estimates."""
+        """Return intervals that survive collisions with popular items (laws/clipped_sums.py) and hold the estimates."""
         totals, n = self._by_team.totals, float(self.counts.total)
         used = [team for team in self.telling if totals[team]]
         if not used or not len(indexes):

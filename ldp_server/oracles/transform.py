@@ -66,7 +66,7 @@ def _matrix(q: int, digits: int, c: int, single: bool) -> Values:
 
 
 def _by_matrix(values: Values, q: int, places: int, c: int) -> Values:
-    """Each step transforms the lowest digits and moves them to the top; after all, the order is as it was."""
+    """Each step transforms the lowest digits and moves them to the top. After the last step the order is as before."""
     group = 1
     while q ** (group + 1) <= _GROUP:
         group += 1
@@ -80,7 +80,7 @@ def _by_matrix(values: Values, q: int, places: int, c: int) -> Values:
 
 
 def _by_fft(values: Values, q: int, places: int, c: int) -> Values:
-    """With w alone it is an inverse FFT of `places` axes; w^c reads that at c u."""
+    """For c = 1 it is an inverse FFT over `places` axes. Any other c reads its values at c u."""
     axes = np.fft.ifftn(values.reshape((q,) * places), norm="forward")
     scaled = np.arange(q) * c % q
     for axis in range(places):
@@ -98,6 +98,8 @@ def _digit_sums(values: Values, q: int, places: int, c: int) -> Values:
 def _level(counts: npt.NDArray[Any], q: int, place: int) -> npt.NDArray[np.floating]:
     """Return D_s as an array of shape (q, q^s): the level's part of S by x_s and x_low."""
     size = q**place
+    if not place:  # the point 1 has no lower digits: its part of S(x) is the count of the answer x_0
+        return counts.T.astype(np.float64)
     reports = float(counts.sum(dtype=np.float64))
     single = size > _SINGLE and reports < _MANY
     real: type[np.floating] = np.float32 if single else np.float64

@@ -1,6 +1,6 @@
-"""The oracle of the tree sketch. An item is told by its last payload and by the levels that check it.
+"""The oracle of the tree sketch. An item is estimated from the last level with a payload and the checks.
 
-Only the users of those levels count for an item's estimate; their sum is scaled to all users (team_sketch.py).
+The users of other levels do not count for an item's estimate; the sum is scaled to all users (team_sketch.py).
 """
 
 from __future__ import annotations
@@ -27,5 +27,5 @@ class TreeSketchOracle(TeamSketchOracle):
 
     @property
     def telling(self) -> range:
-        """The last payload's level and those that check."""
+        """The last level with a payload, and the levels that check."""
         return self._telling

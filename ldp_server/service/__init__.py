@@ -8,9 +8,12 @@ background    checkpoints of counts, compaction and sweeping by the clock
 compaction    folding reports into counts, and dropping what is not needed
 lifecycle     creating, closing and deleting collections
 live          the collections as the running server holds them
-admission     who may submit: tokens, certificates, rates
+admission     who may submit, and how much of the server one caller may take
+bounded       calls of one message and one answer, in limited time and memory
+health        health checks and reflection
 signed_list   the public list of collections
 wire          bytes to messages and errors to statuses
+structure     looking for damage in the structure of log.db
 tls           certificates that may change while the server runs
 logs, metrics
 """

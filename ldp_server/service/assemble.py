@@ -49,6 +49,7 @@ from ldp_server.store import (
     SqliteReader,
     SteadyClock,
 )
+from ldp_server.watch.spans import Spans, spans_to
 from ldp_server.worker.client import Worker
 
 __all__ = ["CollectionServer", "Parts"]
@@ -81,10 +82,11 @@ class Parts:
 class _Assembly:
     """Builds the parts from the bottom up: each step needs only what the steps before it made."""
 
-    def __init__(self, config: Config, clock: Clock, metrics: Metrics, stack: AsyncExitStack) -> None:
+    def __init__(self, config: Config, clock: Clock, metrics: Metrics, spans: Spans, stack: AsyncExitStack) -> None:
         self._config = config
         self._clock = clock
         self._metrics = metrics
+        self._spans = spans
         self._stack = stack
         self._directory = DataDirectory(config.data)
         admission = config.admission
@@ -94,6 +96,7 @@ class _Assembly:
     def parts(self) -> Parts:
         """Open the data directory and connect everything. What must be closed is on the stack."""
         config, clock, metrics = self._config, self._clock, self._metrics
+        self._stack.push_async_callback(asyncio.to_thread, self._spans.close)
         self._stack.enter_context(DirectoryLock(self._directory.create()))
         log = self._stack.enter_context(contextlib.closing(SqliteLog(self._directory.log)))
         access = self._stack.enter_context(contextlib.closing(AccessFile(self._directory.access, SteadyClock(clock))))
@@ -108,7 +111,7 @@ class _Assembly:
         lifecycle = self._lifecycle(collections, commit, verifier)
         compaction = Compaction(lifecycle, commit, worker, clock)
         queries = self._queries(collections, worker)
-        calls = Calls(self._auth(access), metrics, self._bounds.operators)
+        calls = Calls(self._auth(access), metrics, self._bounds.operators, self._spans)
         facts = ServerFacts(clock, lambda: waiting.bytes, self._log_bytes)
         return Parts(
             access=access,
@@ -118,7 +121,7 @@ class _Assembly:
             waiting=waiting,
             lifecycle=lifecycle,
             compaction=compaction,
-            background=BackgroundWork(collections, compaction, worker, waiting, metrics, self._schedule()),
+            background=BackgroundWork(collections, compaction, worker, waiting, metrics, self._schedule(), self._spans),
             gauges=Gauges(metrics, waiting, self._log_bytes, config.data),
             queries=queries,
             collector=self._collector(collections, publisher, waiting, commit, verifier),
@@ -150,7 +153,7 @@ class _Assembly:
         return collections
 
     def _worker(self, nice: int) -> Worker:
-        return Worker(self._config.data, memory_mb=self._config.limits.worker_memory_mb, nice=nice)
+        return Worker(self._config.data, memory_mb=self._config.limits.worker_memory_mb, nice=nice, spans=self._spans)
 
     def _lifecycle(self, collections: LiveCollections, commit: GroupCommit, verifier: TokenVerifier) -> Lifecycle:
         limits = self._config.limits
@@ -202,9 +205,11 @@ class _Assembly:
 class CollectionServer:
     """One server on one data directory. Use `start`, then `wait`, then `stop`."""
 
-    def __init__(self, config: Config, *, clock: Clock = time.time) -> None:
+    def __init__(self, config: Config, *, clock: Clock = time.time, spans: Spans | None = None) -> None:
+        """`spans` takes the place of those that `watch.traces` asks for."""
         self.config = config
         self.metrics = Metrics(config.watch.collections)
+        self._spans = spans_to(config.watch.traces) if spans is None else spans
         self.failure: StorageError | None = None
         """Why the server stopped by itself."""
         self._clock = clock
@@ -241,7 +246,7 @@ class CollectionServer:
     async def start(self) -> None:
         """Get ready and begin to listen; raises `StorageError` or `InvalidSpec` if it cannot be."""
         async with AsyncExitStack() as stack:
-            parts = _Assembly(self.config, self._clock, self.metrics, stack).parts()
+            parts = _Assembly(self.config, self._clock, self.metrics, self._spans, stack).parts()
             collector = Service(COLLECTOR, parts.collector.handlers())
             analyst = Service(ANALYST, parts.operators.handlers())
             bounds = parts.bounds.health
@@ -260,7 +265,7 @@ class CollectionServer:
             self._stack = stack.pop_all()
 
     async def stop(self, grace: float | None = None) -> None:
-        """Drain for at most `grace` seconds (limits.drain_seconds) and close. Once is enough; more does no harm."""
+        """Drain for at most `grace` seconds (limits.drain_seconds) and close. A second call does nothing."""
         self._grace = self.config.limits.drain_seconds if grace is None else grace
         await self._stack.aclose()
 

@@ -1,8 +1,8 @@
 """Background work: checkpoints of counts, compaction, sweeping, forgetting the order of arrival, and the gauges.
 
-It runs in slices, so that queries and batches do not wait for it. Compaction by the clock is careful with clocks: a
-collection must have been seen past its window for a while of monotonic time too. So one wrong reading of the wall clock
-does not end a collection.
+It runs in slices, so that queries and batches do not wait for it. Compaction by the clock allows for
+clocks that jump: a collection must also have been past its window for a while of monotonic time. So one wrong reading
+of the wall clock does not end a collection.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ldp_server.service.live import LiveCollection, LiveCollections
 from ldp_server.service.logs import LOGGER, event
 from ldp_server.service.metrics import Metrics
 from ldp_server.store.errors import Corrupt
+from ldp_server.watch.spans import Spans
 from ldp_server.worker.client import Worker
 
 __all__ = ["BackgroundSchedule", "BackgroundWork", "Gauges"]
@@ -43,7 +44,7 @@ class BackgroundSchedule:
 
 
 class Gauges:
-    """The metrics that are read off and not counted."""
+    """The metrics that say how things are at this moment, such as a size on disk."""
 
     def __init__(self, metrics: Metrics, waiting: Waiting, log_bytes: Callable[[], int], folder: Path) -> None:
         self._metrics = metrics
@@ -70,6 +71,7 @@ class BackgroundWork:
         waiting: Waiting,
         metrics: Metrics,
         schedule: BackgroundSchedule,
+        spans: Spans,
     ) -> None:
         self._collections = collections
         self._compaction = compaction
@@ -77,6 +79,7 @@ class BackgroundWork:
         self._waiting = waiting
         self._metrics = metrics
         self.schedule = schedule
+        self._spans = spans
         self._over_since: dict[int, float] = {}
         self._counted: dict[int, float] = {}
         self._lag: dict[int, int] = {}
@@ -109,7 +112,8 @@ class BackgroundWork:
     async def _tend(self, live: LiveCollection) -> None:
         await self._checkpoint(live)
         if self._due(live):
-            await self._compaction.compact(live)
+            with self._spans.span("background/compact", collection=live.label):
+                await self._compaction.compact(live)
             event(logging.INFO, "compacted", collection=live.label)
 
     async def _checkpoint(self, live: LiveCollection) -> None:
@@ -119,10 +123,11 @@ class BackgroundWork:
         if self._counted.get(number) == arrived:
             return  # nothing came since the last round
         behind = 1
-        while behind:
-            behind = (await self._worker.advance(number, SLICE_SECONDS)).behind
-            self._lag[number] = behind
-            await asyncio.sleep(0)
+        with self._spans.span("background/checkpoint", collection=live.label):
+            while behind:
+                behind = (await self._worker.advance(number, SLICE_SECONDS)).behind
+                self._lag[number] = behind
+                await asyncio.sleep(0)
         self._counted[number] = arrived
 
     def _due(self, live: LiveCollection) -> bool:

@@ -1,4 +1,4 @@
-"""Compaction: a collection's reports become counts. What nothing refers to any more is dropped, and so is the order."""
+"""Compaction: a collection's reports become counts. What nothing needs is dropped, like the order of arrival."""
 
 from __future__ import annotations
 

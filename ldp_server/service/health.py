@@ -1,4 +1,4 @@
-"""Health checks and reflection, in places of their own: who fills all others cannot make the server look dead."""
+"""Health checks and reflection, in places of their own: filling all other places cannot make the server look dead."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ import grpc
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, ServerRefused
+from ldp_client.privacy.statement import privacy_statement
 from ldp_client.protocol.reasons import WINDOW_SLACK_SECONDS
 from ldp_server.arrays.packing import unpack
 from ldp_server.service.logs import event
@@ -45,8 +46,8 @@ class LiveCollection:
     """One collection, as ingest sees it."""
 
     __slots__ = (
-        "bound", "closes", "collection", "label", "opens", "record", "sealed_reason", "takes_from", "takes_until",
-        "width",
+        "bound", "closes", "collection", "label", "opens", "record", "sealed_reason", "statement", "takes_from",
+        "takes_until", "width",
     )  # fmt: skip
 
     def __init__(self, record: CollectionRecord, collection: Collection, label: str) -> None:
@@ -60,6 +61,13 @@ class LiveCollection:
         self.takes_from = collection.opens - WINDOW_SLACK_SECONDS
         self.takes_until = collection.closes + WINDOW_SLACK_SECONDS
         self.sealed_reason = _sealed_reason(record)
+        self.statement: tuple[str, ...] = ()
+        """The privacy statement, once it has been asked for."""
+
+    def write_statement(self) -> tuple[str, ...]:
+        """Write the privacy statement, which is the same for every answer. It may take some milliseconds."""
+        self.statement = privacy_statement(self.collection).lines
+        return self.statement
 
     def refusal_reason(self, now: float) -> str | None:
         """Why no batch is taken at this time, or None."""

@@ -51,7 +51,7 @@ class _Lines(logging.Formatter):
 
 class _Handler(logging.StreamHandler[TextIO]):
     def handleError(self, record: logging.LogRecord) -> None:
-        """Drop a line that cannot be written (a full disk): a report of it would be captured, as the next such line."""
+        """Drop a line that cannot be written (a full disk): a message about it would be captured and fail too."""
 
 
 def set_up_logs(level: str, form: str) -> None:

@@ -3,12 +3,16 @@
 Counters change once for each group of batches, outside of the commit. A collection's label is the first twelve digits
 of its id. The number of labels is bounded: further collections are counted together as "other".
 
-They are served over HTTP, by threads of their own, and beside them /healthz: whoever fills the gRPC ports cannot keep a
-health check out.
+Every counter is there from the start, with 0 for each value of its label. A counter that begins to exist with its first
+event hides this event from `rate` and `increase`, and an alert on it would come one event late.
+
+They are served over HTTP by threads of their own, with /healthz beside them. So a caller that fills the gRPC ports
+cannot keep a health check out.
 """
 
 from __future__ import annotations
 
+import platform
 import socket
 import threading
 from collections.abc import Callable, Iterable
@@ -16,15 +20,26 @@ from socketserver import ThreadingMixIn
 from typing import TYPE_CHECKING
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, make_wsgi_app
+import grpc
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector, make_wsgi_app
+
+from ldp_client import __version__
+from ldp_client.protocol.v1 import collector_pb2
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
 
-__all__ = ["Metrics", "serve_metrics"]
+__all__ = ["BUSY", "REFUSED_TOKENS", "Metrics", "serve_metrics", "watch_processes"]
 
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 _LONG = (0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60, 300, 1800)
+_OTHER = "other"
+BUSY = ("full", "rate", "places", "answers")
+"""Why a batch or a call is answered "not now"."""
+REFUSED_TOKENS = ("unknown", "expired", "revoked", "role", "elsewhere")
+"""Why an analyst's token is refused."""
+_REASONS = tuple(name for name, number in collector_pb2.Reason.items() if number)
+_CODES = tuple(code.name for code in grpc.StatusCode if code is not grpc.StatusCode.OK)
 
 
 class Metrics:
@@ -69,15 +84,43 @@ class Metrics:
         self.log_bytes = Gauge("hearsay_log_bytes", "Size of the database on disk", registry=registry)
         self.free_bytes = Gauge("hearsay_disk_free_bytes", "Free space where it lies", registry=registry)
         self.lag = Gauge("hearsay_checkpoint_lag_batches", "Batches not yet in a checkpoint", registry=registry)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Name the program, and let every counter with a label begin at 0."""
+        built = Info("hearsay_build", "The program that runs", registry=self.registry)
+        built.info({"version": __version__, "python": platform.python_version(), "grpc": grpc.__version__})
+        self._begin_collection(_OTHER)
+        begun = (
+            (self.refused_batches, _REASONS),
+            (self.busy, BUSY),
+            (self.refused_calls, _CODES),
+            (self.refused_tokens, REFUSED_TOKENS),
+        )
+        for counter, values in begun:
+            for value in values:
+                counter.labels(value)
+
+    def _begin_collection(self, label: str) -> None:
+        for counter in (self.reports, self.batches, self.duplicates):
+            counter.labels(label)
 
     def label(self, collection_id: bytes) -> str:
         """The collection's label."""
         label = self._labels.get(collection_id)
-        if label is None:
-            label = collection_id.hex()[:12] if len(self._labels) < self._bound else "other"
-            if label != "other":
-                self._labels[collection_id] = label
+        if label is not None:
+            return label
+        if len(self._labels) >= self._bound:
+            return _OTHER
+        self._labels[collection_id] = label = collection_id.hex()[:12]
+        self._begin_collection(label)
         return label
+
+
+def watch_processes(registry: CollectorRegistry, worker: Callable[[], int | None]) -> None:
+    """Add memory, processor time and open files of the serving process, and of the estimating process while it runs."""
+    ProcessCollector(registry=registry)
+    ProcessCollector(namespace="hearsay_worker", pid=lambda: worker() or "none", registry=registry)
 
 
 class _Server(ThreadingMixIn, WSGIServer):
@@ -92,7 +135,7 @@ class _Quiet(WSGIRequestHandler):
     timeout = 10.0
 
     def log_message(self, *_: object) -> None:
-        """Say nothing: a line for each look at the metrics helps nobody."""
+        """Write nothing: a line for each look at the metrics would only fill the log."""
 
 
 def serve_metrics(host: str, port: int, registry: CollectorRegistry, serving: Callable[[], bool]) -> int:

@@ -8,6 +8,7 @@ sqlite         writing the log on SQLite; reader: reading and copying it. Both a
   blocks         where the order of arrival is forgotten
   retention      folding reports into counts, dropping what is not needed
   wal            moving the write-ahead log
+damage         finding damage in what was read
 commit         the writer thread: one transaction for everything that waits
 checkpoints    files with the counts up to a position of the log
 access         analyst tokens

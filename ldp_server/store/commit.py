@@ -233,7 +233,7 @@ class GroupCommit:
             future.set_result(result)
 
     def _judge(self, error: StorageError) -> None:
-        """What it takes to write again. Trouble of each kind is said once, until something could be written."""
+        """Note what is needed before the next write. Each kind of error is logged once, until a write succeeds."""
         if isinstance(error, FINAL):
             self.failure = error
             return
@@ -250,7 +250,7 @@ class GroupCommit:
             LOGGER.warning("the log can be written again: batches are taken")
 
     def _abandon(self) -> None:
-        """Nothing is written any more: give an error to all that wait. `submit` and `run` call this later."""
+        """Nothing is written any more: give an error to all that wait. After that `submit` and `run` call this."""
         self._give_up(self.failure or StorageError("the server is stopping"))
 
     def _give_up(self, error: StorageError) -> None:

@@ -8,7 +8,7 @@
     |-- InUse            another process holds the data directory, or a write lock on the file
     `-- Removed          the file was removed or replaced while it was in use
 
-`FINAL` are those that trying again does not mend. Of all other errors the writer thread waits for the end (commit.py).
+`FINAL` are those that trying again does not mend. For all others the writer thread tries again (commit.py).
 
 `translated` turns what SQLite raised into one of them. Nothing above the store sees a `sqlite3.Error`.
 """

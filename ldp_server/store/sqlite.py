@@ -43,7 +43,7 @@ class SqliteLog(SqliteReader, ReportLog):
         self._purged = False
 
     def close(self) -> None:
-        with suppress(StorageError):  # what the bytes show of the order goes, if it can
+        with suppress(StorageError):  # after this the bytes of the file show no order of arrival, if it succeeds
             while self.lay_anew():
                 pass
         self._wal.close()
@@ -67,7 +67,7 @@ class SqliteLog(SqliteReader, ReportLog):
             return sum(self._finish_full(db, collection, recent) for collection in list(recent))
 
         moved = self._transaction(work)
-        self._recent.update(recent)  # only now: what was rolled back is not there
+        self._recent.update(recent)  # only after the commit: what was rolled back is not there
         self._unlaid.update(recent)
         self._purged = False
         self._wal.wrote(sum(len(one.payload) for one in submissions) + moved + PAGE * _pages(len(submissions), recent))

@@ -3,7 +3,7 @@
 A second thread with a connection of its own moves most of it while the writer goes on committing. It uses PASSIVE
 mode, which never waits for anybody. It can never catch up with a busy writer, and SQLite starts the log over only when
 all of it was moved. So the writer itself moves the rest, in a short pass, once the log has grown past `limit` and the
-thread has done most of the work. Without this thread some acknowledgement waited for a third of a second (measured).
+thread has done most of the work. Without this thread some acknowledgements took a third of a second (measured).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class LogFiles:
     def check(self) -> None:
         """Raise `Removed` if log.db is another file than the one that was opened, `StorageError` if its -wal file is.
 
-        What lies in a write-ahead log that was removed can still be moved to the database by who has it open.
+        A process that has a removed write-ahead log open can still move its contents to the database.
         """
         if _identity(self._path) != self._opened[0]:
             raise Removed(f"{self._path} was removed or replaced while it was in use: put it back, then start again")

@@ -1,7 +1,7 @@
 """The parent's side of the child process: start it, ask it, cancel it, start it again if it dies.
 
-One question at a time; who asks while the child is busy waits. A question whose caller has gone away is cancelled by
-ending the process. Counts can always be computed again, so nothing is lost but the counts in memory.
+It answers one question at a time; a caller waits while it is busy. A question whose caller has gone away is cancelled
+by ending the process. Counts can always be computed again, so only the counts in memory are lost.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TypeVar
 from ldp_client.errors import StorageError, Unavailable
 from ldp_server.child import safe_command, safe_environment
 from ldp_server.store import CollectionRecord, DataDirectory, checkpoints
+from ldp_server.watch.spans import Span, Spans
 from ldp_server.worker import messages
 from ldp_server.worker.messages import (
     Advanced,
@@ -38,7 +39,7 @@ from ldp_server.worker.messages import (
 __all__ = ["Worker"]
 
 A = TypeVar("A", bound=Answer)
-
+Answers = AsyncGenerator[tuple[Answer, bytes], None]
 
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
@@ -46,11 +47,12 @@ _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THR
 class Worker:
     """One child process on a data directory, started by the first question."""
 
-    def __init__(self, data: Path, *, memory_mb: int, nice: int) -> None:
+    def __init__(self, data: Path, *, memory_mb: int, nice: int, spans: Spans | None = None) -> None:
         self._directory = DataDirectory(data)
         self._arguments = [str(data), str(memory_mb), str(nice)]
         self._process: asyncio.subprocess.Process | None = None
         self._lock = asyncio.Lock()
+        self._spans = spans or Spans()
 
     async def estimate(self, number: int, request: bytes) -> bytes:
         """The serialised EstimateResponse to a serialised EstimateRequest."""
@@ -87,7 +89,7 @@ class Worker:
     async def decode(self, question: AskDecode, seconds: float) -> AsyncGenerator[Progress | bytes, None]:
         """Progress, and last the serialised HeavyHittersResult. Leaving early cancels, and so does the time limit."""
         ends = time.monotonic() + seconds
-        async with contextlib.aclosing(self._ask(question)) as answers:
+        async with self._asking(question) as answers:
             while True:
                 try:
                     answer, body = await asyncio.wait_for(anext(answers), ends - time.monotonic())
@@ -112,18 +114,26 @@ class Worker:
 
     async def _one(self, kind: type[A], question: Question, body: bytes = b"") -> tuple[A, bytes]:
         """Ask a question that has one answer."""
-        async with contextlib.aclosing(self._ask(question, body)) as answers:
+        async with self._asking(question, body) as answers:
             async for answer, response in answers:
                 if not isinstance(answer, kind):
                     raise AssertionError(f"a {type(answer).__name__} is no answer to {type(question).__name__}")
                 return answer, response
         raise Unavailable("the estimating process gave no answer", 1.0)
 
-    async def _ask(self, question: Question, body: bytes = b"") -> AsyncGenerator[tuple[Answer, bytes], None]:
+    @contextlib.asynccontextmanager
+    async def _asking(self, question: Question, body: bytes = b"") -> AsyncGenerator[Answers, None]:
+        """The answers to a question, with a span around the wait for the child and its work."""
+        with self._spans.span(f"worker/{type(question).__name__}", around=False) as span:
+            async with contextlib.aclosing(self._ask(question, body, span)) as answers:
+                yield answers
+
+    async def _ask(self, question: Question, body: bytes, span: Span) -> Answers:
         """Ask, and give every progress report and then the answer."""
         async with self._lock:
+            span.event("the process is free")
             process = await self._running()
-            finished = False
+            finished, stage = False, ""
             try:
                 if process.stdin is None or process.stdout is None:
                     raise AssertionError("started with pipes")
@@ -134,6 +144,9 @@ class Worker:
                     finished = not isinstance(answer, Progress)
                     if isinstance(answer, Failure):
                         raise answer.error()
+                    if isinstance(answer, Progress) and answer.stage != stage:
+                        stage = answer.stage
+                        span.event(stage)
                     yield answer, response
             except (asyncio.IncompleteReadError, ConnectionError):
                 raise Unavailable("the estimating process ended before its answer (out of memory?)", 5.0) from None

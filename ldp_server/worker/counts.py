@@ -1,10 +1,9 @@
-"""Counts in memory: every query is answered from a checkpoint plus the tail of the log, never by reading everything.
+"""Counts in memory: a query reads only what was added to the log since the last one, or since a checkpoint.
 
 counts in memory   are brought up to date from the log: each query reads the blocks after their sequence, and the recent
                    batches (fewer than a block), and counts what is new
-none in memory     begin with the checkpoint file, if it belongs to this log
-or with the folded counts, if the collection was compacted
-or with nothing, and read the whole log
+none in memory     begin with the checkpoint file, if it belongs to this log; else with the folded counts, if the
+                   collection was compacted; else with nothing, and read the whole log
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ __all__ = ["CollectionCounts", "CountsCache", "memory_bytes", "state_bytes"]
 CHUNK = 4_000_000
 """Bytes of payloads read from the log at a time."""
 TIMES = 3
-"""Memory for counting and estimating, in times the counts: the counts themselves, and the estimates beside them."""
+"""Memory for counting and estimating, as a multiple of the counts: the counts, and the estimates beside them."""
 
 
 @dataclass

@@ -1,8 +1,8 @@
 """What the server asks its child process, and what the child answers: one dataclass for each.
 
 A message goes through a pipe as a frame: four bytes header length, eight bytes body length (little endian), a header
-and a body. The header is JSON: the name of the message's type, and its fields. JSON cannot run code, unlike pickle,
-should one end be confused. The body is bytes: a request or response of the analyst's wire. `QUESTIONS` and `ANSWERS`
+and a body. The header is JSON: the name of the message's type, and its fields. Reading JSON runs no code;
+reading a pickle could. The body is bytes: a request or response of the analyst's wire. `QUESTIONS` and `ANSWERS`
 list all messages; any other name is a defect.
 """
 

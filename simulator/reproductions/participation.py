@@ -9,9 +9,8 @@ inner ratio r, so the ratio is at most 1 + s (r - 1): epsilon shrinks to ln(1 + 
 (subsampling.py); for binary randomized response it is again randomized response, with p' = s p + (1-s)/2.
 
 Price. The inner estimate is of s f + (1-s) n/size, so it is shifted and divided by s: the signal shrinks by s, the
-variance grows by 1/s^2. **This is a smaller epsilon by another name**: the gain is in scheduling and unlinkability,
-not in accuracy. That is why specs do not offer it: ask for the smaller epsilon instead, and get at least the same
-accuracy.
+variance grows by 1/s^2. **The same report at the smaller epsilon is at least as accurate.** Dummies help to hide who
+takes part, and when; they do not help accuracy. So specs do not offer them.
 
 Words: those of the inner mechanism, one for the choice, and enough for the dummy that its bias, at most 2^-64 of its
 probability, is the same for every item.

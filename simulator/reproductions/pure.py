@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,8 @@ def pure(runs: int | None = None, seed: int = 1, progress: Progress | None = Non
 def _row(base: float, users: int, seed: int) -> dict[str, Any]:
     draws = math.ceil(5 * math.log(1 / base))
     sigma = min(MAX_SIGMA, math.ceil(STEPS * math.sqrt(2 * math.log(1.25 / DELTA)) / base))
-    made = GenProt(Epsilon.parse("5"), SIZE, seed.to_bytes(32, "little"), draws, round(base * 1e9), sigma)
+    loose = GenProt(Epsilon.parse("5"), SIZE, seed.to_bytes(32, "little"), draws, round(base * 1e9), sigma)
+    made = replace(loose, epsilon=Epsilon.parse(f"{math.ceil(1e4 * math.log(loose.ratio)) / 1e4:.4f}"))
     distances = [total_variation(made, index) for index in (1, SIZE // 2, SIZE - 1)]
     exact, bound = max(distances)
     return {

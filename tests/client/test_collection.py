@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -234,7 +235,10 @@ def test_late_moments_and_long_periods_are_written_so_that_they_are_read_back() 
 
 @pytest.mark.parametrize(
     "moment",
-    [1_793_491_200, "2026-11-01T00:00:00Z", "2026-11-01T01:00:00+01:00", "2026-10-31T19:00-05:00", "20261101T000000Z"],
+    [
+        *(1_793_491_200, "2026-11-01", date(2026, 11, 1), "2026-11-01T00:00:00Z", "2026-11-01T01:00:00+01:00"),
+        *("2026-10-31T19:00-05:00", "20261101T000000Z"),
+    ],
 )
 def test_forms_of_a_moment(moment: Any) -> None:
     window = {"opens": moment, "closes": 1_796_083_200}
@@ -244,7 +248,8 @@ def test_forms_of_a_moment(moment: Any) -> None:
 @pytest.mark.parametrize(
     "moment",
     [
-        *("2026-11-01", "2026-11-01T00:00:00", "2026-11-01T00:00:00.5Z", "soon", "", 1.5, True, None, [], -1, 1 << 200),
+        *("2026-11-31", "20261101", "2026-1-1"),
+        *("2026-11-01T00:00:00", "2026-11-01T00:00:00.5Z", "soon", "", 1.5, True, None, [], -1, 1 << 200),
         *("0001-01-01T00:00:00+23:59", "1969-12-31T23:59:59Z", "2026-11-01T00:00:00+00:00:01.5"),
     ],
 )

@@ -105,14 +105,16 @@ def range_error() -> float:
     users = np.random.default_rng(1).integers(1, 1001, 200_000).astype(np.uint64)
     for reports in crowd.simulate(maker, users, seed=1):
         oracle.accumulate(pack(reports, maker.report_bytes))
-    totals = oracle.level_totals()
+    totals, tree = oracle.level_totals(), oracle.tree()
     cell = [float(oracle._cell_variance(level, float(n), 0.0)) for level, n in enumerate(totals)]
     agreed = raw = 0.0
     for ends in np.random.default_rng(2).integers(0, 1000, (300, 2)):
         first, last = int(ends.min()), int(ends.max())
-        count, error = oracle.between(first, last)
-        held = min(max(count, 0.0), 200_000.0)
-        agreed += error**2 - held * (1 - held / 200_000) * (200_000 / totals.min() - 1)
+        inside = np.zeros(1000)
+        inside[first : last + 1] = 1
+        cells, root = tree.agreement.coefficients(inside)
+        weights = [np.append(-root * none, level) for none, level in zip(tree.none_weights, cells, strict=True)]
+        agreed += sum(oracle._level_sum(level, one).lies for level, one in enumerate(weights))
         low, high = first, last + 1
         for level in range(len(totals) - 1, 0, -1):
             up, down = -(-low // maker.branching), high // maker.branching

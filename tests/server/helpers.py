@@ -117,10 +117,10 @@ class Live:
 
 
 @asynccontextmanager
-async def live(data: Path, *, clock=None, channel=None, config: Config | None = None, **changes):
+async def live(data: Path, *, clock=None, channel=None, config: Config | None = None, spans=None, **changes):
     config = replace(config or Config(), data=data, **changes).with_listen("127.0.0.1:0")
     clock = clock or Clock()
-    server = CollectionServer(config, clock=clock)
+    server = CollectionServer(config, clock=clock, spans=spans)
     await server.start()
     try:
         access = AccessFile(data / "access.db", clock)

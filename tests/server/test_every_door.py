@@ -14,11 +14,14 @@ from itertools import product
 
 import grpc
 import numpy as np
+import pyarrow.parquet
 import pytest
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_client.mechanisms import MECHANISMS, REPRODUCTIONS
+from ldp_client.mechanisms.hierarchy import design
+from ldp_client.privacy.statement import privacy_statement
 from ldp_client.protocol.domain import Attributes, Integers
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_client.protocol.v1 import analyst_pb2_grpc
@@ -26,10 +29,11 @@ from ldp_server import heavy_hitters
 from ldp_server.answers import estimates, numbers
 from ldp_server.answers.attributes import attributes_answer
 from ldp_server.answers.estimates import Coverage
-from ldp_server.answers.to_json import dump, to_json
+from ldp_server.answers.to_json import dump, item_json, to_json
 from ldp_server.cli.main import load, run
 from ldp_server.cli.show import item_text
 from ldp_server.heavy_hitters import DECODERS
+from ldp_server.tables import csv_rows
 from tests.examples import EXAMPLES
 from tests.server.analyst.conftest import deliver
 from tests.server.helpers import ServerProcess
@@ -175,8 +179,36 @@ def test_every_mechanism_has_a_line_and_every_call_a_question():
     assert {one.name for one in pb.DESCRIPTOR.services_by_name["Analyst"].methods} == asking | changing | others
 
 
+ROWS = ("rows", "items", "average", "quantiles", "ranges")
+"""The keys of the rows in the answers' JSON."""
+
+
+def check_files(folder, collection, found):
+    """The files have the rows of the JSON, the facts about the answer, and are for their owner only."""
+    assert {file.name for file in folder.iterdir()} == {"a.csv", "a.csv-metadata.json", "a.parquet"}
+    assert {file.stat().st_mode & 0o777 for file in folder.iterdir()} == {0o600}
+    rows = next(found[key] for key in ROWS if key in found)
+    rows = rows if isinstance(rows, list) else [rows]
+    written = list(csv_rows((folder / "a.csv").read_text("utf-8")))
+    table = pyarrow.parquet.read_table(folder / "a.parquet")
+    assert (
+        len(written) == len(table) == len(rows) + sum(found.get(key) is not None for key in ("everything_else", "none"))
+    )
+    assert all(list(row) == table.column_names for row in written)
+    for column in {"estimate", "low", "high"} & set(table.column_names):
+        assert table[column].to_pylist()[: len(rows)] == [row[column] for row in rows]
+        assert [float(row[column]) for row in written[: len(rows)]] == [row[column] for row in rows]
+    if "item" in table.column_names:
+        assert [item_json(row["item"]) for row in written[: len(rows)]] == [row["item"] for row in rows]
+    (facts,) = json.loads((folder / "a.csv-metadata.json").read_text())["notes"]
+    kept = {name.decode(): text.decode() for name, text in table.schema.metadata.items()}
+    assert kept["hearsay.statement"] == "\n".join(facts["statement"]) == str(privacy_statement(collection))
+    assert (facts["collection_id"], facts["reports"]) == (collection.id.hex(), found["reports"])
+    assert kept["hearsay.epsilon"] == facts["epsilon"] == collection.epsilon.text
+
+
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_every_door_gives_the_same_numbers(server, counted, question, monkeypatch, capsys):
+def test_every_door_gives_the_same_numbers(server, counted, question, monkeypatch, capsys, tmp_path):
     name, collection, oracle = counted
     doors = QUESTIONS[question]
     found = ask(doors.in_process, collection, oracle)
@@ -185,7 +217,8 @@ def test_every_door_gives_the_same_numbers(server, counted, question, monkeypatc
     command, *options = doors.shell
     arguments, line = (command, collection.id.hex(), *options), f"{item_text(an_item(collection))}\n"
     before = server.log.read_text().count("analyst call")
-    code, out, err = shell(monkeypatch, capsys, server.data, *arguments, "--json", stdin=line)
+    files = ("--csv", str(tmp_path / "a.csv"), "--parquet", str(tmp_path / "a.parquet"))
+    code, out, err = shell(monkeypatch, capsys, server.data, *arguments, "--json", *files, stdin=line)
     if question != "heavy hitters":  # whose line is written after its last message
         assert server.log.read_text().count("analyst call") == before + 1
     if question in ANSWERS[name]:
@@ -193,15 +226,76 @@ def test_every_door_gives_the_same_numbers(server, counted, question, monkeypatc
         assert called == found
         assert json.loads(out) == found
         assert found["reports"] == USERS
+        check_files(tmp_path, collection, found)
         code, out, err = shell(monkeypatch, capsys, server.data, *arguments, stdin=line)
         assert (code, err) == (0, "")
         assert "Which?" in out
+        assert "copies of reports" in out
+        assert "Warning" not in out
     else:
         assert isinstance(found, InvalidSpec), found
         assert isinstance(called, ServerRefused)
         assert (code, out) == (1, "")
+        assert not list(tmp_path.iterdir())
         assert err == f"ldp-server: {called.reason.lower().replace('_', ' ')}: {called.detail}\n"
         assert question == "heavy hitters" or called.detail == str(found)
+
+
+MANY = 20_000
+COPIED = {
+    "linear-hash": (Integers(1, 1999), {"q": 3, "t": 7}, ("given", "top", "every item")),
+    "hashtogram": (Integers(1, 5000), {"rows": 4, "q": 3, "t": 7}, ("top",)),
+    "hierarchy": (Integers(0, 3999), design("2", 4000), ("given", "quantiles", "ranges", "histogram")),
+    "tree-sketch": (
+        Integers(0, (1 << 24) - 1),
+        {"first_bits": 14, "step_bits": 6, "cell_bits": 14, "q": 7, "t": 5, "check_levels": 1},
+        ("given", "heavy hitters"),
+    ),
+}
+
+
+@pytest.fixture(scope="module", params=COPIED)
+def copied(server, request):
+    """A collection with 18% of copies."""
+    domain, parameters, questions = COPIED[request.param]
+    collection = Collection.create("Copied?", domain, request.param, "2", parameters=parameters, **_WINDOW)
+    server.create(collection)
+    users = np.arange(MANY) % 4 + 1
+    return collection, deliver(server, collection, users, copies=MANY * 18 // 100), questions
+
+
+def test_copies_are_said_at_every_door(server, copied, monkeypatch, capsys, tmp_path):
+    collection, oracle, questions = copied
+    for question in questions:
+        doors, line = QUESTIONS[question], f"{item_text(an_item(collection))}\n"
+        found = ask(doors.in_process, collection, oracle)
+        seen = found["independence"]
+        assert seen["variance_factor"] == pytest.approx(1.36, abs=0.15)
+        assert seen["widened"] > 1.3
+        assert "are not independent" in seen["warnings"][0]
+        with server.analyst() as analyst:
+            assert ask(doors.analyst, analyst, collection) == found
+        command, *options = doors.shell
+        arguments = (command, collection.id.hex(), *options)
+        files = ("--csv", str(tmp_path / "a.csv"))
+        for more in ((), files, ("--json",)):
+            code, out, err = shell(monkeypatch, capsys, server.data, *arguments, *more, stdin=line)
+            assert (code, err) == (0, "")
+            assert seen["warnings"][0] in (out if more != ("--json",) else json.loads(out)["independence"]["warnings"])
+        (facts,) = json.loads((tmp_path / "a.csv-metadata.json").read_text())["notes"]
+        assert facts["more"]["independence"] == seen
+
+
+def test_too_many_copies_are_refused_in_a_sentence(server, monkeypatch, capsys):
+    collection = Collection.create(
+        "Thrice?", Integers(1, 1999), "linear-hash", "2", parameters={"q": 3, "t": 7}, **_WINDOW
+    )
+    server.create(collection)
+    for _ in range(3):
+        deliver(server, collection, np.arange(5000) % 4 + 1)
+    code, out, err = shell(monkeypatch, capsys, server.data, "estimate", collection.id.hex(), "--top", "3")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith("ldp-server: failed precondition: these reports are not independent")
 
 
 def test_heavy_hitters_have_a_line_too():

@@ -84,7 +84,7 @@ class CreateCollectionRequest(_message.Message):
     def __init__(self, spec_bytes: _Optional[bytes] = ..., admission: _Optional[_Union[AdmissionKind, str]] = ..., reports_per_token: _Optional[int] = ..., unlisted: bool = ...) -> None: ...
 
 class CollectionInfo(_message.Message):
-    __slots__ = ("collection_id", "spec_bytes", "state", "admission", "reports_per_token", "unlisted", "created", "closed", "deleted")
+    __slots__ = ("collection_id", "spec_bytes", "state", "admission", "reports_per_token", "unlisted", "created", "closed", "deleted", "statement")
     COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
     SPEC_BYTES_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -94,6 +94,7 @@ class CollectionInfo(_message.Message):
     CREATED_FIELD_NUMBER: _ClassVar[int]
     CLOSED_FIELD_NUMBER: _ClassVar[int]
     DELETED_FIELD_NUMBER: _ClassVar[int]
+    STATEMENT_FIELD_NUMBER: _ClassVar[int]
     collection_id: bytes
     spec_bytes: bytes
     state: CollectionState
@@ -103,7 +104,8 @@ class CollectionInfo(_message.Message):
     created: int
     closed: int
     deleted: int
-    def __init__(self, collection_id: _Optional[bytes] = ..., spec_bytes: _Optional[bytes] = ..., state: _Optional[_Union[CollectionState, str]] = ..., admission: _Optional[_Union[AdmissionKind, str]] = ..., reports_per_token: _Optional[int] = ..., unlisted: bool = ..., created: _Optional[int] = ..., closed: _Optional[int] = ..., deleted: _Optional[int] = ...) -> None: ...
+    statement: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, collection_id: _Optional[bytes] = ..., spec_bytes: _Optional[bytes] = ..., state: _Optional[_Union[CollectionState, str]] = ..., admission: _Optional[_Union[AdmissionKind, str]] = ..., reports_per_token: _Optional[int] = ..., unlisted: bool = ..., created: _Optional[int] = ..., closed: _Optional[int] = ..., deleted: _Optional[int] = ..., statement: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ListAllCollectionsRequest(_message.Message):
     __slots__ = ()

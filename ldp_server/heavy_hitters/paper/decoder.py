@@ -31,7 +31,7 @@ _LIST = 4.0  # C in the paper's |L| <= C log |X|
 
 
 def lists(scores: npt.NDArray[np.float32], code: ExpanderCode, log_items: float) -> dict[int, list[Pair]]:
-    """Return for every bucket that has any the (y, z) of one team whose score is above what noise alone would have.
+    """Return one team's list for each bucket: the (y, z) whose score stands out from the noise; without empty lists.
 
     `scores` has the cells of all buckets, or of some that follow each other; the first one is number 0.
     """

@@ -4,8 +4,8 @@ An item of frequency f among n users has in a team, with the inner response at e
 
     score ~ N(mu, tau^2),    mu = f / sqrt(M n v),    tau^2 = 1 + (f/n)(r - 1) + f/(n v)
 
-(r - 1: what a holder's report varies more; f/(n v): who of the holders is in this team). It enters the list L_m^b if
-this is the largest of the Z = 2^(c + d y) scores of its (b, y), and above the cut that noise alone rarely passes. An
+(r - 1: how much more the report of a holder varies; f/(n v): which holders are in this team). It enters the list L_m^b
+if this is the largest of the Z = 2^(c + d y) scores of its (b, y), and above the cut that noise alone rarely passes. An
 item that does not enter costs the Reed-Solomon code one place (an erasure). It costs two (an error) where another
 entry took its vertex and is linked to a neighbour's. The word is decoded while the cost is at most M - k, and at least
 half of the lists have the item.

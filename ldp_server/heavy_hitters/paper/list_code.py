@@ -92,7 +92,8 @@ class UniqueListRecoverableCode:
     def _read(self, graph: LayeredGraph, piece: Ints) -> tuple[int | None, Ints]:
         """The block that a vertex set spells, if at least half of the coordinates in it agree, and those vertices.
 
-        The whole set is read first. Where junk hangs on to it by single edges, its vertices of degree d/2 are.
+        The whole set is read first. If that fails, its vertices of degree d/2 or more are read, because junk may be
+        joined to the others by single edges.
         """
         strong = graph.entered(piece[graph.degrees(piece) >= self.code.degree / 2])
         piece = graph.entered(piece)

@@ -25,7 +25,7 @@ def _law(sketch: ExpanderSketch) -> SketchLaw:
 
 
 def _confirmed(sketch: ExpanderSketch, users: int, beta: float, false_items: float) -> float:
-    """The frequency from which the confirming oracle lists every candidate that is one."""
+    """The frequency from which the confirming oracle lists every item that is among the candidates."""
     oracle = sketch.oracle
     if oracle is None:
         raise InvalidSpec("a plan of the paper's form has a confirming oracle: set oracle_rows")
@@ -45,7 +45,7 @@ def _confirmed(sketch: ExpanderSketch, users: int, beta: float, false_items: flo
 
 
 def decodable(law: SketchLaw, users: int, beta: float) -> float:
-    """The least frequency at which all its items together are missed by the lists with probability at most beta."""
+    """The least frequency f such that the lists miss any item of f users or more with probability at most beta."""
 
     def failing(frequency: float) -> float:
         return law.all_missed(users, frequency)

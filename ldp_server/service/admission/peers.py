@@ -3,10 +3,10 @@
 Behind a proxy all connections have the proxy's address. A proxy that the operator trusts is believed when it says for
 whom it calls (x-forwarded-for): the address nearest to this server that is not a trusted proxy's own counts.
 
-Who calls from this machine has no limits of its own, unless the operator sets some (`limit_this_machine`):
+A caller on this machine has no limits of its own, unless the operator sets some (`limit_this_machine`):
 simulations, gateways and commands run there. A call from this machine that was forwarded came from elsewhere. If the
-operator did not say that the proxy is trusted, all such calls count as one address: what they say of their origin may
-be invented.
+operator did not say that the proxy is trusted, all such calls count as one address, because what they say of their
+origin may be invented.
 """
 
 from __future__ import annotations

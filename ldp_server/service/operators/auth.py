@@ -6,8 +6,8 @@ ask       everything that changes nothing
 create    also: create collections
 manage    also: close, delete and compact collections, and export reports one by one
 
-Exported counts are what estimates are made of, so they need no more than asking. Exported reports are the single
-answers of users, if randomized ones. Such a copy outlives retention and deletion, so it is for those who may delete.
+Exported counts need no more than `ask`, because estimates are made of them. Exported reports are the randomized answers
+of single users. A copy of them is still there after retention and deletion, so only those who may delete may export.
 
 Named certificates may do everything. A local token (store/access.py) is accepted only from the machine that it is on.
 """

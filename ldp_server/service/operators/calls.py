@@ -22,6 +22,7 @@ from ldp_server.service.metrics import Metrics
 from ldp_server.service.operators.auth import NEEDS, Auth, Caller, needed
 from ldp_server.service.wire import CallStatus, Context, abort, parse, status_of
 from ldp_server.store.errors import Corrupt
+from ldp_server.watch.spans import Span, Spans
 
 __all__ = ["Calls"]
 
@@ -31,20 +32,22 @@ R = TypeVar("R", bound=Message)
 class Calls:
     """Makes gRPC handlers of methods that take a message and give bytes."""
 
-    def __init__(self, auth: Auth, metrics: Metrics, bounds: Bounds) -> None:
+    def __init__(self, auth: Auth, metrics: Metrics, bounds: Bounds, spans: Spans) -> None:
         self._auth = auth
         self._metrics = metrics
         self._bounds = bounds
+        self._spans = spans
 
     def one(self, name: str, kind: type[R], method: Callable[[R], Awaitable[bytes]]) -> grpc.RpcMethodHandler[Any, Any]:
         """A method with one answer."""
         role = NEEDS[name]
 
         async def handler(_: object, context: Context) -> None:
-            async with _Call(self._auth, self._metrics, name, role, context) as call:
-                with self._place(call):
-                    call.response = await method(await self._request(call, kind, context))
-            response = await call.finish()
+            with self._spans.span(f"analyst/{name}") as span:
+                async with _Call(self._auth, self._metrics, name, role, context, span) as call:
+                    with self._place(call):
+                        call.response = await method(await self._request(call, kind, context))
+                response = await call.finish()
             try:
                 await write_one(context, response, self._bounds)
             except CallStatus as status:
@@ -59,19 +62,20 @@ class Calls:
         role = NEEDS[name]
 
         async def handler(_: object, context: Context) -> None:
-            async with _Call(self._auth, self._metrics, name, role, context) as call:
-                with self._place(call):
-                    request = await self._request(call, kind, context)
-                    async with contextlib.aclosing(method(request)) as pieces:
-                        async for piece in pieces:
-                            await call.still()
-                            await write_one(context, piece, self._bounds)
-            await call.finish()
+            with self._spans.span(f"analyst/{name}") as span:
+                async with _Call(self._auth, self._metrics, name, role, context, span) as call:
+                    with self._place(call):
+                        request = await self._request(call, kind, context)
+                        async with contextlib.aclosing(method(request)) as pieces:
+                            async for piece in pieces:
+                                await call.still()
+                                await write_one(context, piece, self._bounds)
+                await call.finish()
 
         return grpc.stream_stream_rpc_method_handler(handler)
 
     def _place(self, call: _Call) -> AbstractContextManager[None]:
-        """A place for the call, counted by its caller's name: only after it is known is the message read."""
+        """A place for the call, counted by its caller's name. The message is read after the caller is known."""
         return self._bounds.places.take(Peer(call.by, False, frozenset()))
 
     async def _request(self, call: _Call, kind: type[R], context: Context) -> R:
@@ -83,11 +87,12 @@ class Calls:
 class _Call:
     """One call. It ends before its block if the caller is not known; errors of the block become its status."""
 
-    def __init__(self, auth: Auth, metrics: Metrics, name: str, role: str, context: Context) -> None:
+    def __init__(self, auth: Auth, metrics: Metrics, name: str, role: str, context: Context, span: Span) -> None:
         self._auth = auth
         self._metrics = metrics
         self._name = name
         self._context = context
+        self._span = span
         self._id = os.urandom(6).hex()
         self._started = time.perf_counter()
         self._role = role
@@ -101,6 +106,8 @@ class _Call:
         prefix: str = getattr(request, "id_prefix", "")
         named: str = getattr(request, "collection_id", b"")[:32].hex() or (prefix if PREFIX.fullmatch(prefix) else "")
         self._collection = named[:12]
+        if named:
+            self._span.note(collection=self._collection)
         role = needed(request)
         if role != self._role:
             self._auth.require(self.known, role)
@@ -157,7 +164,8 @@ class _Call:
         if self._collection:
             fields["collection"] = self._collection
         fields["ms"] = round((time.perf_counter() - self._started) * 1000, 1)
-        fields["status"] = "OK" if status is None else status.code.name
+        fields["status"] = ended = "OK" if status is None else status.code.name
+        self._span.note(status=ended)
         if status is not None and self._caller is not None:
             fields["reason"] = status.text
         LOGGER.info("analyst call", extra={"fields": fields})

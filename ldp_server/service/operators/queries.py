@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import grpc
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.privacy.statement import privacy_statement
 from ldp_client.protocol.domain import Attributes, Domain, Integers
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.config import LimitsConfig
@@ -75,7 +74,7 @@ class Queries:
     async def show(self, request: pb.ShowCollectionRequest) -> bytes:
         live = self._collections.find(request)
         summary = pb.CollectionSummary(info=info(live, self._clock()))
-        summary.statement.extend(await asyncio.to_thread(lambda: privacy_statement(live.collection).lines))
+        summary.statement.extend(live.statement or await asyncio.to_thread(live.write_statement))
         if live.record.deleted is None:
             found = await self._sources.worker.summary(live.record.number)
             summary.reports, summary.batches = found.reports, found.batches
@@ -95,19 +94,19 @@ class Queries:
         response = await self._sources.worker.estimate(live.record.number, request.SerializeToString())
         self._metrics.query.observe(time.perf_counter() - started)
         # A message is the concatenation of its fields, so the worker's columns need not be parsed to add one.
-        return response + pb.EstimateResponse(collection=info(live, self._clock())).SerializeToString()
+        return response + pb.EstimateResponse(collection=await self._about(live)).SerializeToString()
 
     async def numbers(self, request: pb.NumbersRequest) -> bytes:
         live = self._collections.find_kept(request)
         with self._metrics.query.time():
             response = await self._sources.worker.numbers(live.record.number, request.SerializeToString())
-        return response + pb.NumbersResponse(collection=info(live, self._clock())).SerializeToString()
+        return response + pb.NumbersResponse(collection=await self._about(live)).SerializeToString()
 
     async def attributes(self, request: pb.AttributesRequest) -> bytes:
         live = self._collections.find_kept(request)
         with self._metrics.query.time():
             response = await self._sources.worker.attributes(live.record.number, request.SerializeToString())
-        return response + pb.AttributesResponse(collection=info(live, self._clock())).SerializeToString()
+        return response + pb.AttributesResponse(collection=await self._about(live)).SerializeToString()
 
     async def heavy_hitters(self, request: pb.HeavyHittersRequest) -> AsyncGenerator[bytes, None]:
         live = self._collections.find_kept(request)
@@ -132,12 +131,13 @@ class Queries:
             finally:
                 await worker.close()
             self._metrics.decode.observe(time.perf_counter() - started)
-        yield self._decoded(result, live)  # only now: who has it may ask for the next search at once
+        yield _decoded(result, await self._about(live))  # only now: who has it may ask for the next search at once
 
-    def _decoded(self, answer: bytes, live: LiveCollection) -> bytes:
-        result = pb.HeavyHittersResult.FromString(answer)
-        result.collection.CopyFrom(info(live, self._clock()))
-        return pb.HeavyHittersResponse(result=result).SerializeToString()
+    async def _about(self, live: LiveCollection) -> pb.CollectionInfo:
+        """The collection, as an answer to a question says it: with the privacy statement."""
+        about = info(live, self._clock())
+        about.statement.extend(live.statement or await asyncio.to_thread(live.write_statement))
+        return about
 
     async def export(self, request: pb.ExportRequest) -> AsyncGenerator[bytes, None]:
         live = self._collections.find_kept(request)
@@ -151,7 +151,7 @@ class Queries:
             pieces = self._reports(live)
         else:
             raise InvalidSpec("export counts or reports")
-        about: pb.CollectionInfo | None = info(live, self._clock())
+        about: pb.CollectionInfo | None = await self._about(live)
         async with contextlib.aclosing(pieces):
             async for data, reports in pieces:
                 yield pb.ExportResponse(data=data, reports=reports, collection=about).SerializeToString()
@@ -175,6 +175,12 @@ class Queries:
                 yield b"", 0
         finally:
             log.close()
+
+
+def _decoded(answer: bytes, about: pb.CollectionInfo) -> bytes:
+    result = pb.HeavyHittersResult.FromString(answer)
+    result.collection.CopyFrom(about)
+    return pb.HeavyHittersResponse(result=result).SerializeToString()
 
 
 def _progress(answer: Progress) -> bytes:

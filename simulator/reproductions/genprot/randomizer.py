@@ -1,7 +1,7 @@
 r"""GenProt: a randomizer that is only (eps, delta)-private, made pure by choosing among public draws (Theorem 6.1).
 
 **A reproduction, not a product**: it shows that the transformation works and what it costs. `price` says how many
-times more variance it has than `bounded-number` at the same epsilon (about a thousand); no chooser proposes it.
+times more variance it has than `bounded-number` at the same epsilon (1,500 at epsilon 1); no chooser proposes it.
 
 The randomizer that is made pure, A, adds Gaussian noise: to a number (an integers domain: its centre is its place in
 the range, in steps of 1/8 of it; `none` is the middle), or to every coordinate of a one-hot vector (a categories

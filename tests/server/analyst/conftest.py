@@ -28,11 +28,15 @@ def analyst(server):
         yield analyst
 
 
-def deliver(server, collection, indexes, seed=5):
-    """Send the reports of users with these indexes; return the oracle that counted the same bytes."""
+def deliver(server, collection, indexes, seed=5, copies=0):
+    """Send the reports of users with these indexes; return the oracle that counted the same bytes.
+
+    So many of the first block's users send copies of other reports instead of their own.
+    """
     oracle, width = oracle_for(collection), collection.randomizer.report_bytes
     gateway = Gateway(server.target, tls=False)
-    for reports in simulate(collection.randomizer, np.asarray(indexes, np.uint64), seed=seed):
+    for made in simulate(collection.randomizer, np.asarray(indexes, np.uint64), seed=seed):
+        reports, copies = np.concatenate([made[: len(made) - copies], made[:copies]]), 0
         payloads = [pack(reports[start : start + 5000], width) for start in range(0, len(reports), 5000)]
         for payload in payloads:
             oracle.accumulate(payload)
@@ -51,16 +55,25 @@ def counted(server):
     return collection, deliver(server, collection, np.arange(4000) % 97 % 13)
 
 
-@pytest.fixture(scope="module")
-def hitters(server):
-    """Strings of up to four bytes: a third hold "tea", a quarter "mate", and the others a word each."""
+def word_collection():
+    """A question about strings of up to four bytes."""
     domain = Strings(4)
-    collection = planner.create(
-        "Which word?", domain, "4", planner.plan(HITTERS_USERS, domain, "4"), opens=0, closes=1 << 33
-    )
-    server.create(collection)
+    plan = planner.plan(HITTERS_USERS, domain, "4")
+    return planner.create("Which word?", domain, "4", plan, opens=0, closes=1 << 33)
+
+
+def word_indexes(collection):
+    """A third of the users hold "tea", a quarter "mate", and the others a word each."""
     coins = np.random.default_rng(3)
     items = [b"tea"] * (HITTERS_USERS // 3) + [b"mate"] * (HITTERS_USERS // 4)
     items += [coins.bytes(4) for _ in range(HITTERS_USERS - len(items))]
-    deliver(server, collection, index_items(domain, items), seed=11)
+    return index_items(collection.domain, items)
+
+
+@pytest.fixture(scope="module")
+def hitters(server):
+    """The words of `word_indexes`, reported and counted."""
+    collection = word_collection()
+    server.create(collection)
+    deliver(server, collection, word_indexes(collection), seed=11)
     return collection

@@ -1,10 +1,11 @@
 """docs/operating.md is true: its settings parse, its names exist."""
 
+import os
 import re
 
 from ldp_client.protocol.v1 import collector_pb2
 from ldp_server.config import parse_config
-from ldp_server.service.metrics import Metrics
+from ldp_server.service.metrics import Metrics, watch_processes
 from tests.server.helpers import ROOT
 
 MANUAL = (ROOT / "docs" / "operating.md").read_text()
@@ -22,6 +23,7 @@ def test_its_configuration_parses():
 
 def test_its_metrics_exist():
     metrics = Metrics()
+    watch_processes(metrics.registry, os.getpid)
     names = {sample.name for family in metrics.registry.collect() for sample in family.samples}
     for family in metrics.registry.collect():
         names |= {family.name, f"{family.name}_total"}

@@ -18,6 +18,7 @@ from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.answers import numbers
 from ldp_server.oracles import as_frequency, oracle_for, restore
 from ldp_server.oracles.base import Share
+from ldp_server.oracles.laws.agreement import Agreement
 from simulator import crowd
 from tests.server.oracles.cases import filled
 
@@ -98,9 +99,9 @@ def test_agreement_adds_up_and_helps():
         for first, last in ((0, 99), (37, 188), (250, 499)):
             truth = table[first : last + 1].sum()
             raw_error += (finest[first : last + 1].sum() - truth) ** 2
-            value, error = oracle.between(first, last)
-            agreed_error += (value - truth) ** 2
-            assert abs(value - truth) < 6 * error
+            found = oracle.between(first, last)
+            agreed_error += (found.count - truth) ** 2
+            assert abs(found.count - truth) < 6 * found.error
     assert agreed_error < 0.15 * raw_error
 
 
@@ -209,3 +210,63 @@ def test_the_error_of_a_range_is_not_the_sum_of_two(epsilon):
         found = numbers.count_between(collection, filled(collection.randomizer, users, 400 + run), 100, 150)
         scores.append((found.estimate - truth) / found.standard_error)
     assert 0.7**2 * 100 < np.square(scores).sum() < stats.chi2.isf(1e-4, 100)
+
+
+def some_agreement(rng):
+    """Cells of 3 levels of a tree with 4 children each, the last family not whole, and what the levels say."""
+    sizes = (2, 7, 25)
+    agreement = Agreement(4, [rng.uniform(1, 9, size) for size in sizes], 2.5)
+    return agreement, [rng.normal(size=size) for size in sizes], float(rng.normal())
+
+
+def test_coefficients_are_those_of_the_agreed_leaves():
+    rng = np.random.default_rng(1)
+    agreement, raw, root = some_agreement(rng)
+    weights = rng.normal(size=25)
+    cells, of_root = agreement.coefficients(weights)
+    sums = sum(float(one @ level) for one, level in zip(cells, raw, strict=True)) + of_root * root
+    assert sums == pytest.approx(float(weights @ agreement.leaves(raw, root)))
+
+
+def test_coefficients_on_the_way_to_a_leaf_add_up_to_its_weight():
+    rng = np.random.default_rng(2)
+    agreement, _, _ = some_agreement(rng)
+    weights = rng.normal(size=25)
+    cells, of_root = agreement.coefficients(weights)
+    leaves = np.arange(25)
+    assert cells[0][leaves // 16] + cells[1][leaves // 4] + cells[2] == pytest.approx(weights - of_root)
+
+
+def both_ends(users):
+    """Half hold the lowest number and half the highest."""
+    return np.where(np.arange(users) % 2, np.uint64(COUNT), np.uint64(1))
+
+
+def nearly_nobody(users):
+    """Five users hold 300, all others 0."""
+    return np.where(np.arange(users) < 5, np.uint64(301), np.uint64(1))
+
+
+@pytest.mark.parametrize(
+    ("crowd_of", "users", "epsilon", "between", "narrow"),
+    [
+        (both_ends, 8000, "3", (0, 249), True),
+        (both_ends, 1000, "10", (0, 249), True),
+        (nearly_nobody, 1000, "10", (290, 310), False),
+        (nearly_nobody, 1000, "10", (0, 250), False),
+    ],
+)
+def test_intervals_of_ranges_where_users_are_alike(crowd_of, users, epsilon, between, narrow):
+    """Which users drew which level does no harm where all levels say the same; rare numbers do not look certain."""
+    collection = Collection.create(
+        "?", Integers(0, COUNT), "hierarchy", epsilon, opens=0, closes=1, parameters=hierarchy.design(epsilon, COUNT)
+    )
+    held, runs, right, scores = crowd_of(users), 80, 0, []
+    truth = int(((held > between[0]) & (held <= between[1] + 1)).sum())
+    for run in range(runs):
+        found = numbers.count_between(collection, filled(collection.randomizer, held, 5000 + run), *between)
+        right += found.low <= truth <= found.high
+        scores.append((found.estimate - truth) / found.standard_error)
+    assert stats.binom.cdf(right, runs, 0.95) > 1e-4
+    if narrow:  # a standard error that is twice too large fails
+        assert np.square(scores).sum() > 0.75**2 * runs

@@ -56,6 +56,7 @@ def test_genprot_is_within_the_theorem():
         assert row["distance"] <= row["distance_bound"]
         assert row["report_bits"] == (row["draws"] - 1).bit_length()
         assert abs(row["chosen_zscore"]) < 4.5
+        assert 1500 < row["variance_over_bounded_number"] < 1800  # at its own epsilon, as the page says
 
 
 def test_a_row_of_table_1(monkeypatch):

@@ -1,0 +1,161 @@
+"""An answer as named columns of equal length, with what must stay with them: the one form that all others come from.
+
+A row of the table is a row of the answer. How a field of the row becomes a column follows from its annotation:
+- an item is two columns, `item` and `kind` (items.py);
+- a float, an int, a bool and a str are a column of these; an enum is its value; a tuple of str is a column of lists;
+- a field that is None in every row, such as a verdict without a threshold, is no column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import MISSING, dataclass, fields
+from enum import Enum
+from functools import cache
+from types import UnionType
+from typing import Any, Union, cast, get_args, get_origin, get_type_hints
+
+import numpy as np
+import numpy.typing as npt
+
+from ldp_client.protocol.domain import Domain, Integers, Item
+from ldp_server.answers.columns import Columns
+from ldp_server.tables.items import ITEM, KIND, item_columns
+from ldp_server.tables.metadata import AnswerMetadata
+
+__all__ = ["AnswerTable", "ColumnKind", "TableColumn", "table_of"]
+
+Values = Sequence[Any] | npt.NDArray[Any]
+
+
+class ColumnKind(Enum):
+    """What the cells of a column are. Any cell may also be empty."""
+
+    NUMBER = "number"
+    INTEGER = "integer"
+    FLAG = "boolean"
+    TEXT = "string"
+    TEXTS = "strings"
+    """A list of texts in each cell."""
+
+
+@dataclass(frozen=True)
+class TableColumn:
+    """A column; an empty cell is None."""
+
+    name: str
+    kind: ColumnKind
+    values: Values
+    bounds: tuple[int, int] | None = None
+    """Of integers: the least and the largest that the column may hold."""
+
+
+@dataclass(frozen=True)
+class AnswerTable:
+    """Columns of equal length, and what they are about."""
+
+    columns: tuple[TableColumn, ...]
+    metadata: AnswerMetadata
+
+    def __len__(self) -> int:
+        return len(self.columns[0].values)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """The cells of each row, as Python's own types."""
+        return zip(*(_plain(column.values) for column in self.columns), strict=True)
+
+
+def table_of(answer: Any, rows: str, extra: Sequence[str], metadata: AnswerMetadata, domain: Domain) -> AnswerTable:
+    """Return an answer's rows as columns.
+
+    `rows` is the name of the field with the rows: columns, a tuple, or one object. Each field in `extra` that is not
+    None adds a last row: an object like the others, or one that lacks an item and has the field's name as its kind.
+    """
+    hint, value = _hints(type(answer))[rows], getattr(answer, rows)
+    kind = get_args(hint)[0] if get_origin(hint) in (Columns, tuple) else hint
+    listed: Sequence[Any] = value if isinstance(value, Sequence) else (value,)
+    more = [(name, getattr(answer, name)) for name in extra if getattr(answer, name) is not None]
+    columns: list[TableColumn] = []
+    for name, field_hint in _hints(kind).items():
+        values = _column(listed, kind, name)
+        if values is None:
+            continue
+        if field_hint == Item:
+            columns += _item_columns(values, kind, more, domain)
+        else:
+            columns.append(
+                _typed(name, field_hint, _with(values, [getattr(one, name, None) for _, one in more]), domain)
+            )
+    return AnswerTable(tuple(columns), metadata)
+
+
+_type_hints = cache(get_type_hints)
+
+
+def _hints(kind: Any) -> dict[str, Any]:
+    hints = _type_hints(kind)
+    return {field.name: hints[field.name] for field in fields(kind)}
+
+
+def _column(rows: Sequence[Any], kind: Any, name: str) -> Values | None:
+    """Return a field of all rows; None if it is None in all of them, and may be."""
+    if isinstance(rows, Columns):
+        if name in rows.columns:
+            return rows.columns[name]
+        values: Values = [None] * len(rows)
+    else:
+        values = [getattr(row, name) for row in rows]
+    optional = next(field for field in fields(kind) if field.name == name).default is not MISSING
+    return None if optional and all(value is None for value in values) else values
+
+
+def _item_columns(values: Values, kind: Any, more: Sequence[tuple[str, Any]], domain: Domain) -> list[TableColumn]:
+    extra = [one.item for _, one in more if isinstance(one, kind)]
+    items, kinds = item_columns(cast("Sequence[Item]", _with(values, extra)), domain)
+    for name, one in more:
+        if not isinstance(one, kind):
+            items, kinds = [*items, None], [*kinds, name.replace("_", " ")]
+    shape = _ITEM_KINDS.get(domain.kind, ColumnKind.TEXT)
+    return [
+        TableColumn(ITEM, shape, items, _bounds(domain, ()) if shape is ColumnKind.INTEGER else None),
+        TableColumn(KIND, ColumnKind.TEXT, kinds),
+    ]
+
+
+_ITEM_KINDS = {"integers": ColumnKind.INTEGER, "attributes": ColumnKind.TEXTS}
+
+
+def _with(values: Values, more: Sequence[Any]) -> Values:
+    return [*values, *more] if more else values
+
+
+def _typed(name: str, hint: Any, values: Values, domain: Domain) -> TableColumn:
+    if get_origin(hint) in (Union, UnionType):
+        hint = next(one for one in get_args(hint) if one is not type(None))
+    if hint is float:
+        if not isinstance(values, np.ndarray):
+            values = np.array([np.nan if value is None else value for value in values], np.float64)
+        return TableColumn(name, ColumnKind.NUMBER, values)
+    if hint is int:
+        return TableColumn(name, ColumnKind.INTEGER, values, _bounds(domain, values))
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return TableColumn(name, ColumnKind.TEXT, [None if value is None else value.value for value in values])
+    kinds: dict[Any, ColumnKind] = {bool: ColumnKind.FLAG, str: ColumnKind.TEXT, tuple: ColumnKind.TEXTS}
+    return TableColumn(name, kinds[get_origin(hint) or hint], values)
+
+
+def _bounds(domain: Domain, values: Values) -> tuple[int, int]:
+    """The range of a column of integers: that of the domain, so that all answers of a collection have one type."""
+    known = [int(value) for value in values if value is not None]
+    if isinstance(domain, Integers):
+        known += [domain.lowest, domain.highest]
+    return min(known, default=0), max(known, default=0)
+
+
+def _plain(values: Values) -> list[Any]:
+    plain: list[Any] = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    return plain
