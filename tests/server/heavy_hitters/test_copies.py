@@ -22,13 +22,13 @@ decode_module = import_module("ldp_server.heavy_hitters.decode")  # the package 
 ONCE = DecodeLimits(copies=Copies.ONCE)
 
 
-def reports(question, part, seed, times=2):
-    """Reports of which a part are copies, each original coming `times` times."""
+def reports(question, part, seed):
+    """Reports of which a part are copies of others."""
     held = users(WIDE, POPULAR, COUNT, seed)
     made = np.concatenate(list(crowd.simulate(question.randomizer, held, seed)))
+    made = np.random.default_rng(seed).permutation(made)
     again = round(part * COUNT)
-    sources = np.resize(made[: max(1, again // (times - 1))], again)
-    return np.concatenate([made[: COUNT - again], sources])
+    return np.concatenate([made[: COUNT - again], made[:again]])
 
 
 def counted(question, made):
