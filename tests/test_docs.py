@@ -30,6 +30,8 @@ class Block(NamedTuple):
     language: str
     line: int
     text: str
+    title: str = ""
+    """The name of the file that the block shows; its own test runs it (tests/docs/test_recipes.py)."""
 
 
 def blocks(text: str) -> list[Block]:
@@ -44,7 +46,8 @@ def blocks(text: str) -> list[Block]:
                 opened, start, lines = fence, number, []
         elif fence and fence["ticks"] == opened["ticks"] and not fence["info"].strip():
             language = (opened["info"].split() or [""])[0].lower()
-            found.append(Block(language, start, "\n".join(lines) + "\n"))
+            title = re.search(r'title="([^"]+)"', opened["info"])
+            found.append(Block(language, start, "\n".join(lines) + "\n", title[1] if title else ""))
             opened = None
         else:
             lines.append(line.removeprefix(opened["indent"]))
@@ -57,6 +60,8 @@ def run(page: Path) -> int:
     namespace: dict[str, object] = {"__name__": "__main__"}
     count, printed = 0, ""
     for block in blocks(page.read_text("utf-8")):
+        if block.title and block.language != "toml":
+            continue
         if block.language in ("python", "py", "python3"):
             # Empty lines before it make a traceback point at the line of the page.
             with redirect_stdout(StringIO()) as output:

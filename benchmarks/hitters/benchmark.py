@@ -16,9 +16,10 @@ from statistics import NormalDist, median
 import numpy as np
 
 from benchmarks.hitters.copies import copies_rows
+from benchmarks.hitters.cost import cost_rows, speeds
 from benchmarks.hitters.growth import growth_rows
 from benchmarks.hitters.poison import poison_rows
-from benchmarks.hitters.trials import KINDS, Trial, TrialSetting, run_trials, speeds
+from benchmarks.hitters.trials import KINDS, Trial, TrialSetting, run_trials
 from benchmarks.row import Options, Row, row
 from ldp_client.protocol.domain import Integers, Strings
 
@@ -148,6 +149,7 @@ def run(options: Options) -> Iterator[Row]:
     """Every row of the table."""
     started = time.perf_counter()
     yield from speeds()
+    yield from cost_rows(options)
     yield from curves(options)
     yield from populations(options)
     yield from many(options)

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from multiprocessing import get_context
-from pathlib import Path
 from time import process_time, thread_time
 from typing import TypeVar
 
 import numpy as np
 
-from benchmarks.row import Row, cpu_seconds, row
+from benchmarks.row import cpu_seconds
 from ldp_client.coins import draw_words
 from ldp_client.collection import Collection
 from ldp_client.privacy.yardsticks import d_opt
@@ -46,7 +43,6 @@ __all__ = [
     "run_trial",
     "run_trials",
     "side_by_side",
-    "speeds",
     "timed",
     "with_copies",
 ]
@@ -257,23 +253,6 @@ def run_trials(name: str, setting: TrialSetting, seeds: Iterable[int]) -> list[T
     return side_by_side(name, partial(run_trial, setting), seeds)
 
 
-def speeds() -> Iterator[Row]:
-    """Client, crowd, server; 64-bit items, n = 10^6."""
-    domain = Integers(0, (1 << 64) - 1)
-    for epsilon, limit in (("1", 3.0), ("2", 4.0), ("4", 5.0)):
-        setting = TrialSetting(domain, 10**6, epsilon).plant((1.2, 1.3), 2)
-        trials = [run_trial(setting, 500 + seed) for seed in range(3)]
-        total = sorted(t.seconds["accumulate"] + t.seconds["decode"] for t in trials)[1]
-        yield row(f"accumulate and decode, 64-bit, n=1e6, eps={epsilon}", total, "CPU s", f"<= {limit:g}")
-        parts = sorted(t.seconds["randomize"] for t in trials)[1]
-        yield row(f"crowd, eps={epsilon}", 10**6 / parts, "reports/s", ">= 1000000")
-        collection = setting.collection(1)
-        yield row(f"client, scalar, to packed bytes, eps={epsilon}", client_speed(collection), "reports/s", ">= 50000")
-        yield row(f"report, eps={epsilon}", collection.randomizer.report_bits, "bits")
-    for epsilon in ("1", "4"):
-        yield row(f"peak memory of counting and decoding, eps={epsilon}", _memory(epsilon), "MB", "<= 1024")
-
-
 def client_speed(collection: Collection) -> float:
     """Reports a second of plain Python, the operating system's coins included."""
     numbers = [int(x) for x in np.random.default_rng(1).integers(0, 1 << 63, 4000)]
@@ -286,29 +265,6 @@ def client_speed(collection: Collection) -> float:
             collection.randomize(item, draw_words(words))
 
     return len(items) / cpu_seconds(work, 3)
-
-
-_CHILD = """
-import json, sys
-from benchmarks.hitters.trials import TrialSetting, run_trial
-from benchmarks.memory_child import peak
-from ldp_client.protocol.domain import Integers
-setting = TrialSetting(Integers(0, (1 << 64) - 1), 10**5, sys.argv[1]).plant((1.2, 1.3), 2)
-run_trial(setting, 1)
-print(json.dumps(peak()))
-"""
-
-
-def _memory(epsilon: str) -> float:
-    """Return the megabytes of a process that simulates, counts and decodes.
-
-    A tenth of the users suffices: counts do not grow with their number.
-    """
-    root = Path(__file__).resolve().parents[2]
-    child = subprocess.run(
-        [sys.executable, "-c", _CHILD, epsilon], cwd=root, check=True, capture_output=True, text=True, timeout=600
-    )
-    return float(json.loads(child.stdout)) / (1 << 20)
 
 
 def timed(collection: Collection, oracle: Oracle) -> float:

@@ -8,12 +8,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ldp_client.errors import InvalidSpec
+from ldp_client.protocol.domain import Attributes
 
 if TYPE_CHECKING:
     from ldp_client.collection import Collection
     from ldp_client.protocol.domain import Item
 
 __all__ = ["read_item", "read_items"]
+
+_AND = " + "
+"""Between the names of the attributes that hold."""
 
 
 def read_items(collections: Sequence[Collection]) -> list[Item]:
@@ -37,4 +41,9 @@ def read_item(collection: Collection, line: bytes) -> Item:
             return int(line) if len(line) <= 32 else None
         except ValueError:
             return None
-    return line if collection.domain.kind == "strings" else line.decode("utf-8", "replace")
+    if collection.domain.kind == "strings":
+        return line
+    text = line.decode("utf-8", "replace")
+    if isinstance(collection.domain, Attributes):
+        return frozenset([text] if text in collection.domain.names else text.split(_AND))
+    return text

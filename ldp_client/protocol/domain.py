@@ -97,7 +97,8 @@ class Domain(ABC):
 
 
 def _wrong_type(domain: str, wanted: str, item: object) -> WrongType:
-    return WrongType(f"an item of a {domain} domain is {wanted} or None, not {type(item).__name__}")
+    article = "an" if domain[0] in "aeiou" else "a"
+    return WrongType(f"an item of {article} {domain} domain is {wanted} or None, not {type(item).__name__}")
 
 
 def _check_names(names: tuple[str, ...], most: int, domain: str, one: str) -> None:

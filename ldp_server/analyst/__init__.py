@@ -29,7 +29,7 @@ from ldp_server.analyst.client import Analyst
 from ldp_server.analyst.collections import CollectionInfo, CollectionSummary, Exported, ServerStatus
 from ldp_server.analyst.connection import Timeouts
 from ldp_server.analyst.failures import RoleNeeded, TokenRefused
-from ldp_server.analyst.questions import Which
+from ldp_server.analyst.questions import EveryLook, Which
 
 __all__ = [
     "Analyst",
@@ -43,6 +43,7 @@ __all__ = [
     "CollectionQuantiles",
     "CollectionRanges",
     "CollectionSummary",
+    "EveryLook",
     "Exported",
     "RoleNeeded",
     "ServerStatus",

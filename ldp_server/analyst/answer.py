@@ -7,9 +7,10 @@ A kind of answer is a dataclass of two parents: `Answer`, and what was computed,
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, overload
+from typing import Any, BinaryIO, ClassVar, TypeVar, overload
 
 from ldp_client.errors import InvalidSpec
 from ldp_server.analyst.collections import CollectionInfo
@@ -20,7 +21,9 @@ from ldp_server.tables.data_frames import FrameLibrary, data_frame
 from ldp_server.tables.metadata import AnswerMetadata, metadata_of
 from ldp_server.tables.table import AnswerTable, table_of
 
-__all__ = ["Answer"]
+__all__ = ["Answer", "with_info"]
+
+A = TypeVar("A", bound="Answer")
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,8 @@ class Answer:
     """An answer with the collection that it is about."""
 
     info: CollectionInfo | None = field(default=None, metadata={"json": "never"})
+    days_for_half: float | None = field(default=None, metadata={"json": "unless None"})
+    """In how many days half the error is reached at the present rate of reports; None: not known."""
     ROWS: ClassVar[str]
     """The field with the rows."""
     EXTRA: ClassVar[tuple[str, ...]] = ()
@@ -43,6 +48,19 @@ class Answer:
     @property
     def question(self) -> str:
         return "" if self.info is None else self.info.collection.question
+
+    @property
+    def half_in_words(self) -> str:
+        """How many more reports, and days, half the error takes; empty if that is not known of this kind of answer."""
+        more = getattr(self, "more_for_half", None)
+        if more is None:
+            return ""
+        start = f"half this error, as a share, takes {more:,} more reports"
+        if self.days_for_half is not None:
+            days, rate = max(1, math.ceil(self.days_for_half)), self.about.reports_per_day or 0.0
+            return f"{start}: {days:,} day{'s' if days > 1 else ''} at the present {rate:,.0f} a day"
+        running = self.info is not None and self.info.state == "running"
+        return f"{start}: the server does not know yet how many come a day" if running else start
 
     @property
     def statement(self) -> tuple[str, ...]:
@@ -104,6 +122,12 @@ class Answer:
             return
         with translated(Path(target)), Path(target).open("wb") as file:
             write_parquet(made, file)
+
+
+def with_info(answer: A, info: CollectionInfo) -> A:
+    """Return an answer with its collection, and with the days that half its error takes."""
+    more, rate = getattr(answer, "more_for_half", None), info.reports_per_day
+    return replace(answer, info=info, days_for_half=more / rate if more is not None and rate else None)
 
 
 def _write(path: Path, text: str) -> None:

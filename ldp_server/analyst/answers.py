@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from ldp_client.protocol.v1 import analyst_pb2 as pb
-from ldp_server.analyst.answer import Answer
+from ldp_server.analyst.answer import Answer, with_info
 from ldp_server.analyst.collections import CollectionInfo
 from ldp_server.answers.attributes import AttributesAnswer
 from ldp_server.answers.estimates import Coverage, Estimates
@@ -36,7 +36,7 @@ class CollectionEstimates(Answer, Estimates):
     @classmethod
     def of(cls, response: pb.EstimateResponse) -> CollectionEstimates:
         info = CollectionInfo.of(response.collection)
-        return replace(from_wire(cls, response, domain=info.collection.domain), info=info)
+        return with_info(from_wire(cls, response, domain=info.collection.domain), info)
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class CollectionHeavyHitters(Answer, HeavyHitters):
 
     @classmethod
     def of(cls, result: pb.HeavyHittersResult) -> CollectionHeavyHitters:
-        return replace(from_wire(cls, result), info=CollectionInfo.of(result.collection))
+        return with_info(from_wire(cls, result), CollectionInfo.of(result.collection))
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class CollectionAverage(Answer, AverageAnswer):
 
     @classmethod
     def of(cls, response: pb.NumbersResponse) -> CollectionAverage:
-        return replace(from_wire(cls, response.average), info=CollectionInfo.of(response.collection))
+        return with_info(from_wire(cls, response.average), CollectionInfo.of(response.collection))
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class CollectionQuantiles(Answer, QuantilesAnswer):
 
     @classmethod
     def of(cls, response: pb.NumbersResponse) -> CollectionQuantiles:
-        return replace(from_wire(cls, response.quantiles), info=CollectionInfo.of(response.collection))
+        return with_info(from_wire(cls, response.quantiles), CollectionInfo.of(response.collection))
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class CollectionRanges(Answer, RangesAnswer):
 
     @classmethod
     def of(cls, response: pb.NumbersResponse) -> CollectionRanges:
-        return replace(from_wire(cls, response.ranges), info=CollectionInfo.of(response.collection))
+        return with_info(from_wire(cls, response.ranges), CollectionInfo.of(response.collection))
 
 
 @dataclass(frozen=True)
@@ -107,4 +107,4 @@ class CollectionAttributes(Answer, AttributesAnswer):
 
     @classmethod
     def of(cls, response: pb.AttributesResponse) -> CollectionAttributes:
-        return replace(from_wire(cls, response), info=CollectionInfo.of(response.collection))
+        return with_info(from_wire(cls, response), CollectionInfo.of(response.collection))

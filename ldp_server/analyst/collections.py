@@ -7,8 +7,9 @@ from functools import cached_property
 
 from ldp_client.collection import Collection
 from ldp_client.protocol.v1 import analyst_pb2 as pb
+from ldp_server.answers.wire import from_wire
 
-__all__ = ["CollectionInfo", "CollectionSummary", "Exported", "ServerStatus"]
+__all__ = ["CollectionInfo", "CollectionSummary", "CountedReason", "Exported", "ServerStatus"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,10 @@ class CollectionInfo:
     deleted: int | None
     statement: tuple[str, ...] = field(default=(), repr=False)
     """The privacy statement for the users who report, in sentences. Answers to questions have it; lists do not."""
+    reports_per_day: float | None = None
+    """How many reports come a day, as the server has seen it; None: not known yet, or it takes no more."""
+    rate_seconds: int | None = None
+    """Over how many seconds that is."""
 
     @cached_property
     def collection(self) -> Collection:
@@ -46,6 +51,8 @@ class CollectionInfo:
             closed=info.closed or None,
             deleted=info.deleted or None,
             statement=tuple(info.statement),
+            reports_per_day=info.reports_per_day if info.rate_seconds else None,
+            rate_seconds=info.rate_seconds or None,
         )
 
 
@@ -82,6 +89,14 @@ class CollectionSummary:
 
 
 @dataclass(frozen=True)
+class CountedReason:
+    """How often something happened for one reason."""
+
+    reason: str
+    count: int
+
+
+@dataclass(frozen=True)
 class ServerStatus:
     """A server's version, load and size."""
 
@@ -96,17 +111,31 @@ class ServerStatus:
     """The size of the database on disk."""
     draining: bool
     """Whether the server is stopping and takes no new batches."""
+    role: str = ""
+    """What the caller's token allows."""
+    reports: int = 0
+    """Made durable since the server was started; so are the next ones."""
+    batches: int = 0
+    duplicates: int = 0
+    """Batches received again and not counted again."""
+    refused: tuple[CountedReason, ...] = ()
+    """Batches refused for good."""
+    busy: tuple[CountedReason, ...] = ()
+    """Batches answered "not now"."""
+    storage_errors: int = 0
+    """Groups of batches that could not be written."""
+    damage: int = 0
+    """Times that stored data was found damaged."""
+    failures: int = 0
+    """Calls that ended in a defect."""
+    lag_batches: int = 0
+    """Batches that are not yet in a checkpoint, now."""
+    free_bytes: int = 0
+    """Free space on the disk of the data directory, now."""
 
     @classmethod
     def of(cls, status: pb.ServerStatusResponse) -> ServerStatus:
-        return cls(
-            version=status.version,
-            started=status.started,
-            collections=status.collections,
-            waiting_bytes=status.waiting_bytes,
-            log_bytes=status.log_bytes,
-            draining=status.draining,
-        )
+        return from_wire(cls, status)
 
 
 @dataclass(frozen=True)

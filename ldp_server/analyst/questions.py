@@ -39,12 +39,20 @@ from ldp_server.answers.numbers import Between
 from ldp_server.answers.wire import item_to_wire
 from ldp_server.heavy_hitters import BETA, check_beta
 
-__all__ = ["Questions", "Which", "named"]
+__all__ = ["EveryLook", "Questions", "Which", "named"]
 
 _COPIES = {"weighed": pb.WEIGHED, "once": pb.ONCE}
 
 Which = Collection | bytes | str
 """A collection: itself, its id, or the first digits of its id (at least four)."""
+
+
+class EveryLook(float):
+    """A confidence that holds at every look: the intervals are right at all numbers of reports at once.
+
+    For whoever looks at an answer while reports come in: `analyst.estimate(which, confidence=EveryLook(0.95))`. These
+    intervals are 1.6 to 3 times as wide (docs/planning.md). Frequencies, averages, ranges and attributes have them.
+    """
 
 
 class Questions:
@@ -65,7 +73,7 @@ class Questions:
         """Estimate how many users hold an item: the given `items`, the `top` N of them, or every item of the domain.
 
         Without a choice: the ten most frequent. `threshold` also asks whether each item is held by at least so many
-        users. With `together`, the intervals of given items are right for all of them at once.
+        users. With `together`, the intervals of given items, or of every item, are right for all of them at once.
         """
         if (items is not None) + (top is not None) + every_item > 1:
             raise InvalidSpec("choose one of items, top and every_item")
@@ -124,7 +132,7 @@ class Questions:
     @asked
     def average(self, which: Which, *, confidence: float = 0.95) -> Call[CollectionAverage]:
         """Estimate the average number of those who have one."""
-        request = pb.NumbersRequest(**named(which), confidence=confidence, average=pb.AverageQuestion())
+        request = pb.NumbersRequest(**named(which), **at(confidence), average=pb.AverageQuestion())
         return Call("Numbers", request, CollectionAverage.of, long=True)
 
     @asked
@@ -136,7 +144,7 @@ class Questions:
         With `together`, the intervals are right for all quantiles at once.
         """
         shares_asked = pb.QuantilesQuestion(shares=shares)
-        request = pb.NumbersRequest(**named(which), confidence=confidence, together=together, quantiles=shares_asked)
+        request = pb.NumbersRequest(**named(which), **at(confidence), together=together, quantiles=shares_asked)
         return Call("Numbers", request, CollectionQuantiles.of, long=True)
 
     @asked
@@ -162,7 +170,7 @@ class Questions:
 
         With `together` or `top`, the intervals are right for all attributes at once.
         """
-        request = pb.AttributesRequest(**named(which), confidence=confidence, top=_top(top), together=together)
+        request = pb.AttributesRequest(**named(which), **at(confidence), top=_top(top), together=together)
         return Call("Attributes", request, CollectionAttributes.of, long=True)
 
     @asked
@@ -170,9 +178,7 @@ class Questions:
         self, which: Which, *, top: int | None = None, confidence: float = 0.95, together: bool = False
     ) -> Call[CollectionAttributes]:
         """Estimate how many users hold both attributes of each pair: all pairs, or the `top` N."""
-        request = pb.AttributesRequest(
-            **named(which), pairs=True, confidence=confidence, top=_top(top), together=together
-        )
+        request = pb.AttributesRequest(**named(which), pairs=True, **at(confidence), top=_top(top), together=together)
         return Call("Attributes", request, CollectionAttributes.of, long=True)
 
     @asked
@@ -187,7 +193,7 @@ class Questions:
 
 
 def _estimating(which: Which, confidence: float, threshold: float | None) -> pb.EstimateRequest:
-    return pb.EstimateRequest(**named(which), confidence=confidence, threshold=threshold or 0.0)
+    return pb.EstimateRequest(**named(which), **at(confidence), threshold=threshold or 0.0)
 
 
 def _estimates(request: pb.EstimateRequest) -> Call[CollectionEstimates]:
@@ -198,8 +204,13 @@ def _estimates(request: pb.EstimateRequest) -> Call[CollectionEstimates]:
 
 
 def _ranges(which: Which, asking: pb.RangesQuestion, confidence: float, *, together: bool) -> Call[CollectionRanges]:
-    request = pb.NumbersRequest(**named(which), confidence=confidence, together=together, ranges=asking)
+    request = pb.NumbersRequest(**named(which), **at(confidence), together=together, ranges=asking)
     return Call("Numbers", request, CollectionRanges.of, long=True)
+
+
+def at(confidence: float) -> dict[str, Any]:
+    """The fields of a request that say how sure its intervals are."""
+    return {"confidence": float(confidence), "every_look": isinstance(confidence, EveryLook)}
 
 
 def _top(top: int | None) -> int:

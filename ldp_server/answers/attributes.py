@@ -25,6 +25,8 @@ from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Attributes
 from ldp_server.answers.estimates import Coverage
+from ldp_server.answers.every_look import attribute_ends
+from ldp_server.answers.more import more_for_half
 from ldp_server.answers.numbers import share_of
 from ldp_server.oracles import as_frequency
 from ldp_server.oracles.base import AttributesOracle, FrequencyOracle, Oracle, TooFewReports, Unsupported, two_sided
@@ -54,6 +56,10 @@ class AttributesAnswer:
     confidence: float
     coverage: Coverage
     rows: tuple[Held, ...]
+    every_look: bool = False
+    """Whether the intervals are right at every number of reports at once, and not only at one."""
+    more_for_half: int | None = None
+    """How many more reports half the error takes, as a share of the users."""
     independence: Independence = INDEPENDENT
 
 
@@ -65,6 +71,7 @@ def attributes_answer(
     top: int | None = None,
     confidence: float = 0.95,
     together: bool = False,
+    every_look: bool = False,
 ) -> AttributesAnswer:
     """Answer for every attribute or every pair, in the domain's order, or for the `top` largest of them.
 
@@ -82,13 +89,16 @@ def attributes_answer(
     each = share_of(confidence, coverage, len(sets))
     oracle, seen = accepted(oracle)  # no mechanism of attributes has points, so nothing is widened
     counts = _counts(oracle, sets, each, pairs=pairs)
+    if every_look:
+        ends = attribute_ends(oracle, sets, (1 - each) / 2)
+        counts = [(one[0], one[1], *pair) for one, pair in zip(counts, ends, strict=True)]
     rows = [
         Held(tuple(domain.names[i] for i in places), *(float(x) for x in numbers))
         for places, numbers in zip(sets, counts, strict=True)
     ]
     if top is not None:
         rows = sorted(rows, key=lambda row: -row.estimate)[:top]
-    return AttributesAnswer(oracle.reports, confidence, coverage, tuple(rows), seen)
+    return AttributesAnswer(oracle.reports, confidence, coverage, tuple(rows), every_look, more_for_half(oracle), seen)
 
 
 Four = tuple[float, float, float, float]

@@ -12,6 +12,9 @@ An interval comes from the exact law of the counts, inverted (ldp_server/oracles
 has one. It lies within [0, n], is not symmetric, and need not contain a negative estimate. Intervals and standard
 errors belong to the raw estimates only. everything_else.py says how many users hold none of the listed items.
 
+With `every_look`, intervals are right at every number of reports at once (every_look.py): whoever looks every day and
+stops when the answer looks good is still right with this confidence.
+
 `consistent` values (norm-sub) are not negative and add up to the number of reports. Their average error is smaller, but
 they have no intervals. In a large domain they are too small for frequent items: with 65,536 items and 100,000 users at
 epsilon = 1, the raw 95% interval, moved to the norm-sub value, holds the truth about a third of the time.
@@ -29,7 +32,9 @@ from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import NONE, Item
 from ldp_server.answers.columns import Column, Columns, WholeDomain
-from ldp_server.answers.everything_else import Picked, Rest, rest_of_fixed, rest_of_picked
+from ldp_server.answers.every_look import frequency_ends
+from ldp_server.answers.everything_else import Picked, Rest, rest_at_every_look, rest_of_fixed, rest_of_picked
+from ldp_server.answers.more import more_for_half
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.arrays.items import from_ints
 from ldp_server.oracles import as_frequency
@@ -92,6 +97,10 @@ class Estimates:
     rows: Columns[Estimate]
     everything_else: Rest | None
     """None where every item is listed. With the estimates of fixed items it adds up to `reports`."""
+    every_look: bool = False
+    """Whether the intervals are right at every number of reports at once, and not only at one."""
+    more_for_half: int | None = None
+    """How many more reports half the error takes, as a share of the users; None: no number of them does."""
     independence: Independence = INDEPENDENT
 
 
@@ -133,6 +142,7 @@ class _Question:
     confidence: float
     coverage: Coverage
     threshold: float | None
+    every_look: bool
 
     def answer(
         self, collection: Collection, oracle: FrequencyOracle, listed: _Listed, picked: Picked | None = None
@@ -140,7 +150,10 @@ class _Question:
         """Return the raw estimates of these items with everything that follows from them."""
         alpha, raw, widened = 1 - self.confidence, listed.raw, widening(oracle)
         tail = _tail(alpha, _count(self.coverage, collection.domain.size, len(listed.items)))
-        low, high = oracle.intervals(listed.indexes, raw, widened.tail(tail))
+        if self.every_look:
+            low, high = widened.stretched(raw, *frequency_ends(oracle, raw, tail), oracle.reports)
+        else:
+            low, high = oracle.intervals(listed.indexes, raw, widened.tail(tail))
         columns: dict[str, Column] = {
             "item": listed.items,
             "estimate": raw,
@@ -152,14 +165,25 @@ class _Question:
             columns["consistent"] = listed.consistent
         if self.threshold is not None:
             columns["verdict"] = _verdicts(low, high, self.threshold)
-        rest = None
+        rest = self._rest(oracle, listed, picked, (low, high))
+        found, (_, seen), more = Columns(Estimate, columns), accepted(oracle), more_for_half(oracle)
+        return Estimates(oracle.reports, self.confidence, self.coverage, found, rest, self.every_look, more, seen)
+
+    def _rest(
+        self, oracle: FrequencyOracle, listed: _Listed, picked: Picked | None, ends: tuple[Floats, Floats]
+    ) -> Rest | None:
+        alpha, raw, widened = 1 - self.confidence, listed.raw, widening(oracle)
         if picked is not None:
-            rest = rest_of_picked(oracle, picked, alpha, widened)
-        elif not isinstance(listed.items, WholeDomain):
-            places = listed.first_places()  # an item that was asked for twice counts once
-            rest = rest_of_fixed(oracle, listed.indexes[places], raw[places], alpha, widened)
-        rows, (_, found) = Columns(Estimate, columns), accepted(oracle)
-        return Estimates(oracle.reports, self.confidence, self.coverage, rows, rest, found)
+            found = rest_of_picked(oracle, picked, alpha, widened)
+            return rest_at_every_look(oracle, found, *ends) if self.every_look else found
+        if isinstance(listed.items, WholeDomain):
+            return None
+        places = listed.first_places()  # an item asked for twice: once
+        found = rest_of_fixed(oracle, listed.indexes[places], raw[places], alpha, widened)
+        if not self.every_look:
+            return found
+        wide = frequency_ends(oracle, raw[places], _tail(alpha, len(places) or 1))
+        return rest_at_every_look(oracle, found, *widened.stretched(raw[places], *wide, oracle.reports))
 
 
 def given_items(
@@ -170,6 +194,7 @@ def given_items(
     confidence: float = 0.95,
     coverage: Coverage = Coverage.EACH,
     threshold: float | None = None,
+    every_look: bool = False,
 ) -> Estimates:
     """Estimates of items fixed in advance; None, or no attribute, asks for `none`. An item outside is refused."""
     wanted = list(items)
@@ -179,7 +204,7 @@ def given_items(
     places, (frequencies, _) = from_ints(indexes, collection.domain.bits), accepted(as_frequency(oracle))
     items = [collection.domain.item(index) for index in indexes]
     listed = _Listed(items, places, frequencies.estimate(places))
-    return _Question(confidence, coverage, threshold).answer(collection, frequencies, listed)
+    return _Question(confidence, coverage, threshold, every_look).answer(collection, frequencies, listed)
 
 
 def every_item(
@@ -189,13 +214,14 @@ def every_item(
     confidence: float = 0.95,
     coverage: Coverage = Coverage.EACH,
     threshold: float | None = None,
+    every_look: bool = False,
 ) -> Estimates:
     """Estimates of the whole of a domain that can be listed, in its order, `none` first, with consistent values."""
     frequencies, _ = accepted(as_frequency(oracle))
     raw = frequencies.estimate_all()
     items, indexes = WholeDomain(collection.domain), np.arange(len(raw), dtype=np.uint64)
     listed = _Listed(items, indexes, raw, norm_sub(raw, frequencies.reports))
-    return _Question(confidence, coverage, threshold).answer(collection, frequencies, listed)
+    return _Question(confidence, coverage, threshold, every_look).answer(collection, frequencies, listed)
 
 
 def top(
@@ -205,6 +231,7 @@ def top(
     *,
     confidence: float = 0.95,
     threshold: float | None = None,
+    every_look: bool = False,
 ) -> Estimates:
     """Estimates of the items of a listable domain with the largest ones; the intervals allow for the choice."""
     if count < 1:
@@ -218,7 +245,9 @@ def top(
     picked = Picked(indexes, raw[best], consistent[best], raw[order[count:]])
     items = [collection.domain.item(int(index)) for index in best]
     listed = _Listed(items, indexes, raw[best], consistent[best])
-    return _Question(confidence, Coverage.SELECTED, threshold).answer(collection, frequencies, listed, picked)
+    return _Question(confidence, Coverage.SELECTED, threshold, every_look).answer(
+        collection, frequencies, listed, picked
+    )
 
 
 def norm_sub(raw: Floats, total: float) -> Floats:

@@ -29,7 +29,7 @@ from ldp_server.oracles.independence.result import Independence
 from ldp_server.oracles.laws.picked_sums import excess_of_picked
 from ldp_server.oracles.laws.support import SupportLaw, normal_quantile
 
-__all__ = ["Picked", "Rest", "rest_of_fixed", "rest_of_picked"]
+__all__ = ["Picked", "Rest", "rest_at_every_look", "rest_of_fixed", "rest_of_picked"]
 
 _LEAST = 0.25
 """Covariances may reduce the variance of a picked sum to this part of it, and no further."""
@@ -107,3 +107,10 @@ def _rest_without_law(oracle: FrequencyOracle, picked: Picked, alpha: float, wid
     low, high = np.clip((n - most, n - least), 0, n)
     point = np.clip(n - float(picked.consistent.sum()), low, max(low, high))
     return Rest(float(point), error, float(low), float(max(low, high)))
+
+
+def rest_at_every_look(oracle: FrequencyOracle, found: Rest, low: Floats, high: Floats) -> Rest:
+    """Return the rest with the interval that follows from ends that hold for all listed items and looks at once."""
+    n = float(oracle.reports)
+    least, most = np.clip((n - float(high.sum()), n - float(low.sum())), 0, n)
+    return Rest(found.estimate, found.standard_error, float(least), float(most))

@@ -6,7 +6,8 @@
 
 Several quantiles or ranges have intervals that hold for each of them alone (Coverage.EACH) or for all of them at once
 (Coverage.TOGETHER, Bonferroni: each may err with its part of 1 - confidence). Ends lie within the domain and counts
-within 0 and the number of reports: the truth does too.
+within 0 and the number of reports: the truth does too. With `every_look`, those of averages and ranges are right at
+every number of reports at once (every_look.py).
 """
 
 from __future__ import annotations
@@ -15,10 +16,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+import numpy as np
+
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Integers
 from ldp_server.answers.estimates import Coverage
+from ldp_server.answers.every_look import average_ends, range_ends
+from ldp_server.answers.more import more_for_half
 from ldp_server.oracles.base import Oracle, TooFewReports, Unsupported
 from ldp_server.oracles.bounded_number import Average, BoundedNumberOracle
 from ldp_server.oracles.hierarchy import HierarchyOracle, Quantile
@@ -67,6 +72,10 @@ class AverageAnswer:
     reports: int
     confidence: float
     average: Average
+    every_look: bool = False
+    """Whether the intervals are right at every number of reports at once, and not only at one."""
+    more_for_half: int | None = None
+    """How many more reports half the error takes."""
     independence: Independence = INDEPENDENT
 
 
@@ -80,6 +89,8 @@ class QuantilesAnswer:
     holders: float
     """How many users have a number at all: the shares are shares of these."""
     quantiles: tuple[Quantile, ...]
+    more_for_half: int | None = None
+    """How many more reports half the error takes, as a share of the users."""
     independence: Independence = INDEPENDENT
 
 
@@ -93,6 +104,10 @@ class RangesAnswer:
     holders: float
     """How many users have a number at all."""
     ranges: tuple[Range, ...]
+    every_look: bool = False
+    """Whether the intervals are right at every number of reports at once, and not only at one."""
+    more_for_half: int | None = None
+    """How many more reports half the error takes, as a share of the users."""
     independence: Independence = INDEPENDENT
 
 
@@ -139,14 +154,20 @@ def count_between(collection: Collection, oracle: Oracle, first: int, last: int,
     return Range(first, last, found.count, seen.error(found.error), low, high)
 
 
-def average_answer(collection: Collection, oracle: Oracle, *, confidence: float = 0.95) -> AverageAnswer:
+def average_answer(
+    collection: Collection, oracle: Oracle, *, confidence: float = 0.95, every_look: bool = False
+) -> AverageAnswer:
     """Answer the question for the average. The ends of its interval lie within the domain."""
     found = average(collection, oracle, confidence=confidence)
     _some_reports(oracle)
     domain = _integers(collection)
+    if every_look and isinstance(oracle, BoundedNumberOracle):
+        ends = average_ends(oracle, (1 - confidence) / 2)
+        found = replace(found, low=domain.lowest + ends[0], high=domain.lowest + ends[1])
     low, high = (min(max(end, domain.lowest), domain.highest) for end in (found.low, found.high))
     honest, seen = accepted(oracle)
-    return AverageAnswer(honest.reports, confidence, replace(found, low=float(low), high=float(high)), seen)
+    found = replace(found, low=float(low), high=float(high))
+    return AverageAnswer(honest.reports, confidence, found, every_look, more_for_half(honest), seen)
 
 
 def quantiles_answer(
@@ -164,7 +185,7 @@ def quantiles_answer(
     _some_reports(oracle)
     each = share_of(confidence, coverage, len(wanted))
     found = tuple(quantile(collection, tree, share, confidence=each) for share in wanted)
-    return QuantilesAnswer(tree.reports, confidence, coverage, tree.holders(), found, seen)
+    return QuantilesAnswer(tree.reports, confidence, coverage, tree.holders(), found, more_for_half(tree), seen)
 
 
 def ranges_answer(
@@ -174,6 +195,7 @@ def ranges_answer(
     *,
     confidence: float = 0.95,
     coverage: Coverage = Coverage.EACH,
+    every_look: bool = False,
 ) -> RangesAnswer:
     """Answer the question for the numbers between bounds."""
     (tree, seen), wanted = accepted(_tree(oracle, "ranges")), list(between)
@@ -185,7 +207,18 @@ def ranges_answer(
     _some_reports(oracle)
     each = share_of(confidence, coverage, len(wanted))
     found = tuple(count_between(collection, tree, first, last, confidence=each) for first, last in wanted)
-    return RangesAnswer(tree.reports, confidence, coverage, tree.holders(), found, seen)
+    if every_look:
+        found = tuple(_at_every_look(tree, one, domain.lowest, (1 - each) / 2) for one in found)
+    more = more_for_half(tree)
+    return RangesAnswer(tree.reports, confidence, coverage, tree.holders(), found, every_look, more, seen)
+
+
+def _at_every_look(tree: HierarchyOracle, one: Range, lowest: int, tail: float) -> Range:
+    """The intervals of a range, widened by copies as all others."""
+    ends = range_ends(tree, one.first - lowest, one.last - lowest, tail)
+    middle, low, high = (np.array([end]) for end in (one.estimate, *ends))
+    low, high = accepted(tree)[1].stretched(middle, low, high, tree.reports)
+    return replace(one, low=float(low[0]), high=float(high[0]))
 
 
 def bins_answer(
@@ -195,11 +228,12 @@ def bins_answer(
     *,
     confidence: float = 0.95,
     coverage: Coverage = Coverage.EACH,
+    every_look: bool = False,
 ) -> RangesAnswer:
     """Answer the question for a histogram of the whole domain."""
     _tree(oracle, "ranges")
     wanted = _bins(_integers(collection), bins)
-    return ranges_answer(collection, oracle, wanted, confidence=confidence, coverage=coverage)
+    return ranges_answer(collection, oracle, wanted, confidence=confidence, coverage=coverage, every_look=every_look)
 
 
 def share_of(confidence: float, coverage: Coverage, intervals: int) -> float:

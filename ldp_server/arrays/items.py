@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
+import numpy.typing as npt
 
 from ldp_client.protocol.domain import Domain, Item
 from ldp_client.protocol.hashing import limb_count
 from ldp_server.arrays.hashing import Indexes
 
-__all__ = ["from_ints", "index_items", "to_ints"]
+__all__ = ["below", "from_ints", "index_items", "to_ints"]
 
 
 def from_ints(indexes: Iterable[int], bits: int) -> Indexes:
@@ -29,6 +30,17 @@ def to_ints(indexes: Indexes) -> list[int]:
     data = np.ascontiguousarray(indexes, "<u4").tobytes()
     width = 4 * indexes.shape[1]
     return [int.from_bytes(data[i : i + width], "little") for i in range(0, len(data), width)]
+
+
+def below(indexes: Indexes, bound: int) -> npt.NDArray[np.bool_]:
+    """Return which indexes lie below a bound."""
+    if indexes.ndim == 1:
+        return np.ones(len(indexes), bool) if bound >> 64 else np.asarray(indexes < np.uint64(bound))
+    out = np.zeros(len(indexes), bool)
+    for place in range(indexes.shape[1]):  # the highest limb that differs decides, so it comes last
+        digit = bound >> 32 * place & 0xFFFFFFFF
+        out = (indexes[:, place] < digit) | (out & (indexes[:, place] == digit))
+    return out if bound >> 32 * indexes.shape[1] == 0 else np.ones(len(indexes), bool)
 
 
 def index_items(domain: Domain, items: Iterable[Item]) -> Indexes:

@@ -140,7 +140,10 @@ class BulkCode(BulkCells):
 
     def messages(self, indexes: Indexes) -> Messages:
         """Indexes as rows of fields."""
-        blocks = self.permuted(indexes)
+        return self.fields(self.permuted(indexes))
+
+    def fields(self, blocks: Indexes) -> Messages:
+        """Permuted blocks as rows of fields."""
         out = np.empty((len(blocks), len(self.starts)), np.int64)
         for j, (start, width) in enumerate(zip(self.starts, self.widths, strict=True)):
             out[:, j] = _field(blocks, start, width)
@@ -257,13 +260,31 @@ class BulkTreeCode(BulkCode):
         teams = range(self.teams)
         return prefixes + [([m for m in teams if m != shared], one_cell * math.log(2)) for shared in teams]
 
-    def prefix_hashes(self, messages: Messages, level: int) -> Cells:
-        """h_level of what comes before that level; only the fields before it are read."""
+    def no_payloads(self, count: int) -> Indexes:
+        """Return blocks of which nothing is known: all their bits are 0."""
+        if self.bits <= 64:
+            return np.zeros(count, np.uint64)
+        return np.zeros((count, limb_count(self.bits)), np.uint32)
+
+    def with_payloads(self, blocks: Indexes, payloads: Cells, level: int) -> Indexes:
+        """Write the payload of a level into blocks whose bits are 0 from there on, in place."""
+        start = self.starts[level]
+        if blocks.ndim == 1:
+            blocks |= payloads.astype(np.uint64) << np.uint64(start)
+            return blocks
+        place, shift = divmod(start, 32)
+        wide = payloads.astype(np.uint64) << np.uint64(shift)
+        blocks[:, place] |= (wide & _LOW32).astype(np.uint32)
+        if shift + self.widths[level] > 32:
+            blocks[:, place + 1] |= (wide >> np.uint64(32)).astype(np.uint32)
+        return blocks
+
+    def prefix_hashes(self, blocks: Indexes, level: int) -> Cells:
+        """h_level of what comes before that level, of blocks whose bits are 0 from there on."""
         hash_ = self.code.hashes[level]
         if hash_ is None:
-            return np.zeros(len(messages), np.int64)
-        prefix = _pack(messages, self.starts[:level], hash_.bits)
-        return pairwise(hash_, prefix).astype(np.int64)
+            return np.zeros(len(blocks), np.int64)
+        return pairwise(hash_, blocks).astype(np.int64)
 
     def block_cells(self, blocks: Indexes, team: int) -> Cells:
         start, width, hash_ = self.code.starts[team], self.code.widths[team], self.code.hashes[team]

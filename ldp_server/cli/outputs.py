@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from ldp_server.analyst import Answer
+from ldp_server.analyst import Answer, EveryLook
 from ldp_server.answers.to_json import to_json
 from ldp_server.cli.connection import json_option
 from ldp_server.cli.files import replaced_private_file
@@ -19,9 +19,10 @@ from ldp_server.oracles.independence.result import INDEPENDENT
 from ldp_server.tables.csv_text import METADATA_SUFFIX
 from ldp_server.tables.extras import library
 
-__all__ = ["Output", "output_options"]
+__all__ = ["Output", "every_look_option", "output_options"]
 
 A = TypeVar("A", bound=Answer)
+_EVERY_LOOK = "the intervals are right at every look: at all numbers of reports at once"
 F = TypeVar("F", bound=Callable[..., Any])
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -56,6 +57,7 @@ class Output:
             show_warnings(getattr(found, "independence", INDEPENDENT))
         else:
             as_table(found)
+            lines(*_notes(found))
 
     def _csv(self, found: Answer) -> list[Path]:
         if self.csv is None:
@@ -87,3 +89,24 @@ def output_options(command: F) -> F:
     for option in reversed(_OPTIONS):
         gathering = option(gathering)
     return gathering  # type: ignore[return-value]  # the options change what click sees, not what the caller wrote
+
+
+def _notes(found: Answer) -> list[str]:
+    """What stands below every kind of table."""
+    looks = [_EVERY_LOOK] if getattr(found, "every_look", False) else []
+    return [*looks, *([found.half_in_words] if found.half_in_words else [])]
+
+
+def every_look_option(command: F) -> F:
+    """Give a command --every-look, which makes its parameter `confidence` one that holds at every look."""
+
+    @functools.wraps(command)
+    def wrapper(*args: Any, every_look: bool, **given: Any) -> Any:
+        if every_look:
+            given["confidence"] = EveryLook(given["confidence"])
+        return command(*args, **given)
+
+    flag = click.option(
+        "--every-look", is_flag=True, help="Intervals for who looks while reports come in: right at every look."
+    )
+    return flag(wrapper)  # type: ignore[return-value]  # the options change what click sees, not what the caller wrote

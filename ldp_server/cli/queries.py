@@ -16,7 +16,7 @@ from ldp_server.analyst import Analyst, CollectionEstimates, CollectionHeavyHitt
 from ldp_server.answers.estimates import Coverage, Estimate, Rest
 from ldp_server.cli.connection import connected, which_argument
 from ldp_server.cli.main import cli
-from ldp_server.cli.outputs import Output, output_options
+from ldp_server.cli.outputs import Output, every_look_option, output_options
 from ldp_server.cli.show import busy, item_text, lines, progress_bar, show_warnings, table, whole
 from ldp_server.heavy_hitters import BETA, Copies
 from ldp_server.heavy_hitters.results import HeavyHitter
@@ -62,7 +62,7 @@ _ESTIMATE_OPTIONS = (
         help="The probability that an interval holds the truth.",
     ),
     click.option("--threshold", type=click.FloatRange(0), default=0.0, help="Also say if at least N users hold it."),
-    click.option("--together", is_flag=True, help="With --items: intervals that are right for all of them at once."),
+    click.option("--together", is_flag=True, help="With --items or --all: intervals that are right for all at once."),
 )
 
 
@@ -81,6 +81,7 @@ def _estimate_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @cli.command()
 @which_argument
+@every_look_option
 @_estimate_options
 @output_options
 @connected

@@ -19,7 +19,7 @@ from ldp_server.analyst import (
 from ldp_server.answers.estimates import Coverage
 from ldp_server.cli.connection import connected, which_argument
 from ldp_server.cli.main import cli
-from ldp_server.cli.outputs import Output, output_options
+from ldp_server.cli.outputs import Output, every_look_option, output_options
 from ldp_server.cli.queries import COVERAGE, show_estimates, show_independence
 from ldp_server.cli.show import busy, table, whole
 
@@ -53,6 +53,7 @@ class _Between(click.ParamType):  # type: ignore[type-arg]  # generic in newer v
 
 @cli.command()
 @which_argument
+@every_look_option
 @confidence_option
 @output_options
 @connected
@@ -115,6 +116,7 @@ def _show_quantiles(found: CollectionQuantiles) -> None:
 
 @cli.command()
 @which_argument
+@every_look_option
 @click.option(
     "--between",
     type=_Between(),
@@ -159,6 +161,7 @@ def _show_ranges(found: CollectionRanges) -> None:
 
 @cli.command()
 @which_argument
+@every_look_option
 @click.option("--pairs", is_flag=True, help="Count who holds both attributes of each pair.")
 @click.option("--table", "whole_table", is_flag=True, help="Count who holds exactly which set of attributes.")
 @click.option("--top", type=click.IntRange(1), help="The N largest only; the intervals allow for the choice.")

@@ -29,8 +29,8 @@ from ldp_server.heavy_hitters.results import HeavyHitters
 from ldp_server.heavy_hitters.run import DecodeLimits, Estimated, OnProgress, Run, Watch
 from ldp_server.heavy_hitters.search import tree
 from ldp_server.heavy_hitters.search.acceptance import Settings
-from ldp_server.heavy_hitters.search.model import TeamScores
 from ldp_server.heavy_hitters.search.rounds import Hooks, decode_scores
+from ldp_server.heavy_hitters.search.scores import TeamScores
 from ldp_server.heavy_hitters.search.tails import threshold
 from ldp_server.oracles.base import Oracle, Unsupported
 from ldp_server.oracles.expander_sketch import ExpanderSketchOracle
@@ -95,10 +95,10 @@ def _by_scores(run: Run) -> HeavyHitters:
     bar = threshold(run.worth(counting), run.support[1], run.log_items, run.false_items) + MIXTURES
     if not math.isfinite(bar):
         return run.nothing()
-    teams, noise = run.scores(counting), run.noise(counting)
-    width, last = run.limits.width, 1
+    width, last, only_best = run.limits.width, 1, 0
     if isinstance(run.code, BulkTreeCode):  # one start instead of one in every team
-        width, last = _TREE_WIDER * width, _TREE_LAST
+        width, last, only_best = _TREE_WIDER * width, _TREE_LAST, tree.MOST_CELLS
+    teams, noise = run.scores(counting, only_best), run.noise(counting)
     settings = Settings(bar, width=width, last=last, rounds=run.limits.rounds, most=run.limits.items)
 
     def on_round(number: int) -> None:
@@ -121,7 +121,7 @@ def _by_levels(run: Run) -> HeavyHitters:
         raise InvalidSpec("only trees have levels")
     counting = run.finding
     teams = run.scores(counting)
-    messages = tree.levels(code, [team.scores for team in teams], run.limits.keep, run.watch.tick)
+    messages = tree.levels(code, teams, run.limits.keep, run.watch.tick)
     last = len(code.starts) - 1
     users = max(1, int(teams[last].reports / counting.factor))
     bar = threshold(users, run.support[1], math.log(max(2, len(messages))), run.false_items)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import os
+from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,7 +18,7 @@ from ldp_client.collection import Collection
 from ldp_client.errors import Cancelled, InvalidSpec
 from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.mechanisms.team_sketch import TeamSketch
-from ldp_server.arrays.items import to_ints
+from ldp_server.arrays.items import below, to_ints
 from ldp_server.arrays.team_cells import BulkCode, bulk_code
 from ldp_server.heavy_hitters.copies import Copies, Counting
 from ldp_server.heavy_hitters.paper import promise as paper_promise
@@ -27,7 +30,8 @@ from ldp_server.heavy_hitters.results import (
     item_intervals,
 )
 from ldp_server.heavy_hitters.search.acceptance import Noise
-from ldp_server.heavy_hitters.search.model import TeamScores, fitted_together
+from ldp_server.heavy_hitters.search.model import fitted_together
+from ldp_server.heavy_hitters.search.scores import TeamScores
 from ldp_server.oracles.expander_sketch import ExpanderSketchOracle
 from ldp_server.oracles.independence.result import Independence
 from ldp_server.oracles.laws.support import SupportLaw
@@ -38,6 +42,8 @@ __all__ = ["DecodeLimits", "Estimated", "OnProgress", "Run", "Watch", "team_scor
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+_AHEAD = max(2, os.cpu_count() or 1)
+"""How many teams are transformed at once, given an executor."""
 OnProgress = Callable[[str, float], None]
 
 
@@ -133,7 +139,8 @@ class Run:
             return self.weighed
         if self.decoder not in ("soft", "paths"):
             raise InvalidSpec("each report is counted once by the decoders 'soft' and 'paths' only")
-        different = int(np.count_nonzero(self.oracle.counts.values))
+        by_team = self.oracle.by_team
+        different = sum(int(np.count_nonzero(by_team.line(team))) for team in range(by_team.teams))
         return Counting(True, self.reports / max(1, different))
 
     @property
@@ -174,21 +181,26 @@ class Run:
         """Return the standard error of an item that nobody holds, as a number of users."""
         return counting.factor * math.sqrt(noise.reports * noise.variance)
 
-    def scores(self, counting: Counting) -> list[TeamScores]:
-        """Return every team's scores."""
-        sketch, oracle = self.sketch, self.oracle
-        counts = oracle.counts.values.reshape(sketch.teams, -1)
-        rest = (sketch.inner.q, sketch.inner.t, *self.support, oracle.cells, counting.spread)
+    def scores(self, counting: Counting, only_best: int = 0) -> list[TeamScores]:
+        """Return every team's scores; with `only_best`, about as many of those that a tree's paths can be made of."""
+        inner, teams = self.sketch.inner, range(self.sketch.teams)
+        joined = len(self.code.starts) - 1 if only_best else 0
+
+        def lot(team: int) -> tuple[npt.NDArray[np.unsignedinteger], int, int, float, float, int, int, float]:
+            kept, line = only_best if team < joined else 0, counting.counted(self.oracle.by_team.line(team))
+            return line, inner.q, inner.t, *self.support, self.oracle.cells, kept, counting.spread
+
         out: list[TeamScores] = []
-        if self.executor is None:
-            for m in range(sketch.teams):
-                self.watch.say("transform", m / sketch.teams)
-                out.append(team_scores(counting.counted(counts[m]), *rest))
-            return out
-        jobs = [self.executor.submit(team_scores, counting.counted(counts[m]), *rest) for m in range(sketch.teams)]
-        for m, job in enumerate(jobs):
-            self.watch.say("transform", m / sketch.teams)
-            out.append(job.result())
+        jobs: deque[Future[TeamScores]] = deque()
+        waiting = iter(teams)
+        for m in teams:
+            self.watch.say("transform", m / len(teams))
+            if self.executor is None:
+                out.append(team_scores(*lot(m)))
+                continue
+            for ahead in itertools.islice(waiting, _AHEAD - len(jobs)):  # no more: a line is up to 100 MB
+                jobs.append(self.executor.submit(team_scores, *lot(ahead)))
+            out.append(jobs.popleft().result())
         return out
 
     def indexes(self, messages: Ints) -> list[int]:
@@ -199,7 +211,7 @@ class Run:
         size = self.collection.domain.size
         if size == 1 << self.code.bits:
             return np.ones(len(messages), bool)
-        return np.array([index < size for index in self.indexes(messages)], bool)
+        return below(self.code.indexes(messages), size)
 
     def estimated(self, messages: Ints) -> tuple[Floats, Floats]:
         """Return the scores and errors of found items, fitted together, with all reports."""
@@ -260,7 +272,14 @@ class Run:
 
 
 def team_scores(
-    counts: npt.NDArray[np.unsignedinteger], q: int, t: int, p: float, s: float, cells: int, spread: float = 1.0
+    counts: npt.NDArray[np.unsignedinteger],
+    q: int,
+    t: int,
+    p: float,
+    s: float,
+    cells: int,
+    only_best: int = 0,
+    spread: float = 1.0,
 ) -> TeamScores:
     """Return one team's E: its cell estimates less the expected background, in units of their standard error.
 
@@ -269,8 +288,8 @@ def team_scores(
     reports = int(counts.sum(dtype=np.int64))
     scores = support(counts, q, t)[:cells]
     if reports == 0:
-        return TeamScores(np.zeros(cells, np.float32), 0)
+        return TeamScores(np.zeros(cells, np.float32), 0, only_best)
     sd = math.sqrt(spread * reports * s * (1 - s))
-    scores = scores - (reports * s + (p - s) * reports / cells)
+    scores -= reports * s + (p - s) * reports / cells
     scores /= sd
-    return TeamScores(scores.astype(np.float32, copy=False), reports)
+    return TeamScores(scores.astype(np.float32, copy=False), reports, only_best)

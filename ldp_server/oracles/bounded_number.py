@@ -68,10 +68,11 @@ class BoundedNumberOracle(NumbersOracle):
         law, n, rest = self._law, self.reports, 1 - self._asked
         weights = [law.weight(0, answer) for answer in (0, law.answers - 1)]
         most, least = (rest * weight / (1 << law.word_bits) for weight in weights)
-        found = [Chance(self.counts.values[: self._split], n, most, least)]
+        kinds = 2 if self._asked else 1
+        found = [Chance(self.counts.values[: self._split], n, most, least, of=kinds)]
         if self._asked:
             held = self.counts.values[self._split :]
-            found.append(Chance(held, n, self._asked * self._p, self._asked * self._q))
+            found.append(Chance(held, n, self._asked * self._p, self._asked * self._q, of=kinds))
         return found
 
     def _share(self) -> tuple[float, float]:

@@ -63,13 +63,17 @@ class ExpanderSketchOracle(TeamSketchOracle):
             yield from self.second.points()
 
     def teams(self) -> Sequence[Chance]:
-        return [*super().teams(), *([] if self.second is None else self.second.teams())]
+        if self.second is None:
+            return super().teams()
+        return [replace(chance, of=2) for chance in (*super().teams(), *self.second.teams())]
 
-    def chances(self) -> Sequence[Chance]:
+    def chances(self) -> Iterable[Chance]:
         """With two reports nothing is left out: the counts of both belong together."""
         if self.second is None:
-            return super().chances()
-        return [replace(chance, place=None) for chance in (*super().chances(), *self.second.chances())]
+            yield from super().chances()
+            return
+        for chance in (*super().chances(), *self.second.chances()):
+            yield replace(chance, place=None, of=2 * chance.of)
 
     def merge(self, other: Self) -> None:
         super().merge(other)

@@ -157,12 +157,11 @@ class HashtogramOracle(TeamSketchOracle):
         inner, p, s = self._sketch.inner, self.by_team.p, self.by_team.s
         lines, noise = self._cells_of(indexes), 0.0
         tells, scale = self._scales(indexes, lines, crowded)
-        table = self.counts.values.reshape(self._sketch.teams, -1)
         for place, team in enumerate(self._used()):
             inside = np.bincount(lines[place], tells[place] * scale, minlength=inner.q**inner.t)
             g = (weights_of_reports(inside, inner.q, inner.t).astype(np.float64) - inside.sum() * s) / (p - s)
             signal = float(np.square(inside) @ self.by_team.cell_estimates(team))
-            noise += max(0.0, float(table[team] @ np.square(g)) - max(0.0, signal))
+            noise += max(0.0, float(self.by_team.line(team) @ np.square(g)) - max(0.0, signal))
         held = np.clip(np.asarray(frequencies, np.float64), 0, self.reports)
         rest = float(held @ (scale - 1)) + float(scale.sum()) * self.second_moment() / (self.cells - 1)
         return noise * (self.cells / (self.cells - 1)) ** 2 + rest
@@ -202,8 +201,7 @@ class HashtogramOracle(TeamSketchOracle):
         weights = np.zeros(inner.q**inner.t)
         weights[: self.cells] = inside - share * empty
         g = (weights_of_reports(weights, inner.q, inner.t).astype(np.float64) - weights.sum() * s) / (p - s)
-        counts = self.counts.values.reshape(self._sketch.teams, -1)[team]
-        noise = max(0.0, float(counts @ np.square(g)) - max(0.0, float(np.square(weights) @ line)))
+        noise = max(0.0, float(self.by_team.line(team) @ np.square(g)) - max(0.0, float(np.square(weights) @ line)))
         uneven = max(0.0, float(others.var()) - float(self.by_team.cell_variance(team, max(0.0, float(others.mean())))))
         return float(weights @ line), noise + uneven * cells * (1 + share)
 

@@ -149,7 +149,7 @@ class HierarchyOracle(NumbersOracle, FrequencyOracle):
         found = []
         for linear, part, start in zip(self._levels, self._parts(), self._starts, strict=False):
             most, least = (chance / len(self._levels) for chance in report_chances(linear))
-            found.append(Chance(part, self.reports, most, least, place=start))
+            found.append(Chance(part, self.reports, most, least, place=start, of=len(self._levels)))
         return found
 
     def _parts(self) -> list[npt.NDArray[np.uint32] | npt.NDArray[np.uint64]]:

@@ -63,8 +63,13 @@ class TeamCounts:
     def totals(self) -> npt.NDArray[np.int64]:
         """How many users each team has."""
         if self._totals is None:
-            self._totals = self.counts.values.reshape(self.teams, -1).sum(axis=1, dtype=np.int64)
+            self._totals = self.counts.sums(self.counts.cells // self.teams)
         return self._totals
+
+    def line(self, team: int) -> npt.NDArray[np.unsignedinteger]:
+        """Return how many reports of a team there were of each (point, answer)."""
+        length = self.counts.cells // self.teams
+        return self.counts.line(team * length, (team + 1) * length)
 
     def cell_estimates(self, team: int) -> npt.NDArray[np.float32]:
         """Return unbiased estimates of how many of the team's users hold each of the q^t cells.
@@ -73,8 +78,7 @@ class TeamCounts:
         """
         cells = self._kept.get(team)
         if cells is None:
-            line = self.counts.values.reshape(self.teams, -1)[team]
-            supports = support(line, self.inner.q, self.inner.t)
+            supports = support(self.line(team), self.inner.q, self.inner.t)
             supports -= self.totals[team] * self.s
             supports /= self.p - self.s
             cells = supports.astype(np.float32, copy=False)
@@ -127,16 +131,19 @@ class TeamSketchOracle(FrequencyOracle):
 
     def points(self) -> Iterable[Iterable[npt.NDArray[np.integer]]]:
         """Team and point are one draw of equally likely values."""
-        lines = self.counts.values.reshape(self._sketch.teams, -1)
-        yield (drawn(line, self._sketch.inner.q) for line in lines)
+        teams, q = range(self._sketch.teams), self._sketch.inner.q
+        yield (drawn(self._by_team.line(team), q) for team in teams)
 
     def teams(self) -> Sequence[Chance]:
         each = 1 / self._sketch.teams
         return (Chance(self._by_team.totals, self.counts.total, each, each),)
 
-    def chances(self) -> Sequence[Chance]:
-        most, least = (chance / self._sketch.teams for chance in report_chances(self._sketch.inner))
-        return (Chance(self.counts.values, self.counts.total, most, least, place=0),)
+    def chances(self) -> Iterable[Chance]:
+        """A team after the other: sorted reports stay sorted."""
+        teams, total, length = self._sketch.teams, self.counts.total, self._sketch.inner.bound
+        most, least = (chance / teams for chance in report_chances(self._sketch.inner))
+        for team in range(teams):
+            yield Chance(self._by_team.line(team), total, most, least, place=team * length, of=teams)
 
     def _scale(self) -> float:
         """All users over those of the telling teams."""
@@ -194,13 +201,13 @@ class TeamSketchOracle(FrequencyOracle):
         if not scale or not count:
             return 0.0
         inner, p, s = self._sketch.inner, self._by_team.p, self._by_team.s
-        cells, lines, noise = bulk_cells(self._sketch), self.counts.values.reshape(self._sketch.teams, -1), 0.0
+        cells, noise = bulk_cells(self._sketch), 0.0
         blocks = cells.permuted(indexes)
         for team in self.telling:
             inside = np.bincount(cells.block_cells(blocks, team), minlength=inner.q**inner.t)
             g = (weights_of_reports(inside, inner.q, inner.t).astype(np.float64) - count * s) / (p - s)
             held = float(np.square(inside).astype(np.float64) @ self._by_team.cell_estimates(team))
-            noise += max(0.0, float(lines[team] @ np.square(g)) - max(0.0, held))
+            noise += max(0.0, float(self._by_team.line(team) @ np.square(g)) - max(0.0, held))
         held = float(np.clip(np.sum(frequencies), 0, self.counts.total)) / scale
         rest = held * (1 - 1 / scale) + count * self.second_moment() / (size - 1)
         return (noise * (size / (size - 1)) ** 2 + rest) * scale**2

@@ -37,6 +37,8 @@ __all__ = ["drawn", "support", "weights_of_reports"]
 
 _GROUP = 32
 """Digits are taken together while their matrix has at most this many rows."""
+_ONE = 64
+"""A single digit's matrix has at most this many rows; with more answers an FFT is faster."""
 _SINGLE = 1 << 15
 _MANY = 1 << 28
 _BLOCK = 32
@@ -92,7 +94,30 @@ def _digit_sums(values: Values, q: int, places: int, c: int) -> Values:
     """Return sum over l of values[l] w^(c <l, u>) for every u in F_q^places."""
     if places == 0:
         return values
-    return _by_matrix(values, q, places, c) if q <= _GROUP else _by_fft(values, q, places, c)
+    return _by_matrix(values, q, places, c) if q <= _ONE else _by_fft(values, q, places, c)
+
+
+def _turns(q: int, c: range) -> npt.NDArray[np.float64]:
+    """Real and imaginary part of w^(-c y): a line for every y, two columns for every c.
+
+    Answers times this matrix are Chat. The same matrix times the parts of E is the real part of w^(c z) E.
+    """
+    turns = np.exp(-2j * np.pi * np.outer(np.arange(q), np.array(c)) / q)
+    return np.ascontiguousarray(turns).view(np.float64)
+
+
+def _from_sums(counts: npt.NDArray[Any], q: int, place: int, single: bool) -> npt.NDArray[np.floating]:
+    """Return D_s without its mean, for q > 2. Arrays are dropped once they are used: they have millions of elements."""
+    out: Values = np.zeros(())
+    for first in range(1, (q + 1) // 2, _BLOCK):
+        c = range(first, min(first + _BLOCK, (q + 1) // 2))
+        turns: Values = _turns(q, c).astype(np.float32 if single else np.float64)
+        hats = (counts.astype(turns.dtype) @ turns).view(np.complex64 if single else np.complex128)
+        for k, value in enumerate(c):  # a column for each c
+            hats[:, k] = _digit_sums(np.ascontiguousarray(hats[:, k]), q, place, value)
+        part: Values = (turns * turns.dtype.type(2 / q)) @ hats.view(turns.dtype).T
+        out = out + part if out.ndim else part
+    return out
 
 
 def _level(counts: npt.NDArray[Any], q: int, place: int) -> npt.NDArray[np.floating]:
@@ -108,17 +133,7 @@ def _level(counts: npt.NDArray[Any], q: int, place: int) -> npt.NDArray[np.float
         half = _digit_sums(difference, 2, place, 1) / 2
         out = np.stack((half, -half)).astype(real, copy=False)
     else:
-        out = np.zeros((q, size), real)
-        data = counts.astype(real)
-        for first in range(1, (q + 1) // 2, _BLOCK):
-            c = np.arange(first, min(first + _BLOCK, (q + 1) // 2))
-            turns = np.exp(2j * np.pi * np.outer(c, np.arange(q)) / q)
-            turns = turns.astype(np.complex64 if single else np.complex128)
-            hats = turns.conj() @ data.T
-            sums = np.stack([_digit_sums(hat, q, place, int(k)) for k, hat in zip(c, hats, strict=True)])
-            turns *= 2 / q
-            out += turns.real.T @ sums.real
-            out -= turns.imag.T @ sums.imag
+        out = _from_sums(counts, q, place, single)
     out += real(reports / q)
     return out
 

@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -82,7 +83,9 @@ class Parts:
 class _Assembly:
     """Builds the parts from the bottom up: each step needs only what the steps before it made."""
 
-    def __init__(self, config: Config, clock: Clock, metrics: Metrics, spans: Spans, stack: AsyncExitStack) -> None:
+    def __init__(
+        self, config: Config, clock: Clock, metrics: Metrics, spans: Spans | None, stack: AsyncExitStack
+    ) -> None:
         self._config = config
         self._clock = clock
         self._metrics = metrics
@@ -96,14 +99,15 @@ class _Assembly:
     def parts(self) -> Parts:
         """Open the data directory and connect everything. What must be closed is on the stack."""
         config, clock, metrics = self._config, self._clock, self._metrics
-        self._stack.push_async_callback(asyncio.to_thread, self._spans.close)
+        if self._spans:
+            self._stack.push_async_callback(asyncio.to_thread, self._spans.close)
         self._stack.enter_context(DirectoryLock(self._directory.create()))
         log = self._stack.enter_context(contextlib.closing(SqliteLog(self._directory.log)))
         access = self._stack.enter_context(contextlib.closing(AccessFile(self._directory.access, SteadyClock(clock))))
         verifier = TokenVerifier.load(config.admission.token_keys)
         publisher = self._publisher()
         collections = self._collections(log, publisher)
-        waiting = Waiting(collections, metrics, config.limits.waiting_bytes)
+        waiting = Waiting(collections, metrics, config.limits.waiting_bytes, clock)
         commit = GroupCommit(log, collections.in_range, waiting.delivered)
         self._stack.push_async_callback(asyncio.to_thread, commit.stop)
         worker = self._worker(nice=10)
@@ -112,7 +116,7 @@ class _Assembly:
         compaction = Compaction(lifecycle, commit, worker, clock)
         queries = self._queries(collections, worker)
         calls = Calls(self._auth(access), metrics, self._bounds.operators, self._spans)
-        facts = ServerFacts(clock, lambda: waiting.bytes, self._log_bytes)
+        facts = ServerFacts(clock, lambda: waiting.bytes, self._log_bytes, self._free_bytes, metrics)
         return Parts(
             access=access,
             log=log,
@@ -192,6 +196,9 @@ class _Assembly:
         ingest = Ingest(collections, control, waiting, commit, self._clock)
         of_stream = StreamLimits(limits.stream_batches, limits.stream_bytes, limits.idle_seconds)
         return Collector(ingest, collections, publisher, self._metrics, of_stream, self._bounds.apps)
+
+    def _free_bytes(self) -> int:
+        return shutil.disk_usage(self._config.data).free
 
     def _log_bytes(self) -> int:
         """Size of the database on disk, write-ahead log included."""

@@ -12,6 +12,7 @@ import logging
 import shutil
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,7 +72,7 @@ class BackgroundWork:
         waiting: Waiting,
         metrics: Metrics,
         schedule: BackgroundSchedule,
-        spans: Spans,
+        spans: Spans | None = None,
     ) -> None:
         self._collections = collections
         self._compaction = compaction
@@ -112,9 +113,12 @@ class BackgroundWork:
     async def _tend(self, live: LiveCollection) -> None:
         await self._checkpoint(live)
         if self._due(live):
-            with self._spans.span("background/compact", collection=live.label):
+            with self._span("compact", live):
                 await self._compaction.compact(live)
             event(logging.INFO, "compacted", collection=live.label)
+
+    def _span(self, name: str, live: LiveCollection) -> AbstractContextManager[object]:
+        return self._spans.span(f"background/{name}", collection=live.label) if self._spans else nullcontext()
 
     async def _checkpoint(self, live: LiveCollection) -> None:
         """Count in slices, so that a query never waits long for the child."""
@@ -123,7 +127,7 @@ class BackgroundWork:
         if self._counted.get(number) == arrived:
             return  # nothing came since the last round
         behind = 1
-        with self._spans.span("background/checkpoint", collection=live.label):
+        with self._span("checkpoint", live):
             while behind:
                 behind = (await self._worker.advance(number, SLICE_SECONDS)).behind
                 self._lag[number] = behind

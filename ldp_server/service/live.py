@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
@@ -42,12 +43,45 @@ class Naming(Protocol):
     id_prefix: str
 
 
+_HOUR = 3600
+_HOURS = 7 * 24
+_DAY = 86_400
+
+
+class Intake:
+    """How many reports a collection takes, as this process has seen it: by the hour, for a week. It is not stored."""
+
+    def __init__(self) -> None:
+        self._hours: deque[tuple[int, int]] = deque(maxlen=_HOURS + 1)
+        self._since: float | None = None
+
+    def note(self, reports: int, now: float) -> None:
+        """Count reports that were made durable now."""
+        if self._since is None:
+            self._since = now
+        hour = int(now // _HOUR)
+        before = self._hours.pop() if self._hours and self._hours[-1][0] >= hour else (hour, 0)
+        self._hours.append((before[0], before[1] + reports))
+
+    def rate(self, now: float) -> tuple[float, int]:
+        """Return the reports a day and over how many seconds that is; both 0 if less than an hour was seen."""
+        if self._since is None:
+            return 0.0, 0
+        first = int(now // _HOUR) - _HOURS + 1
+        begins = max(self._since, first * _HOUR)
+        seconds = int(now - begins)
+        if seconds < _HOUR:
+            return 0.0, 0
+        reports = sum(count for hour, count in self._hours if hour >= first)
+        return reports * _DAY / seconds, seconds
+
+
 class LiveCollection:
     """One collection, as ingest sees it."""
 
     __slots__ = (
-        "bound", "closes", "collection", "label", "opens", "record", "sealed_reason", "statement", "takes_from",
-        "takes_until", "width",
+        "bound", "closes", "collection", "intake", "label", "opens", "record", "sealed_reason", "statement",
+        "takes_from", "takes_until", "width",
     )  # fmt: skip
 
     def __init__(self, record: CollectionRecord, collection: Collection, label: str) -> None:
@@ -61,6 +95,7 @@ class LiveCollection:
         self.takes_from = collection.opens - WINDOW_SLACK_SECONDS
         self.takes_until = collection.closes + WINDOW_SLACK_SECONDS
         self.sealed_reason = _sealed_reason(record)
+        self.intake = Intake()
         self.statement: tuple[str, ...] = ()
         """The privacy statement, once it has been asked for."""
 
@@ -116,6 +151,8 @@ class LiveCollections:
             self.unreadable.append(record.id)
             return
         live = LiveCollection(record, collection, self._label(record.id))
+        if known is not None:
+            live.intake = known.intake
         self._by_id[record.id] = live
         self._by_number[record.number] = live
         self._publisher.put(record)

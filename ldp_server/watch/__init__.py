@@ -9,9 +9,9 @@ The metrics that rules and dashboard read are made in ldp_server/service/metrics
 
 from pathlib import Path
 
-from ldp_server.watch.spans import Span, Spans, TracedSpans, spans_to
+from ldp_server.watch.spans import Span, Spans, spans_to
 
-__all__ = ["ALERTS", "DASHBOARD", "Span", "Spans", "TracedSpans", "spans_to"]
+__all__ = ["ALERTS", "DASHBOARD", "Span", "Spans", "spans_to"]
 
 ALERTS = Path(__file__).parent / "alerts.yml"
 DASHBOARD = Path(__file__).parent / "dashboard.json"

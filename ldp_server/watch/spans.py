@@ -1,7 +1,6 @@
 """Traces: a span for each call of an analyst, for each question to the estimating process, and for background work.
 
-`Spans` does nothing: traces are off unless `watch.traces` names where they go. `TracedSpans` sends them through
-OpenTelemetry.
+Traces are off unless `watch.traces` names where they go. While they are off there are no `Spans`.
 
 A span has a name, a time, the first digits of a collection's id and a status. It never has an item, a token, a caller,
 an address, a report, the text of a question or that of an error.
@@ -23,49 +22,27 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import SpanProcessor
     from opentelemetry.trace import Span as OtelSpan
 
-__all__ = ["Span", "Spans", "TracedSpans", "spans_to"]
+__all__ = ["Span", "Spans", "spans_to"]
 
 _EXPORT_SECONDS = 5.0
 
 
 class Span:
-    """One piece of work under way. This one is not recorded."""
+    """One piece of work under way."""
 
-    def note(self, **fields: str | int) -> None:
-        """Add fields, such as the status that a call ended with."""
-
-    def event(self, name: str) -> None:
-        """Note that something happened now, such as the next stage of a search."""
-
-
-class Spans:
-    """Makes spans that are not recorded."""
-
-    @contextmanager
-    def span(self, name: str, *, around: bool = True, **fields: str | int) -> Iterator[Span]:
-        """Time the block. Spans that begin inside it are part of it, if it is `around` them.
-
-        A generator may give control away inside the block. It takes `around=False`.
-        """
-        del name, around, fields
-        yield Span()
-
-    def close(self) -> None:
-        """Send what has not been sent."""
-
-
-class _Traced(Span):
     def __init__(self, span: OtelSpan) -> None:
         self._span = span
 
-    def note(self, **fields: str | int) -> None:
+    def note(self, **fields: str) -> None:
+        """Add fields, such as the status that a call ended with."""
         self._span.set_attributes({f"hearsay.{name}": value for name, value in fields.items()})
 
     def event(self, name: str) -> None:
+        """Note that something happened now, such as the next stage of a search."""
         self._span.add_event(name)
 
 
-class TracedSpans(Spans):
+class Spans:
     """Gives spans to a processor of OpenTelemetry, which exports them."""
 
     def __init__(self, processor: SpanProcessor) -> None:
@@ -78,34 +55,39 @@ class TracedSpans(Spans):
         self._tracer = self._provider.get_tracer("hearsay", __version__)
 
     @contextmanager
-    def span(self, name: str, *, around: bool = True, **fields: str | int) -> Iterator[Span]:
+    def span(self, name: str, *, around: bool = True, **fields: str) -> Iterator[Span]:
+        """Time the block. Spans that begin inside it are part of it, if it is `around` them.
+
+        A generator may give control away inside the block. It takes `around=False`.
+        """
         from opentelemetry.trace import StatusCode, use_span  # noqa: PLC0415
 
         started = self._tracer.start_span(name)
-        traced = _Traced(started)
-        traced.note(**fields)
+        span = Span(started)
+        span.note(**fields)
         try:
             if around:
                 with use_span(started, record_exception=False, set_status_on_exception=False):
-                    yield traced
+                    yield span
             else:
-                yield traced
+                yield span
         except BaseException as error:
             started.set_status(StatusCode.ERROR)
             if isinstance(error, LdpError):
-                traced.note(error=type(error).__name__)
+                span.note(error=type(error).__name__)
             raise
         finally:
             started.end()
 
     def close(self) -> None:
+        """Send what has not been sent."""
         self._provider.shutdown()
 
 
-def spans_to(endpoint: str) -> Spans:
-    """Return spans that are sent to an OTLP endpoint, over gRPC; those that are not recorded if it is empty."""
+def spans_to(endpoint: str) -> Spans | None:
+    """Return spans that are sent to an OTLP endpoint, over gRPC; None if there is none."""
     if not endpoint:
-        return Spans()
+        return None
     try:
         from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter  # noqa: PLC0415 - an extra
         from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
@@ -114,4 +96,4 @@ def spans_to(endpoint: str) -> Spans:
     plain = endpoint.startswith("http://")
     options: Any = (("grpc.enable_http_proxy", 0),) if plain else ()  # plain text stays on this machine (config.py)
     exporter = OTLPSpanExporter(endpoint, insecure=plain, timeout=_EXPORT_SECONDS, channel_options=options)
-    return TracedSpans(BatchSpanProcessor(exporter))
+    return Spans(BatchSpanProcessor(exporter))

@@ -16,7 +16,7 @@ from typing import TypeVar
 from ldp_client.errors import StorageError, Unavailable
 from ldp_server.child import safe_command, safe_environment
 from ldp_server.store import CollectionRecord, DataDirectory, checkpoints
-from ldp_server.watch.spans import Span, Spans
+from ldp_server.watch.spans import Spans
 from ldp_server.worker import messages
 from ldp_server.worker.messages import (
     Advanced,
@@ -52,7 +52,7 @@ class Worker:
         self._arguments = [str(data), str(memory_mb), str(nice)]
         self._process: asyncio.subprocess.Process | None = None
         self._lock = asyncio.Lock()
-        self._spans = spans or Spans()
+        self._spans = spans
 
     async def estimate(self, number: int, request: bytes) -> bytes:
         """The serialised EstimateResponse to a serialised EstimateRequest."""
@@ -89,7 +89,7 @@ class Worker:
     async def decode(self, question: AskDecode, seconds: float) -> AsyncGenerator[Progress | bytes, None]:
         """Progress, and last the serialised HeavyHittersResult. Leaving early cancels, and so does the time limit."""
         ends = time.monotonic() + seconds
-        async with self._asking(question) as answers:
+        async with contextlib.aclosing(self._ask(question)) as answers:
             while True:
                 try:
                     answer, body = await asyncio.wait_for(anext(answers), ends - time.monotonic())
@@ -114,45 +114,41 @@ class Worker:
 
     async def _one(self, kind: type[A], question: Question, body: bytes = b"") -> tuple[A, bytes]:
         """Ask a question that has one answer."""
-        async with self._asking(question, body) as answers:
+        async with contextlib.aclosing(self._ask(question, body)) as answers:
             async for answer, response in answers:
                 if not isinstance(answer, kind):
                     raise AssertionError(f"a {type(answer).__name__} is no answer to {type(question).__name__}")
                 return answer, response
         raise Unavailable("the estimating process gave no answer", 1.0)
 
-    @contextlib.asynccontextmanager
-    async def _asking(self, question: Question, body: bytes = b"") -> AsyncGenerator[Answers, None]:
-        """The answers to a question, with a span around the wait for the child and its work."""
-        with self._spans.span(f"worker/{type(question).__name__}", around=False) as span:
-            async with contextlib.aclosing(self._ask(question, body, span)) as answers:
-                yield answers
-
-    async def _ask(self, question: Question, body: bytes, span: Span) -> Answers:
+    async def _ask(self, question: Question, body: bytes = b"") -> Answers:
         """Ask, and give every progress report and then the answer."""
-        async with self._lock:
-            span.event("the process is free")
-            process = await self._running()
-            finished, stage = False, ""
-            try:
-                if process.stdin is None or process.stdout is None:
-                    raise AssertionError("started with pipes")
-                process.stdin.write(messages.write_message(question, body))
-                await process.stdin.drain()
-                while not finished:
-                    answer, response = await messages.read_answer(process.stdout)
-                    finished = not isinstance(answer, Progress)
-                    if isinstance(answer, Failure):
-                        raise answer.error()
-                    if isinstance(answer, Progress) and answer.stage != stage:
-                        stage = answer.stage
-                        span.event(stage)
-                    yield answer, response
-            except (asyncio.IncompleteReadError, ConnectionError):
-                raise Unavailable("the estimating process ended before its answer (out of memory?)", 5.0) from None
-            finally:
-                if not finished:
-                    await self._end()
+        name = f"worker/{type(question).__name__}"
+        with self._spans.span(name, around=False) if self._spans else contextlib.nullcontext() as span:
+            async with self._lock:
+                if span:
+                    span.event("the process is free")
+                process = await self._running()
+                finished, stage = False, ""
+                try:
+                    if process.stdin is None or process.stdout is None:
+                        raise AssertionError("started with pipes")
+                    process.stdin.write(messages.write_message(question, body))
+                    await process.stdin.drain()
+                    while not finished:
+                        answer, response = await messages.read_answer(process.stdout)
+                        finished = not isinstance(answer, Progress)
+                        if isinstance(answer, Failure):
+                            raise answer.error()
+                        if span and isinstance(answer, Progress) and answer.stage != stage:
+                            stage = answer.stage
+                            span.event(stage)
+                        yield answer, response
+                except (asyncio.IncompleteReadError, ConnectionError):
+                    raise Unavailable("the estimating process ended before its answer (out of memory?)", 5.0) from None
+                finally:
+                    if not finished:
+                        await self._end()
 
     async def _running(self) -> asyncio.subprocess.Process:
         if self._process is None or self._process.returncode is not None:

@@ -177,9 +177,9 @@ def _fold_tie(record: CollectionRecord) -> bytes:
 
 
 def state_bytes(oracle: Oracle) -> int:
-    """The size of an oracle's counts. Some oracles keep theirs in a form of their own."""
+    """The size that an oracle's counts may grow to. Some oracles keep theirs in a form of their own."""
     counts = getattr(oracle, "counts", None)
-    return len(oracle.to_bytes()) if counts is None else int(counts.values.nbytes)
+    return len(oracle.to_bytes()) if counts is None else max(counts.nbytes, counts.most_bytes)
 
 
 def memory_bytes(oracle: Oracle) -> int:

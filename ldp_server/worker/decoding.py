@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from ldp_client.protocol.v1 import analyst_pb2 as pb
@@ -13,6 +15,9 @@ from ldp_server.worker.counts import CollectionCounts
 from ldp_server.worker.messages import AskDecode
 
 __all__ = ["can_decode", "decode"]
+
+THREADS = min(2, os.cpu_count() or 1)
+"""Transforms and searches run on two threads: most of their time is spent outside of Python. Each takes 150 MB."""
 
 
 def can_decode(mechanism: str) -> bool:
@@ -29,5 +34,8 @@ def decode(counts: CollectionCounts, question: AskDecode, progress: Callable[[st
             "ask for the top of a listable domain, or for given items"
         )
     limits = heavy_hitters.DecodeLimits(copies=heavy_hitters.Copies(question.copies))
-    found = heavy_hitters.decode(counts.collection, counts.oracle, beta=beta, limits=limits, progress=progress)
+    with ThreadPoolExecutor(THREADS) as threads:
+        found = heavy_hitters.decode(
+            counts.collection, counts.oracle, beta=beta, limits=limits, progress=progress, executor=threads
+        )
     return to_wire(replace(found, items=found.items[: question.limit]), pb.HeavyHittersResult).SerializeToString()

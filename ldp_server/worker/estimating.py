@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ldp_client.errors import InvalidSpec
@@ -11,7 +13,7 @@ from ldp_server.answers.attributes import attributes_answer
 from ldp_server.answers.estimates import Coverage, Estimates
 from ldp_server.answers.wire import integer_from_wire, item_from_wire, to_wire
 from ldp_server.oracles import as_frequency
-from ldp_server.oracles.base import Oracle
+from ldp_server.oracles.base import Oracle, Unsupported
 from ldp_server.worker.counts import CollectionCounts
 
 __all__ = ["attributes_of", "estimate", "null_error", "numbers_of"]
@@ -40,21 +42,20 @@ def estimate(counts: CollectionCounts, request: pb.EstimateRequest) -> bytes:
 def _answer(counts: CollectionCounts, request: pb.EstimateRequest) -> Estimates:
     confidence = request.confidence or _CONFIDENCE
     threshold = request.threshold if request.threshold > 0 else None
+    asked: dict[str, Any] = {"confidence": confidence, "threshold": threshold, "every_look": request.every_look}
     collection, oracle, which = counts.collection, counts.oracle, request.WhichOneof("which")
+    coverage = Coverage.TOGETHER if request.together else Coverage.EACH
     if which == "all":
         if collection.domain.size > MOST:
             raise InvalidSpec(f"an answer lists at most {MOST} items: ask for the top ones, or for given items")
-        return estimates.every_item(collection, oracle, confidence=confidence, threshold=threshold)
+        return estimates.every_item(collection, oracle, coverage=coverage, **asked)
     if which == "top":
-        return estimates.top(collection, oracle, request.top.count, confidence=confidence, threshold=threshold)
+        return estimates.top(collection, oracle, request.top.count, **asked)
     if which != "given" or not request.given.items:
         raise InvalidSpec("ask for at least one given item, for all items or for the top ones")
     items = [item_from_wire(item) for item in request.given.items]
-    coverage = Coverage.TOGETHER if request.together else Coverage.EACH
     try:
-        return estimates.given_items(
-            collection, oracle, items, confidence=confidence, coverage=coverage, threshold=threshold
-        )
+        return estimates.given_items(collection, oracle, items, coverage=coverage, **asked)
     except TypeError as error:  # an item of another type than the domain's
         raise InvalidSpec(str(error)) from None
 
@@ -66,30 +67,31 @@ def numbers_of(counts: CollectionCounts, request: pb.NumbersRequest) -> bytes:
     confidence = request.confidence or _CONFIDENCE
     coverage = Coverage.TOGETHER if request.together else Coverage.EACH
     if asked == "average":
-        found = numbers.average_answer(collection, oracle, confidence=confidence)
+        found = numbers.average_answer(collection, oracle, confidence=confidence, every_look=request.every_look)
         response.average.CopyFrom(to_wire(found, pb.AverageAnswer))
     elif asked == "quantiles":
+        if request.every_look:
+            raise Unsupported("quantiles have no intervals for every look: ask for ranges, or for one look")
         shares = request.quantiles.shares
         several = numbers.quantiles_answer(collection, oracle, shares, confidence=confidence, coverage=coverage)
         response.quantiles.CopyFrom(to_wire(several, pb.QuantilesAnswer))
     elif asked == "ranges":
-        ranges = _ranges(counts, request.ranges, confidence, coverage)
+        how = {"confidence": confidence, "coverage": coverage, "every_look": request.every_look}
+        ranges = _ranges(counts, request.ranges, how)
         response.ranges.CopyFrom(to_wire(ranges, pb.RangesAnswer))
     else:
         raise InvalidSpec("ask for the average, for quantiles or for ranges")
     return response.SerializeToString()
 
 
-def _ranges(
-    counts: CollectionCounts, asked: pb.RangesQuestion, confidence: float, coverage: Coverage
-) -> numbers.RangesAnswer:
+def _ranges(counts: CollectionCounts, asked: pb.RangesQuestion, how: dict[str, Any]) -> numbers.RangesAnswer:
     if bool(asked.between) == bool(asked.bins):
         raise InvalidSpec("ask for ranges or for a number of bins")
     collection, oracle = counts.collection, counts.oracle
     if asked.bins:
-        return numbers.bins_answer(collection, oracle, asked.bins, confidence=confidence, coverage=coverage)
+        return numbers.bins_answer(collection, oracle, asked.bins, **how)
     between = [(integer_from_wire(one.first), integer_from_wire(one.last)) for one in asked.between]
-    return numbers.ranges_answer(collection, oracle, between, confidence=confidence, coverage=coverage)
+    return numbers.ranges_answer(collection, oracle, between, **how)
 
 
 def attributes_of(counts: CollectionCounts, request: pb.AttributesRequest) -> bytes:
@@ -101,5 +103,6 @@ def attributes_of(counts: CollectionCounts, request: pb.AttributesRequest) -> by
         top=request.top or None,
         confidence=request.confidence or _CONFIDENCE,
         together=request.together,
+        every_look=request.every_look,
     )
     return to_wire(found, pb.AttributesResponse).SerializeToString()

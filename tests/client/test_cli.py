@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from ldp_client import Attributes
 from ldp_client.cli import main
 from tests.client.collectors import HonestCollector, serving
 from tests.client.conftest import Categories, Integers, Strings, live
@@ -33,6 +34,7 @@ def files(tmp_path):
     for name, domain, mechanism in (
         ("page", Strings(3), "linear-hash"), ("colour", Categories(("red", "green")), "randomized-response"),
         ("age", Integers(0, 120), "randomized-response"),
+        ("habits", Attributes(("smoke", "drive", "drive + vote")), "randomized-response"),
     ):  # fmt: skip
         names[name] = tmp_path / f"{name}.ldp"
         names[name].write_text(live(domain=domain, mechanism=mechanism, text=f"Your {name}?").to_toml())
@@ -209,6 +211,7 @@ def test_explain_charges_nothing_and_needs_no_storage(run, files, tmp_path, monk
     monkeypatch.setattr("ldp_client.coins.urandom", None)  # not one coin
     before = sorted(tmp_path.iterdir())
     assert run("explain", files["page"], stdin=b"abc\n")[0] == 0
+    assert run("explain", files["habits"], stdin=b"smoke + drive\n")[0] == 0
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -238,6 +241,8 @@ def test_the_prompt_does_not_show_the_item(run, files, tmp_path, monkeypatch):
     [
         ("page", b"abc", b"abc"), ("page", b"\xff", b"\xff"), ("page", b"", None), ("colour", b"red", "red"),
         ("age", b" 17 ", 17), ("age", b"x", None), ("age", b"9" * 5000, None),
+        ("habits", b"smoke + drive", {"smoke", "drive"}), ("habits", b"drive + vote", {"drive + vote"}),
+        ("habits", b"smoke", {"smoke"}), ("habits", b"", None), ("habits", b"fly", {"fly"}),
     ],
 )  # fmt: skip
 def test_lines_as_items(files, name, line, item):

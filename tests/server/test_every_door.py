@@ -26,6 +26,7 @@ from ldp_client.protocol.domain import Attributes, Integers
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_client.protocol.v1 import analyst_pb2_grpc
 from ldp_server import heavy_hitters
+from ldp_server.analyst import EveryLook
 from ldp_server.answers import estimates, numbers
 from ldp_server.answers.attributes import attributes_answer
 from ldp_server.answers.estimates import Coverage
@@ -254,6 +255,71 @@ COPIED = {
 }
 
 
+EVERY_LOOK = {
+    "randomized-response": {"given", "top", "every item", "table"},
+    "linear-hash": {"given", "top", "every item", "table"},
+    "subset-selection": {"given", "top", "every item", "table"},
+    "hashtogram": set(),
+    "expander-sketch": set(),
+    "prefix-tree": set(),
+    "tree-sketch": set(),
+    "hierarchy": {"ranges", "histogram"},
+    "bounded-number": {"average"},
+    "sampled-attribute": {"attributes"},
+    # The frequencies of sets where its shell answers all sets but the true one alike, as in the example.
+    "composed-response": {"given", "top", "every item", "table", "attributes", "pairs"},
+    "randomized-response over attributes": {"given", "top", "every item", "table", "attributes", "pairs"},
+}
+"""Which answers have intervals that hold at every look."""
+LOOKING = {
+    "given": (
+        lambda c, o: estimates.given_items(c, o, [an_item(c)], every_look=True),
+        lambda a, c: a.estimate(c, items=[an_item(c)], confidence=EveryLook(0.95)),
+        ("estimate", "--items", "-", "--every-look"),
+    ),
+    "top": (
+        lambda c, o: estimates.top(c, o, 3, every_look=True),
+        lambda a, c: a.top(c, 3, confidence=EveryLook(0.95)),
+        ("estimate", "--top", "3", "--every-look"),
+    ),
+    "every item": (
+        lambda c, o: estimates.every_item(c, o, every_look=True),
+        lambda a, c: a.estimate(c, every_item=True, confidence=EveryLook(0.95)),
+        ("estimate", "--all", "--every-look"),
+    ),
+    "table": (
+        lambda c, o: estimates.every_item(c, o, every_look=True),
+        lambda a, c: a.table(c, confidence=EveryLook(0.95)),
+        ("attributes", "--table", "--every-look"),
+    ),
+    "average": (
+        lambda c, o: numbers.average_answer(c, o, every_look=True),
+        lambda a, c: a.average(c, confidence=EveryLook(0.95)),
+        ("average", "--every-look"),
+    ),
+    "ranges": (
+        lambda c, o: numbers.ranges_answer(c, o, [(1, 2)], every_look=True),
+        lambda a, c: a.ranges(c, [(1, 2)], confidence=EveryLook(0.95)),
+        ("ranges", "--between", "1:2", "--every-look"),
+    ),
+    "histogram": (
+        lambda c, o: numbers.bins_answer(c, o, 3, coverage=TOGETHER, every_look=True),
+        lambda a, c: a.histogram(c, 3, together=True, confidence=EveryLook(0.95)),
+        ("ranges", "--bins", "3", "--together", "--every-look"),
+    ),
+    "attributes": (
+        lambda c, o: attributes_answer(c, o, every_look=True),
+        lambda a, c: a.attributes(c, confidence=EveryLook(0.95)),
+        ("attributes", "--every-look"),
+    ),
+    "pairs": (
+        lambda c, o: attributes_answer(c, o, pairs=True, every_look=True),
+        lambda a, c: a.pairs(c, confidence=EveryLook(0.95)),
+        ("attributes", "--pairs", "--every-look"),
+    ),
+}
+
+
 @pytest.fixture(scope="module", params=COPIED)
 def copied(server, request):
     """A collection with 18% of copies."""
@@ -296,6 +362,49 @@ def test_too_many_copies_are_refused_in_a_sentence(server, monkeypatch, capsys):
     code, out, err = shell(monkeypatch, capsys, server.data, "estimate", collection.id.hex(), "--top", "3")
     assert (code, out, err.count("\n")) == (1, "", 1)
     assert err.startswith("ldp-server: failed precondition: these reports are not independent")
+
+
+def test_every_look_has_a_line_for_every_mechanism_and_all_its_questions():
+    assert set(EVERY_LOOK) == set(ANSWERS)
+    assert set().union(*EVERY_LOOK.values()) == set(LOOKING)
+    for name, asked in EVERY_LOOK.items():
+        assert asked <= ANSWERS[name]
+
+
+@pytest.mark.parametrize("question", LOOKING)
+def test_every_look_through_every_door(server, counted, question, monkeypatch, capsys):
+    name, collection, oracle = counted
+    if question not in ANSWERS[name]:
+        return  # not answered at one look either: test_every_door_gives_the_same_numbers
+    in_process, called, (command, *options) = LOOKING[question]
+    found = ask(in_process, collection, oracle)
+    with server.analyst() as analyst:
+        from_server = ask(called, analyst, collection)
+    line = f"{item_text(an_item(collection))}\n"
+    arguments = (command, collection.id.hex(), *options)
+    code, out, err = shell(monkeypatch, capsys, server.data, *arguments, "--json", stdin=line)
+    if question in EVERY_LOOK[name]:
+        assert from_server == found
+        assert json.loads(out) == found
+        assert (found["every_look"], found["more_for_half"]) == (True, 3 * USERS)
+        code, out, err = shell(monkeypatch, capsys, server.data, *arguments, stdin=line)
+        assert "right at every look" in out
+        assert f"takes {3 * USERS:,} more reports: the server does not know yet how many come a day" in out
+    else:
+        assert "for every look" in str(found)
+        assert code == 1
+        assert err.count("\n") == 1
+
+
+def test_quantiles_have_no_intervals_for_every_look(server):
+    collection = example("hierarchy")
+    asked = Collection.create(
+        "Looking?", collection.domain, "hierarchy", "1", parameters=collection.randomizer.parameters(), **_WINDOW
+    )
+    server.create(asked)
+    deliver(server, asked, np.arange(500) % 5)
+    with server.analyst() as analyst, pytest.raises(ServerRefused, match="no intervals for every look"):
+        analyst.quantiles(asked, confidence=EveryLook(0.95))
 
 
 def test_heavy_hitters_have_a_line_too():

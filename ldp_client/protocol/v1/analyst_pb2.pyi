@@ -84,7 +84,7 @@ class CreateCollectionRequest(_message.Message):
     def __init__(self, spec_bytes: _Optional[bytes] = ..., admission: _Optional[_Union[AdmissionKind, str]] = ..., reports_per_token: _Optional[int] = ..., unlisted: bool = ...) -> None: ...
 
 class CollectionInfo(_message.Message):
-    __slots__ = ("collection_id", "spec_bytes", "state", "admission", "reports_per_token", "unlisted", "created", "closed", "deleted", "statement")
+    __slots__ = ("collection_id", "spec_bytes", "state", "admission", "reports_per_token", "unlisted", "created", "closed", "deleted", "statement", "reports_per_day", "rate_seconds")
     COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
     SPEC_BYTES_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -95,6 +95,8 @@ class CollectionInfo(_message.Message):
     CLOSED_FIELD_NUMBER: _ClassVar[int]
     DELETED_FIELD_NUMBER: _ClassVar[int]
     STATEMENT_FIELD_NUMBER: _ClassVar[int]
+    REPORTS_PER_DAY_FIELD_NUMBER: _ClassVar[int]
+    RATE_SECONDS_FIELD_NUMBER: _ClassVar[int]
     collection_id: bytes
     spec_bytes: bytes
     state: CollectionState
@@ -105,7 +107,9 @@ class CollectionInfo(_message.Message):
     closed: int
     deleted: int
     statement: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, collection_id: _Optional[bytes] = ..., spec_bytes: _Optional[bytes] = ..., state: _Optional[_Union[CollectionState, str]] = ..., admission: _Optional[_Union[AdmissionKind, str]] = ..., reports_per_token: _Optional[int] = ..., unlisted: bool = ..., created: _Optional[int] = ..., closed: _Optional[int] = ..., deleted: _Optional[int] = ..., statement: _Optional[_Iterable[str]] = ...) -> None: ...
+    reports_per_day: float
+    rate_seconds: int
+    def __init__(self, collection_id: _Optional[bytes] = ..., spec_bytes: _Optional[bytes] = ..., state: _Optional[_Union[CollectionState, str]] = ..., admission: _Optional[_Union[AdmissionKind, str]] = ..., reports_per_token: _Optional[int] = ..., unlisted: bool = ..., created: _Optional[int] = ..., closed: _Optional[int] = ..., deleted: _Optional[int] = ..., statement: _Optional[_Iterable[str]] = ..., reports_per_day: _Optional[float] = ..., rate_seconds: _Optional[int] = ...) -> None: ...
 
 class ListAllCollectionsRequest(_message.Message):
     __slots__ = ()
@@ -182,7 +186,7 @@ class TopItems(_message.Message):
     def __init__(self, count: _Optional[int] = ...) -> None: ...
 
 class EstimateRequest(_message.Message):
-    __slots__ = ("collection_id", "given", "all", "top", "confidence", "threshold", "together", "id_prefix")
+    __slots__ = ("collection_id", "given", "all", "top", "confidence", "threshold", "together", "id_prefix", "every_look")
     COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
     GIVEN_FIELD_NUMBER: _ClassVar[int]
     ALL_FIELD_NUMBER: _ClassVar[int]
@@ -191,6 +195,7 @@ class EstimateRequest(_message.Message):
     THRESHOLD_FIELD_NUMBER: _ClassVar[int]
     TOGETHER_FIELD_NUMBER: _ClassVar[int]
     ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
+    EVERY_LOOK_FIELD_NUMBER: _ClassVar[int]
     collection_id: bytes
     given: GivenItems
     all: AllItems
@@ -199,10 +204,11 @@ class EstimateRequest(_message.Message):
     threshold: float
     together: bool
     id_prefix: str
-    def __init__(self, collection_id: _Optional[bytes] = ..., given: _Optional[_Union[GivenItems, _Mapping]] = ..., all: _Optional[_Union[AllItems, _Mapping]] = ..., top: _Optional[_Union[TopItems, _Mapping]] = ..., confidence: _Optional[float] = ..., threshold: _Optional[float] = ..., together: bool = ..., id_prefix: _Optional[str] = ...) -> None: ...
+    every_look: bool
+    def __init__(self, collection_id: _Optional[bytes] = ..., given: _Optional[_Union[GivenItems, _Mapping]] = ..., all: _Optional[_Union[AllItems, _Mapping]] = ..., top: _Optional[_Union[TopItems, _Mapping]] = ..., confidence: _Optional[float] = ..., threshold: _Optional[float] = ..., together: bool = ..., id_prefix: _Optional[str] = ..., every_look: bool = ...) -> None: ...
 
 class EstimateResponse(_message.Message):
-    __slots__ = ("reports", "items", "estimates", "standard_errors", "lows", "highs", "consistent", "verdicts", "confidence", "coverage", "everything_else", "collection", "independence")
+    __slots__ = ("reports", "items", "estimates", "standard_errors", "lows", "highs", "consistent", "verdicts", "confidence", "coverage", "everything_else", "collection", "every_look", "more_for_half", "independence")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     ESTIMATES_FIELD_NUMBER: _ClassVar[int]
@@ -215,6 +221,8 @@ class EstimateResponse(_message.Message):
     COVERAGE_FIELD_NUMBER: _ClassVar[int]
     EVERYTHING_ELSE_FIELD_NUMBER: _ClassVar[int]
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    EVERY_LOOK_FIELD_NUMBER: _ClassVar[int]
+    MORE_FOR_HALF_FIELD_NUMBER: _ClassVar[int]
     INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
     reports: int
     items: _containers.RepeatedCompositeFieldContainer[Item]
@@ -228,8 +236,10 @@ class EstimateResponse(_message.Message):
     coverage: str
     everything_else: Rest
     collection: CollectionInfo
+    every_look: bool
+    more_for_half: int
     independence: Independence
-    def __init__(self, reports: _Optional[int] = ..., items: _Optional[_Iterable[_Union[Item, _Mapping]]] = ..., estimates: _Optional[_Iterable[float]] = ..., standard_errors: _Optional[_Iterable[float]] = ..., lows: _Optional[_Iterable[float]] = ..., highs: _Optional[_Iterable[float]] = ..., consistent: _Optional[_Iterable[float]] = ..., verdicts: _Optional[_Iterable[_Union[Verdict, str]]] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., everything_else: _Optional[_Union[Rest, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
+    def __init__(self, reports: _Optional[int] = ..., items: _Optional[_Iterable[_Union[Item, _Mapping]]] = ..., estimates: _Optional[_Iterable[float]] = ..., standard_errors: _Optional[_Iterable[float]] = ..., lows: _Optional[_Iterable[float]] = ..., highs: _Optional[_Iterable[float]] = ..., consistent: _Optional[_Iterable[float]] = ..., verdicts: _Optional[_Iterable[_Union[Verdict, str]]] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., everything_else: _Optional[_Union[Rest, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., every_look: bool = ..., more_for_half: _Optional[int] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
 
 class Independence(_message.Message):
     __slots__ = ("z", "variance_factor", "widened", "visible_from", "cut", "warnings")
@@ -260,7 +270,7 @@ class Rest(_message.Message):
     def __init__(self, estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
 
 class NumbersRequest(_message.Message):
-    __slots__ = ("collection_id", "id_prefix", "average", "quantiles", "ranges", "confidence", "together")
+    __slots__ = ("collection_id", "id_prefix", "average", "quantiles", "ranges", "confidence", "together", "every_look")
     COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
     ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
     AVERAGE_FIELD_NUMBER: _ClassVar[int]
@@ -268,6 +278,7 @@ class NumbersRequest(_message.Message):
     RANGES_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     TOGETHER_FIELD_NUMBER: _ClassVar[int]
+    EVERY_LOOK_FIELD_NUMBER: _ClassVar[int]
     collection_id: bytes
     id_prefix: str
     average: AverageQuestion
@@ -275,7 +286,8 @@ class NumbersRequest(_message.Message):
     ranges: RangesQuestion
     confidence: float
     together: bool
-    def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., average: _Optional[_Union[AverageQuestion, _Mapping]] = ..., quantiles: _Optional[_Union[QuantilesQuestion, _Mapping]] = ..., ranges: _Optional[_Union[RangesQuestion, _Mapping]] = ..., confidence: _Optional[float] = ..., together: bool = ...) -> None: ...
+    every_look: bool
+    def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., average: _Optional[_Union[AverageQuestion, _Mapping]] = ..., quantiles: _Optional[_Union[QuantilesQuestion, _Mapping]] = ..., ranges: _Optional[_Union[RangesQuestion, _Mapping]] = ..., confidence: _Optional[float] = ..., together: bool = ..., every_look: bool = ...) -> None: ...
 
 class AverageQuestion(_message.Message):
     __slots__ = ()
@@ -316,16 +328,20 @@ class NumbersResponse(_message.Message):
     def __init__(self, average: _Optional[_Union[AverageAnswer, _Mapping]] = ..., quantiles: _Optional[_Union[QuantilesAnswer, _Mapping]] = ..., ranges: _Optional[_Union[RangesAnswer, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ...) -> None: ...
 
 class AverageAnswer(_message.Message):
-    __slots__ = ("reports", "confidence", "average", "independence")
+    __slots__ = ("reports", "confidence", "average", "every_look", "more_for_half", "independence")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     AVERAGE_FIELD_NUMBER: _ClassVar[int]
+    EVERY_LOOK_FIELD_NUMBER: _ClassVar[int]
+    MORE_FOR_HALF_FIELD_NUMBER: _ClassVar[int]
     INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
     reports: int
     confidence: float
     average: Average
+    every_look: bool
+    more_for_half: int
     independence: Independence
-    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., average: _Optional[_Union[Average, _Mapping]] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
+    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., average: _Optional[_Union[Average, _Mapping]] = ..., every_look: bool = ..., more_for_half: _Optional[int] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
 
 class Average(_message.Message):
     __slots__ = ("estimate", "standard_error", "low", "high", "holders")
@@ -342,20 +358,22 @@ class Average(_message.Message):
     def __init__(self, estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., holders: _Optional[float] = ...) -> None: ...
 
 class QuantilesAnswer(_message.Message):
-    __slots__ = ("reports", "confidence", "coverage", "holders", "quantiles", "independence")
+    __slots__ = ("reports", "confidence", "coverage", "holders", "quantiles", "more_for_half", "independence")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     COVERAGE_FIELD_NUMBER: _ClassVar[int]
     HOLDERS_FIELD_NUMBER: _ClassVar[int]
     QUANTILES_FIELD_NUMBER: _ClassVar[int]
+    MORE_FOR_HALF_FIELD_NUMBER: _ClassVar[int]
     INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
     reports: int
     confidence: float
     coverage: str
     holders: float
     quantiles: _containers.RepeatedCompositeFieldContainer[Quantile]
+    more_for_half: int
     independence: Independence
-    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., holders: _Optional[float] = ..., quantiles: _Optional[_Iterable[_Union[Quantile, _Mapping]]] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
+    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., holders: _Optional[float] = ..., quantiles: _Optional[_Iterable[_Union[Quantile, _Mapping]]] = ..., more_for_half: _Optional[int] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
 
 class Quantile(_message.Message):
     __slots__ = ("share", "estimate", "low", "high")
@@ -370,20 +388,24 @@ class Quantile(_message.Message):
     def __init__(self, share: _Optional[float] = ..., estimate: _Optional[str] = ..., low: _Optional[str] = ..., high: _Optional[str] = ...) -> None: ...
 
 class RangesAnswer(_message.Message):
-    __slots__ = ("reports", "confidence", "coverage", "holders", "ranges", "independence")
+    __slots__ = ("reports", "confidence", "coverage", "holders", "ranges", "every_look", "more_for_half", "independence")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     COVERAGE_FIELD_NUMBER: _ClassVar[int]
     HOLDERS_FIELD_NUMBER: _ClassVar[int]
     RANGES_FIELD_NUMBER: _ClassVar[int]
+    EVERY_LOOK_FIELD_NUMBER: _ClassVar[int]
+    MORE_FOR_HALF_FIELD_NUMBER: _ClassVar[int]
     INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
     reports: int
     confidence: float
     coverage: str
     holders: float
     ranges: _containers.RepeatedCompositeFieldContainer[Range]
+    every_look: bool
+    more_for_half: int
     independence: Independence
-    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., holders: _Optional[float] = ..., ranges: _Optional[_Iterable[_Union[Range, _Mapping]]] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
+    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., holders: _Optional[float] = ..., ranges: _Optional[_Iterable[_Union[Range, _Mapping]]] = ..., every_look: bool = ..., more_for_half: _Optional[int] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
 
 class Range(_message.Message):
     __slots__ = ("first", "last", "estimate", "standard_error", "low", "high")
@@ -402,36 +424,42 @@ class Range(_message.Message):
     def __init__(self, first: _Optional[str] = ..., last: _Optional[str] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
 
 class AttributesRequest(_message.Message):
-    __slots__ = ("collection_id", "id_prefix", "pairs", "top", "confidence", "together")
+    __slots__ = ("collection_id", "id_prefix", "pairs", "top", "confidence", "together", "every_look")
     COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
     ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
     PAIRS_FIELD_NUMBER: _ClassVar[int]
     TOP_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     TOGETHER_FIELD_NUMBER: _ClassVar[int]
+    EVERY_LOOK_FIELD_NUMBER: _ClassVar[int]
     collection_id: bytes
     id_prefix: str
     pairs: bool
     top: int
     confidence: float
     together: bool
-    def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., pairs: bool = ..., top: _Optional[int] = ..., confidence: _Optional[float] = ..., together: bool = ...) -> None: ...
+    every_look: bool
+    def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., pairs: bool = ..., top: _Optional[int] = ..., confidence: _Optional[float] = ..., together: bool = ..., every_look: bool = ...) -> None: ...
 
 class AttributesResponse(_message.Message):
-    __slots__ = ("reports", "confidence", "coverage", "rows", "collection", "independence")
+    __slots__ = ("reports", "confidence", "coverage", "rows", "collection", "every_look", "more_for_half", "independence")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     COVERAGE_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    EVERY_LOOK_FIELD_NUMBER: _ClassVar[int]
+    MORE_FOR_HALF_FIELD_NUMBER: _ClassVar[int]
     INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
     reports: int
     confidence: float
     coverage: str
     rows: _containers.RepeatedCompositeFieldContainer[Held]
     collection: CollectionInfo
+    every_look: bool
+    more_for_half: int
     independence: Independence
-    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., rows: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
+    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., rows: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., every_look: bool = ..., more_for_half: _Optional[int] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
 
 class Held(_message.Message):
     __slots__ = ("attributes", "estimate", "standard_error", "low", "high")
@@ -554,17 +582,47 @@ class ServerStatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class ServerStatusResponse(_message.Message):
-    __slots__ = ("version", "started", "collections", "waiting_bytes", "log_bytes", "draining")
+    __slots__ = ("version", "started", "collections", "waiting_bytes", "log_bytes", "draining", "role", "reports", "batches", "duplicates", "refused", "busy", "storage_errors", "damage", "failures", "lag_batches", "free_bytes")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     STARTED_FIELD_NUMBER: _ClassVar[int]
     COLLECTIONS_FIELD_NUMBER: _ClassVar[int]
     WAITING_BYTES_FIELD_NUMBER: _ClassVar[int]
     LOG_BYTES_FIELD_NUMBER: _ClassVar[int]
     DRAINING_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
+    BATCHES_FIELD_NUMBER: _ClassVar[int]
+    DUPLICATES_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
+    BUSY_FIELD_NUMBER: _ClassVar[int]
+    STORAGE_ERRORS_FIELD_NUMBER: _ClassVar[int]
+    DAMAGE_FIELD_NUMBER: _ClassVar[int]
+    FAILURES_FIELD_NUMBER: _ClassVar[int]
+    LAG_BATCHES_FIELD_NUMBER: _ClassVar[int]
+    FREE_BYTES_FIELD_NUMBER: _ClassVar[int]
     version: str
     started: int
     collections: int
     waiting_bytes: int
     log_bytes: int
     draining: bool
-    def __init__(self, version: _Optional[str] = ..., started: _Optional[int] = ..., collections: _Optional[int] = ..., waiting_bytes: _Optional[int] = ..., log_bytes: _Optional[int] = ..., draining: bool = ...) -> None: ...
+    role: str
+    reports: int
+    batches: int
+    duplicates: int
+    refused: _containers.RepeatedCompositeFieldContainer[CountedReason]
+    busy: _containers.RepeatedCompositeFieldContainer[CountedReason]
+    storage_errors: int
+    damage: int
+    failures: int
+    lag_batches: int
+    free_bytes: int
+    def __init__(self, version: _Optional[str] = ..., started: _Optional[int] = ..., collections: _Optional[int] = ..., waiting_bytes: _Optional[int] = ..., log_bytes: _Optional[int] = ..., draining: bool = ..., role: _Optional[str] = ..., reports: _Optional[int] = ..., batches: _Optional[int] = ..., duplicates: _Optional[int] = ..., refused: _Optional[_Iterable[_Union[CountedReason, _Mapping]]] = ..., busy: _Optional[_Iterable[_Union[CountedReason, _Mapping]]] = ..., storage_errors: _Optional[int] = ..., damage: _Optional[int] = ..., failures: _Optional[int] = ..., lag_batches: _Optional[int] = ..., free_bytes: _Optional[int] = ...) -> None: ...
+
+class CountedReason(_message.Message):
+    __slots__ = ("reason", "count")
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    reason: str
+    count: int
+    def __init__(self, reason: _Optional[str] = ..., count: _Optional[int] = ...) -> None: ...

@@ -8,7 +8,7 @@ carry data, the pieces give the whole message; the caller scores it from its tru
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
@@ -16,14 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_server.arrays.team_cells import BulkExpanderCode
-from ldp_server.heavy_hitters.search.joins import Sorted, best_cells, join
+from ldp_server.heavy_hitters.search.joins import Sorted, best_cells, falling, join, units
+from ldp_server.heavy_hitters.search.scores import TeamScores
 
 __all__ = ["Paths", "TeamCells", "propose", "search"]
 
 MOST_CELLS = 100_000
 """How many of a team's cells are searched, the best ones. An item that can be listed has its cells far above them."""
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
@@ -31,19 +31,20 @@ Ints = npt.NDArray[np.int64]
 class Paths:
     """Partial paths, best first: their scores, the hashes they know (a column for each team), their cells so far."""
 
-    scores: Floats
+    scores: Ints
     hashes: npt.NDArray[np.int32]
     cells: Ints
 
 
 class TeamCells:
-    """One team's best cells by falling score, the hashes in them, and the orders for joins, made once each."""
+    """One team's best cells, their scores and the hashes in them, and the orders for joins.
 
-    def __init__(self, code: BulkExpanderCode, team: int, residual: npt.NDArray[np.float32], weight: float) -> None:
+    The cells are chosen once for all rounds. What depends on their scores is made anew by `renew` when these changed.
+    """
+
+    def __init__(self, code: BulkExpanderCode, team: int, residual: TeamScores, weight: float) -> None:
         spec = code.code
-        cells = _possible(code, team, residual)
-        self.cells: Ints = cells[np.argsort(-residual[cells], kind="stable")]
-        self.scores: Floats = residual[self.cells].astype(float) * weight
+        self.cells = _possible(code, team, residual.scores)
         self.fields = (team, *spec.expander.neighbours[team])  # the team whose hash each slot holds
         mask, bits = (1 << spec.hash_bits) - 1, spec.hash_bits
         if spec.symbol_pointers:
@@ -52,8 +53,18 @@ class TeamCells:
             own = self.cells >> spec.chunk_bits & mask
         pointers = [self.cells >> (spec.pointer_shift + j * bits) & mask for j in range(spec.degree)]
         self.named = np.stack([own, *pointers], axis=1).astype(np.int32)
-        self._bits = bits
+        self._bits, self._weight = bits, weight
+        self.renew(residual)
+
+    def renew(self, residual: TeamScores) -> None:
+        """Read the scores."""
+        self._changes = residual.changes
+        self.scores = units(residual.scores[self.cells] * np.float64(self._weight))
         self._orders: dict[tuple[int, ...], Sorted] = {}
+
+    def is_of(self, residual: TeamScores) -> bool:
+        """Whether the scores are still what was read."""
+        return self._changes == residual.changes
 
     def slots(self, known: int) -> tuple[int, ...]:
         """The slots whose hashes are among those of the `known` teams (a bit mask)."""
@@ -110,7 +121,7 @@ def search(
 ) -> Ints:
     """Return the messages (rows of symbols) of the complete paths that start in one team."""
     first = lists[start]
-    best = np.arange(min(width, len(first.cells)))
+    best = falling(first.scores)[:width]
     hashes = first.learn(np.zeros((len(best), code.teams), np.int32), 0, best)
     paths = Paths(first.scores[best], hashes, first.cells[best, None])
     visited, known = [start], _mask(first.fields)
@@ -131,14 +142,12 @@ def search(
 
 def propose(
     code: BulkExpanderCode,
-    residual: Sequence[npt.NDArray[np.float32]],
-    weights: Floats,
+    lists: list[TeamCells],
     width: int,
     tick: Callable[[], None] | None,
     executor: Executor | None,
 ) -> Iterator[Ints]:
     """Search from every team; yield the messages of each start."""
-    lists = [TeamCells(code, m, residual[m], float(weights[m])) for m in range(code.teams)]
     if executor is None:
         for start in range(code.teams):
             yield search(code, lists, start, width, tick)

@@ -1,98 +1,174 @@
 """The join of a search: the best pairs of a partial path and a cell that continues it.
 
-A path may only be continued by the cells of its block (those that agree with every hash it knows). Cells are sorted
-by (block, falling score) under one key, block * SPAN - score, so the cells that lift a path to a sum of at least tau
-are a run of that order, and one binary search counts them. tau is found by bisection on the best paths and an even
-sample of the rest, so that about `width` pairs remain. There is no table of paths by cells: time and memory are bounded
-by the width and the number of cells of a team, for any reports.
+A path may only be continued by the cells of its block (those that agree with every hash it knows). A cell is one
+integer: its block, its score counted down from the top, its place. Sorted, the cells that lift a path to a sum of at
+least tau are a run, and a binary search counts them. tau is found by bisection on the best paths and an even sample of
+the rest, so that about `width` pairs remain. There is no table of paths by cells: time and memory are bounded by the
+width and the number of cells of a team, for any reports.
+
+Scores are integers too, in steps of 2^-16. Integers sort several times faster than floats with their places, sums of
+them are exact, and equal sums go by place, so that a search finds the same paths on every processor. Binary searches
+are fast when the needles rise, so paths are taken block by block, and in a block from the lowest score up.
 """
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Sorted", "best_cells", "join"]
+__all__ = ["MOST_CANDIDATES", "Sorted", "best_cells", "falling", "first_rows", "floats_of", "join", "units"]
 
-_SPAN = 4096.0  # above any difference of scores; beside 2^24 blocks exact in a 64-bit float
-_REACH = _SPAN / 2 - 1
+MOST_CANDIDATES = 20_000
+"""How many complete paths of a search are looked at, the best ones."""
+
+_UNIT = 1 << 16
+_FIELD = 28
+"""Bits of a cell's score: up to 2,048 standard errors to each side."""
+_REACH = (1 << (_FIELD - 1)) - 1
+_MOST = 1 << 40
+"""Above any sum of a path's scores."""
 _BEST, _SAMPLE = 1000, 1500
 _STEPS = 14
+_HALVED = 1 << 13
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
+def units(scores: npt.NDArray[np.floating]) -> Ints:
+    """Return scores as integers, in steps of 2^-16."""
+    return np.rint(np.clip(scores.astype(np.float64) * _UNIT, -_REACH, _REACH)).astype(np.int64)
+
+
+def floats_of(scores: Ints) -> Floats:
+    """Return what `units` rounded."""
+    return np.asarray(scores / _UNIT, np.float64)
+
+
+def falling(scores: Ints) -> Ints:
+    """Return the places of the scores, the best first; equal ones in their order."""
+    bits = len(scores).bit_length()
+    packed = (_MOST - scores) << bits | np.arange(len(scores))
+    packed.sort()
+    return packed & ((1 << bits) - 1)
+
+
+def first_rows(rows: Ints) -> Ints:
+    """Return the places of different rows, the first of equal ones, by a hash of 64 bits."""
+    factors = np.cumprod(np.full(rows.shape[1], 0x9E3779B97F4A7C15, np.uint64))
+    _, first = np.unique(rows.astype(np.uint64) @ factors, return_index=True)
+    return np.sort(first)
+
+
 def best_cells(scores: npt.NDArray[np.float32], keep: int) -> Ints:
-    """Return the places of about `keep` of the highest scores, and never of more than twice as many."""
+    """Return the places of about `keep` of the highest scores, rising, and never of more than twice as many."""
     if scores.size <= keep:
         return np.arange(scores.size)
     sample = scores[:: max(1, scores.size // 65536)]
     place = max(1, int(len(sample) * keep / scores.size))
     chosen = np.flatnonzero(scores > np.partition(sample, -place)[-place])
     if not keep // 4 <= len(chosen) <= 2 * keep:  # many equal scores: only when there are few reports
-        chosen = np.argpartition(scores, -keep)[-keep:]
+        chosen = np.sort(np.argpartition(scores, -keep)[-keep:])
     return chosen
 
 
 class Sorted:
     """Cells by (block, falling score)."""
 
-    def __init__(self, blocks: Ints, scores: Floats) -> None:
-        scores = np.clip(scores, -_REACH / 2, _REACH / 2)
-        falling = np.argsort(-scores, kind="stable")
-        self.order = falling[np.argsort(blocks[falling].astype(np.uint32), kind="stable")]
-        self.scores = scores
-        self.keys: Floats = blocks[self.order] * _SPAN - scores[self.order]
+    def __init__(self, blocks: Ints, scores: Ints) -> None:
+        self.beyond = int(blocks.max(initial=0)) + 1
+        self._places = len(blocks).bit_length()
+        used = (self.beyond + 1).bit_length() + self._places
+        self._coarser = max(0, used + _FIELD - 63)  # with very many blocks, scores have fewer digits
+        self._field = _FIELD - self._coarser
+        self._top = (1 << (self._field - 1)) - 1
+        down = self._top - (scores >> self._coarser)
+        self._keys = (blocks << self._field | down) << self._places | np.arange(len(blocks))
+        self._keys.sort()
+        self.best, self.least = int(scores.max(initial=0)), int(scores.min(initial=0))
+
+    def __len__(self) -> int:
+        return len(self._keys)
 
     def starts(self, blocks: Ints) -> Ints:
         """The place in the order at which each block begins."""
-        return np.asarray(np.searchsorted(self.keys, blocks * _SPAN - _SPAN / 2), np.int64)
+        return np.searchsorted(self._keys, blocks << self._field + self._places)
 
-    def partners(self, starts: Ints, blocks: Ints, scores: Floats, tau: float) -> Ints:
+    def partners(self, starts: Ints, blocks: Ints, scores: Ints, tau: int) -> Ints:
         """How many cells continue each path to a sum of at least tau."""
-        needed = np.clip(tau - scores, -_REACH, _REACH)
-        reached = np.searchsorted(self.keys, blocks * _SPAN - needed, side="right")
-        return np.asarray(np.maximum(reached - starts, 0), np.int64)
+        down = self._top + ((scores - tau) >> self._coarser)
+        limit = np.clip(down + 1, 0, 1 << self._field)
+        ends = np.searchsorted(self._keys, ((blocks << self._field) + limit) << self._places)
+        return np.asarray(np.maximum(ends - starts, 0))
+
+    def cells(self, order: Ints) -> tuple[Ints, Ints]:
+        """The places, as they were given, and the scores of these cells of the order."""
+        keys = self._keys[order]
+        down = keys >> self._places & ((1 << self._field) - 1)
+        return keys & ((1 << self._places) - 1), (self._top - down) << self._coarser
 
 
-def join(scores: Floats, blocks: Ints, cells: Sorted, width: int) -> tuple[Ints, Ints, Floats]:
+def join(
+    scores: Ints, blocks: Ints, cells: Sorted, width: int, threads: ThreadPoolExecutor | None = None
+) -> tuple[Ints, Ints, Ints]:
     """About `width` best pairs: which path, which cell (in the order that `cells` was given), and the sum; best first.
 
-    Paths come best first.
+    Paths come best first. The halves of many paths are joined apart, side by side if there are threads.
     """
-    if not len(scores) or not len(cells.keys):
-        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+    if not len(scores) or not len(cells):
+        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64)
+    blocks = np.minimum(blocks, cells.beyond)  # no cell is in that block
+    halves = 2 if len(scores) >= _HALVED else 1
+    lots = [(scores[half::halves], blocks[half::halves]) for half in range(halves)]
+    tau, most = _threshold(scores, blocks, cells, width), 2 * width // halves
+    joined = list((threads.map if threads else map)(lambda lot: _join_above(lot[0], lot[1], cells, tau, most), lots))
+    sums = np.concatenate([part[2] for part in joined])
+    order = falling(sums)
+    parents = np.concatenate([halves * part[0] + half for half, part in enumerate(joined)])[order]
+    return parents, np.concatenate([part[1] for part in joined])[order], sums[order]
+
+
+def _join_above(scores: Ints, blocks: Ints, cells: Sorted, tau: int, most: int) -> tuple[Ints, Ints, Ints]:
+    """Every pair with a sum of at least tau, in no order; of the best paths only, if there are more than `most`."""
+    paths = _by_block(blocks)
+    scores, blocks = scores[paths], blocks[paths]
     starts = cells.starts(blocks)
-    counts = cells.partners(starts, blocks, scores, _threshold(scores, blocks, starts, cells, width))
-    reached = np.cumsum(counts)
-    if reached[-1] > 2 * width:  # ties, or a bad sample: cut by position, so that the result never grows
-        counts = np.where(reached <= 2 * width, counts, 0)
-        reached = np.cumsum(counts)
-    parents = np.repeat(np.arange(len(counts)), counts)
-    within = np.arange(reached[-1]) - np.repeat(reached - counts, counts)
-    chosen = cells.order[starts[parents] + within]
-    sums = scores[parents] + cells.scores[chosen]
-    order = np.argsort(-sums, kind="stable")
-    return parents[order], chosen[order], sums[order]
+    counts = cells.partners(starts, blocks, scores, tau)
+    if counts.sum() > most:  # ties, or a bad sample: the result never grows
+        rank = np.empty(len(counts), np.int64)
+        rank[paths] = counts
+        counts = np.where(np.cumsum(rank)[paths] <= most, counts, 0)
+    from_pair = starts - (np.cumsum(counts) - counts)  # from a pair's number to its cell's place in the order
+    chosen, own = cells.cells(np.repeat(from_pair, counts) + np.arange(int(counts.sum())))
+    return np.repeat(paths, counts), chosen, np.repeat(scores, counts) + own
 
 
-def _threshold(scores: Floats, blocks: Ints, starts: Ints, cells: Sorted, width: int) -> float:
+def _by_block(blocks: Ints) -> Ints:
+    """Return the paths, which come best first, block by block and the best of a block last."""
+    bits = len(blocks).bit_length()
+    packed = blocks << bits | np.arange(len(blocks))[::-1]
+    packed.sort()
+    return len(blocks) - 1 - (packed & ((1 << bits) - 1))
+
+
+def _threshold(scores: Ints, blocks: Ints, cells: Sorted, width: int) -> int:
     """The tau that leaves about `width` pairs."""
-    top, bottom = float(cells.scores.max()), float(cells.scores.min())
-    low, high = float(scores[-1]) + bottom - 1.0, float(scores[0]) + top + 1.0
     count = len(scores)
+    low, high = int(scores.min()) + cells.least - _UNIT, int(scores.max()) + cells.best + _UNIT
+    weights = np.ones(count)
     if count > _BEST + _SAMPLE:
         step = (count - _BEST) / _SAMPLE
-        some = np.concatenate([np.arange(_BEST), _BEST + (np.arange(_SAMPLE) * step).astype(np.int64)])
-        weights = np.concatenate([np.ones(_BEST), np.full(_SAMPLE, step)])
-    else:
-        some, weights = np.arange(count), np.ones(count)
-    starts, blocks, scores = starts[some], blocks[some], scores[some]
+        some = np.append(np.arange(_BEST), _BEST + (np.arange(_SAMPLE) * step).astype(np.int64))
+        scores, blocks, weights = scores[some], blocks[some], np.where(some < _BEST, 1.0, step)
+    order = _by_block(blocks)
+    scores, blocks, weights = scores[order], blocks[order], weights[order]
+    starts = cells.starts(blocks)
     if float(cells.partners(starts, blocks, scores, low) @ weights) <= width:
         return low
     for _ in range(_STEPS):
-        middle = (low + high) / 2
+        middle = (low + high) // 2
         if float(cells.partners(starts, blocks, scores, middle) @ weights) > width:
             low = middle
         else:

@@ -8,50 +8,41 @@ u_m E_m[cell_m], for equal and for unequal teams.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from ldp_server.heavy_hitters.search.acceptance import Noise
+from ldp_server.heavy_hitters.search.scores import TeamScores
 
-__all__ = ["Model", "TeamScores", "fitted_together", "joint_fit"]
+__all__ = ["Model", "fitted_together", "joint_fit"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Scores = npt.NDArray[np.float32]
 
 _DESCENTS = 300
 
 
-@dataclass(frozen=True)
-class TeamScores:
-    """A team's E, one value a cell, and how many users the team has."""
-
-    scores: Scores
-    reports: int
-
-
 class Model:
-    """The accepted items. The score arrays are changed in place: the items are subtracted from them."""
+    """The accepted items. The teams' scores are changed in place: the items are subtracted from them."""
 
-    def __init__(self, scores: Sequence[Scores], weights: Floats, noise: Noise) -> None:
-        self.residual = scores
+    def __init__(self, residual: Sequence[TeamScores], weights: Floats, noise: Noise) -> None:
+        self.residual = residual
         self.weights, self.noise = weights, noise
-        self.teams = len(scores)
+        self.teams = len(residual)
         self.cells: Ints = np.empty((0, self.teams), np.int64)
         self.scores: Floats = np.empty(0)
 
     def at(self, cells: Ints) -> Floats:
         """The residual E of each cell, shape (n, M)."""
-        return np.stack([self.residual[m][cells[:, m]].astype(float) for m in range(self.teams)], axis=1)
+        return np.stack([self.residual[m].at(cells[:, m]) for m in range(self.teams)], axis=1)
 
     def add(self, cells: Ints, z: float) -> None:
         """Take an item into the model and subtract it."""
         self.cells = np.concatenate([self.cells, cells[None]])
         self.scores = np.append(self.scores, z)
         for m in range(self.teams):
-            self.residual[m][cells[m]] -= np.float32(z * self.weights[m])
+            self.residual[m].subtract(cells[m : m + 1], np.array([z * self.weights[m]]))
 
     def _overlap(self) -> Floats:
         """Entry (i, j): the sum of u_m^2 over the teams in which items i and j share a cell."""
@@ -75,7 +66,7 @@ class Model:
         inverse = np.linalg.inv(gram + 1e-9 * np.eye(len(gram)))
         change = inverse @ left
         for m in range(self.teams):
-            np.subtract.at(self.residual[m], self.cells[:, m], (change * self.weights[m]).astype(np.float32))
+            self.residual[m].subtract(self.cells[:, m], change * self.weights[m])
         self.scores = self.scores + change
         return np.sqrt(np.diag(inverse) * self.noise.spread(self.scores))
 
@@ -97,7 +88,7 @@ def joint_fit(cells: Ints, z: Floats, weights: Floats) -> Floats:
 def fitted_together(cells: Ints, teams: Sequence[TeamScores], noise: Noise) -> tuple[Floats, Floats]:
     """Return the scores and errors of known items in these teams, by least squares."""
     share = np.array([team.reports for team in teams], float)
-    model = Model([team.scores for team in teams], np.sqrt(share / share.sum()), noise)
+    model = Model(teams, np.sqrt(share / share.sum()), noise)
     model.cells, model.scores = cells, np.zeros(len(cells))
     errors = model.refit()
     return model.scores, errors

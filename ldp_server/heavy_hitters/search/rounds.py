@@ -10,8 +10,8 @@ whole domain, however it was found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,14 +20,15 @@ import numpy.typing as npt
 from ldp_server.arrays.team_cells import BulkCode, BulkExpanderCode, BulkTreeCode
 from ldp_server.heavy_hitters.search import beam, tree
 from ldp_server.heavy_hitters.search.acceptance import Acceptance, Noise, Settings
-from ldp_server.heavy_hitters.search.model import Model, TeamScores, joint_fit
+from ldp_server.heavy_hitters.search.joins import MOST_CANDIDATES, first_rows
+from ldp_server.heavy_hitters.search.model import Model, joint_fit
+from ldp_server.heavy_hitters.search.scores import TeamScores
 
 __all__ = ["Hooks", "Listed", "decode_scores"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-_MOST_CANDIDATES = 20_000
 _MOST_JOINT = 400
 _MANY, _WIDER = 20, 4
 _MOST_SHARED = 1.0  # the part of its score that a candidate may lose in the joint fit
@@ -61,6 +62,42 @@ def decode_scores(
     return _Search(code, teams, noise, settings, hooks or Hooks()).run()
 
 
+Proposals = Callable[[int, float], Iterator[Ints]]
+"""From the width of a search, and the least score of interest, to the messages that it finds."""
+
+
+def _proposals(code: BulkCode, teams: Sequence[TeamScores], weights: Floats, hooks: Hooks) -> Proposals:
+    """Return the search that a code needs; what it sorts is kept between rounds."""
+    if isinstance(code, BulkTreeCode):
+        levels = [tree.Level(code, g, teams[g], float(weights[g])) for g in range(len(code.starts))]
+        threads = hooks.executor if isinstance(hooks.executor, ThreadPoolExecutor) else None
+        return lambda width, least: tree.propose(code, levels, teams, weights, width, least, hooks.tick, threads)
+    if not isinstance(code, BulkExpanderCode):
+        raise TypeError("no search is known for this code")
+    lists = [beam.TeamCells(code, m, teams[m], float(weights[m])) for m in range(code.teams)]
+
+    def proposed(width: int, _: float) -> Iterator[Ints]:
+        for cells, team in zip(lists, teams, strict=True):
+            if not cells.is_of(team):
+                cells.renew(team)
+        return beam.propose(code, lists, width, hooks.tick, hooks.executor)
+
+    return proposed
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Candidates, best first: messages, their cells, the scores of these and of the candidates."""
+
+    messages: Ints
+    cells: Ints
+    values: Floats
+    z: Floats
+
+    def part(self, which: Ints | npt.NDArray[np.bool_]) -> _Found:
+        return _Found(self.messages[which], self.cells[which], self.values[which], self.z[which])
+
+
 class _Search:
     """The rounds of one decoding."""
 
@@ -70,7 +107,8 @@ class _Search:
         share = np.array([team.reports for team in teams], float)
         self.code, self.settings, self.hooks = code, settings, hooks
         self.weights = np.sqrt(share / share.sum())
-        self.model = Model([team.scores for team in teams], self.weights, noise)
+        self.model = Model(teams, self.weights, noise)
+        self.proposals = _proposals(code, teams, self.weights, hooks)
         self.tests = Acceptance(code, self.weights, noise, settings)
         self.messages: Ints = np.empty((0, len(code.starts)), np.int64)
         self.seen: set[bytes] = set()
@@ -99,79 +137,67 @@ class _Search:
         found = self._candidates(width)
         if self._has_many(found):
             found = self._candidates(_WIDER * width)
-        if self.hooks.in_domain is not None and len(found):
-            found = found[self.hooks.in_domain(found)]
-        fresh = [i for i, row in enumerate(found) if row.tobytes() not in self.seen]
+        if self.hooks.in_domain is not None and len(found.z):
+            found = found.part(self.hooks.in_domain(found.messages))
+        found = found.part(np.array([row.tobytes() not in self.seen for row in found.messages], bool))
         before = len(self.messages)
-        added = self._accept(found[fresh], low)
+        added = found.messages[self._accept(found, low)]
         self.seen.update(row.tobytes() for row in added)
         self.messages = np.concatenate([self.messages, added])
         return float(self.model.scores[before:].max(initial=0.0))
 
-    def _candidates(self, width: int) -> Ints:
-        """The messages that a search proposes and whose score is not too far below the threshold, best first."""
-        code, model, tick = self.code, self.model, self.hooks.tick
-        if isinstance(code, BulkExpanderCode):
-            proposed = beam.propose(code, model.residual, model.weights, width, tick, self.hooks.executor)
-        elif isinstance(code, BulkTreeCode):
-            proposed = tree.propose(code, model.residual, model.weights, width, tick)
-        else:
-            raise TypeError("no search is known for this code")
-        good: list[tuple[Ints, Floats]] = []
-        for messages in proposed:
-            z = model.at(code.cells(messages)) @ model.weights
-            good.append((messages[z >= self.suspect], z[z >= self.suspect]))
-        messages = np.concatenate([m for m, _ in good])
-        z = np.concatenate([z for _, z in good])
-        messages, first = np.unique(messages, axis=0, return_index=True)
-        return messages[np.argsort(-z[first], kind="stable")][:_MOST_CANDIDATES]
+    def _candidates(self, width: int) -> _Found:
+        """Return what a search proposes, where its score is not too far below the threshold, best first."""
+        messages = np.concatenate(list(self.proposals(width, self.suspect)))
+        messages = messages[first_rows(messages)]
+        cells = self.code.cells(messages)
+        values = self.model.at(cells)
+        found = _Found(messages, cells, values, values @ self.weights)
+        order = np.argsort(-found.z, kind="stable")[:MOST_CANDIDATES]
+        return found.part(order[found.z[order] >= self.suspect])
 
-    def _has_many(self, found: Ints) -> bool:
+    def _has_many(self, found: _Found) -> bool:
         """True if more than 20 candidates pass all tests.
 
         True items that share their cells may then have been cut from the beam.
         """
-        if len(found) <= _MANY:
+        if len(found.z) <= _MANY:
             return False
-        values = self.model.at(self.code.cells(found))
-        z = values @ self.weights
-        return int(((z >= self.settings.threshold) & self.tests.passed(values, z)).sum()) > _MANY
+        strong = found.z >= self.settings.threshold
+        return int((strong & self.tests.passed(found.values, found.z)).sum()) > _MANY
 
-    def _accept(self, found: Ints, low: float) -> Ints:
+    def _accept(self, found: _Found, low: float) -> list[int]:
         """Add candidates to the model: the best of the joint fit first, each tested on what the earlier ones left.
 
-        If none passes, at most one is added by `_accept_one`.
+        If none passes, at most one is added by `_accept_one`. Return the places of those added.
         """
-        if not len(found):
-            return found
-        model, settings = self.model, self.settings
-        cells = self.code.cells(found)
-        values = model.at(cells)
-        z = values @ model.weights
-        good = np.flatnonzero(self.tests.passed(values, z))[:_MOST_JOINT]
+        if not len(found.z):
+            return []
+        model, settings, cells, z = self.model, self.settings, found.cells, found.z
+        good = np.flatnonzero(self.tests.passed(found.values, z))[:_MOST_JOINT]
         fitted = joint_fit(cells[good], z[good], model.weights)
         added: list[int] = []
         for j in np.argsort(-fitted, kind="stable"):
-            i, score = good[j], float(fitted[j])
+            i, score = int(good[j]), float(fitted[j])
             if score < max(low, settings.peel * fitted.max()) or len(model.cells) >= settings.most:
                 break
             here = model.at(cells[i : i + 1])
             if self.tests.passed(here, here @ model.weights)[0]:
                 model.add(cells[i], score)
-                added.append(int(i))
+                added.append(i)
         strong = np.flatnonzero(z >= settings.threshold)[:_MOST_JOINT]
         if added or not len(strong):
-            return found[added]
-        best = self._accept_one(cells[strong], values[strong], z[strong])
-        return found[strong[best : best + 1]]
+            return added
+        return [int(strong[self._accept_one(found.part(strong))])]
 
-    def _accept_one(self, cells: Ints, values: Floats, z: Floats) -> int:
+    def _accept_one(self, found: _Found) -> int:
         """Add the best of the candidates that pass when capped; if none does, the first; return its place.
 
         The first is modelled although the last tests will not list it. Otherwise it would fill every later beam and
         hide the items that are still to be found.
         """
-        cut, left = self.tests.capped(values)
+        cells, z = found.cells, found.z
+        cut, left = self.tests.capped(found.values)
         robust = np.flatnonzero((left >= self.settings.threshold) & self.tests.passed(cut, left))
         if not len(robust):
             self.model.add(cells[0], float(z[0]))

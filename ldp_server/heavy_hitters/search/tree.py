@@ -10,98 +10,154 @@ of a prefix are a run of that order. Levels without a payload only check; the fi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import numpy.typing as npt
 
+from ldp_server.arrays.hashing import Indexes
 from ldp_server.arrays.team_cells import BulkTreeCode
-from ldp_server.heavy_hitters.search.joins import Sorted, best_cells, join
+from ldp_server.heavy_hitters.search.joins import MOST_CANDIDATES, Sorted, best_cells, falling, floats_of, join, units
+from ldp_server.heavy_hitters.search.scores import TeamScores
 
-__all__ = ["levels", "propose"]
+__all__ = ["MOST_CELLS", "Level", "levels", "propose"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Scores = npt.NDArray[np.float32]
 
 MOST_CELLS = 200_000
 """How many of a level's cells are searched, the best ones: twice as many as for an expander (beam.py), because a tree
 has one search where an expander has one for every team."""
 _RETRIED = 24
 _WIDER = 4
+_SPARE = 1.125
+"""A join gives about as many pairs as are asked for: so much more are, and the best are kept."""
 _BACK = 3
 _FAMILIES = 4
+_ROUNDED = 0.1
+"""Above what the steps of a path's score add up to."""
+
+
+class Level:
+    """One level's best cells in the order of joins. It is sorted anew when scores have changed."""
+
+    def __init__(self, code: BulkTreeCode, level: int, scores: TeamScores, weight: float) -> None:
+        kept = scores.kept
+        self.cells = best_cells(scores.scores, MOST_CELLS) if kept is None else kept
+        self.payload_bits = code.code.widths[level]
+        self._all = kept is None
+        self._scores, self._weight = scores, weight
+        self._order: Sorted | None = None
+        self._changes = -1
+
+    def renew(self) -> Sorted:
+        """Return the cells by (hash of what came before, falling score), of the scores as they are now."""
+        if self._order is None or self._changes != self._scores.changes:
+            values = self._scores.values[self.cells] if self._all else self._scores.values
+            self._order = Sorted(self.cells >> self.payload_bits, units(values * np.float64(self._weight)))
+            self._changes = self._scores.changes
+        return self._order
+
+    def payloads(self, chosen: Ints) -> Ints:
+        return self.cells[chosen] & ((1 << self.payload_bits) - 1)
 
 
 def propose(
     code: BulkTreeCode,
-    residual: Sequence[Scores],
+    searched: Sequence[Level],
+    residual: Sequence[TeamScores],
     weights: Floats,
     width: int,
+    least: float,
     tick: Callable[[], None] | None,
+    threads: ThreadPoolExecutor | None = None,
 ) -> Iterator[Ints]:
-    """Search from the root; yield the messages found."""
-    prefixes: Ints = np.zeros((1, 0), np.int64)
-    scores: Floats = np.zeros(1)
+    """Search from the root; yield the messages found, of those that can have a score of `least`."""
+    if threads is not None:
+        list(threads.map(Level.renew, searched))
+    blocks = code.no_payloads(1)
+    scores = np.zeros(1, np.int64)
     lines: list[Ints] = []
-    for level in range(len(code.starts)):
+    before, parents = blocks, np.zeros(0, np.int64)
+    for number, level in enumerate(searched):
         if tick is not None:
             tick()
-        cells = best_cells(residual[level], MOST_CELLS)
-        values = residual[level][cells].astype(float) * weights[level]
-        payload_bits = code.code.widths[level]
-        order = Sorted(cells >> payload_bits, values)
-        parents, chosen, sums = join(scores, code.prefix_hashes(prefixes, level), order, _WIDER * width)
-        lines.append(parents)
-        kept = _spread(lines[-_BACK:], width)
-        lines[-1], scores = parents[kept], sums[kept]
-        payloads = cells[chosen[kept]] & ((1 << payload_bits) - 1)
-        prefixes = np.concatenate([prefixes[parents[kept]], payloads[:, None]], axis=1)
-    yield prefixes
-    yield _last_payloads(code, residual, weights, prefixes)
+        hashes = code.prefix_hashes(blocks, number)
+        parents, chosen, scores = _spread_join(scores, hashes, level.renew(), lines, width, threads)
+        lines = [*lines, parents][1 - _BACK :]
+        before = blocks
+        blocks = code.with_payloads(blocks[parents], level.payloads(chosen), number)
+    z = floats_of(scores)
+    for team in range(len(searched), code.teams):
+        z += weights[team] * residual[team].at(code.block_cells(blocks, team))
+    best = falling(units(z))[:MOST_CANDIDATES]
+    yield code.fields(blocks[best[z[best] >= least - _ROUNDED]])
+    yield _last_payloads(code, residual, weights, before, parents)
 
 
-def _spread(lines: list[Ints], width: int) -> Ints:
-    """Return which of the joined paths are kept: the best `width`, but not too many of one ancestor a few levels back.
+def _spread_join(
+    scores: Ints, blocks: Ints, order: Sorted, lines: list[Ints], width: int, threads: ThreadPoolExecutor | None
+) -> tuple[Ints, Ints, Ints]:
+    """Return the best `width` pairs of a join, but not too many of one ancestor a few levels back.
 
     One strong item has thousands of near-copies that differ from it in the last levels only. Without this limit they
-    would fill the beam and hide every other item. `lines` are the parents' places, level by level.
+    would fill the beam and hide every other item. `lines` are the parents' places at the levels before.
     """
-    ancestors = lines[-1]
-    for parents in reversed(lines[:-1]):
-        ancestors = parents[ancestors]
-    if len(lines) < _BACK or not len(ancestors):
-        return np.arange(min(width, len(ancestors)))
-    order = np.argsort(ancestors, kind="stable")
-    grouped = ancestors[order]
-    starts = np.searchsorted(grouped, grouped)
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order)) - starts
-    return np.flatnonzero(rank < max(1, width // _FAMILIES))[:width]
+    most = max(1, width // _FAMILIES)
+    parents, chosen, sums = join(scores, blocks, order, int(_SPARE * width), threads)
+    if len(lines) < _BACK - 1 or np.bincount(_ancestors(lines, parents[:width]), minlength=1).max() <= most:
+        return parents[:width], chosen[:width], sums[:width]
+    parents, chosen, sums = join(scores, blocks, order, _WIDER * width, threads)
+    ancestors = _ancestors(lines, parents)
+    kept = np.ones(len(parents), bool)
+    for big in np.flatnonzero(np.bincount(ancestors) > most):
+        kept[np.flatnonzero(ancestors == big)[most:]] = False
+    rest = np.flatnonzero(kept)[:width]
+    return parents[rest], chosen[rest], sums[rest]
 
 
-def _last_payloads(code: BulkTreeCode, residual: Sequence[Scores], weights: Floats, prefixes: Ints) -> Ints:
-    """Return the best paths with every last payload: the last join has no check to read, and drops paths too early."""
+def _ancestors(lines: list[Ints], parents: Ints) -> Ints:
+    """The places that paths had `_BACK` levels before."""
+    for earlier in reversed(lines):
+        parents = earlier[parents]
+    return parents
+
+
+def _last_payloads(
+    code: BulkTreeCode, residual: Sequence[TeamScores], weights: Floats, prefixes: Indexes, parents: Ints
+) -> Ints:
+    """Return the best paths with every last payload: the last join has no check to read, and drops paths too early.
+
+    `parents` are the places of the prefixes that the last join continued, the best pair first.
+    """
     last = len(code.starts) - 1
-    if last == 0 or not len(prefixes):
-        return prefixes
-    _, first = np.unique(prefixes[:, :last], axis=0, return_index=True)
-    prefixes = prefixes[np.sort(first)[:_RETRIED], :last]
-    width = code.code.widths[last]
-    every = np.arange(1 << width)
-    out = []
-    for prefix in prefixes:
-        full = np.concatenate([np.repeat(prefix[None], len(every), axis=0), every[:, None]], axis=1)
-        blocks = code.blocks(full)
-        z = np.zeros(len(full))
-        for level in range(last, code.teams):
-            z += weights[level] * residual[level][code.block_cells(blocks, level)]
-        out.append(full[np.argsort(-z, kind="stable")[:2]])
-    return np.concatenate(out)
+    if last == 0 or not len(parents):
+        return np.empty((0, last + 1), np.int64)
+    every = np.arange(1 << code.code.widths[last])
+    out: list[Indexes] = []
+    for place in _distinct(parents, len(prefixes))[:_RETRIED]:
+        blocks = code.with_payloads(_repeated(prefixes[place : place + 1], len(every)), every, last)
+        z = np.zeros(len(every))
+        for team in range(last, code.teams):
+            z += weights[team] * residual[team].at(code.block_cells(blocks, team))
+        out.append(blocks[falling(units(z))[:2]])
+    return np.concatenate([code.fields(blocks) for blocks in out])
 
 
-def levels(code: BulkTreeCode, scores: Sequence[Scores], keep: int, tick: Callable[[], None] | None) -> Ints:
+def _distinct(places: Ints, most: int) -> Ints:
+    """Return the different places in the order in which they come first."""
+    first = np.full(most, len(places))
+    first[places[::-1]] = np.arange(len(places))[::-1]  # of several, the last one stays
+    return np.argsort(first, kind="stable")[: np.count_nonzero(first < len(places))]
+
+
+def _repeated(blocks: Indexes, times: int) -> Indexes:
+    return blocks[np.repeat(np.arange(len(blocks)), times)]
+
+
+def levels(code: BulkTreeCode, scores: Sequence[TeamScores], keep: int, tick: Callable[[], None] | None) -> Ints:
     """The `keep` best prefixes of every level but the last, and all their extensions at the last."""
-    prefixes: Ints = np.zeros((1, 0), np.int64)
+    prefixes = code.no_payloads(1)
     last = len(code.starts) - 1
     for level in range(last + 1):
         if tick is not None:
@@ -109,11 +165,10 @@ def levels(code: BulkTreeCode, scores: Sequence[Scores], keep: int, tick: Callab
         width = code.code.widths[level]
         extensions = np.arange(1 << width)
         cells = (code.prefix_hashes(prefixes, level) << width)[:, None] | extensions[None, :]
-        prefixes = np.concatenate(
-            [np.repeat(prefixes, len(extensions), axis=0), np.tile(extensions, len(prefixes))[:, None]], axis=1
-        )
+        longer = _repeated(prefixes, len(extensions))
+        prefixes = code.with_payloads(longer, np.tile(extensions, len(prefixes)), level)
         if level < last:
-            values = scores[level][cells.ravel()]
+            values = scores[level].at(cells.ravel())
             best = np.argpartition(-values, min(keep, len(values) - 1))[:keep]
             prefixes = prefixes[best]
-    return prefixes
+    return code.fields(prefixes)

@@ -33,10 +33,12 @@ class Chance:
     least: float
     place: int | None = None
     """Where they stand in the oracle's counts, if what is beyond the largest likely count is left out."""
+    of: int = 1
+    """How many such kinds there are: they share the failure probability."""
 
     def limits(self, failure: float) -> tuple[int, int]:
         """Return the least and the largest count that are likely; honest reports leave them with this probability."""
-        return _limits(self.trials, len(self.counts), self.most, self.least, failure)
+        return _limits(self.trials, len(self.counts), self.most, self.least, failure / self.of)
 
     def broken(self, failure: float) -> bool:
         """Whether a count is one that honest reports do not give."""

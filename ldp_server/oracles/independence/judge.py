@@ -76,20 +76,19 @@ def pairs_of(oracle: Oracle) -> list[Pairs]:
 
 def _without_excess(oracle: Kind) -> tuple[Kind, int]:
     """The oracle, or a copy in which no report came more often than is likely; and how many reports were left out."""
-    values, cut = oracle.counts.values, 0
-    chances = list(oracle.chances())
-    for chance in chances:
+    values, cut = None, 0
+    for chance in oracle.chances():
         if chance.place is None or not chance.trials:
             continue
-        _, most = chance.limits(_COUNTS / len(chances))
+        _, most = chance.limits(_COUNTS)
         if int(chance.counts.max()) <= most:
             continue
-        values = values.copy() if values is oracle.counts.values else values
+        values = oracle.counts.values.copy() if values is None else values
         part = values[chance.place : chance.place + len(chance.counts)]
         kept = np.minimum(part, part.dtype.type(most))
         cut += int(part.sum(dtype=np.int64) - kept.sum(dtype=np.int64))
         part[:] = kept
-    if not cut:
+    if values is None:
         return oracle, 0
     honest, counts = type(oracle)(oracle.randomizer), copy.copy(oracle.counts)
     counts.values, counts.total = values, counts.total - cut
@@ -130,5 +129,4 @@ def _independence(oracle: Oracle, cut: int) -> Independence:
 
 def _broken(chances: Iterable[Chance], failure: float) -> bool:
     """Whether some count is one that honest reports do not give, but for this probability in all."""
-    known = list(chances)
-    return any(chance.broken(failure / len(known)) for chance in known)
+    return any(chance.broken(failure) for chance in chances)

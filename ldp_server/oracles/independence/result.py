@@ -14,6 +14,8 @@ from ldp_server.oracles.laws.support import normal_quantile
 
 __all__ = ["INDEPENDENT", "MOST", "Independence", "NotIndependent"]
 
+Floats = npt.NDArray[np.float64]
+
 MOST = 2.0
 """The variance factor above which nothing is estimated."""
 
@@ -55,6 +57,14 @@ class Independence:
         if self.widened == 1:
             return tail
         return max(1e-300, float(normal_tail(np.array(normal_quantile(tail) * math.sqrt(self.widened)))))
+
+    def stretched(self, estimates: Floats, low: Floats, high: Floats, most: float) -> tuple[Floats, Floats]:
+        """Return the ends of intervals for independent reports as they are with these, within 0 and `most`."""
+        if self.widened == 1:
+            return low, high
+        root = math.sqrt(self.widened)
+        low, high = estimates - (estimates - low) * root, estimates + (high - estimates) * root
+        return np.clip(low, 0, most), np.clip(high, 0, most)
 
     def confidence(self, confidence: float) -> float:
         """Return the same for a two-sided confidence."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
+from collections.abc import Callable
 
 from ldp_server.service.live import LiveCollections
 from ldp_server.service.metrics import Metrics
@@ -28,10 +29,11 @@ REASONS = {
 class Waiting:
     """The submissions under way. Everything but `delivered` runs on the event loop."""
 
-    def __init__(self, collections: LiveCollections, metrics: Metrics, limit: int) -> None:
+    def __init__(self, collections: LiveCollections, metrics: Metrics, limit: int, clock: Callable[[], float]) -> None:
         self._collections = collections
         self._metrics = metrics
         self._limit = limit
+        self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._room: deque[asyncio.Future[None]] = deque()
         self.bytes = 0
@@ -83,7 +85,9 @@ class Waiting:
     def _count_stored(self, counts: dict[int, list[int]]) -> None:
         for number, (batches, reports) in counts.items():
             self.stored[number] = self.stored.get(number, 0) + batches
-            label = self._collections.numbered(number).label
+            live = self._collections.numbered(number)
+            live.intake.note(reports, self._clock())
+            label = live.label
             self._metrics.batches.labels(label).inc(batches)
             self._metrics.reports.labels(label).inc(reports)
 

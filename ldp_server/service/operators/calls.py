@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import grpc
@@ -21,18 +22,28 @@ from ldp_server.service.logs import LOGGER, event
 from ldp_server.service.metrics import Metrics
 from ldp_server.service.operators.auth import NEEDS, Auth, Caller, needed
 from ldp_server.service.wire import CallStatus, Context, abort, parse, status_of
+from ldp_server.store import ROLES
 from ldp_server.store.errors import Corrupt
 from ldp_server.watch.spans import Span, Spans
 
-__all__ = ["Calls"]
+__all__ = ["Calls", "role_of_caller"]
 
 R = TypeVar("R", bound=Message)
+
+
+_caller: ContextVar[Caller | None] = ContextVar("caller", default=None)
+
+
+def role_of_caller() -> str:
+    """What the caller of the present call may do; a named certificate may do everything."""
+    caller = _caller.get()
+    return ROLES[-1] if caller is None or caller.token is None else caller.token.role
 
 
 class Calls:
     """Makes gRPC handlers of methods that take a message and give bytes."""
 
-    def __init__(self, auth: Auth, metrics: Metrics, bounds: Bounds, spans: Spans) -> None:
+    def __init__(self, auth: Auth, metrics: Metrics, bounds: Bounds, spans: Spans | None = None) -> None:
         self._auth = auth
         self._metrics = metrics
         self._bounds = bounds
@@ -40,10 +51,10 @@ class Calls:
 
     def one(self, name: str, kind: type[R], method: Callable[[R], Awaitable[bytes]]) -> grpc.RpcMethodHandler[Any, Any]:
         """A method with one answer."""
-        role = NEEDS[name]
+        role, title = NEEDS[name], f"analyst/{name}"
 
         async def handler(_: object, context: Context) -> None:
-            with self._spans.span(f"analyst/{name}") as span:
+            with self._spans.span(title) if self._spans else contextlib.nullcontext() as span:
                 async with _Call(self._auth, self._metrics, name, role, context, span) as call:
                     with self._place(call):
                         call.response = await method(await self._request(call, kind, context))
@@ -59,10 +70,10 @@ class Calls:
         self, name: str, kind: type[R], method: Callable[[R], AsyncGenerator[bytes, None]]
     ) -> grpc.RpcMethodHandler[Any, Any]:
         """A method that answers with a stream. Its caller's token must not be revoked before the last piece."""
-        role = NEEDS[name]
+        role, title = NEEDS[name], f"analyst/{name}"
 
         async def handler(_: object, context: Context) -> None:
-            with self._spans.span(f"analyst/{name}") as span:
+            with self._spans.span(title) if self._spans else contextlib.nullcontext() as span:
                 async with _Call(self._auth, self._metrics, name, role, context, span) as call:
                     with self._place(call):
                         request = await self._request(call, kind, context)
@@ -87,7 +98,7 @@ class Calls:
 class _Call:
     """One call. It ends before its block if the caller is not known; errors of the block become its status."""
 
-    def __init__(self, auth: Auth, metrics: Metrics, name: str, role: str, context: Context, span: Span) -> None:
+    def __init__(self, auth: Auth, metrics: Metrics, name: str, role: str, context: Context, span: Span | None) -> None:
         self._auth = auth
         self._metrics = metrics
         self._name = name
@@ -106,7 +117,7 @@ class _Call:
         prefix: str = getattr(request, "id_prefix", "")
         named: str = getattr(request, "collection_id", b"")[:32].hex() or (prefix if PREFIX.fullmatch(prefix) else "")
         self._collection = named[:12]
-        if named:
+        if named and self._span:
             self._span.note(collection=self._collection)
         role = needed(request)
         if role != self._role:
@@ -132,6 +143,7 @@ class _Call:
         try:
             self._caller = await self._auth.caller(self._context)
             self._auth.admit(self._caller, self._role)
+            _caller.set(self._caller)
         except LdpError as error:
             self._error = error
             await self.finish()
@@ -165,7 +177,8 @@ class _Call:
             fields["collection"] = self._collection
         fields["ms"] = round((time.perf_counter() - self._started) * 1000, 1)
         fields["status"] = ended = "OK" if status is None else status.code.name
-        self._span.note(status=ended)
+        if self._span:
+            self._span.note(status=ended)
         if status is not None and self._caller is not None:
             fields["reason"] = status.text
         LOGGER.info("analyst call", extra={"fields": fields})

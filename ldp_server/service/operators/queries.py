@@ -202,6 +202,7 @@ def _read_text(request: pb.EstimateRequest, domain: Domain) -> None:
 def info(live: LiveCollection, now: float) -> pb.CollectionInfo:
     """The collection at this time."""
     record = live.record
+    per_day, seconds = (0.0, 0) if live.refusal_reason(now) else live.intake.rate(now)
     return pb.CollectionInfo(
         collection_id=record.id,
         spec_bytes=record.spec,
@@ -212,6 +213,8 @@ def info(live: LiveCollection, now: float) -> pb.CollectionInfo:
         created=record.created,
         closed=record.closed or 0,
         deleted=record.deleted or 0,
+        reports_per_day=per_day,
+        rate_seconds=seconds,
     )
 
 

@@ -232,7 +232,7 @@ def test_a_type_error_names_the_domain_and_what_it_wants() -> None:
     ):
         with pytest.raises(TypeError, match=text):
             domain.index(5)
-    with pytest.raises(TypeError, match="integers domain is an int or None, not str"):
+    with pytest.raises(TypeError, match="of an integers domain is an int or None, not str"):
         Integers(0, 3).index("5")
 
 

@@ -13,6 +13,9 @@ from ldp_client.errors import Cancelled, InvalidSpec
 from ldp_client.protocol.domain import Integers, Strings
 from ldp_server.answers.to_json import dump, to_json
 from ldp_server.heavy_hitters import DECODERS, DecodeLimits, decode
+from ldp_server.heavy_hitters.run import Run, Watch
+from ldp_server.heavy_hitters.search.acceptance import Settings
+from ldp_server.heavy_hitters.search.rounds import Hooks, decode_scores
 from ldp_server.oracles import oracle_for
 from tests.server.heavy_hitters.cases import EXPANDER, ITEM_POINTERS, PAPER, PREFIX, TREE, collection, filled
 
@@ -108,6 +111,22 @@ def test_a_process_pool_changes_nothing_for_the_soft_decoder():
     oracle = filled(spec, POPULAR, USERS)
     with ProcessPoolExecutor(2) as processes:
         assert decode(spec, oracle, executor=processes) == decode(spec, oracle)
+
+
+def test_only_the_best_cells_of_a_level_are_kept_and_the_list_is_the_same():
+    """The decoder's own rounds over all cells give the list that it makes of the best ones."""
+    mechanism, parameters, decoder, epsilon = CASES["paths"]
+    spec = collection(mechanism, parameters, epsilon)
+    oracle = filled(spec, POPULAR, USERS)
+    answer = decode(spec, oracle, decoder=decoder)
+    run = Run(spec, oracle, decoder, 0.05, DecodeLimits(), Watch(None, None), None)
+    few, every = run.scores(3000), run.scores()
+    assert [team.kept is None for team in few] == [False] * 3 + [True] * 3
+    settings = Settings(answer.least_estimate / math.sqrt(run.reports * run.noise().variance), width=1 << 12, last=4)
+    lists = [decode_scores(run.code, teams, run.noise(), settings, Hooks(run.in_domain)) for teams in (few, every)]
+    assert lists[0].messages.tolist() == lists[1].messages.tolist()
+    assert lists[0].scores.tolist() == lists[1].scores.tolist()
+    assert [h.item for h in answer.items] == [spec.domain.item(index) for index in run.indexes(lists[0].messages)]
 
 
 def test_progress_is_told_and_rises():

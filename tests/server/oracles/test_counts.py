@@ -83,11 +83,81 @@ def test_hostile_payloads_change_nothing(randomizer, data):
     assert oracle.to_bytes() == before
 
 
+FEW = LinearHash(Epsilon("1"), 500, 3, 6)
+"""1,092 different reports: below 273 reports, its state is the reports themselves."""
+
+
+@pytest.mark.parametrize("sizes", [(1, 5), (100, 100), (200, 100), (300, 300), (5, 900), (900, 5)])
+def test_reports_and_counts_are_two_forms_of_one_state(sizes):
+    parts, everything = [], []
+    for place, size in enumerate(sizes):
+        reports = reports_of(FEW, population(500, size, place + 1), place + 7)
+        everything.append(reports)
+        parts.append(Counts(FEW))
+        for piece in np.array_split(reports, 3):
+            parts[-1].add(pack(piece, FEW.report_bytes))
+    counted = np.bincount(np.concatenate(everything).astype(np.int64), minlength=FEW.bound)
+    for looked in range(4):  # whoever reads `values` changes the form, and nothing else
+        both = [Counts.from_bytes(FEW, part.to_bytes()) for part in parts]
+        for place in range(2):
+            if looked >> place & 1:
+                assert both[place].values.sum() == sizes[place]
+        both[0].merge(both[1])
+        whole = Counts(FEW)
+        whole.add(pack(np.concatenate(everything), FEW.report_bytes))
+        assert both[0].to_bytes() == whole.to_bytes()
+        assert both[0].sums(FEW.bound // 2).tolist() == counted.reshape(2, -1).sum(axis=1).tolist()
+        assert both[0].line(3, 500).tolist() == counted[3:500].tolist()
+        assert both[0].values.tolist() == counted.tolist()
+        assert both[0].sums(FEW.bound // 2).tolist() == counted.reshape(2, -1).sum(axis=1).tolist()
+        assert both[0].total == whole.total == sum(sizes)
+
+
+def test_few_reports_take_little_memory_and_many_no_more_than_their_counts():
+    counts = Counts(FEW)
+    for size in (10, 100, 1000, 1000):
+        counts.add(pack(reports_of(FEW, population(500, size, size), 3), FEW.report_bytes))
+        assert counts.nbytes <= min(4 * counts.total, counts.most_bytes)
+    assert counts.nbytes == counts.most_bytes == 4 * FEW.bound
+
+
+def test_state_of_the_first_version_is_read():
+    """Saved before there were sorted reports: counts, however few reports there are."""
+    import zlib
+
+    from ldp_server.oracles import counts as module
+
+    counts = Counts(FEW)
+    counts.add(pack(np.arange(50, dtype=np.uint64), FEW.report_bytes))
+    body = zlib.compress(counts.values.astype("<u4").tobytes(), 1)
+    head = (b"LDPCNT01", module._fingerprint(FEW), 50, 4, zlib.crc32(body))
+    again = Counts.from_bytes(FEW, module._HEADER.pack(*head) + body)
+    assert again.to_bytes() == counts.to_bytes()
+    assert again.values.tolist() == counts.values.tolist()
+
+
+def test_saved_reports_beyond_the_last_one_are_refused():
+    import zlib
+
+    from ldp_server.oracles import counts as module
+
+    for distances in ([0, FEW.bound], [5, 2**32 - 1], [FEW.bound - 1, 1]):
+        body = zlib.compress(np.array(distances, "<u4").tobytes(), 1)
+        head = (b"LDPCNT02", module._fingerprint(FEW), len(distances), 4, zlib.crc32(body))
+        with pytest.raises(ServerRefused) as caught:
+            Counts.from_bytes(FEW, module._HEADER.pack(*head) + body)
+        assert caught.value.reason == "BAD_STATE"
+    body = zlib.compress(np.array([0, FEW.bound - 1], "<u4").tobytes(), 1)
+    head = (b"LDPCNT02", module._fingerprint(FEW), 2, 4, zlib.crc32(body))
+    assert Counts.from_bytes(FEW, module._HEADER.pack(*head) + body).values.sum() == 2
+
+
+@pytest.mark.parametrize("reports", [200, 300])
 @given(data=st.data())
 @settings(max_examples=60, deadline=None)
-def test_damaged_state_is_refused(data):
-    randomizer = LinearHash(Epsilon("1"), 500, 3, 6)
-    saved = filled(randomizer, population(500, 300, 1), 2).to_bytes()
+def test_damaged_state_is_refused(reports, data):
+    randomizer = FEW
+    saved = filled(randomizer, population(500, reports, 1), 2).to_bytes()
     place = data.draw(st.integers(0, len(saved) - 1))
     damaged = saved[:place] + bytes([saved[place] ^ data.draw(st.integers(1, 255))]) + saved[place + 1 :]
     for bad in (damaged, saved[:place], b""):

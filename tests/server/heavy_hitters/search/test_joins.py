@@ -1,48 +1,95 @@
-"""The join against the table that it never makes."""
+"""The join against the table that it never makes, and the forms of scores and rows that it needs."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from ldp_server.heavy_hitters.search.joins import Sorted, best_cells, join
+from ldp_server.heavy_hitters.search.joins import Sorted, best_cells, falling, first_rows, floats_of, join, units
+
+
+def slow_join(scores, blocks, cell_scores, cell_blocks):
+    """Every pair that agrees, best first."""
+    table = np.where(blocks[:, None] == cell_blocks[None, :], scores[:, None] + cell_scores[None, :], -(1 << 60))
+    parents, chosen = np.nonzero(table > -(1 << 60))
+    order = np.argsort(-table[parents, chosen], kind="stable")
+    return parents[order], chosen[order], table[parents, chosen][order]
 
 
 @pytest.mark.parametrize("width", [5, 100, 4000, 10**6])
 @pytest.mark.parametrize("paths", [1, 300, 6000])
 def test_the_best_pairs_that_agree(width, paths):
     rng = np.random.default_rng(width + paths)
-    scores = np.sort(rng.normal(size=paths))[::-1]
+    scores = units(np.sort(rng.normal(size=paths))[::-1])
     blocks = rng.integers(0, 16, paths)
-    cell_scores, cell_blocks = rng.normal(size=200), rng.integers(0, 16, 200)
+    cell_scores, cell_blocks = units(rng.normal(size=200)), rng.integers(0, 16, 200)
     parents, chosen, sums = join(scores, blocks, Sorted(cell_blocks, cell_scores), width)
     assert (blocks[parents] == cell_blocks[chosen]).all()
-    assert np.allclose(sums, scores[parents] + cell_scores[chosen])
+    assert (sums == scores[parents] + cell_scores[chosen]).all()
     assert (np.diff(sums) <= 0).all()
-    table = np.where(blocks[:, None] == cell_blocks[None, :], scores[:, None] + cell_scores[None, :], -np.inf)
-    every = np.sort(table[np.isfinite(table)])[::-1]
+    _, _, every = slow_join(scores, blocks, cell_scores, cell_blocks)
     assert len(sums) <= 2 * width
-    if width >= len(every):
-        assert np.allclose(sums, every)
-    else:
-        assert len(sums) >= 0.5 * width
-        assert np.allclose(sums[: len(sums) // 2], every[: len(sums) // 2])
+    assert (sums == every[: len(sums)]).all()
+    assert len(sums) >= min(len(every), 0.5 * width)
+
+
+def test_a_join_that_keeps_everything_is_the_table():
+    """The same pairs, not only the same sums; blocks that no cell has, and paths of blocks beyond all cells."""
+    rng = np.random.default_rng(8)
+    for top in (4, 1 << 16, (1 << 24) - 1):
+        some = np.append(rng.integers(0, top, 6), top)
+        scores = units(np.sort(3 * rng.normal(size=400))[::-1])
+        blocks, cell_blocks = rng.choice(some, 400), rng.choice(some[:5], 300)
+        cell_scores = units(50 * rng.normal(size=300)) >> 8 << 8
+        got = join(scores, blocks, Sorted(cell_blocks, cell_scores), 10**6)
+        want = slow_join(scores, blocks, cell_scores, cell_blocks)
+        assert (got[2] == want[2]).all()
+        assert set(zip(*(part.tolist() for part in got), strict=True)) == set(
+            zip(*(part.tolist() for part in want), strict=True)
+        )
+
+
+def test_with_very_many_blocks_scores_have_fewer_digits():
+    """Blocks of 24 bits beside 400,000 places: the sums are right to 2^-8."""
+    rng = np.random.default_rng(9)
+    count = 400_000
+    cell_scores, cell_blocks = rng.normal(size=count), rng.integers(0, 1 << 24, count)
+    blocks = np.sort(rng.choice(cell_blocks, 50))
+    parents, chosen, sums = join(np.zeros(50, np.int64), blocks, Sorted(cell_blocks, units(cell_scores)), 10**6)
+    assert (cell_blocks[chosen] == blocks[parents]).all()
+    assert len(parents) == sum(int((cell_blocks == block).sum()) for block in blocks)
+    assert np.abs(floats_of(sums) - cell_scores[chosen]).max() < 2**-8
+
+
+def test_the_strongest_scores_are_cut_and_keep_their_order_with_the_rest():
+    scores = np.array([1e9, 3.25, -1e9, 2000.0])
+    assert floats_of(units(scores)).round(3).tolist() == [2048.0, 3.25, -2048.0, 2000.0]
+    _, chosen, _ = join(np.zeros(1, np.int64), np.zeros(1, np.int64), Sorted(np.zeros(4, np.int64), units(scores)), 9)
+    assert chosen.tolist() == [0, 3, 1, 2]
+
+
+def test_falling_scores_keep_the_order_of_equal_ones():
+    scores = np.random.default_rng(3).integers(-5, 5, 1000)
+    assert (falling(scores) == np.argsort(-scores, kind="stable")).all()
+
+
+def test_different_rows_once_each():
+    rng = np.random.default_rng(4)
+    rows = rng.integers(0, 3, (500, 4))
+    first = first_rows(rows)
+    assert (first == np.sort(np.unique(rows, axis=0, return_index=True)[1])).all()
+    assert first_rows(rows[:0]).tolist() == []
 
 
 def test_equal_scores_do_not_blow_up():
-    parents, _, _ = join(
-        np.zeros(5000), np.zeros(5000, np.int64), Sorted(np.zeros(5000, np.int64), np.zeros(5000)), 100
-    )
+    none = np.zeros(5000, np.int64)
+    parents, _, _ = join(none, none, Sorted(none, none), 100)
     assert len(parents) <= 200
 
 
 def test_nothing_joins_nothing():
-    empty = np.empty(0)
-    none = np.empty(0, np.int64)
-    for result in (
-        join(empty, none, Sorted(none, empty), 10),
-        join(np.ones(1), np.zeros(1, np.int64), Sorted(none, empty), 10),
-    ):
+    none, one = np.empty(0, np.int64), np.ones(1, np.int64)
+    for result in (join(none, none, Sorted(none, none), 10), join(one, one, Sorted(none, none), 10)):
         assert all(len(part) == 0 for part in result)
 
 

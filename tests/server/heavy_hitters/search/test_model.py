@@ -7,8 +7,8 @@ import pytest
 
 from ldp_server.arrays.team_cells import bulk_code
 from ldp_server.heavy_hitters.search.acceptance import Noise, Settings
-from ldp_server.heavy_hitters.search.model import TeamScores
 from ldp_server.heavy_hitters.search.rounds import decode_scores
+from ldp_server.heavy_hitters.search.scores import TeamScores
 from tests.server.heavy_hitters.cases import EXPANDER, collection
 
 CODE = bulk_code(collection("expander-sketch", EXPANDER).randomizer)
