@@ -22,7 +22,7 @@ from ldp_server.cli.connection import connected, which_argument
 from ldp_server.cli.main import cli
 from ldp_server.cli.outputs import Output, every_look_option, output_options
 from ldp_server.cli.over_time.options import period_options
-from ldp_server.cli.queries import COVERAGE, show_estimates
+from ldp_server.cli.queries import COVERAGE, show_estimates, show_independence
 from ldp_server.cli.show import busy, table, whole
 
 __all__ = ["BETWEEN", "attributes", "average", "confidence_option", "quantiles", "ranges", "together_option"]
@@ -84,6 +84,7 @@ def _show_average(found: CollectionAverage) -> None:
         ("who have one", "right"),
     ]
     table(found.question, columns, [cells], f"{whole(found.reports)} reports; {COVERAGE[Coverage.EACH]}")
+    show_independence(found.independence)
 
 
 @cli.command()
@@ -115,6 +116,7 @@ def _show_quantiles(found: CollectionQuantiles) -> None:
     rows = [[f"{row.share:g}", f"{row.estimate:,}", f"{row.low:,} to {row.high:,}"] for row in found.quantiles]
     caption = f"{whole(found.reports)} reports, {whole(found.holders)} with a number; {COVERAGE[found.coverage]}"
     table(found.question, columns, rows, caption)
+    show_independence(found.independence)
 
 
 @cli.command()
@@ -160,6 +162,7 @@ def _show_ranges(found: CollectionRanges) -> None:
     ]
     caption = f"{whole(found.reports)} reports, {whole(found.holders)} with a number; {COVERAGE[found.coverage]}"
     table(found.question, columns, rows, caption)
+    show_independence(found.independence)
 
 
 @cli.command()
@@ -204,6 +207,7 @@ def _show_attributes(found: CollectionAttributes) -> None:
         for row in found.rows
     ]
     table(found.question, columns, rows, f"{whole(found.reports)} reports; {COVERAGE[found.coverage]}")
+    show_independence(found.independence)
 
 
 def _interval(confidence: float) -> str:

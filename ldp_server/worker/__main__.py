@@ -142,7 +142,7 @@ class Child:
 
         progress("counting", 0.0)
         counts = self._get(question, pb.HeavyHittersRequest.FromString(body))
-        return Done(), decoding.decode(counts, question.limit, question.beta, progress)
+        return Done(), decoding.decode(counts, question, progress)
 
 
 def serve(child: Child, send: Callable[[Answer, bytes], None]) -> None:

@@ -13,6 +13,7 @@ from ldp_server.answers.wire import to_wire
 from ldp_server.oracles.base import Unsupported
 from ldp_server.worker.counts import CollectionCounts
 from ldp_server.worker.estimating import about
+from ldp_server.worker.messages import AskDecode
 
 __all__ = ["can_decode", "decode"]
 
@@ -25,16 +26,18 @@ def can_decode(mechanism: str) -> bool:
     return mechanism in heavy_hitters.DECODERS
 
 
-def decode(counts: CollectionCounts, limit: int, beta: float, progress: Callable[[str, float], None]) -> bytes:
+def decode(counts: CollectionCounts, question: AskDecode, progress: Callable[[str, float], None]) -> bytes:
     """Return the serialised HeavyHittersResult of a collection; whoever wants to cancel ends this process."""
-    name = counts.collection.randomizer.name
+    name, beta = counts.collection.randomizer.name, question.beta or heavy_hitters.BETA
     if not can_decode(name):
         raise Unsupported(
             f"collections of the mechanism {name} have no heavy-hitter decoder: "
             "ask for the top of a listable domain, or for given items"
         )
+    limits = heavy_hitters.DecodeLimits(copies=heavy_hitters.Copies(question.copies))
     with ThreadPoolExecutor(THREADS) as threads:
         found = heavy_hitters.decode(
-            counts.collection, counts.oracle, beta=beta or heavy_hitters.BETA, progress=progress, executor=threads
+            counts.collection, counts.oracle, beta=beta, limits=limits, progress=progress, executor=threads
         )
-    return about(counts, to_wire(replace(found, items=found.items[:limit]), pb.HeavyHittersResult)).SerializeToString()
+    found = replace(found, items=found.items[: question.limit])
+    return about(counts, to_wire(found, pb.HeavyHittersResult)).SerializeToString()

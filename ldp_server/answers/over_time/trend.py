@@ -26,6 +26,7 @@ from ldp_server.answers.words import item_text
 from ldp_server.oracles import as_frequency
 from ldp_server.oracles.base import FrequencyOracle, Oracle, Unsupported
 from ldp_server.oracles.bounded_number import Average
+from ldp_server.oracles.independence.judge import accepted
 
 __all__ = ["TrendAnswer", "TrendLine", "TrendPoint", "TrendQuestion", "Value", "attribute_place", "trend", "values_of"]
 
@@ -116,7 +117,7 @@ class TrendAnswer:
 def values_of(collection: Collection, oracle: Oracle, asked: TrendQuestion, confidence: float) -> list[Value]:
     """Return the values of one set of reports, each with an interval of this confidence, taken alone."""
     if asked.items:
-        return _items(collection, as_frequency(oracle), asked, confidence)
+        return _items(collection, accepted(as_frequency(oracle))[0], asked, confidence)
     if asked.attributes:
         return _attributes(collection, oracle, asked.attributes, confidence)
     if asked.ranges:

@@ -28,6 +28,7 @@ __all__ = ["KINDS", "Queries", "QuerySources", "info"]
 
 KINDS = {pb.ADMISSION_UNSPECIFIED: "open", pb.OPEN: "open", pb.CERTIFICATE: "certificate", pb.TOKEN: "token"}
 _WIRE_KINDS = {"open": pb.OPEN, "certificate": pb.CERTIFICATE, "token": pb.TOKEN}
+_COPIES = {pb.COPIES_UNSPECIFIED: "weighed", pb.WEIGHED: "weighed", pb.ONCE: "once"}
 _AND = " + "
 """Between the names of a set of attributes that is given as text."""
 
@@ -142,7 +143,11 @@ class Queries:
             started = time.perf_counter()
             most = min(request.limit or self._limits.query_items, self._limits.query_items)
             worker = self._sources.decoder()
-            question, named = AskDecode(live.record.number, most, request.beta), request.SerializeToString()
+            copies = _COPIES.get(request.copies)
+            if copies is None:
+                raise InvalidSpec("copies are weighed or counted once")
+            question = AskDecode(live.record.number, most, request.beta, copies)
+            named = request.SerializeToString()
             try:
                 async with contextlib.aclosing(worker.decode(question, self._limits.decode_seconds, named)) as answers:
                     async for answer in answers:
