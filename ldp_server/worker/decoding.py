@@ -11,8 +11,7 @@ from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server import heavy_hitters
 from ldp_server.answers.wire import to_wire
 from ldp_server.oracles.base import Unsupported
-from ldp_server.worker.counts import CollectionCounts
-from ldp_server.worker.estimating import about
+from ldp_server.worker.counts import CollectionCounts, about
 from ldp_server.worker.messages import AskDecode
 
 __all__ = ["can_decode", "decode"]

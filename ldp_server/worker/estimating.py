@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +14,9 @@ from ldp_server.answers.estimates import Coverage, Estimates
 from ldp_server.answers.wire import integer_from_wire, item_from_wire, to_wire
 from ldp_server.oracles import as_frequency
 from ldp_server.oracles.base import Oracle, Unsupported
-from ldp_server.worker.counts import CollectionCounts
+from ldp_server.worker.counts import CollectionCounts, about
 
-__all__ = ["about", "attributes_of", "estimate", "null_error", "numbers_of"]
+__all__ = ["attributes_of", "estimate", "null_error", "numbers_of"]
 
 MOST = 1 << 20
 """The most items that one answer lists: some forty megabytes."""
@@ -37,16 +37,6 @@ def null_error(oracle: Oracle) -> float:
 def estimate(counts: CollectionCounts, request: pb.EstimateRequest) -> bytes:
     """Return the serialised EstimateResponse to a request."""
     return about(counts, to_wire(_answer(counts, request), pb.EstimateResponse)).SerializeToString()
-
-
-A = TypeVar("A", pb.EstimateResponse, pb.NumbersResponse, pb.AttributesResponse, pb.HeavyHittersResult)
-
-
-def about(counts: CollectionCounts, response: A) -> A:
-    """Note in a response which periods it is about."""
-    if counts.periods is not None:
-        response.periods.CopyFrom(to_wire(counts.periods, pb.PeriodSpan))
-    return response
 
 
 def _answer(counts: CollectionCounts, request: pb.EstimateRequest) -> Estimates:
