@@ -10,7 +10,7 @@ questions    average, quantiles, ranges, attributes
 outputs      where an answer goes: a table, JSON, CSV, Parquet
 exports      export, status
 tokens       token create | list | revoke | key | issue
-local        doctor, backup
+local        doctor, backup, foreign
 show         tables, JSON, progress
 """
 
