@@ -43,7 +43,7 @@ __all__ = ["Expected", "expected_oracle", "frequency_error", "widening"]
 
 Floats = npt.NDArray[np.float64]
 
-_TREES = 64
+_TREES = 32
 
 
 @dataclass(frozen=True)

@@ -228,7 +228,7 @@ def _quantile(goal: Goal, found: Outlook) -> Expected:
     share = goal.share or _USUAL[goal.kind]
     error = _tree(goal, found).quantile_error(share) / found.users
     asked = replace(goal, users=1, epsilon="1", within=None, per_day=None)
-    larger, wider = _widening(asked, found.epsilon, _near(found.users))
+    larger, wider = _widening(asked, _near_epsilon(found.epsilon), _near(found.users))
     reach = two_sided(goal.confidence) * error * wider
     return Expected(share, error * larger, max(0.0, share - reach), min(1.0, share + reach))
 
@@ -237,6 +237,11 @@ def _near(users: int) -> int:
     """A number of users within 7% of this one, eight of them to a doubling."""
     cut = max(0, users.bit_length() - 4)
     return ((users >> cut) << cut) + ((1 << cut) >> 1)
+
+
+def _near_epsilon(epsilon: str) -> str:
+    """An epsilon within 12% of this one."""
+    return f"{max(0.01, 1.25 ** round(math.log(float(epsilon)) / math.log(1.25))):.2f}"
 
 
 @lru_cache(maxsize=256)
