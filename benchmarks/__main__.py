@@ -23,6 +23,7 @@ from benchmarks.row import Options, Row
 
 BENCHMARKS = {
     "server": ("server.benchmark", "collection server: durable throughput, latency, memory, restart, queries"),
+    "analyst": ("analyst.benchmark", "what an analyst waits for: questions, pages, data frames, files"),
     "client": ("client", "the client: import, report, gateway, size"),
     "walk": ("walk", "one report and one question: modules, calls, write transactions"),
     "audit": ("audit.benchmark", "privacy: exact output laws, bounds from the client's bytes, clients that leak"),

@@ -27,6 +27,7 @@ __all__ = [
     "RetentionConfig",
     "TlsConfig",
     "WatchConfig",
+    "WebConfig",
     "is_loopback",
     "load_config",
     "parse_config",
@@ -138,6 +139,18 @@ class WatchConfig:
 
 
 @dataclass(frozen=True)
+class WebConfig:
+    """Pages for analysts and operators, in a process of their own. If `listen` is empty, there are none."""
+
+    listen: str = ""
+    names: tuple[str, ...] = ()
+    certificate: Path | None = None
+    key: Path | None = None
+    plaintext: bool = False
+    trusted_proxies: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Config:
     """All settings of `ldp-server serve`."""
 
@@ -150,6 +163,7 @@ class Config:
     retention: RetentionConfig = field(default_factory=RetentionConfig)
     publish: PublishConfig = field(default_factory=PublishConfig)
     watch: WatchConfig = field(default_factory=WatchConfig)
+    web: WebConfig = field(default_factory=WebConfig)
 
     def __post_init__(self) -> None:
         _check(self)
@@ -219,6 +233,8 @@ def _check_addresses(config: Config) -> None:
     split_address(config.collector.listen, "collector.listen")
     if config.analyst.listen:
         split_address(config.analyst.listen, "analyst.listen")
+    if config.web.listen:
+        split_address(config.web.listen, "web.listen")
     if config.watch.metrics:
         split_address(config.watch.metrics, "watch.metrics")
     if config.watch.traces:

@@ -6,9 +6,22 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["server_extra"]
+__all__ = ["extra", "server_extra"]
 
 _LIBRARIES = {"numpy", "click", "rich", "grpc_health", "grpc_reflection", "grpc_status", "prometheus_client"}
+_EXTRAS = {"web": {"starlette", "uvicorn", "jinja2", "anyio", "markupsafe", "h11"}}
+
+
+@contextmanager
+def extra(program: str, name: str) -> Iterator[None]:
+    """End the program with exit code 2 if the block imports a library of this extra that is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in _EXTRAS[name]:
+            raise
+        sys.stderr.write(f"{program} needs {error.name}, which is not installed here: pip install 'hearsay[{name}]'\n")
+        sys.exit(2)
 
 
 @contextmanager

@@ -41,8 +41,20 @@ from ldp_server.arrays.packing import pack
 from ldp_server.heavy_hitters import planner
 from ldp_server.testing import ServerProcess
 from simulator.crowd import simulate
+from simulator.demo_pages import PAGES, further_questions, show_pages
 
-__all__ = ["DemoQuestion", "command", "listed_question", "main", "open_question", "population", "run", "show", "words"]
+__all__ = [
+    "DemoQuestion",
+    "ask_further",
+    "command",
+    "listed_question",
+    "main",
+    "open_question",
+    "population",
+    "run",
+    "show",
+    "words",
+]
 
 _SYLLABLES = ("ba", "do", "fi", "gu", "ka", "lo", "mi", "nu", "pe", "ro", "sa", "te", "vi", "zu", "ne", "ma")
 _BATCH = 1000
@@ -121,10 +133,8 @@ def population(users: int, items: Sequence[str], seed: int) -> npt.NDArray[np.in
     return np.asarray(coins.permutation(len(items))[ranks])
 
 
-def _batches(question: DemoQuestion, held: npt.NDArray[np.intp], seed: int) -> Iterator[Batch]:
-    """Randomize everybody's word and pack the reports."""
-    collection = question.collection
-    indexes = index_items(collection.domain, list(question.items))[held]
+def _batches(collection: Collection, indexes: npt.NDArray[np.unsignedinteger[Any]], seed: int) -> Iterator[Batch]:
+    """Randomize everybody's item and pack the reports."""
     width = collection.randomizer.report_bytes
     step = min(_BATCH, MAX_PAYLOAD // width)
     for reports in simulate(collection.randomizer, indexes, seed):
@@ -165,11 +175,12 @@ def run(
     with server.analyst() as analyst:
         analyst.create(collection)
         started = time.perf_counter()
-        durable = _send(server.target, _batches(question, held, seed), users, progress)
+        indexes = index_items(collection.domain, list(question.items))[held]
+        durable = _send(server.target, _batches(collection, indexes, seed), users, progress)
         sent = time.perf_counter()
         counted, found = _ask(analyst, question, progress)
         answered = time.perf_counter()
-    truth = dict(zip(question.items, np.bincount(held, minlength=len(question.items)).tolist(), strict=True))
+    truth = _truth(question, users, seed)
     rows = [
         {"item": row.item, "truth": truth.get(row.item, 0), "estimate": row.estimate, "low": row.low, "high": row.high}
         for row in found
@@ -188,6 +199,20 @@ def run(
         "rows": rows,
         "inside": sum(row["low"] <= row["truth"] <= row["high"] for row in rows),
     }
+
+
+def ask_further(server: ServerProcess, users: int, epsilon: str, seed: int, progress: ProgressCallback) -> None:
+    """Ask the questions that only the pages show."""
+    with server.analyst() as analyst:
+        for collection, indexes in further_questions(users, epsilon, seed, _opens()):
+            analyst.create(collection)
+            _send(server.target, _batches(collection, indexes, seed), users, progress)
+
+
+def _truth(question: DemoQuestion, users: int, seed: int) -> dict[str, int]:
+    """How many of the simulated users hold each word."""
+    held = population(users, question.items, seed)
+    return dict(zip(question.items, np.bincount(held, minlength=len(question.items)).tolist(), strict=True))
 
 
 def show(question: DemoQuestion, found: dict[str, Any]) -> None:
@@ -229,8 +254,13 @@ def _progress() -> Iterator[ProgressCallback]:
 @click.option("--epsilon", default="1", show_default=True, help="Privacy parameter of a report; smaller hides more.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the simulated users.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
-def command(users: int, epsilon: str, seed: int, as_json: bool) -> None:
-    """Run a server and simulated users over real gRPC, and print the estimates beside the truth."""
+@click.option("--web", is_flag=True, help="Then leave the server's pages open in a browser, until Ctrl-C.")
+@click.option("--web-listen", default=PAGES, show_default=True, metavar="HOST:PORT", help="Where the pages are.")
+def command(users: int, epsilon: str, seed: int, as_json: bool, web: bool, web_listen: str) -> None:
+    """Run a server and simulated users over real gRPC, and print the estimates beside the truth.
+
+    With --web, two more questions are asked, and all of them can be looked at in a browser.
+    """
     questions = {"frequencies": listed_question(users, epsilon), "heavy_hitters": open_question(users, epsilon)}
     results = {}
     with tempfile.TemporaryDirectory(prefix="hearsay-demo-") as folder, ServerProcess(Path(folder) / "data") as server:
@@ -239,8 +269,14 @@ def command(users: int, epsilon: str, seed: int, as_json: bool) -> None:
                 results[name] = run(server, question, users, seed, progress)
             if not as_json:
                 show(question, results[name])
-    if as_json:
-        sys.stdout.write(json.dumps(results) + "\n")
+        if as_json:
+            sys.stdout.write(json.dumps(results) + "\n")
+        if web:
+            with _progress() as progress:
+                ask_further(server, users, epsilon, seed, progress)
+            held = {question.collection.id.hex(): _truth(question, users, seed) for question in questions.values()}
+            sys.stdout.flush()
+            show_pages(server.data, web_listen, held)
 
 
 def main() -> None:

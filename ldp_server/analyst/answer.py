@@ -8,6 +8,7 @@ A kind of answer is a dataclass of two parents: `Answer`, and what was computed,
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, TypeVar, overload
@@ -18,7 +19,9 @@ from ldp_server.store.errors import translated
 from ldp_server.tables.arrow import arrow_table, write_parquet
 from ldp_server.tables.csv_text import METADATA_SUFFIX, csv_metadata, csv_text
 from ldp_server.tables.data_frames import FrameLibrary, data_frame
+from ldp_server.tables.html_text import html_text
 from ldp_server.tables.metadata import AnswerMetadata, metadata_of
+from ldp_server.tables.plots.drawing import AnswerPlot, draw_answer
 from ldp_server.tables.table import AnswerTable, table_of
 
 __all__ = ["Answer", "with_info"]
@@ -122,6 +125,18 @@ class Answer:
             return
         with translated(Path(target)), Path(target).open("wb") as file:
             write_parquet(made, file)
+
+    def plot(self, rows: int = 30) -> AnswerPlot:
+        """Draw the answer, the largest `rows` of a long one (extra `plots`). A notebook shows the plot."""
+        return draw_answer(self.table, self.lines(), rows)
+
+    def lines(self) -> Mapping[str, float]:
+        """The numbers of users that a plot marks with a line, by their names."""
+        return {}
+
+    def _repr_html_(self) -> str:
+        """The first rows, as a notebook shows them."""
+        return html_text(self.table)
 
 
 def with_info(answer: A, info: CollectionInfo) -> A:

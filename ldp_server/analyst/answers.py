@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -33,6 +34,9 @@ class CollectionEstimates(Answer, Estimates):
     ROWS: ClassVar[str] = "rows"
     EXTRA: ClassVar[tuple[str, ...]] = ("everything_else",)
 
+    def lines(self) -> Mapping[str, float]:
+        return {} if self.threshold is None else {"threshold": self.threshold}
+
     @classmethod
     def of(cls, response: pb.EstimateResponse) -> CollectionEstimates:
         info = CollectionInfo.of(response.collection)
@@ -45,6 +49,10 @@ class CollectionHeavyHitters(Answer, HeavyHitters):
 
     ROWS: ClassVar[str] = "items"
     EXTRA: ClassVar[tuple[str, ...]] = ("none",)
+
+    def lines(self) -> Mapping[str, float]:
+        listed = {"each listed from": self.threshold, "all listed from": self.threshold_all}
+        return {name: value for name, value in listed.items() if value is not None}
 
     @property
     def confidence(self) -> float:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from ldp_client.collection import Collection
 from ldp_client.protocol.v1 import analyst_pb2 as pb
+from ldp_server.answers.wire import from_wire
 
-__all__ = ["CollectionInfo", "CollectionSummary", "Exported", "ServerStatus"]
+__all__ = ["CollectionInfo", "CollectionSummary", "CountedReason", "Exported", "ServerStatus"]
+
+
+@lru_cache(maxsize=8)
+def _read(spec_bytes: bytes) -> Collection:
+    """Read a spec once for the answers that repeat it: one of 65,536 categories takes longer than its estimates."""
+    return Collection.from_bytes(spec_bytes)
 
 
 @dataclass(frozen=True)
@@ -35,7 +42,7 @@ class CollectionInfo:
 
     @cached_property
     def collection(self) -> Collection:
-        return Collection.from_bytes(self.spec_bytes)
+        return _read(self.spec_bytes)
 
     @classmethod
     def of(cls, info: pb.CollectionInfo) -> CollectionInfo:
@@ -88,6 +95,14 @@ class CollectionSummary:
 
 
 @dataclass(frozen=True)
+class CountedReason:
+    """How often something happened for one reason."""
+
+    reason: str
+    count: int
+
+
+@dataclass(frozen=True)
 class ServerStatus:
     """A server's version, load and size."""
 
@@ -102,17 +117,31 @@ class ServerStatus:
     """The size of the database on disk."""
     draining: bool
     """Whether the server is stopping and takes no new batches."""
+    role: str = ""
+    """What the caller's token allows."""
+    reports: int = 0
+    """Made durable since the server was started; so are the next ones."""
+    batches: int = 0
+    duplicates: int = 0
+    """Batches received again and not counted again."""
+    refused: tuple[CountedReason, ...] = ()
+    """Batches refused for good."""
+    busy: tuple[CountedReason, ...] = ()
+    """Batches answered "not now"."""
+    storage_errors: int = 0
+    """Groups of batches that could not be written."""
+    damage: int = 0
+    """Times that stored data was found damaged."""
+    failures: int = 0
+    """Calls that ended in a defect."""
+    lag_batches: int = 0
+    """Batches that are not yet in a checkpoint, now."""
+    free_bytes: int = 0
+    """Free space on the disk of the data directory, now."""
 
     @classmethod
     def of(cls, status: pb.ServerStatusResponse) -> ServerStatus:
-        return cls(
-            version=status.version,
-            started=status.started,
-            collections=status.collections,
-            waiting_bytes=status.waiting_bytes,
-            log_bytes=status.log_bytes,
-            draining=status.draining,
-        )
+        return from_wire(cls, status)
 
 
 @dataclass(frozen=True)

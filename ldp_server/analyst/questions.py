@@ -71,7 +71,7 @@ class Questions:
         """Estimate how many users hold an item: the given `items`, the `top` N of them, or every item of the domain.
 
         Without a choice: the ten most frequent. `threshold` also asks whether each item is held by at least so many
-        users. With `together`, the intervals of given items are right for all of them at once.
+        users. With `together`, the intervals of given items, or of every item, are right for all of them at once.
         """
         if (items is not None) + (top is not None) + every_item > 1:
             raise InvalidSpec("choose one of items, top and every_item")

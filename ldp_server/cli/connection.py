@@ -19,7 +19,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.sending.target import Tls
 from ldp_server.analyst import Analyst, Which
 
-__all__ = ["connected", "data_option", "json_option", "which_argument"]
+__all__ = ["connected", "data_option", "json_option", "tls_of", "which_argument"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -56,7 +56,7 @@ def connected(command: F) -> F:
 
     @functools.wraps(command)
     def wrapper(*args: Any, server: str | None, data: Path, token_file: Path | None, **kwargs: Any) -> Any:
-        tls = _tls(kwargs.pop("ca"), kwargs.pop("cert"), kwargs.pop("key"))
+        tls = tls_of(kwargs.pop("ca"), kwargs.pop("cert"), kwargs.pop("key"))
         with Analyst.reach(server, data, token=token_file, tls=tls) as analyst:
             return command(analyst, *args, **kwargs)
 
@@ -65,7 +65,8 @@ def connected(command: F) -> F:
     return wrapper  # type: ignore[return-value]  # the options change what click sees, not what the caller wrote
 
 
-def _tls(ca: Path | None, cert: Path | None, key: Path | None) -> Tls | None:
+def tls_of(ca: Path | None, cert: Path | None, key: Path | None) -> Tls | None:
+    """Return the TLS settings of these options."""
     if (cert is None) != (key is None):
         raise InvalidSpec("give both --cert and --key")
     texts = [None if path is None else str(path) for path in (ca, cert, key)]

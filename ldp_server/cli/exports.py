@@ -59,6 +59,11 @@ def status(analyst: Analyst, as_json: bool) -> None:
         ("collections", whole(found.collections)),
         ("waiting for the disk", f"{whole(found.waiting_bytes)} bytes"),
         ("log on disk", f"{whole(found.log_bytes)} bytes"),
+        ("free on its disk", f"{whole(found.free_bytes)} bytes"),
+        ("reports since then", f"{whole(found.reports)} in {whole(found.batches)} batches"),
+        ("batches refused", whole(sum(one.count for one in found.refused))),
+        ("not yet in a checkpoint", f"{whole(found.lag_batches)} batches"),
+        ("your role", found.role),
         ("stopping", "yes" if found.draining else "no"),
     ]
     properties(analyst.target, rows)

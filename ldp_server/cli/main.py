@@ -72,13 +72,14 @@ def load() -> None:
         drafts,
         exports,
         local,
+        pages,
         queries,
         questions,
         serving,
         tokens,
     )
 
-    del collections, drafts, exports, local, queries, questions, serving, tokens
+    del collections, drafts, exports, local, pages, queries, questions, serving, tokens
 
 
 def exit_code(error: LdpError) -> int:

@@ -20,6 +20,7 @@ from ldp_server.cli.outputs import Output, every_look_option, output_options
 from ldp_server.cli.show import busy, item_text, lines, progress_bar, table, whole
 from ldp_server.heavy_hitters import BETA
 from ldp_server.heavy_hitters.results import HeavyHitter
+from ldp_server.tables.words import COVERAGE_WORDS
 
 __all__ = ["COVERAGE", "EstimateOptions", "estimate", "heavy_hitters", "show_estimates"]
 
@@ -61,7 +62,7 @@ _ESTIMATE_OPTIONS = (
         help="The probability that an interval holds the truth.",
     ),
     click.option("--threshold", type=click.FloatRange(0), default=0.0, help="Also say if at least N users hold it."),
-    click.option("--together", is_flag=True, help="With --items: intervals that are right for all of them at once."),
+    click.option("--together", is_flag=True, help="With --items or --all: intervals that are right for all at once."),
 )
 
 
@@ -103,11 +104,7 @@ def estimate(analyst: Analyst, which: Which, options: EstimateOptions, output: O
     output.show(found, show_estimates)
 
 
-COVERAGE = {
-    Coverage.EACH: "each interval alone is right with this confidence",
-    Coverage.TOGETHER: "all intervals are right at once with this confidence",
-    Coverage.SELECTED: "the intervals allow for having picked the largest of the whole domain",
-}
+COVERAGE = {kind: COVERAGE_WORDS[kind.value] for kind in Coverage}
 
 
 def show_estimates(found: CollectionEstimates) -> None:

@@ -21,6 +21,7 @@ from ldp_server import __version__
 from ldp_server.analyst.local import LocalServer
 from ldp_server.child import safe_command, safe_environment
 from ldp_server.cli.main import cli
+from ldp_server.cli.pages import pages_beside
 from ldp_server.config import SAMPLE, Config, load_config, split_address
 from ldp_server.service.assemble import CollectionServer
 from ldp_server.service.logs import event, set_up_logs
@@ -52,15 +53,25 @@ _OTHER_FILES = 200
     help="The data directory. [default: that of the configuration, or hearsay-data]",
 )
 @click.option("--listen", metavar="HOST:PORT", help="Where apps connect; port 0: any free one.")
+@click.option("--web", metavar="HOST:PORT", help="Also serve pages for analysts there, as `ldp-server web` does.")
 @click.option("--until-stdin-closes", is_flag=True, help="Also stop when standard input is closed.")
 @click.option("--json", "as_json", is_flag=True, help="Logs, and the line that says where it listens, as JSON.")
-def serve(file: Path | None, data: Path | None, listen: str | None, until_stdin_closes: bool, as_json: bool) -> None:
+def serve(
+    file: Path | None,
+    data: Path | None,
+    listen: str | None,
+    web: str | None,
+    until_stdin_closes: bool,
+    as_json: bool,
+) -> None:
     """Run the server until it is told to stop (SIGTERM, Ctrl-C)."""
     config = load_config(file) if file else Config()
     if data is not None:
         config = replace(config, data=data)
     if listen is not None:
         config = config.with_listen(listen)
+    if web is not None:
+        config = replace(config, web=replace(config.web, listen=web))
     form = "json" if as_json else config.watch.log_format
     set_up_logs(config.watch.log_level, form)
     sys.setswitchinterval(_SWITCH_SECONDS)
@@ -107,8 +118,9 @@ async def _serve(config: Config, *, as_json: bool, until_stdin_closes: bool) -> 
         event(logging.INFO, "ready", version=__version__, **listening)
         if until_stdin_closes:
             _watch_input(server)
-        await server.wait()
-        event(logging.INFO, "draining")
+        async with pages_beside(config, as_json=as_json):
+            await server.wait()
+            event(logging.INFO, "draining")
     finally:
         directory.address.unlink(missing_ok=True)
         if renewal is not None:
@@ -189,5 +201,6 @@ def demo(options: tuple[str, ...]) -> None:
             code = child.wait()
         except KeyboardInterrupt:
             code = child.wait()  # Ctrl-C reached the child process too; it stops its server and ends
-            raise
+            if code:
+                raise
     sys.exit(code)

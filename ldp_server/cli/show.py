@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import Console
@@ -13,8 +12,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from ldp_client.protocol.domain import Item
 from ldp_server.answers.to_json import dump
+from ldp_server.answers.words import item_text, moment, whole
 
 __all__ = ["busy", "item_text", "lines", "moment", "print_json", "progress_bar", "properties", "table", "whole"]
 
@@ -62,17 +61,6 @@ def lines(*texts: str) -> None:
         console.print(text)
 
 
-def item_text(item: Item) -> str:
-    """Write an item for a table. What cannot be printed, and the text "none", are shown in quotes."""
-    if item is None:
-        return "none"
-    if isinstance(item, bytes):
-        return repr(item)
-    if isinstance(item, str):
-        return item if item.isprintable() and item not in {"", "none"} else repr(item)
-    return str(item) if isinstance(item, int) else " + ".join(sorted(item)) or "no attribute"
-
-
 @contextmanager
 def busy(text: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
     """Show on standard error that work goes on. The function that is given sets the text."""
@@ -92,18 +80,3 @@ def progress_bar(text: str, *, quiet: bool = False) -> Iterator[Callable[[str, f
     with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
         task = bar.add_task(text, total=1.0)
         yield lambda stage, fraction: bar.update(task, description=stage, completed=fraction)
-
-
-def whole(value: float) -> str:
-    """Write a number of users as a whole number with separators of thousands."""
-    return f"{round(value):,}"
-
-
-def moment(seconds: int | None) -> str:
-    """Write a date and time; a dash if there is none."""
-    if not seconds:
-        return "-"
-    try:
-        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    except (ValueError, OverflowError, OSError):
-        return f"{seconds} s"

@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -51,6 +52,7 @@ from ldp_server.store import (
 )
 from ldp_server.watch.spans import Spans, spans_to
 from ldp_server.worker.client import Worker
+from ldp_server.worker.remembered import RememberedAnswers
 
 __all__ = ["CollectionServer", "Parts"]
 
@@ -109,13 +111,13 @@ class _Assembly:
         waiting = Waiting(collections, metrics, config.limits.waiting_bytes, clock)
         commit = GroupCommit(log, collections.in_range, waiting.delivered)
         self._stack.push_async_callback(asyncio.to_thread, commit.stop)
-        worker = self._worker(nice=10)
+        worker = self._worker(nice=10, remembered=_remembered(collections, waiting))
         self._stack.push_async_callback(worker.close)
         lifecycle = self._lifecycle(collections, commit, verifier)
         compaction = Compaction(lifecycle, commit, worker, clock)
         queries = self._queries(collections, worker)
         calls = Calls(self._auth(access), metrics, self._bounds.operators, self._spans)
-        facts = ServerFacts(clock, lambda: waiting.bytes, self._log_bytes)
+        facts = ServerFacts(clock, lambda: waiting.bytes, self._log_bytes, self._free_bytes, metrics)
         return Parts(
             access=access,
             log=log,
@@ -155,8 +157,9 @@ class _Assembly:
             )
         return collections
 
-    def _worker(self, nice: int) -> Worker:
-        return Worker(self._config.data, memory_mb=self._config.limits.worker_memory_mb, nice=nice, spans=self._spans)
+    def _worker(self, nice: int, remembered: RememberedAnswers | None = None) -> Worker:
+        memory_mb = self._config.limits.worker_memory_mb
+        return Worker(self._config.data, memory_mb=memory_mb, nice=nice, spans=self._spans, remembered=remembered)
 
     def _lifecycle(self, collections: LiveCollections, commit: GroupCommit, verifier: TokenVerifier) -> Lifecycle:
         limits = self._config.limits
@@ -196,6 +199,9 @@ class _Assembly:
         of_stream = StreamLimits(limits.stream_batches, limits.stream_bytes, limits.idle_seconds)
         return Collector(ingest, collections, publisher, self._metrics, of_stream, self._bounds.apps)
 
+    def _free_bytes(self) -> int:
+        return shutil.disk_usage(self._config.data).free
+
     def _log_bytes(self) -> int:
         """Size of the database on disk, write-ahead log included."""
         total = 0
@@ -203,6 +209,11 @@ class _Assembly:
             with contextlib.suppress(OSError):
                 total += os.stat(self._directory.root / name).st_size  # noqa: PTH116 - two names, one line
         return total
+
+
+def _remembered(collections: LiveCollections, waiting: Waiting) -> RememberedAnswers:
+    """Answers hold while a collection has the same row, and as many batches that were made durable."""
+    return RememberedAnswers(lambda number: (collections.numbered(number), waiting.stored.get(number, 0)))
 
 
 class CollectionServer:

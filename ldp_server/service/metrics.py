@@ -105,6 +105,20 @@ class Metrics:
         for counter in (self.reports, self.batches, self.duplicates):
             counter.labels(label)
 
+    @staticmethod
+    def by_label(counter: Counter) -> dict[str, int]:
+        """Return a counter's values by its label; "" where it has none."""
+        return {
+            "".join(sample.labels.values()): int(sample.value)
+            for metric in counter.collect()
+            for sample in metric.samples
+            if sample.name.endswith("_total")
+        }
+
+    def total(self, counter: Counter) -> int:
+        """Return a counter's value, all labels together."""
+        return sum(self.by_label(counter).values())
+
     def label(self, collection_id: bytes) -> str:
         """The collection's label."""
         label = self._labels.get(collection_id)

@@ -44,16 +44,16 @@ def _answer(counts: CollectionCounts, request: pb.EstimateRequest) -> Estimates:
     threshold = request.threshold if request.threshold > 0 else None
     asked: dict[str, Any] = {"confidence": confidence, "threshold": threshold, "every_look": request.every_look}
     collection, oracle, which = counts.collection, counts.oracle, request.WhichOneof("which")
+    coverage = Coverage.TOGETHER if request.together else Coverage.EACH
     if which == "all":
         if collection.domain.size > MOST:
             raise InvalidSpec(f"an answer lists at most {MOST} items: ask for the top ones, or for given items")
-        return estimates.every_item(collection, oracle, **asked)
+        return estimates.every_item(collection, oracle, coverage=coverage, **asked)
     if which == "top":
         return estimates.top(collection, oracle, request.top.count, **asked)
     if which != "given" or not request.given.items:
         raise InvalidSpec("ask for at least one given item, for all items or for the top ones")
     items = [item_from_wire(item) for item in request.given.items]
-    coverage = Coverage.TOGETHER if request.together else Coverage.EACH
     try:
         return estimates.given_items(collection, oracle, items, coverage=coverage, **asked)
     except TypeError as error:  # an item of another type than the domain's

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["elements", "heading", "item_text", "pairs", "plain", "printable", "shown", "summary", "with_item_text"]
+__all__ = ["elements", "heading", "item_text", "pairs", "plain", "shown", "summary", "with_item_text"]
 
 HEADINGS = {
     "aggregate_per_second": "counted per second",
@@ -90,11 +90,6 @@ def _flat(shape: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]
             yield from _flat(value, f"{words}: ")
         else:
             yield words, value
-
-
-def printable(text: str) -> str:
-    """Return the text with control characters as escapes, so that an item cannot steer a terminal or a plot."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def elements(size: int) -> str:

@@ -543,17 +543,47 @@ class ServerStatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class ServerStatusResponse(_message.Message):
-    __slots__ = ("version", "started", "collections", "waiting_bytes", "log_bytes", "draining")
+    __slots__ = ("version", "started", "collections", "waiting_bytes", "log_bytes", "draining", "role", "reports", "batches", "duplicates", "refused", "busy", "storage_errors", "damage", "failures", "lag_batches", "free_bytes")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     STARTED_FIELD_NUMBER: _ClassVar[int]
     COLLECTIONS_FIELD_NUMBER: _ClassVar[int]
     WAITING_BYTES_FIELD_NUMBER: _ClassVar[int]
     LOG_BYTES_FIELD_NUMBER: _ClassVar[int]
     DRAINING_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
+    BATCHES_FIELD_NUMBER: _ClassVar[int]
+    DUPLICATES_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
+    BUSY_FIELD_NUMBER: _ClassVar[int]
+    STORAGE_ERRORS_FIELD_NUMBER: _ClassVar[int]
+    DAMAGE_FIELD_NUMBER: _ClassVar[int]
+    FAILURES_FIELD_NUMBER: _ClassVar[int]
+    LAG_BATCHES_FIELD_NUMBER: _ClassVar[int]
+    FREE_BYTES_FIELD_NUMBER: _ClassVar[int]
     version: str
     started: int
     collections: int
     waiting_bytes: int
     log_bytes: int
     draining: bool
-    def __init__(self, version: _Optional[str] = ..., started: _Optional[int] = ..., collections: _Optional[int] = ..., waiting_bytes: _Optional[int] = ..., log_bytes: _Optional[int] = ..., draining: bool = ...) -> None: ...
+    role: str
+    reports: int
+    batches: int
+    duplicates: int
+    refused: _containers.RepeatedCompositeFieldContainer[CountedReason]
+    busy: _containers.RepeatedCompositeFieldContainer[CountedReason]
+    storage_errors: int
+    damage: int
+    failures: int
+    lag_batches: int
+    free_bytes: int
+    def __init__(self, version: _Optional[str] = ..., started: _Optional[int] = ..., collections: _Optional[int] = ..., waiting_bytes: _Optional[int] = ..., log_bytes: _Optional[int] = ..., draining: bool = ..., role: _Optional[str] = ..., reports: _Optional[int] = ..., batches: _Optional[int] = ..., duplicates: _Optional[int] = ..., refused: _Optional[_Iterable[_Union[CountedReason, _Mapping]]] = ..., busy: _Optional[_Iterable[_Union[CountedReason, _Mapping]]] = ..., storage_errors: _Optional[int] = ..., damage: _Optional[int] = ..., failures: _Optional[int] = ..., lag_batches: _Optional[int] = ..., free_bytes: _Optional[int] = ...) -> None: ...
+
+class CountedReason(_message.Message):
+    __slots__ = ("reason", "count")
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    reason: str
+    count: int
+    def __init__(self, reason: _Optional[str] = ..., count: _Optional[int] = ...) -> None: ...

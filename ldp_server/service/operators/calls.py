@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import grpc
@@ -21,12 +22,22 @@ from ldp_server.service.logs import LOGGER, event
 from ldp_server.service.metrics import Metrics
 from ldp_server.service.operators.auth import NEEDS, Auth, Caller, needed
 from ldp_server.service.wire import CallStatus, Context, abort, parse, status_of
+from ldp_server.store import ROLES
 from ldp_server.store.errors import Corrupt
 from ldp_server.watch.spans import Span, Spans
 
-__all__ = ["Calls"]
+__all__ = ["Calls", "role_of_caller"]
 
 R = TypeVar("R", bound=Message)
+
+
+_caller: ContextVar[Caller | None] = ContextVar("caller", default=None)
+
+
+def role_of_caller() -> str:
+    """What the caller of the present call may do; a named certificate may do everything."""
+    caller = _caller.get()
+    return ROLES[-1] if caller is None or caller.token is None else caller.token.role
 
 
 class Calls:
@@ -132,6 +143,7 @@ class _Call:
         try:
             self._caller = await self._auth.caller(self._context)
             self._auth.admit(self._caller, self._role)
+            _caller.set(self._caller)
         except LdpError as error:
             self._error = error
             await self.finish()

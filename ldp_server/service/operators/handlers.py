@@ -14,7 +14,8 @@ from ldp_server import __version__
 from ldp_server.service.compaction import Compaction
 from ldp_server.service.lifecycle import Lifecycle
 from ldp_server.service.live import LiveCollection
-from ldp_server.service.operators.calls import Calls
+from ldp_server.service.metrics import Metrics
+from ldp_server.service.operators.calls import Calls, role_of_caller
 from ldp_server.service.operators.queries import KINDS, Queries, info
 from ldp_server.store import Admission
 
@@ -30,6 +31,19 @@ class ServerFacts:
     clock: Callable[[], float]
     waiting_bytes: Callable[[], int]
     log_bytes: Callable[[], int]
+    free_bytes: Callable[[], int]
+    metrics: Metrics
+
+    def counted(self) -> dict[str, Any]:
+        """What was counted since the start, by the fields of ServerStatusResponse."""
+        metrics = self.metrics
+        plain = ("reports", "batches", "duplicates", "storage_errors", "damage", "failures")
+        found: dict[str, Any] = {name: metrics.total(getattr(metrics, name)) for name in plain}
+        for name, counter in (("refused", metrics.refused_batches), ("busy", metrics.busy)):
+            counts = sorted(metrics.by_label(counter).items())
+            found[name] = [pb.CountedReason(reason=reason, count=count) for reason, count in counts]
+        (lag,) = metrics.lag.collect()
+        return {**found, "lag_batches": int(lag.samples[0].value)}
 
 
 class Operators:
@@ -91,6 +105,9 @@ class Operators:
             waiting_bytes=self._facts.waiting_bytes(),
             log_bytes=self._facts.log_bytes(),
             draining=self.draining,
+            role=role_of_caller(),
+            free_bytes=self._facts.free_bytes(),
+            **self._facts.counted(),
         ).SerializeToString()
 
     def _info(self, live: LiveCollection) -> bytes:

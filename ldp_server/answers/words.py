@@ -1,0 +1,42 @@
+"""Items, numbers of users and moments in words, for tables and pages."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from ldp_client.protocol.domain import Item
+
+__all__ = ["item_text", "moment", "visible", "whole"]
+
+
+def item_text(item: Item) -> str:
+    """Write an item for a table. What cannot be printed, and the text "none", are shown in quotes."""
+    if item is None:
+        return "none"
+    if isinstance(item, bytes):
+        return repr(item)
+    if isinstance(item, str):
+        return item if item.isprintable() and item not in {"", "none"} else repr(item)
+    return str(item) if isinstance(item, int) else visible(" + ".join(sorted(item))) or "no attribute"
+
+
+def visible(text: str) -> str:
+    """Write text so that every character of it is seen: line breaks, bidi marks and the like become escapes."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text)
+
+
+def whole(value: float) -> str:
+    """Write a number of users as a whole number with separators of thousands."""
+    return f"{round(value):,}"
+
+
+def moment(seconds: int | None) -> str:
+    """Write a date and time; a dash if there is none."""
+    if not seconds:
+        return "-"
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    except (ValueError, OverflowError, OSError):
+        return f"{seconds} s"

@@ -1,0 +1,184 @@
+"""web: the pages for analysts and operators; and the same pages beside `serve`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ldp_client.errors import InvalidSpec, LdpError
+from ldp_client.sending.target import Tls
+from ldp_server.analyst import Analyst
+from ldp_server.analyst.connection import read_token
+from ldp_server.child import safe_command, safe_environment
+from ldp_server.cli.connection import data_option, tls_of
+from ldp_server.cli.main import cli
+from ldp_server.config import Config
+from ldp_server.extra import extra
+from ldp_server.service.logs import event, set_up_logs
+from ldp_server.store import DataDirectory
+
+__all__ = ["pages_beside", "web"]
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_PATIENCE = 60.0
+_STOP = 10.0
+
+
+@cli.command()
+@click.option("--server", envvar="LDP_SERVER", metavar="HOST:PORT", help="The server. [default: that of --data]")
+@data_option
+@click.option("--ca", type=_FILE, envvar="LDP_SERVER_CA", help="PEM: the authority that signed the server.")
+@click.option("--cert", type=_FILE, envvar="LDP_SERVER_CERT", help="PEM: a client certificate to show the server.")
+@click.option("--key", type=_FILE, envvar="LDP_SERVER_KEY", help="PEM: its key.")
+@click.option(
+    "--listen", default="127.0.0.1:7980", show_default=True, metavar="HOST:PORT", help="Where browsers connect."
+)
+@click.option(
+    "--name", "names", multiple=True, metavar="HOST", help="A name by which browsers reach the pages; repeatable."
+)
+@click.option("--pages-cert", type=_FILE, help="PEM: the certificate of the pages.")
+@click.option("--pages-key", type=_FILE, help="PEM: its key.")
+@click.option("--plaintext", is_flag=True, help="Allow plain text from elsewhere, behind a proxy that has TLS.")
+@click.option(
+    "--trusted-proxy",
+    "proxies",
+    multiple=True,
+    metavar="ADDRESS",
+    help="A proxy whose headers are believed; repeatable.",
+)
+@click.option(
+    "--link/--no-link",
+    default=None,
+    help="Print a link that signs the owner of --data in, once. [default: on a terminal, for this machine]",
+)
+@click.option("--truth", type=_FILE, hidden=True, help="What a demo knows of its simulated users, as JSON.")
+@click.option("--until-stdin-closes", is_flag=True, help="Also stop when standard input is closed.")
+@click.option("--json", "as_json", is_flag=True, help="Logs, and the line that says where it listens, as JSON.")
+def web(**options: Any) -> None:
+    """Serve pages for analysts and operators until told to stop (SIGTERM, Ctrl-C).
+
+    Whoever opens them signs in with an analyst token, and sees and does what the token allows.
+    """
+    with extra("ldp-server web", "web"):
+        from ldp_server.web import Site, WebSettings, serve_pages  # noqa: PLC0415 - an extra
+
+    settings = WebSettings(
+        listen=options["listen"],
+        names=options["names"],
+        certificate=options["pages_cert"],
+        key=options["pages_key"],
+        plaintext=options["plaintext"],
+        trusted_proxies=options["proxies"],
+    )
+    server, data = options["server"], options["data"]
+    tls = tls_of(options["ca"], options["cert"], options["key"])
+    link = options["link"]
+    if link is None:
+        link = settings.is_local and server is None and sys.stdout.isatty()
+    if link and not settings.is_local:
+        raise InvalidSpec("--link is for pages on this machine's own address: elsewhere, sign in with a token")
+    set_up_logs("info", "json" if options["as_json"] else "text")
+
+    def connect(token: str | None) -> Analyst:
+        return _reach(server, data, token, tls)
+
+    def started(address: str, once: str | None) -> None:
+        _say(address, once, as_json=options["as_json"])
+
+    site = Site(settings, connect, lambda: _owner_token(data), _truth(options["truth"]))
+    serve_pages(site, started, link=link, until_stdin_closes=options["until_stdin_closes"])
+
+
+def _reach(server: str | None, data: Path, token: str | None, tls: Tls | None) -> Analyst:
+    return Analyst.reach(server, data, token=token, tls=tls)
+
+
+def _owner_token(data: Path) -> str | None:
+    try:
+        return read_token(DataDirectory(data).local_token)
+    except LdpError:
+        return None
+
+
+def _truth(file: Path | None) -> dict[str, dict[Any, int]]:
+    """What a demo knows of its simulated users: {collection's id: {item: users}}."""
+    if file is None:
+        return {}
+    try:
+        found: dict[str, dict[Any, int]] = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError):
+        raise InvalidSpec(f"cannot read {file}: a JSON object of collections") from None
+    return found
+
+
+def _say(address: str, once: str | None, *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(json.dumps({"pages": address, "link": once}) + "\n")
+    else:
+        sys.stdout.write(f"pages on {address}\n")
+        if once is not None:
+            sys.stdout.write(f"sign in with this link, which works once and for ten minutes:\n  {once}\n")
+    sys.stdout.flush()
+
+
+def _options(config: Config) -> Sequence[str]:
+    pages = config.web
+    options = ["--data", str(config.data), "--listen", pages.listen, "--until-stdin-closes", "--json"]
+    options += [f"--name={name}" for name in pages.names]
+    options += [f"--trusted-proxy={address}" for address in pages.trusted_proxies]
+    if pages.certificate is not None:
+        options.append(f"--pages-cert={pages.certificate}")
+    if pages.key is not None:
+        options.append(f"--pages-key={pages.key}")
+    if pages.plaintext:
+        options.append("--plaintext")
+    return [*options, "--link" if sys.stdout.isatty() and not pages.names else "--no-link"]
+
+
+@asynccontextmanager
+async def pages_beside(config: Config, *, as_json: bool) -> AsyncIterator[None]:
+    """Run the pages in a process of their own while the block runs, if the configuration has an address for them.
+
+    They ask this server as any analyst does. A reader of pages therefore takes no time of the serving process.
+    """
+    if not config.web.listen:
+        yield
+        return
+    child = await asyncio.create_subprocess_exec(
+        *safe_command("ldp_server", "web", *_options(config)),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        env={**safe_environment(), "LDP_SERVER": ""},
+        start_new_session=True,  # Ctrl-C is for the server; it stops the pages
+    )
+    try:
+        assert child.stdout is not None  # noqa: S101 - opened above
+        line = await asyncio.wait_for(child.stdout.readline(), _PATIENCE)
+        if not line:
+            raise InvalidSpec("the pages did not start: the line above says why (the setting web.listen)")
+        found = json.loads(line)
+        _say(found["pages"], found["link"], as_json=as_json)
+        event(logging.INFO, "pages", listening=found["pages"])
+        yield
+    finally:
+        await _end(child)
+
+
+async def _end(child: asyncio.subprocess.Process) -> None:
+    if child.stdin is not None:
+        child.stdin.close()
+    with contextlib.suppress(ProcessLookupError):
+        try:
+            await asyncio.wait_for(child.wait(), _STOP)
+        except TimeoutError:
+            child.kill()
+            await child.wait()

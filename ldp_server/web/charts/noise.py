@@ -1,0 +1,33 @@
+"""How large an estimate noise alone makes of an item that nobody holds."""
+
+from __future__ import annotations
+
+from ldp_client.collection import Collection
+from ldp_server.oracles.laws.support import SupportLaw, normal_quantile
+
+__all__ = ["noise_reach"]
+
+_STEPS = 60
+
+
+def noise_reach(collection: Collection, reports: int, error: float, confidence: float, items: int = 1) -> float:
+    """The estimate that no item of `items` which nobody holds exceeds, with about this confidence, all at once.
+
+    Where the counts have an exact law, it is the largest estimate whose interval begins at 0. Otherwise it comes from
+    the normal law with the standard error of an item that nobody holds.
+    """
+    tail = max((1 - confidence) / 2 / max(1, items), 1e-300)
+    normal = normal_quantile(tail) * error
+    support = getattr(collection.randomizer, "support", None)
+    if support is None or not reports or collection.domain.size != collection.randomizer.size:
+        return normal
+    p, s = (float(one) for one in support)
+    law = SupportLaw(reports, p, s)
+    low, high = 0.0, max(2 * normal, 4 * law.unit)
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        within = float(law.intervals([middle], tail)[0][0]) <= 0
+        low, high = (middle, high) if within else (low, middle)
+        if high - low < law.unit / 100:
+            break
+    return high

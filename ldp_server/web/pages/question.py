@@ -1,0 +1,179 @@
+"""The pages of one collection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, RedirectResponse, Response
+
+from ldp_client.errors import InvalidSpec, LdpError, ServerRefused
+from ldp_server.analyst import CollectionSummary
+from ldp_server.answers.estimates import Coverage
+from ldp_server.answers.numbers import QuantilesAnswer, RangesAnswer
+from ldp_server.answers.words import visible
+from ldp_server.web import figures, tables
+from ldp_server.web.gate import Visit
+from ldp_server.web.pages.collections import short
+from ldp_server.web.views import CONFIDENCES, VIEWS, ViewOptions, fitting, offered, read_options
+
+__all__ = ["asked", "cancel_search", "items_of", "known", "overview", "search_progress", "start_search", "view"]
+
+_CHOSEN = ("confidence", "threshold", "count", "bins", "shares", "between", "beta")
+"""The parts of an address that say what to show. None of them tells an item."""
+
+
+async def known(visit: Visit) -> CollectionSummary:
+    """The collection that the address names."""
+    return await visit.site.call(visit.analyst.show, visit.request.path_params["which"])
+
+
+def items_of(form: Mapping[str, str]) -> tuple[str, ...]:
+    """The items of a form, one a line."""
+    text = form.get("items", "").replace("\r\n", "\n").removesuffix("\n")
+    return tuple(text.split("\n")) if text else ()
+
+
+async def overview(visit: Visit) -> Response:
+    """The first view of a collection, or why there is none."""
+    summary = await known(visit)
+    views = [] if summary.info.state == "deleted" else offered(summary)
+    if not views:
+        return _page(visit, summary, "", read_options({}), problem="")
+    return await _view(visit, summary, views[0])
+
+
+async def view(visit: Visit) -> Response:
+    """One view of a collection."""
+    name = visit.request.path_params["view"]
+    if name not in VIEWS:
+        raise HTTPException(404)
+    return await _view(visit, await known(visit), name)
+
+
+async def asked(visit: Visit) -> Response:
+    """A view with a search, or about a list of items: both come by POST, so that no address and no log has them."""
+    return await view(visit)
+
+
+async def _view(visit: Visit, summary: CollectionSummary, name: str) -> Response:
+    if summary.info.state == "deleted":
+        return _page(visit, summary, "", read_options({}))
+    given = {**visit.query, **visit.form}
+    try:
+        options = fitting(read_options(given, items_of(visit.form)), summary.info.collection)
+    except InvalidSpec as error:
+        return _page(visit, summary, name, read_options({}), problem=str(error), status=400)
+    if name == "hitters":
+        return _hitters(visit, summary, options)
+    if (name == "given" and not options.items) or (name == "ranges" and not options.between):
+        return _page(visit, summary, name, options)
+    try:
+        answer = await visit.site.ask(visit.analyst, summary.info.id.hex(), name, options)
+        over = await _quantiles(visit, summary, options) if name == "histogram" else None
+    except ServerRefused as error:
+        if error.reason not in {"FAILED_PRECONDITION", "INVALID_ARGUMENT"}:
+            raise
+        return _page(visit, summary, name, options, problem=error.detail or error.reason, status=409)
+    return _page(visit, summary, name, options, answer=answer, over=over)
+
+
+async def _quantiles(visit: Visit, summary: CollectionSummary, options: ViewOptions) -> QuantilesAnswer | None:
+    found = await visit.site.ask(visit.analyst, summary.info.id.hex(), "quantiles", options)
+    return found if isinstance(found, QuantilesAnswer) else None
+
+
+def _hitters(visit: Visit, summary: CollectionSummary, options: ViewOptions) -> Response:
+    search = visit.site.searches.latest(visit.session.id, summary.info.id.hex())
+    answer = None if search is None else search.found
+    problem = ""
+    if search is not None and isinstance(search.error, LdpError) and not search.cancelled:
+        error = search.error
+        problem = error.detail if isinstance(error, ServerRefused) and error.detail else str(error)
+    return _page(visit, summary, "hitters", options, answer=answer, problem=problem, search=search)
+
+
+def _page(
+    visit: Visit, summary: CollectionSummary, name: str, options: ViewOptions, *, status: int = 200, **shown: Any
+) -> Response:
+    answer, over = shown.pop("answer", None), shown.pop("over", None)
+    part = None
+    given = {**visit.query, **visit.form}
+    if name == "every" and answer is not None:
+        part = tables.part_of(answer, given.get("sort", ""), given.get("search", ""), given.get("page", "1"))
+    truth = visit.site.truth.get(summary.info.id.hex()) if given.get("truth") else None
+    figure = None
+    if answer is not None and part is None:
+        figure = figures.figure_of(answer, summary, options, truth)
+        if isinstance(answer, RangesAnswer) and over is not None:
+            title = visible(summary.info.collection.question)
+            figure = figures.with_quantiles(title, answer, over)
+    table = None if answer is None else tables.table_of(answer if part is None else part.answer, truth)
+    values = {
+        "summary": summary, "info": summary.info, "asked": summary.info.collection, "which": short(summary.info),
+        "views": [] if summary.info.state == "deleted" else offered(summary), "all_views": VIEWS, "name": name,
+        "options": options, "confidences": sorted({*CONFIDENCES, options.confidence}), "answer": answer,
+        "figure": figure, "table": table, "part": part, "coverage": _coverage(answer),
+        "intake": visit.site.intake.note(summary.info.id, summary.reports),
+        "same": _same_elsewhere(summary, name, options),
+        "chosen": _chosen(options, name), "over": None if over is None else tables.table_of(over),
+        "knows_truth": summary.info.id.hex() in visit.site.truth, "truth": truth is not None,
+        "problem": "", "search": None, **shown,
+    }  # fmt: skip
+    return visit.page("question", "collections", status, **values)
+
+
+def _coverage(answer: Any) -> str:
+    coverage = getattr(answer, "coverage", None)
+    return tables.COVERAGE[coverage] if isinstance(coverage, Coverage) else ""
+
+
+def _chosen(options: ViewOptions, name: str) -> str:
+    """What was chosen, as the end of an address."""
+    default = ViewOptions()
+    found = {key: getattr(options, key) for key in _CHOSEN if key not in {"shares", "between"}}
+    found = {key: value for key, value in found.items() if value != getattr(default, key)}
+    if options.shares != default.shares:
+        found["shares"] = " ".join(f"{share:.12g}" for share in options.shares)
+    if options.between and name == "ranges":
+        found["between"] = " ".join(f"{first}:{last}" for first, last in options.between)
+    return f"?{urlencode(found)}" if found else ""
+
+
+def _same_elsewhere(summary: CollectionSummary, name: str, options: ViewOptions) -> tuple[str, str] | None:
+    """The command and the line of Python that give the same answer."""
+    if name not in VIEWS:
+        return None
+    chosen, which = VIEWS[name], short(summary.info)
+    command = f"ldp-server {chosen.command} {which} {chosen.arguments(replace(options, items=()))}".strip()
+    return command, f"answer = analyst.{chosen.call(options).replace('{}', repr(which))}"
+
+
+async def start_search(visit: Visit) -> Response:
+    """Start to look for popular items."""
+    summary = await known(visit)
+    if "hitters" not in offered(summary):
+        raise InvalidSpec("this collection lists no popular items: its other views say what it answers")
+    options = read_options(visit.form)
+    analyst = await visit.site.call(visit.session.connect)
+    visit.site.searches.start(analyst, visit.session.id, summary.info.id.hex(), options)
+    return RedirectResponse(f"/c/{short(summary.info)}/hitters", 303)
+
+
+async def cancel_search(visit: Visit) -> Response:
+    """Stop the search; the server stops it too."""
+    summary = await known(visit)
+    search = visit.site.searches.latest(visit.session.id, summary.info.id.hex())
+    if search is not None:
+        search.cancel()
+    return RedirectResponse(f"/c/{short(summary.info)}/hitters", 303)
+
+
+async def search_progress(visit: Visit) -> Response:
+    """How far the search is, for the page's script."""
+    summary = await known(visit)
+    search = visit.site.searches.latest(visit.session.id, summary.info.id.hex())
+    return JSONResponse({"done": True, "fraction": 0, "stage": "", "seconds": 0} if search is None else search.shape())

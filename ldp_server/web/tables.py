@@ -1,0 +1,159 @@
+"""Answers as tables of a page: what stands in the columns, and which rows of a large domain are shown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ldp_server.answers.attributes import AttributesAnswer
+from ldp_server.answers.estimates import Coverage, Estimates
+from ldp_server.answers.numbers import AverageAnswer, QuantilesAnswer, RangesAnswer
+from ldp_server.answers.words import item_text, visible, whole
+from ldp_server.heavy_hitters.results import HeavyHitters
+
+__all__ = ["COVERAGE", "PAGE_ROWS", "Part", "TableView", "part_of", "table_of"]
+
+PAGE_ROWS = 100
+
+COVERAGE = {
+    Coverage.EACH: "Each interval, taken alone, holds the truth with this confidence.",
+    Coverage.TOGETHER: "All intervals hold the truth at once, with this confidence, however the rows are sorted.",
+    Coverage.SELECTED: "The intervals allow for having picked the largest of the whole domain: all hold at once.",
+}
+
+
+@dataclass(frozen=True)
+class TableView:
+    """Heads and cells; the columns of `words` are text, all others are numbers."""
+
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    words: frozenset[int] = frozenset({0})
+    rest: Sequence[str] | None = None
+    """The line of everything else."""
+
+
+def _number(value: float) -> str:
+    return "unknown" if math.isinf(value) or math.isnan(value) else whole(value)
+
+
+def _ends(row: Any) -> str:
+    return f"{whole(row.low)} to {whole(row.high)}"
+
+
+def _users(row: Any) -> list[str]:
+    return [whole(row.estimate), _number(row.standard_error), _ends(row)]
+
+
+def _interval(confidence: float) -> str:
+    return f"{confidence * 100:.6g}% interval"
+
+
+def table_of(answer: Any, truth: Mapping[Any, int] | None = None) -> TableView:
+    """Return the table of any answer; `truth` is what a demo knows, and gets a column."""
+    if isinstance(answer, Estimates):
+        return _with_truth(_estimates(answer), [row.item for row in answer.rows], truth)
+    if isinstance(answer, HeavyHitters):
+        return _with_truth(_hitters(answer), [row.item for row in answer.items], truth)
+    if isinstance(answer, AttributesAnswer):
+        rows = [[" + ".join(map(visible, row.attributes)), *_users(row)] for row in answer.rows]
+        return TableView(("who hold", "users", "± error", _interval(answer.confidence)), rows)
+    if isinstance(answer, RangesAnswer):
+        rows = [[f"{row.first:,}", f"{row.last:,}", *_users(row)] for row in answer.ranges]
+        return TableView(("from", "to", "users", "± error", _interval(answer.confidence)), rows, frozenset())
+    if isinstance(answer, QuantilesAnswer):
+        rows = [
+            [f"{row.share * 100:.6g}%", f"{row.estimate:,}", f"{row.low:,} to {row.high:,}"] for row in answer.quantiles
+        ]
+        return TableView(("share", "number", _interval(answer.confidence)), rows, frozenset())
+    if isinstance(answer, AverageAnswer):
+        row = answer.average
+        error = "unknown" if math.isinf(row.standard_error) else f"{row.standard_error:,.4g}"
+        cells = [f"{row.estimate:,.6g}", error, f"{row.low:,.6g} to {row.high:,.6g}", whole(row.holders)]
+        return TableView(("average", "± error", _interval(answer.confidence), "who have one"), [cells], frozenset())
+    raise TypeError(f"no table for {type(answer).__name__}")
+
+
+def _with_truth(table: TableView, items: Sequence[Any], truth: Mapping[Any, int] | None) -> TableView:
+    if truth is None:
+        return table
+    held = [whole(truth.get(item, 0)) for item in items]
+    held += [""] * (len(table.rows) - len(held))
+    rows = [[*row, cell] for row, cell in zip(table.rows, held, strict=True)]
+    rest = None if table.rest is None else [*table.rest, ""]
+    return TableView([*table.heads, "truth"], rows, table.words, rest)
+
+
+def _estimates(answer: Estimates) -> TableView:
+    heads = ["item", "users", "± error", _interval(answer.confidence)]
+    judged = "verdict" in answer.rows.columns
+    rows = [
+        [item_text(row.item), *_users(row), *([row.verdict.value] if row.verdict is not None else [])]
+        for row in answer.rows
+    ]
+    rest = answer.everything_else
+    foot = None if rest is None else ["everything else", *_users(rest), *([""] if judged else [])]
+    words = frozenset({0, 4}) if judged else frozenset({0})
+    return TableView([*heads, *(["frequent?"] if judged else [])], rows, words, foot)
+
+
+def _hitters(answer: HeavyHitters) -> TableView:
+    heads = ("item", "users", "± error", "95% interval", "right for every item at once", "score")
+    listed = [*answer.items, *([] if answer.none is None else [answer.none])]
+    rows = [
+        [
+            item_text(row.item),
+            *_users(row),
+            f"{whole(row.surest_low)} to {whole(row.surest_high)}",
+            f"{row.score:.1f}",
+        ]
+        for row in listed
+    ]
+    return TableView(heads, rows)
+
+
+@dataclass(frozen=True)
+class Part:
+    """The rows of a large answer that one page shows."""
+
+    answer: Estimates
+    found: int
+    number: int
+    pages: int
+    sort: str
+    search: str
+
+
+_SORTS: Mapping[str, tuple[str, bool]] = {
+    "users": ("estimate", True),
+    "fewest": ("estimate", False),
+    "lower": ("low", True),
+    "upper": ("high", True),
+}
+
+
+def part_of(answer: Estimates, sort: str = "users", search: str = "", number: str = "1") -> Part:
+    """Search, sort and cut. `sort` "item" is the order of the domain; a search finds parts of an item's text."""
+    places = np.arange(len(answer.rows))
+    if search:
+        wanted = search.casefold()
+        items = answer.rows.columns["item"]
+        hits = [place for place, item in enumerate(items) if wanted in item_text(item).casefold()]
+        places = np.asarray(hits, dtype=np.intp)
+    sort = sort if sort in _SORTS or sort == "item" else "users"
+    if sort != "item":
+        column, falling = _SORTS[sort]
+        keys = np.asarray(answer.rows.columns[column], dtype=np.float64)[places]
+        places = places[np.argsort(-keys if falling else keys, kind="stable")]
+    pages = max(1, -(-len(places) // PAGE_ROWS))
+    wanted_page = int(number) if number.isdigit() and len(number) < 9 else 1
+    page = min(max(1, wanted_page), pages)
+    shown = places[(page - 1) * PAGE_ROWS : page * PAGE_ROWS].tolist()
+    columns = {name: [column[place] for place in shown] for name, column in answer.rows.columns.items()}
+    rows = type(answer.rows)(answer.rows.kind, columns)
+    cut = Estimates(answer.reports, answer.confidence, answer.coverage, rows, None)
+    return Part(cut, len(places), page, pages, sort, search)

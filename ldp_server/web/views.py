@@ -1,0 +1,243 @@
+"""What can be looked at: one view a question, with its call, its command, and the line of Python that give the same.
+
+Which views a collection has follows from its mechanism and its domain. The intervals of `every` hold for all items at
+once, so that they stay true however the table is sorted and searched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ldp_client.collection import Collection
+from ldp_client.errors import InvalidSpec
+from ldp_client.protocol.domain import Attributes, Integers
+from ldp_server.analyst import Analyst, CollectionSummary
+from ldp_server.answers.numbers import Between
+from ldp_server.heavy_hitters import BETA
+from ldp_server.oracles import ORACLES
+from ldp_server.oracles.base import AttributesOracle, FrequencyOracle
+from ldp_server.oracles.bounded_number import BoundedNumberOracle
+from ldp_server.oracles.hierarchy import HierarchyOracle
+
+__all__ = ["CONFIDENCES", "QUARTILES", "VIEWS", "View", "ViewOptions", "fitting", "offered", "read_options"]
+
+CONFIDENCES = (0.8, 0.9, 0.95, 0.99, 0.999)
+QUARTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
+_MOST_SHOWN = 200
+_MOST_BINS = 200
+_MOST_SHARES = 50
+_RANGE = re.compile(r"(-?[0-9]{1,20}):(-?[0-9]{1,20})")
+
+
+@dataclass(frozen=True)
+class ViewOptions:
+    """What a reader chose."""
+
+    confidence: float = 0.95
+    threshold: float | None = None
+    count: int = 20
+    bins: int = 20
+    shares: tuple[float, ...] = QUARTILES
+    between: tuple[Between, ...] = ()
+    beta: float = BETA
+    items: tuple[str, ...] = ()
+    """Never part of an address."""
+
+
+@dataclass(frozen=True)
+class View:
+    """One way of looking at a collection."""
+
+    title: str
+    ask: Callable[[Analyst, str, ViewOptions], Any]
+    arguments: Callable[[ViewOptions], str]
+    """Of the command, after the collection."""
+    command: str
+    call: Callable[[ViewOptions], str]
+    """The call in Python, after `analyst.`, with {} for the collection."""
+
+
+def _number(value: float) -> str:
+    return f"{value:.12g}"
+
+
+def _confidence(options: ViewOptions) -> str:
+    return "" if options.confidence == 0.95 else f" --confidence {_number(options.confidence)}"
+
+
+def _threshold(options: ViewOptions) -> str:
+    return "" if options.threshold is None else f" --threshold {_number(options.threshold)}"
+
+
+def _keywords(options: ViewOptions, **more: object) -> str:
+    """The keyword arguments that differ from the defaults of the calls."""
+    given = dict(more)
+    if options.confidence != 0.95:
+        given["confidence"] = options.confidence
+    return "".join(f", {name}={value!r}" for name, value in given.items())
+
+
+def _asked(options: ViewOptions, **more: object) -> str:
+    return _keywords(options, **more, **({} if options.threshold is None else {"threshold": options.threshold}))
+
+
+def _same(options: ViewOptions) -> dict[str, Any]:
+    return {"confidence": options.confidence, "together": True}
+
+
+VIEWS: Mapping[str, View] = {
+    "hitters": View(
+        "Popular items",
+        lambda a, which, o: a.heavy_hitters(which, limit=1000, beta=o.beta),
+        lambda o: "" if o.beta == BETA else f"--beta {_number(o.beta)}",
+        "heavy-hitters",
+        lambda o: f"heavy_hitters({{}}, limit=1000{'' if o.beta == BETA else f', beta={o.beta!r}'})",
+    ),
+    "average": View(
+        "Average",
+        lambda a, which, o: a.average(which, confidence=o.confidence),
+        lambda o: _confidence(o).strip(),
+        "average",
+        lambda o: f"average({{}}{_keywords(o)})",
+    ),
+    "histogram": View(
+        "Histogram",
+        lambda a, which, o: a.histogram(which, o.bins, **_same(o)),
+        lambda o: f"--bins {o.bins} --together{_confidence(o)}",
+        "ranges",
+        lambda o: f"histogram({{}}, {o.bins}{_keywords(o, together=True)})",
+    ),
+    "quantiles": View(
+        "Quantiles",
+        lambda a, which, o: a.quantiles(which, o.shares, **_same(o)),
+        lambda o: " ".join(f"--at {_number(share)}" for share in o.shares) + " --together" + _confidence(o),
+        "quantiles",
+        lambda o: f"quantiles({{}}, {o.shares!r}{_keywords(o, together=True)})",
+    ),
+    "ranges": View(
+        "Between bounds",
+        lambda a, which, o: a.ranges(which, o.between, **_same(o)),
+        lambda o: " ".join(f"--between {first}:{last}" for first, last in o.between) + " --together" + _confidence(o),
+        "ranges",
+        lambda o: f"ranges({{}}, {list(o.between)!r}{_keywords(o, together=True)})",
+    ),
+    "attributes": View(
+        "Attributes",
+        lambda a, which, o: a.attributes(which, **_same(o)),
+        lambda o: f"--together{_confidence(o)}",
+        "attributes",
+        lambda o: f"attributes({{}}{_keywords(o, together=True)})",
+    ),
+    "pairs": View(
+        "Pairs",
+        lambda a, which, o: a.pairs(which, **_same(o)),
+        lambda o: f"--pairs --together{_confidence(o)}",
+        "attributes",
+        lambda o: f"pairs({{}}{_keywords(o, together=True)})",
+    ),
+    "top": View(
+        "Most frequent",
+        lambda a, which, o: a.estimate(which, top=o.count, confidence=o.confidence, threshold=o.threshold),
+        lambda o: f"--top {o.count}{_confidence(o)}{_threshold(o)}",
+        "estimate",
+        lambda o: f"estimate({{}}{_asked(o, top=o.count)})",
+    ),
+    "every": View(
+        "Every item",
+        lambda a, which, o: a.estimate(which, every_item=True, threshold=o.threshold, **_same(o)),
+        lambda o: f"--all --together{_confidence(o)}{_threshold(o)}",
+        "estimate",
+        lambda o: f"estimate({{}}{_asked(o, every_item=True, together=True)})",
+    ),
+    "given": View(
+        "Your own list",
+        lambda a, which, o: a.estimate(which, items=o.items, threshold=o.threshold, **_same(o)),
+        lambda o: f"--items FILE --together{_confidence(o)}{_threshold(o)}",
+        "estimate",
+        lambda o: f"estimate({{}}, items=items{_asked(o, together=True)})",
+    ),
+}
+"""In the order of the tabs. The first that a collection has is what its page opens with."""
+
+
+def offered(summary: CollectionSummary) -> list[str]:
+    """The views of a collection, as its mechanism and its domain allow them."""
+    collection = summary.info.collection
+    return [name for name in VIEWS if _HAS[name](collection, summary)]
+
+
+def _is(collection: Collection, *kinds: type) -> bool:
+    return issubclass(ORACLES[collection.randomizer.name], kinds)
+
+
+def _counts_attributes(collection: Collection, *kinds: type) -> bool:
+    return isinstance(collection.domain, Attributes) and _is(collection, *kinds)
+
+
+_HAS: Mapping[str, Callable[[Collection, CollectionSummary], bool]] = {
+    "top": lambda _, s: s.lists_domain,
+    "hitters": lambda _, s: s.decodes_heavy_hitters,
+    "average": lambda c, _: _is(c, BoundedNumberOracle),
+    "histogram": lambda c, _: _is(c, HierarchyOracle),
+    "quantiles": lambda c, _: _is(c, HierarchyOracle),
+    "ranges": lambda c, _: _is(c, HierarchyOracle),
+    "attributes": lambda c, _: _counts_attributes(c, AttributesOracle, FrequencyOracle),
+    "pairs": lambda c, _: _counts_attributes(c, FrequencyOracle) and c.domain.size > 2,
+    "every": lambda _, s: s.lists_domain,
+    "given": lambda c, _: _is(c, FrequencyOracle),
+}
+
+
+def fitting(options: ViewOptions, collection: Collection) -> ViewOptions:
+    """Return what can be asked: a small domain has fewer ranges than a reader's choice or the default."""
+    domain = collection.domain
+    return replace(options, bins=min(options.bins, domain.count)) if isinstance(domain, Integers) else options
+
+
+def read_options(given: Mapping[str, str], items: tuple[str, ...] = ()) -> ViewOptions:
+    """Read what a reader chose; `InvalidSpec` says which choice makes no sense."""
+    return ViewOptions(
+        confidence=_real(given, "confidence", 0.95, 0.5, 0.999999),
+        threshold=_real(given, "threshold", 0.0, 0.0, 1e18) or None,
+        count=int(_real(given, "count", 20, 1, _MOST_SHOWN)),
+        bins=int(_real(given, "bins", 20, 1, _MOST_BINS)),
+        shares=_shares(given.get("shares", "")),
+        between=_between(given.get("between", "")),
+        beta=_real(given, "beta", BETA, 1e-9, 0.5),
+        items=items,
+    )
+
+
+def _real(given: Mapping[str, str], name: str, default: float, least: float, most: float) -> float:
+    text = given.get(name, "").strip().replace(",", "")
+    if not text:
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not least <= value <= most:
+        raise InvalidSpec(f"{name} is a number from {least:g} to {most:g}")
+    return value
+
+
+def _shares(text: str) -> tuple[float, ...]:
+    words = text.replace(",", " ").replace(";", " ").split()
+    try:
+        found = tuple(sorted({float(word) for word in words}))
+    except ValueError:
+        found = (0.0,)
+    if len(found) > _MOST_SHARES or not all(0 < share < 1 for share in found):
+        raise InvalidSpec(f"shares are up to {_MOST_SHARES} numbers between 0 and 1, such as 0.25, 0.5, 0.75")
+    return found or QUARTILES
+
+
+def _between(text: str) -> tuple[Between, ...]:
+    words = text.replace(",", " ").replace(";", " ").split()
+    found = [_RANGE.fullmatch(word) for word in words[: _MOST_SHARES + 1]]
+    if len(found) > _MOST_SHARES or None in found:
+        raise InvalidSpec(f"ranges are up to {_MOST_SHARES} of FIRST:LAST, such as 10:20 30:45")
+    return tuple((int(one[1]), int(one[2])) for one in found if one is not None)

@@ -1,0 +1,145 @@
+"""One server with a collection of every mechanism, and browsers that visit its pages in this process."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from contextlib import asynccontextmanager
+from html import unescape
+
+import httpx
+import numpy as np
+import pytest
+
+from ldp_client.collection import Collection
+from ldp_client.protocol.domain import Attributes, Categories
+from ldp_server.analyst import Analyst
+from ldp_server.store import AccessFile
+from ldp_server.web import Site, WebSettings
+from ldp_server.web.app import application
+from tests.server.analyst.conftest import deliver
+from tests.server.helpers import ServerProcess
+from tests.server.test_every_door import ANSWERS, example
+
+HERE = "http://127.0.0.1:7980"
+USERS = 3000
+HOSTILE = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "\u202egnp.exe",
+    "a\"quo'te",
+    "line\nbreak",
+    "\r\nset-cookie: a=b",
+    "=cmd|' /C calc'!A0",
+    "&amp;",
+    "{{ 7 * 7 }}",
+    "x" * 200,
+    "tea",
+)
+_WINDOW = {"opens": 0, "closes": 1 << 33}
+
+
+class World:
+    """A server, its collections by mechanism, and the indexes that users hold."""
+
+    def __init__(self, server: ServerProcess) -> None:
+        self.server = server
+        self.collections: dict[str, Collection] = {}
+        self.held: dict[str, np.ndarray] = {}
+        self.oracles: dict[str, object] = {}
+
+    def add(self, name: str, collection: Collection, held: np.ndarray | None = None) -> Collection:
+        self.server.create(collection)
+        self.collections[name] = collection
+        if held is not None:
+            self.held[name] = held
+            self.oracles[name] = deliver(self.server, collection, held)
+        return collection
+
+    def which(self, name: str) -> str:
+        return self.collections[name].id.hex()[:16]
+
+    def token(self, role: str) -> str:
+        access = AccessFile(self.server.data / "access.db", time.time)
+        try:
+            return access.create(f"{role}-{os.urandom(4).hex()}", role)
+        finally:
+            access.close()
+
+
+@pytest.fixture(scope="package")
+def world(tmp_path_factory):
+    with ServerProcess(tmp_path_factory.mktemp("web") / "d") as server:
+        made = World(server)
+        for name in ANSWERS:
+            collection = example(name)
+            made.add(name, collection, np.arange(USERS) % min(collection.domain.size, 11))
+        hostile = Collection.create(
+            "<script>alert(2)</script> \u202e?", Categories(HOSTILE), "randomized-response", "4", **_WINDOW
+        )
+        made.add("hostile", hostile, np.arange(USERS) % (len(HOSTILE) + 1))
+        names = ("<b>", "a\u202eb", 'quo"te')
+        attributes = Collection.create("Hold?", Attributes(names), "randomized-response", "4", **_WINDOW)
+        made.add("hostile attributes", attributes, np.arange(USERS) % 8)
+        made.add("empty", Collection.create("Empty?", Categories(("yes", "no")), "randomized-response", "1", **_WINDOW))
+        yield made
+
+
+def site_for(server: ServerProcess, **settings) -> Site:
+    """The pages of a server, as `ldp-server web --data` makes them."""
+
+    def connect(token: str | None) -> Analyst:
+        return Analyst.reach(None, server.data, token=token)
+
+    def owner() -> str | None:
+        file = server.data / "local.token"
+        return file.read_text().strip() if file.exists() else None
+
+    return Site(WebSettings(**settings), connect, owner)
+
+
+class Browser:
+    """A browser without scripts: it keeps cookies, and says where a form comes from."""
+
+    def __init__(self, site: Site, base: str = HERE, address: str = "127.0.0.1", **more) -> None:
+        self.site = site
+        transport = httpx.ASGITransport(application(site), client=(address, 50_000))
+        self.http = httpx.AsyncClient(transport=transport, base_url=base, timeout=120, **more)
+
+    async def get(self, path: str, **more) -> httpx.Response:
+        return await self.http.get(path, **more)
+
+    async def post(self, path: str, fields: dict | None = None, **more) -> httpx.Response:
+        """Send a form of the page that was seen last, with its CSRF token."""
+        headers = {"sec-fetch-site": "same-origin", **more.pop("headers", {})}
+        data = {"csrf": getattr(self, "csrf", ""), **(fields or {})}
+        return await self.http.post(path, data=data, headers=headers, **more)
+
+    async def sign_in(self, token: str) -> httpx.Response:
+        self.csrf = csrf_of(await self.get("/sign-in"))
+        done = await self.post("/sign-in", {"token": token})
+        if done.status_code == 303:
+            self.csrf = csrf_of(await self.get("/server"))
+        return done
+
+
+def csrf_of(page: httpx.Response) -> str:
+    return unescape(re.search(r'name="csrf" value="([^"]*)"', page.text)[1])
+
+
+@asynccontextmanager
+async def browsing(world_or_server, role: str | None = "ask", site: Site | None = None, **more):
+    """A browser, signed in with a token of this role."""
+    server = getattr(world_or_server, "server", world_or_server)
+    own = site is None
+    site = site or site_for(server)
+    browser = Browser(site, **more)
+    try:
+        if role is not None:
+            assert (await browser.sign_in(world_or_server.token(role))).status_code == 303
+        yield browser
+    finally:
+        await browser.http.aclose()
+        if own:
+            site.close()

@@ -1,0 +1,287 @@
+"""The pages in a real browser: Debian's chromium with its driver, and axe-core for accessibility.
+
+They are skipped where there is no browser. With HEARSAY_NEED_BROWSER=1, as in .ci/run, that is a failure. axe-core is
+not part of this project; .ci/run fetches it, and HEARSAY_AXE is the path of its axe.min.js.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import numpy as np
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.wait import WebDriverWait
+
+from tests.server.analyst.conftest import deliver
+from tests.server.helpers import ROOT
+from tests.server.web.conftest import USERS
+from tests.server.web.process import PagesProcess
+
+PATIENCE = 120
+NEEDED = os.environ.get("HEARSAY_NEED_BROWSER") == "1"
+AXE = Path(os.environ.get("HEARSAY_AXE") or next(ROOT.glob(".venv-axe/**/axe.min.js"), "axe.min.js"))
+WIDTHS = (1280, 390)
+
+
+def programs():
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    return browser, shutil.which("chromedriver")
+
+
+def missing(what):
+    """Skip, or fail where a browser is required."""
+    if NEEDED:
+        pytest.fail(f"HEARSAY_NEED_BROWSER is set, and there is no {what}")
+    pytest.skip(f"no {what} (apt-get install chromium chromium-driver; .ci/run does it)")
+
+
+@pytest.fixture(scope="module")
+def pages(world, tmp_path_factory):
+    with PagesProcess(world.server.data, log=tmp_path_factory.mktemp("pages") / "log") as pages:
+        yield pages
+
+
+@pytest.fixture(scope="module")
+def chrome():
+    browser, driver = programs()
+    if browser is None or driver is None:
+        missing("chromium with chromedriver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = browser
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-sync"):
+        options.add_argument(argument)
+    options.add_argument("--disable-background-networking")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    with webdriver.Chrome(options=options, service=Service(driver)) as found:
+        found.set_page_load_timeout(PATIENCE)
+        found.set_script_timeout(PATIENCE)
+        yield found
+
+
+@pytest.fixture
+def signed_in(chrome, pages, world):
+    """A browser with a session of the role `manage`, at 1280 wide, with scripts, in light colours."""
+    chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
+    resize(chrome, 1280)
+    chrome.get(f"{pages.address}/sign-in")
+    chrome.delete_all_cookies()
+    chrome.get(f"{pages.address}/sign-in")
+    chrome.find_element(By.ID, "token").send_keys(world.token("manage"), Keys.ENTER)
+    wait(chrome, lambda: chrome.find_elements(By.CSS_SELECTOR, "nav[aria-label=Pages]"))
+    chrome.get_log("browser"), chrome.get_log("performance")
+    return chrome
+
+
+def wait(chrome, condition):
+    return WebDriverWait(chrome, PATIENCE, 0.05).until(lambda _: condition())
+
+
+def resize(chrome, width, scale=1):
+    size = {"width": width, "height": 900, "deviceScaleFactor": scale, "mobile": False}
+    chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+def every_page(world):
+    """The address of every page, and of every view of the collections that have charts of their own."""
+    views = {
+        "hostile": ("top?threshold=260", "every", "given"),
+        "hierarchy": ("histogram", "quantiles", "ranges?between=1:2+3:4"),
+        "bounded-number": ("average",),
+        "composed-response": ("attributes", "pairs"),
+        "prefix-tree": ("hitters",),
+        "empty": ("top",),
+    }
+    addresses = ["/", "/plan", "/plan?kind=list&size=8", "/server", "/new", "/nonsense", "/c/ffffffff"]
+    return addresses + [f"/c/{world.which(name)}/{view}" for name, found in views.items() for view in found]
+
+
+def complaints(chrome):
+    """What the browser's console says, but for the pages that answer with an error status on purpose."""
+    return [entry["message"] for entry in chrome.get_log("browser") if "status of 4" not in entry["message"]]
+
+
+def hosts(chrome):
+    """The hosts that the browser asked for anything."""
+    events = [json.loads(entry["message"])["message"] for entry in chrome.get_log("performance")]
+    urls = [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
+    return {urlsplit(url).netloc for url in urls}
+
+
+def violations(chrome):
+    """What axe-core finds that is serious or critical."""
+    if not AXE.is_file():
+        missing("axe-core (HEARSAY_AXE names its axe.min.js)")
+    chrome.execute_script(AXE.read_text("utf-8"))
+    found = chrome.execute_async_script(
+        "axe.run(document, {resultTypes: ['violations']}).then(arguments[arguments.length - 1]);"
+    )
+    return [
+        (one["id"], one["impact"], [node["target"] for node in one["nodes"]][:3])
+        for one in found["violations"]
+        if one["impact"] in ("serious", "critical")
+    ]
+
+
+def overflow(chrome):
+    """How many pixels the page is wider than the window."""
+    return chrome.execute_script("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_every_page_is_whole_quiet_and_accessible(signed_in, pages, world, width):
+    chrome = signed_in
+    resize(chrome, width)
+    for address in every_page(world):
+        chrome.get(pages.address + address)
+        assert chrome.find_elements(By.CSS_SELECTOR, "main h1"), address
+        assert overflow(chrome) <= 0, address
+        assert violations(chrome) == [], address
+        for chart in chrome.find_elements(By.CSS_SELECTOR, "svg.chart"):
+            assert chart.is_displayed() == (("narrow" in chart.get_attribute("class")) == (width < 640)), address
+    assert complaints(chrome) == []
+    assert hosts(chrome) == {urlsplit(pages.address).netloc}
+
+
+@pytest.mark.parametrize(
+    ("media", "features", "width", "scale"),
+    [
+        ("", [{"name": "prefers-color-scheme", "value": "dark"}], 1280, 1),
+        ("", [{"name": "prefers-color-scheme", "value": "dark"}], 390, 1),
+        ("", [], 640, 2),
+        ("print", [], 794, 1),
+    ],
+    ids=["dark", "dark phone", "zoom 200%", "print"],
+)
+def test_dark_zoomed_and_printed(signed_in, pages, world, media, features, width, scale):
+    chrome = signed_in
+    chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
+    resize(chrome, width, scale)
+    for address in every_page(world)[-12:]:
+        chrome.get(pages.address + address)
+        assert overflow(chrome) <= 0, address
+        assert violations(chrome) == [], address
+        if media == "print":
+            assert not chrome.find_element(By.CSS_SELECTOR, "nav[aria-label=Pages]").is_displayed()
+
+
+def test_the_keyboard_reaches_everything_in_order(signed_in, pages, world):
+    chrome = signed_in
+    chrome.get(f"{pages.address}/c/{world.which('hostile')}/top")
+
+    def focused():
+        return chrome.execute_script("return document.activeElement")
+
+    ActionChains(chrome).send_keys(Keys.TAB).perform()
+    assert focused().get_attribute("class") == "skip"
+    assert focused().is_displayed()
+    ActionChains(chrome).send_keys(Keys.ENTER).perform()
+    assert focused().get_attribute("id") == "content"
+    chrome.get(f"{pages.address}/c/{world.which('hostile')}/top")
+    kinds = "a[href], button, input:not([type=hidden]), select, summary, [tabindex='0']"
+    wanted = chrome.execute_script(
+        "return [...document.querySelectorAll(arguments[0])].filter("
+        "e => e.checkVisibility() && !(e.closest('details:not([open])') && e.tagName !== 'SUMMARY'))",
+        kinds,
+    )
+    places = []
+    for _ in wanted:
+        ActionChains(chrome).send_keys(Keys.TAB).perform()
+        now = focused()
+        assert now in wanted
+        places.append(wanted.index(now))
+        outline = chrome.execute_script("return getComputedStyle(arguments[0]).outlineStyle", now)
+        assert outline != "none"
+    assert places == sorted(places), "the focus follows the page"
+    assert len(set(places)) == len(wanted), "everything is reached"
+
+
+def test_signing_in_with_the_keyboard_and_out(chrome, pages, world):
+    chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    chrome.get(f"{pages.address}/sign-in")
+    chrome.delete_all_cookies()
+    chrome.get(f"{pages.address}/sign-in")
+    ActionChains(chrome).send_keys(world.token("ask"), Keys.ENTER).perform()  # the field has the focus
+    wait(chrome, lambda: chrome.find_elements(By.CSS_SELECTOR, "form.out button"))
+    assert chrome.execute_script("return document.cookie") == ""
+    chrome.find_element(By.CSS_SELECTOR, "form.out button").send_keys(Keys.ENTER)
+    wait(chrome, lambda: chrome.find_elements(By.ID, "token"))
+    chrome.back()
+    assert chrome.find_elements(By.ID, "token"), "nothing is kept that the way back would show"
+
+
+def test_everything_works_without_scripts(signed_in, pages, world):
+    chrome = signed_in
+    chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    chrome.get(f"{pages.address}/c/{world.which('linear-hash')}/every")
+    chrome.find_element(By.ID, "search").send_keys("B")
+    chrome.find_element(By.CSS_SELECTOR, "form[role=search] button").click()
+    wait(chrome, lambda: "items match" in chrome.page_source)
+    assert [one.text for one in chrome.find_elements(By.CSS_SELECTOR, "table.numbers tbody th")] == ["b"]
+    assert urlsplit(chrome.current_url).query == ""
+    chrome.get(f"{pages.address}/plan")
+    users = chrome.find_element(By.ID, "users")
+    users.clear()
+    users.send_keys("4000000")
+    chrome.find_element(By.CSS_SELECTOR, "form.plan button").click()
+    assert "of 4,000,000 users" in chrome.page_source
+    which = world.which("tree-sketch")
+    chrome.get(f"{pages.address}/c/{which}/hitters")
+    chrome.find_element(By.CSS_SELECTOR, "form.controls button").click()
+    wait(chrome, lambda: "Look again" in chrome.page_source)  # the page loads itself anew
+    chrome.find_element(By.CSS_SELECTOR, "form.out button").click()
+    wait(chrome, lambda: chrome.find_elements(By.ID, "token"))
+
+
+def test_scripts_keep_the_numbers_fresh(signed_in, pages, world):
+    chrome = signed_in
+    name = "subset-selection"
+    chrome.get(pages.address)
+    field = f'[data-id="{world.which(name)}"] [data-field=reports]'
+    if not chrome.find_elements(By.CSS_SELECTOR, field):
+        chrome.get(f"{pages.address}/?page=2")
+    before = chrome.find_element(By.CSS_SELECTOR, field)
+    assert before.text == f"{USERS:,}"
+    deliver(world.server, world.collections[name], np.zeros(500, np.uint64))
+    wait(chrome, lambda: before.text == f"{USERS + 500:,}")
+    world.held[name] = np.append(world.held[name], np.zeros(500, np.int64))
+
+
+def test_a_search_shows_progress_and_its_items(signed_in, pages, world):
+    chrome = signed_in
+    chrome.get(f"{pages.address}/c/{world.which('prefix-tree')}/hitters")
+    chrome.find_element(By.CSS_SELECTOR, "form.controls button").click()
+    wait(chrome, lambda: "Look again" in chrome.page_source)
+    assert complaints(chrome) == []
+
+
+def test_a_slider_plans(signed_in, pages):
+    chrome = signed_in
+    chrome.get(f"{pages.address}/plan")
+    slider = chrome.find_element(By.CSS_SELECTOR, "#users + input[type=range]")
+    slider.send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    wait(chrome, lambda: "users=" in chrome.current_url)
+    users = chrome.find_element(By.ID, "users").get_attribute("value")
+    assert int(users) > 100_000
+    assert f"{int(users):,} users" in chrome.page_source
+
+
+def test_no_item_is_run(signed_in, pages, world):
+    """Items and names that are scripts, in every chart and table: nothing is run, and no dialog opens."""
+    chrome = signed_in
+    for name in ("hostile", "hostile attributes"):
+        for view in ("top", "every", "attributes", "pairs"):
+            chrome.get(f"{pages.address}/c/{world.which(name)}/{view}")
+            assert (
+                chrome.execute_script("return document.querySelectorAll('main script, main img, main b').length") == 0
+            )
+    assert complaints(chrome) == []

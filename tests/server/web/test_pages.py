@@ -1,0 +1,391 @@
+"""Every page against a real server with reports of every mechanism: content, numbers, files, and what goes wrong."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import pytest
+
+from ldp_client.collection import Collection
+from ldp_client.protocol.domain import Categories
+from ldp_server.answers.to_json import dump, to_json
+from ldp_server.answers.words import item_text, visible
+from ldp_server.web.views import VIEWS, ViewOptions, fitting, offered
+from tests.server.helpers import ServerProcess
+from tests.server.test_every_door import ANSWERS, an_item
+from tests.server.web.conftest import HOSTILE, USERS, browsing, site_for
+
+QUESTION_OF = {
+    "top": "top", "hitters": "heavy hitters", "average": "average", "histogram": "histogram",
+    "quantiles": "quantiles", "ranges": "ranges", "attributes": "attributes", "pairs": "pairs",
+    "every": "every item", "given": "given",
+}  # fmt: skip
+"""The question of tests/server/test_every_door.py that a view asks. `table` there is `every` here."""
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+class Page(HTMLParser):
+    """The tags, texts and table cells of a page, and whether every tag is closed."""
+
+    VOID = frozenset({"meta", "link", "input", "img", "br"})
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict]] = []
+        self.rows: list[list[str]] = []
+        self.texts: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th") and self.rows:
+            self.rows[-1].append("")
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open, tag
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+        if "td" in self.open[-3:] or "th" in self.open[-3:]:
+            self.rows[-1][-1] += data
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def charts(text):
+    """The charts of a page, as XML."""
+    return [ElementTree.fromstring(one) for one in re.findall(r"<svg xmlns.*?</svg>", text, re.DOTALL)]
+
+
+def marks(chart):
+    """What is drawn: (estimate, low, high) of each mark, in full."""
+    found = [mark.attrib for mark in chart.iter(f"{SVG}g") if "data-estimate" in mark.attrib]
+    return [tuple(float(mark[f"data-{name}"]) for name in ("estimate", "low", "high")) for mark in found]
+
+
+def numbers(rows):
+    return [(float(row["estimate"]), float(row["low"]), float(row["high"])) for row in rows]
+
+
+async def answered(browser, world, name, view):
+    """The JSON of a view, with what it takes to ask it."""
+    which = world.which(name)
+    if view == "given":
+        items = item_text(an_item(world.collections[name]))
+        return await browser.post(f"/c/{which}/data/given.json", {"items": items})
+    if view == "hitters":
+        assert (await browser.post(f"/c/{which}/search/start")).status_code == 303
+        await until_done(browser, which)
+    between = "?between=1:2+0:3" if view == "ranges" else ""
+    return await browser.get(f"/c/{which}/data/{view}.json{between}")
+
+
+async def until_done(browser, which):
+    import asyncio
+
+    while not (await browser.get(f"/c/{which}/search/progress.json")).json()["done"]:
+        await asyncio.sleep(0.02)
+
+
+def test_every_view_is_a_question_of_the_table():
+    assert set(QUESTION_OF) == set(VIEWS)
+    assert set(QUESTION_OF.values()) | {"table"} == set().union(*ANSWERS.values())
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+async def test_a_collection_has_the_views_that_its_mechanism_answers(world, name):
+    with world.server.analyst() as analyst:
+        views = offered(analyst.show(world.collections[name]))
+    assert {QUESTION_OF[view] for view in views} == ANSWERS[name] - {"table"}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+async def test_the_pages_have_the_numbers_of_the_analyst(world, name):
+    """Of every view: the JSON is that of the client, the chart draws its numbers, the table writes them."""
+    async with browsing(world) as browser:
+        with world.server.analyst() as analyst:
+            summary = analyst.show(world.collections[name])
+            for view in offered(summary):
+                found = await answered(browser, world, name, view)
+                assert found.status_code == 200, found.text
+                options = ViewOptions(items=(item_text(an_item(world.collections[name])),), between=((1, 2), (0, 3)))
+                options = fitting(options, world.collections[name])
+                asked = VIEWS[view].ask(analyst, summary.info.id.hex(), options)
+                assert found.json() == json.loads(dump(to_json(asked))), view
+                await check_page(browser, world.which(name), view, found.json(), options)
+
+
+async def check_page(browser, which, view, found, options):
+    if view == "given":
+        page = await browser.post(f"/c/{which}/given", {"items": options.items[0]})
+    else:
+        page = await browser.get(f"/c/{which}/{view}{'?between=1:2+0:3' if view == 'ranges' else ''}")
+    assert page.status_code == 200
+    parsed = Page(page.text)
+    rows = found.get("rows") or found.get("items") or found.get("ranges") or found.get("quantiles") or []
+    if view == "average":
+        rows = [found["average"]]
+        assert f"{rows[0]['estimate']:,.6g}" in page.text
+    elif view != "every":
+        for row in rows[:50]:
+            assert any(f"{round(row['estimate']):,}" in cells for cells in parsed.rows), (view, row)
+    drawn = [marks(chart) for chart in charts(page.text)]
+    if drawn:
+        assert len(drawn) == 2, "one for screens, one for phones"
+        assert drawn[0] == drawn[1]
+        wanted = numbers(rows)
+        if found.get("everything_else"):
+            wanted += numbers([found["everything_else"]])
+        assert sorted(drawn[0]) == sorted(wanted)
+    else:
+        assert view in ("every", "quantiles") or not rows
+
+
+async def test_a_chart_draws_at_the_right_places(world):
+    async with browsing(world) as browser:
+        page = await browser.get(f"/c/{world.which('hostile')}/top?threshold=250")
+    chart = charts(page.text)[0]
+    found = [mark for mark in chart.iter(f"{SVG}g") if "data-estimate" in mark.attrib]
+    places = [(float(mark.find(f"{SVG}circle").get("cx")), float(mark.get("data-estimate"))) for mark in found]
+    (x0, v0), (x1, v1) = max(places), min(places)
+    scale = (x0 - x1) / (v0 - v1)
+    for mark in found:
+        for end, whisker in zip(("low", "high"), mark.findall(f"{SVG}line")[1:3], strict=True):
+            place = x0 + (float(mark.get(f"data-{end}")) - v0) * scale
+            assert float(whisker.get("x1")) == pytest.approx(place, abs=0.1)
+    (line,) = [one for one in chart.iter(f"{SVG}line") if one.get("class") == "threshold"]
+    assert float(line.get("x1")) == pytest.approx(x0 + (250 - v0) * scale, abs=0.1)
+    unsure = [mark for mark in found if "unsure" in mark.get("class")]
+    told = [float(mark.get("data-low")) < 250 <= float(mark.get("data-high")) for mark in unsure]
+    assert all(told)
+    assert len(unsure) == page.text.count("<td>cannot tell</td>")
+
+
+async def test_the_list_shows_every_collection(world):
+    async with browsing(world) as browser:
+        page = await browser.get("/")
+        live = (await browser.get("/live.json")).json()
+        text = page.text
+        if "Older" in text:
+            text += (await browser.get("/?page=2")).text
+            live |= (await browser.get("/live.json?page=2")).json()
+    for name, collection in world.collections.items():
+        assert f'href="/c/{world.which(name)}"' in text
+        assert live[world.which(name)]["reports"] == (0 if name == "empty" else USERS)
+        assert visible(collection.question).replace("<", "&lt;").replace(">", "&gt;") in text
+    Page(page.text)
+
+
+async def test_the_promise_stands_on_every_question(world):
+    async with browsing(world) as browser:
+        page = await browser.get(f"/c/{world.which('linear-hash')}")
+        spec = await browser.get(f"/c/{world.which('linear-hash')}/spec.ldp")
+    with world.server.analyst() as analyst:
+        statement = analyst.show(world.collections["linear-hash"]).statement
+    said = "".join(Page(page.text).texts)
+    assert all(line in said for line in statement)
+    assert world.collections["linear-hash"].id.hex() in said
+    assert Collection.from_toml(spec.text).id == world.collections["linear-hash"].id
+
+
+async def test_search_sort_and_pages_of_every_item(world):
+    collection = world.collections["linear-hash"]
+    async with browsing(world) as browser:
+        path = f"/c/{world.which('linear-hash')}/every"
+        found = (await browser.get(f"/c/{world.which('linear-hash')}/data/every.json")).json()
+        assert found["coverage"] == "together"
+        seen = []
+        for number in range(1, collection.domain.size // 100 + 2):
+            page = await browser.post(path, {"sort": "item", "page": str(number)})
+            seen += [row[0] for row in Page(page.text).rows[1:]]
+        assert seen == [item_text(collection.domain.item(index)) for index in range(collection.domain.size)]
+        wanted = item_text(collection.domain.item(2))
+        hits = [row[0] for row in Page((await browser.post(path, {"search": wanted})).text).rows[1:]]
+        assert wanted in hits
+        assert all(wanted.casefold() in hit.casefold() for hit in hits)
+        nothing = await browser.post(path, {"search": "no such item", "page": "999999999"})
+        assert "0 items match" in nothing.text
+        rising = Page((await browser.post(path, {"sort": "fewest"})).text).rows[1:]
+        estimates = [int(row[1].replace(",", "")) for row in rising]
+        assert estimates == sorted(estimates)
+
+
+@pytest.mark.parametrize("view", ["top", "every", "given"])
+async def test_files_hold_the_answer_and_no_formula(world, view):
+    async with browsing(world) as browser:
+        path = f"/c/{world.which('hostile')}/data/{view}"
+        fields = {"items": "tea\n=cmd|' /C calc'!A0"}
+
+        async def load(form):
+            found = await (browser.post(f"{path}.{form}", fields) if view == "given" else browser.get(f"{path}.{form}"))
+            assert found.status_code == 200, found.text
+            name = found.headers["content-disposition"]
+            assert re.fullmatch(r'attachment; filename="hearsay-[0-9a-f]{16}-[a-z]+\.[a-z]+"', name)
+            return found
+
+        data = (await load("json")).json()
+        rows = list(csv.reader(io.StringIO((await load("csv")).text)))
+        assert len(rows) >= len(data["rows"]) + 1
+        cells = [cell for row in rows[1:] for cell in row]
+        assert not [cell for cell in cells if cell.startswith(("=", "@", "\t", "\r", "\n", "+"))]
+        chart = await load("svg")
+        assert "script" not in [tag.tag.removeprefix(SVG) for tag in ElementTree.fromstring(chart.text).iter()]
+        assert "sandbox" in chart.headers["content-security-policy"]
+
+
+async def test_hostile_items_are_text_everywhere(world):
+    for name in ("hostile", "hostile attributes"):
+        which = world.which(name)
+        async with browsing(world) as browser:
+            pages = [await browser.get(path) for path in ("/", f"/c/{which}")]
+            with world.server.analyst() as analyst:
+                views = offered(analyst.show(world.collections[name]))
+            pages += [await browser.get(f"/c/{which}/{view}?threshold=200") for view in views]
+            pages.append(await browser.post(f"/c/{which}/every", {"search": HOSTILE[0]}))
+            pages.append(await browser.post(f"/c/{which}/given", {"items": "\n".join(HOSTILE[:2])}))
+            pages.append(await browser.get(f"/c/{which}/data/{views[0]}.svg"))
+        for page in pages:
+            scripts = re.findall(r"<script[^>]*>", page.text)
+            assert all(re.fullmatch(r'<script src="/static/pages.js\?[0-9a-f]+" defer>', one) for one in scripts)
+            assert "<img src=x" not in page.text
+            assert "\u202e" not in page.text
+            assert "onerror=" not in page.text.replace("onerror=alert(1)&gt;", "")
+            assert ">49<" not in page.text
+            assert not re.search(r"<[^>]*\son\w+=", page.text)
+            for chart in charts(page.text):
+                assert {tag.tag for tag in chart.iter()} <= {
+                    f"{SVG}{one}" for one in ("svg", "title", "desc", "g", "rect", "line", "circle", "text", "style")
+                }
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+async def test_a_view_that_the_mechanism_lacks_says_which_it_has(world, name):
+    async with browsing(world) as browser:
+        with world.server.analyst() as analyst:
+            views = offered(analyst.show(world.collections[name]))
+        for view in set(VIEWS) - set(views) - {"hitters", "given", "ranges"}:
+            page = await browser.get(f"/c/{world.which(name)}/{view}")
+            assert page.status_code == 409, view
+            assert "does not answer this. It answers:" in page.text
+            assert "Traceback" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "text"),
+    [
+        ("/c/ffffffffffffffff", 404, "no such collection"),
+        ("/c/zz", 400, "name a collection"),
+        ("/c/{}/nonsense", 404, "no such page"),
+        ("/c/{}/data/top.exe", 404, "no such page"),
+        ("/c/{}/top?confidence=2", 400, "confidence is a number"),
+        ("/c/{}/top?confidence=nan", 400, "confidence is a number"),
+        ("/c/{}/top?count=0", 400, "count is a number"),
+        ("/c/{}/quantiles?shares=1,2", 400, "shares are up to"),
+        ("/c/{}/ranges?between=a", 400, "ranges are up to"),
+        ("/c/{}/data/given.json", 400, "give the items"),
+        ("/c/{}/data/hitters.csv", 400, "look for the popular items first"),
+        ("/nonsense", 404, "no such page"),
+        ("/static/../app.py", 404, "no such page"),
+        ("/static/%2e%2e%2fapp.py", 404, "no such page"),
+        ("/plan?users=-1", 400, "users is a whole number"),
+        ("/plan?epsilon=abc", 400, "epsilon"),
+        ("/plan?kind=all", 400, "choose what you want"),
+        ("/plan?kind=attributes&size=21", 400, "at most 20"),
+    ],
+)
+async def test_what_makes_no_sense_gets_a_clear_page(world, path, status, text):
+    async with browsing(world) as browser:
+        page = await browser.get(path.format(world.which("linear-hash")))
+    assert page.status_code == status, page.text
+    assert text in page.text
+    assert "Traceback" not in page.text
+
+
+async def test_an_empty_and_a_deleted_collection(world):
+    async with browsing(world) as browser:
+        page = await browser.get(f"/c/{world.which('empty')}")
+        assert page.status_code == 200
+        assert "<strong>0</strong> reports" in page.text
+    asked = Collection.create("Gone?", Categories(("a", "b")), "randomized-response", "1", opens=0, closes=1 << 33)
+    gone = world.add("gone", asked)
+    async with browsing(world, "manage") as browser:
+        path = f"/c/{gone.id.hex()[:16]}"
+        assert (await browser.post(f"{path}/change/close")).status_code == 303
+        assert "closed" in (await browser.get(path)).text
+        assert (await browser.post(f"{path}/change/delete")).status_code == 400
+        assert (await browser.post(f"{path}/change/delete", {"sure": "yes"})).status_code == 303
+        page = await browser.get(path)
+        assert (page.status_code, "was deleted on" in page.text) == (200, True)
+        assert "was deleted on" in (await browser.get(f"{path}/top")).text
+        assert (await browser.get(f"{path}/data/top.json")).status_code == 404
+    del world.collections["gone"]
+
+
+@pytest.mark.parametrize("kind", ["frequencies", "list", "attributes", "average", "quantiles"])
+async def test_planning_needs_no_script(world, kind):
+    async with browsing(world) as browser:
+        page = await browser.get(f"/plan?kind={kind}&users=250,000&epsilon=1.5")
+    assert page.status_code == 200
+    assert "guesses right with 81.8% at most" in page.text
+    assert len(Page(page.text).rows) >= 2
+
+
+async def test_the_server_page_counts(world):
+    async with browsing(world) as browser:
+        page = await browser.get("/server")
+    counted = USERS * (len(ANSWERS) + 2)
+    assert f"<strong>{counted:,}</strong>" in page.text
+    assert "Nothing needs you." in page.text
+
+
+async def test_the_plan_of_an_answer_elsewhere_is_the_answer(world, monkeypatch, capsys):
+    """The command and the line of Python that a page shows give the page's JSON."""
+    from tests.server.test_every_door import shell
+
+    async with browsing(world) as browser:
+        for name in ("linear-hash", "hierarchy", "bounded-number", "composed-response"):
+            with world.server.analyst() as analyst:
+                views = offered(analyst.show(world.collections[name]))
+                for view in set(views) - {"given", "hitters"}:
+                    chosen = "?confidence=0.9&threshold=100&bins=5&between=1:2&count=7"
+                    page = Page((await browser.get(f"/c/{world.which(name)}/{view}{chosen}")).text)
+                    found = (await browser.get(f"/c/{world.which(name)}/data/{view}.json{chosen}")).json()
+                    command = next(text for text in page.texts if text.startswith("ldp-server ") and " 0.9" in text)
+                    code, out, err = shell(monkeypatch, capsys, world.server.data, *command.split()[1:], "--json")
+                    assert code == 0, err
+                    assert json.loads(out) == found
+                    line = next(text for text in page.texts if text.startswith("answer = "))
+                    space = {"analyst": analyst}
+                    exec(line, space)
+                    assert json.loads(dump(to_json(space["answer"]))) == found
+
+
+async def test_a_server_that_goes_away(tmp_path, world):
+    with ServerProcess(tmp_path / "d") as server:
+        site = site_for(server)
+        async with browsing(server, None, site) as browser:
+            token = (server.data / "local.token").read_text().strip()
+            assert (await browser.sign_in(token)).status_code == 303
+            server.kill()
+            page = await browser.get("/")
+            assert page.status_code == 503
+            assert "does not answer" in page.text
+            assert "Traceback" not in page.text
+        site.close()
