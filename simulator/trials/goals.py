@@ -19,7 +19,7 @@ from ldp_server.planning.promise import plan_in_words
 from simulator.population.naming import parse_domain
 from simulator.shapes import GoalRow
 from simulator.trials.samples import read_sample
-from simulator.trials.trial import Trial
+from simulator.trials.trial import PlanTrial
 
 __all__ = ["GoalOptions", "goal_options", "row", "verify"]
 
@@ -154,7 +154,7 @@ def row(plan: Plan) -> GoalRow:
     }
 
 
-def verify(line: GoalRow, trial: Trial) -> bool:
+def verify(line: GoalRow, trial: PlanTrial) -> bool:
     """Add to a line what came out, and return whether the promise was held."""
     line["runs"] = trial.runs
     line["printed_error"] = trial.printed_error

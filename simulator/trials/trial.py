@@ -30,7 +30,7 @@ from ldp_server.planning import Plan, QuestionKind
 from ldp_server.planning.outlook import item_of, range_of, shares_of
 from simulator import crowd
 
-__all__ = ["MOST_USERS", "Trial", "tried"]
+__all__ = ["MOST_USERS", "PlanTrial", "tried"]
 
 U64 = npt.NDArray[np.uint64]
 MOST_USERS = 20_000_000
@@ -41,7 +41,7 @@ _STEP = 1 << 17
 
 
 @dataclass(frozen=True)
-class Trial:
+class PlanTrial:
     """What came of a plan. Errors and shares are as in the plan."""
 
     runs: int
@@ -75,7 +75,7 @@ class _Told:
     high: float
 
 
-def tried(plan: Plan, runs: int, seed: int, progress: Callable[[int], None] | None = None) -> Trial:
+def tried(plan: Plan, runs: int, seed: int, progress: Callable[[int], None] | None = None) -> PlanTrial:
     """Run the plan so often."""
     if plan.users > MOST_USERS:
         raise InvalidSpec(f"a trial simulates at most {MOST_USERS:,} users, and this plan has {plan.users:,}")
@@ -88,7 +88,7 @@ def tried(plan: Plan, runs: int, seed: int, progress: Callable[[int], None] | No
     holding = sum(one.low <= one.truth <= one.high for one in found)
     z = NormalDist().inv_cdf(1 - _DOUBT)
     most = (1 - 2 / (9 * runs) + z * math.sqrt(2 / (9 * runs))) ** 3  # chi-square over its degrees
-    return Trial(
+    return PlanTrial(
         runs=runs,
         users=plan.users,
         predicted_error=plan.standard_error,
