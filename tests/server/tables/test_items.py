@@ -10,6 +10,7 @@ import polars
 import pyarrow.parquet
 import pytest
 
+from ldp_server import __version__
 from ldp_server.tables import MissingExtra, csv_rows, data_frames, item_of
 from tests.server.tables.cases import DOMAINS, estimated
 
@@ -145,3 +146,20 @@ def test_a_csv_file_has_its_metadata_beside_it(tmp_path):
     stream = io.BytesIO()
     answer.to_csv(stream)
     assert stream.getvalue() == file.read_bytes()
+
+
+def test_the_facts_that_stay_with_a_file(tmp_path):
+    """By their keys, which scripts read."""
+    answer = estimated("strings")
+    answer.to_parquet(tmp_path / "a.parquet")
+    kept = pyarrow.parquet.read_schema(tmp_path / "a.parquet").metadata
+    found = {key.decode().removeprefix("hearsay."): value.decode() for key, value in kept.items()}
+    collection = answer.about.collection
+    assert found["collection_id"] == collection.id.hex()
+    assert (found["mechanism"], found["epsilon"], found["reports"]) == ("hashtogram", "2", "400")
+    assert json.loads(found["parameters"]) == dict(collection.randomizer.parameters())
+    assert (found["confidence"], found["coverage"]) == ("0.95", "each")
+    assert found["program"] == f"hearsay {__version__}"
+    assert found["statement"].splitlines() == list(answer.statement)
+    assert json.loads(found["more"]) == answer.metadata.more
+    assert set(found) == set(answer.metadata.as_dict())
