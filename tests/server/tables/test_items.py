@@ -47,7 +47,8 @@ def test_arrow_s_interface_is_read_by_others(asked):
     answer, expected = asked
     for found in (polars.DataFrame(answer), pyarrow.table(answer).to_pydict()):
         assert items(found["kind"], found["item"]) == expected
-    assert pandas.DataFrame.from_arrow(answer)["kind"].tolist()[-1] == "everything else"
+    if hasattr(pandas.DataFrame, "from_arrow"):  # since pandas 3
+        assert pandas.DataFrame.from_arrow(answer)["kind"].tolist()[-1] == "everything else"
 
 
 def test_csv_and_back(asked):
@@ -61,7 +62,7 @@ def test_csv_and_back(asked):
 def test_other_readers_of_csv(asked):
     answer, expected = asked
     text = answer.to_csv()
-    frame = pandas.read_csv(io.StringIO(text), dtype={"item": str}, lineterminator="\n", keep_default_na=False)
+    frame = pandas.read_csv(io.StringIO(text), dtype={"item": str}, keep_default_na=False, engine="python")
     cells = [cell.removeprefix("'") for cell in frame["item"]]
     assert items(frame["kind"], cells) == expected
     found = polars.read_csv(text.encode(), schema_overrides={"item": polars.String})
