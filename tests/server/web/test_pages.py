@@ -352,6 +352,14 @@ async def test_planning_needs_no_script(world, kind):
     assert len(charts(with_error)) == (2 if kind in ("frequencies", "attributes") else 0)
 
 
+async def test_another_kind_of_plan_begins_with_a_size_of_its_own(world):
+    async with browsing(world) as browser:
+        page = await browser.get("/plan?was=frequencies&kind=attributes&size=1000&users=1000&epsilon=1")
+        same = await browser.get("/plan?was=attributes&kind=attributes&size=1000&users=1000&epsilon=1")
+    assert (page.status_code, same.status_code) == (200, 400)
+    assert 'name="size" inputmode="numeric" value="8"' in page.text
+
+
 async def test_planning_works_out_what_is_left_empty(world):
     async with browsing(world) as browser:
         users = await browser.get("/plan?kind=frequencies&size=100&epsilon=1&within=0.5&users=&per_day=1000")
