@@ -11,11 +11,13 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ldp_client.collection import Collection, Schedule
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.answers.over_time.periods import PeriodLine, PeriodSpan, span_of
+from ldp_server.answers.wire import to_wire
 from ldp_server.oracles import oracle_for
 from ldp_server.oracles.base import Oracle, TooFewReports
 from ldp_server.store import CollectionRecord, LogReader, PeriodRecord
@@ -38,6 +40,14 @@ class CollectionCounts:
     batches: int
     periods: PeriodSpan | None
     """The first and the last period that is counted; None for a question without a schedule."""
+
+    def serialized(self, response: Any) -> bytes:
+        """Return a response's bytes, after noting in it which periods it is about."""
+        if self.periods is not None:
+            response.periods.CopyFrom(to_wire(self.periods, pb.PeriodSpan))
+        found: bytes = response.SerializeToString()
+        return found
+
     held: bool = True
     """Whether the reports of at least one of these periods are in the log."""
 
