@@ -32,8 +32,10 @@ BENCHMARKS = {
     "coverage": ("coverage.benchmark", "what the stated intervals hold, and how wide they are"),
     "oracles": ("oracles", "frequency oracles: accuracy, coverage, speed, memory, timing of the client"),
     "timing": ("timing", "what a clock in the same process tells about the item"),
+    "independence": ("independence", "copies of reports: what intervals hold with them, false alarms"),
     "heavy-hitters": ("hitters.benchmark", "how rare an item is found, false items, coverage, speed, growth"),
     "expander": ("hitters.expander", "the paper's form of the expander sketch beside the practical one"),
+    "web": ("web", "the pages: a page over 65,536 items, and intake with ten readers"),
     "attacks": ("attacks.benchmark", "attacks on a server of our own: who is still served, memory, reports admitted"),
     "simulator": ("simulator", "the simulator: speed, memory, reproducibility, exactly once over the wire"),
 }

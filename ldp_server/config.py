@@ -148,6 +148,7 @@ class WebConfig:
     key: Path | None = None
     plaintext: bool = False
     trusted_proxies: tuple[str, ...] = ()
+    public: bool = False
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,12 @@ class FrequenciesRun(TypedDict):
     max_error: float
     lower_bound: float
     coverage: float
+    copies: float
+    """The part of all reports that were copies of others."""
+    variance_factor: float
+    """By which copies raised the variances, as the reports show it: the mean over the runs."""
+    warned: float
+    """The share of the runs with a warning about their reports."""
     seconds: FrequencySeconds
     peak_rss_mb: float
 
@@ -69,6 +75,10 @@ class HeavyHittersRun(TypedDict):
     coverage: float | None
     """null, like the former, where nothing was listed."""
     smallest_all_found: float | None
+    copies: float
+    variance_factor: float
+    warned: float
+    """These three as in FrequenciesRun."""
     seconds: HeavyHittersSeconds
     peak_rss_mb: float
     list: list[dict[str, Any]]

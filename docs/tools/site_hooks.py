@@ -29,7 +29,7 @@ MODULES = (
     "ldp_server.testing",
 )
 COMMANDS = {"client": "ldp_client.cli", "server": "ldp_server", "simulate": "simulator.cli"}
-LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
+LINK = re.compile(r"\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
 
 
 def on_config(config: Any) -> Any:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, Unavailable
@@ -40,6 +40,8 @@ from ldp_server.answers.wire import item_to_wire
 from ldp_server.heavy_hitters import BETA, check_beta
 
 __all__ = ["EveryLook", "Questions", "Which", "named"]
+
+_COPIES = {"weighed": pb.WEIGHED, "once": pb.ONCE}
 
 Which = Collection | bytes | str
 """A collection: itself, its id, or the first digits of its id (at least four)."""
@@ -101,15 +103,19 @@ class Questions:
         *,
         limit: int = 0,
         beta: float = BETA,
+        copies: Literal["weighed", "once"] = "weighed",
         progress: Callable[[str, float], None] | None = None,
     ) -> Pieces[CollectionHeavyHitters]:
         """Find the items that many users hold, in a domain too large to list.
 
         `limit` is the most items to return (0: as many as the server allows). `beta` is the failure probability of the
-        list: half for missing an item that `threshold_all` users hold, half for items from noise. `progress` is called
-        with what is being done and how much of it is, from 0 to 1.
+        list: half for missing an item that `threshold_all` users hold, half for items from noise. `copies` says how
+        reports count that are copies of others: all of them, weighed down, or each different report once. `progress` is
+        called with what is being done and how much of it is, from 0 to 1.
         """
-        request = pb.HeavyHittersRequest(**named(which), limit=limit, beta=check_beta(beta))
+        if copies not in _COPIES:
+            raise InvalidSpec(f"copies are {' or '.join(_COPIES)}, not {copies!r}")
+        request = pb.HeavyHittersRequest(**named(which), limit=limit, beta=check_beta(beta), copies=_COPIES[copies])
 
         def take(event: pb.HeavyHittersResponse) -> CollectionHeavyHitters | None:
             if event.WhichOneof("event") == "result":

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -17,12 +17,13 @@ from ldp_server.answers.estimates import Coverage, Estimate, Rest
 from ldp_server.cli.connection import connected, which_argument
 from ldp_server.cli.main import cli
 from ldp_server.cli.outputs import Output, every_look_option, output_options
-from ldp_server.cli.show import busy, item_text, lines, progress_bar, table, whole
-from ldp_server.heavy_hitters import BETA
+from ldp_server.cli.show import busy, item_text, lines, progress_bar, show_warnings, table, whole
+from ldp_server.heavy_hitters import BETA, Copies
 from ldp_server.heavy_hitters.results import HeavyHitter
+from ldp_server.oracles.independence.result import Independence
 from ldp_server.tables.words import COVERAGE_WORDS
 
-__all__ = ["COVERAGE", "EstimateOptions", "estimate", "heavy_hitters", "show_estimates"]
+__all__ = ["COVERAGE", "EstimateOptions", "estimate", "heavy_hitters", "show_estimates", "show_independence"]
 
 _SHOWN = 1000
 
@@ -107,6 +108,12 @@ def estimate(analyst: Analyst, which: Which, options: EstimateOptions, output: O
 COVERAGE = {kind: COVERAGE_WORDS[kind.value] for kind in Coverage}
 
 
+def show_independence(found: Independence) -> None:
+    """Print whether the reports look independent, below an answer."""
+    lines(found.line)
+    show_warnings(found)
+
+
 def show_estimates(found: CollectionEstimates) -> None:
     """Print the estimates as a table."""
     percent = f"{found.confidence * 100:.6g}%"
@@ -120,6 +127,7 @@ def show_estimates(found: CollectionEstimates) -> None:
         columns.append(("frequent?", ""))
     caption = f"{whole(found.reports)} reports; {COVERAGE[found.coverage]}"
     table(found.question, columns, [row[: len(columns)] for row in cells], caption)
+    show_independence(found.independence)
     if len(found.rows) > _SHOWN:
         lines(f"{len(found.rows) - _SHOWN:,} more are not shown: --json prints all")
 
@@ -132,9 +140,18 @@ def _numbers(row: Estimate | Rest | HeavyHitter) -> list[str]:
 @which_argument
 @click.option("--limit", type=click.IntRange(1), default=1000, show_default=True, help="The most items to list.")
 @click.option("--beta", type=float, default=BETA, show_default=True, help="Failure probability of the list.")
+@click.option(
+    "--copies",
+    type=click.Choice([one.value for one in Copies]),
+    default=Copies.WEIGHED.value,
+    show_default=True,
+    help="Copied reports: all count, weighed down, or each different one counts once while items are searched for.",
+)
 @output_options
 @connected
-def heavy_hitters(analyst: Analyst, which: Which, limit: int, beta: float, output: Output) -> None:
+def heavy_hitters(
+    analyst: Analyst, which: Which, limit: int, beta: float, copies: Literal["weighed", "once"], output: Output
+) -> None:
     """Find the items that many users hold, in a domain too large to list.
 
     Below the list stands how many users must hold an item for it to be listed: all such items at once, except with
@@ -143,7 +160,7 @@ def heavy_hitters(analyst: Analyst, which: Which, limit: int, beta: float, outpu
     COLLECTION is an id, its first digits (at least four), or the collection's file.
     """
     with progress_bar("decoding", quiet=output.quiet) as progress:
-        found = analyst.heavy_hitters(which, limit=limit, beta=beta, progress=progress)
+        found = analyst.heavy_hitters(which, limit=limit, beta=beta, copies=copies, progress=progress)
     output.show(found, _show_heavy_hitters)
 
 
@@ -156,4 +173,5 @@ def _show_heavy_hitters(found: CollectionHeavyHitters) -> None:
         "item is listed"
     )
     table(found.question, columns, rows, caption)
+    show_independence(found.independence)
     lines(*found.guarantee)

@@ -20,7 +20,7 @@ from ldp_server.answers.estimates import Coverage
 from ldp_server.cli.connection import connected, which_argument
 from ldp_server.cli.main import cli
 from ldp_server.cli.outputs import Output, every_look_option, output_options
-from ldp_server.cli.queries import COVERAGE, show_estimates
+from ldp_server.cli.queries import COVERAGE, show_estimates, show_independence
 from ldp_server.cli.show import busy, table, whole
 
 __all__ = ["attributes", "average", "quantiles", "ranges"]
@@ -78,6 +78,7 @@ def _show_average(found: CollectionAverage) -> None:
         ("who have one", "right"),
     ]
     table(found.question, columns, [cells], f"{whole(found.reports)} reports; {COVERAGE[Coverage.EACH]}")
+    show_independence(found.independence)
 
 
 @cli.command()
@@ -110,6 +111,7 @@ def _show_quantiles(found: CollectionQuantiles) -> None:
     rows = [[f"{row.share:g}", f"{row.estimate:,}", f"{row.low:,} to {row.high:,}"] for row in found.quantiles]
     caption = f"{whole(found.reports)} reports, {whole(found.holders)} with a number; {COVERAGE[found.coverage]}"
     table(found.question, columns, rows, caption)
+    show_independence(found.independence)
 
 
 @cli.command()
@@ -154,6 +156,7 @@ def _show_ranges(found: CollectionRanges) -> None:
     ]
     caption = f"{whole(found.reports)} reports, {whole(found.holders)} with a number; {COVERAGE[found.coverage]}"
     table(found.question, columns, rows, caption)
+    show_independence(found.independence)
 
 
 @cli.command()
@@ -197,6 +200,7 @@ def _show_attributes(found: CollectionAttributes) -> None:
         for row in found.rows
     ]
     table(found.question, columns, rows, f"{whole(found.reports)} reports; {COVERAGE[found.coverage]}")
+    show_independence(found.independence)
 
 
 def _interval(confidence: float) -> str:

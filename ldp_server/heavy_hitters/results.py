@@ -19,6 +19,7 @@ import numpy.typing as npt
 from ldp_client.protocol.domain import Item
 from ldp_server.heavy_hitters.promise import PROBABILITY, Promise, false_items_of, told
 from ldp_server.heavy_hitters.search.tails import normal_quantile
+from ldp_server.oracles.independence.result import INDEPENDENT, Independence
 from ldp_server.oracles.laws.listed import joint_intervals, listed_intervals
 from ldp_server.oracles.laws.support import SupportLaw
 
@@ -75,6 +76,7 @@ class HeavyHitters:
     """If there are too few reports: the number of users from which an item that all of them hold is listed."""
     least_estimate: float | None = field(default=None, metadata={"json": "never"})
     """The least estimate that is listed. Known to the decoder only: it is not sent to the analyst."""
+    independence: Independence = INDEPENDENT
 
 
 def heavy_hitters(
@@ -84,6 +86,7 @@ def heavy_hitters(
     decoder: str,
     users_needed: int | None,
     least_estimate: float | None,
+    independence: Independence,
 ) -> HeavyHitters:
     """Return the answer with its guarantee; `users_needed` is given where there are too few reports."""
     items, reports = tuple(items), promise.users
@@ -110,6 +113,7 @@ def heavy_hitters(
         too_few_reports=few,
         users_needed=users_needed,
         least_estimate=least_estimate,
+        independence=independence,
     )
 
 

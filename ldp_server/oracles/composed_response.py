@@ -15,6 +15,7 @@ characters divided by their eigenvalues, transformed back; the weight of a repor
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -24,6 +25,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.composed_response import ComposedResponse, krawtchouk
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.oracles.base import AttributesOracle, Floats, FrequencyOracle, Share
+from ldp_server.oracles.independence.chances import Chance
 from ldp_server.oracles.laws.support import SupportLaw
 
 __all__ = ["ComposedResponseOracle"]
@@ -135,6 +137,12 @@ class ComposedResponseOracle(AttributesOracle, FrequencyOracle):
         rest = self._spare / self._total
         sizes = np.array([math.comb(k, w) for w in range(k + 1)])
         return float(total + rest * (sizes @ self._kernel**2) / self.randomizer.size)
+
+    def chances(self) -> Sequence[Chance]:
+        """An answer is as likely as its distance from the item makes it; every distance is possible."""
+        left, more = divmod(self._spare, self.randomizer.size)
+        most = float(self._answers.max()) + (left + (more > 0)) / self._total
+        return (Chance(self.counts.values, self.reports, most, float(self._answers.min()) + left / self._total),)
 
     @property
     def law(self) -> SupportLaw | None:

@@ -107,7 +107,7 @@ class Child:
 
         progress("counting", 0.0)
         counts = self._counts.get(question.number)
-        return Done(), decoding.decode(counts, question.limit, question.beta, progress)
+        return Done(), decoding.decode(counts, question, progress)
 
 
 def serve(child: Child, send: Callable[[Answer, bytes], None]) -> None:

@@ -12,6 +12,7 @@ from ldp_server import heavy_hitters
 from ldp_server.answers.wire import to_wire
 from ldp_server.oracles.base import Unsupported
 from ldp_server.worker.counts import CollectionCounts
+from ldp_server.worker.messages import AskDecode
 
 __all__ = ["can_decode", "decode"]
 
@@ -24,16 +25,17 @@ def can_decode(mechanism: str) -> bool:
     return mechanism in heavy_hitters.DECODERS
 
 
-def decode(counts: CollectionCounts, limit: int, beta: float, progress: Callable[[str, float], None]) -> bytes:
+def decode(counts: CollectionCounts, question: AskDecode, progress: Callable[[str, float], None]) -> bytes:
     """Return the serialised HeavyHittersResult of a collection; whoever wants to cancel ends this process."""
-    name = counts.collection.randomizer.name
+    name, beta = counts.collection.randomizer.name, question.beta or heavy_hitters.BETA
     if not can_decode(name):
         raise Unsupported(
             f"collections of the mechanism {name} have no heavy-hitter decoder: "
             "ask for the top of a listable domain, or for given items"
         )
+    limits = heavy_hitters.DecodeLimits(copies=heavy_hitters.Copies(question.copies))
     with ThreadPoolExecutor(THREADS) as threads:
         found = heavy_hitters.decode(
-            counts.collection, counts.oracle, beta=beta or heavy_hitters.BETA, progress=progress, executor=threads
+            counts.collection, counts.oracle, beta=beta, limits=limits, progress=progress, executor=threads
         )
-    return to_wire(replace(found, items=found.items[:limit]), pb.HeavyHittersResult).SerializeToString()
+    return to_wire(replace(found, items=found.items[: question.limit]), pb.HeavyHittersResult).SerializeToString()

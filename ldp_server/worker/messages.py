@@ -16,6 +16,7 @@ from typing import IO, Any
 
 from ldp_client.errors import Cancelled, InvalidSpec, LdpError, ServerRefused, StorageError, Unavailable
 from ldp_server.oracles.base import TooFewReports, Unsupported
+from ldp_server.oracles.independence.result import NotIndependent
 from ldp_server.store.errors import Corrupt, DiskFull
 
 __all__ = [
@@ -90,11 +91,13 @@ class AskCheckpoint(Question):
 class AskDecode(Question):
     """Find at most `limit` heavy hitters: any number of `Progress`, then `Done` with a HeavyHittersResult.
 
-    `beta` is the failure probability of the list; 0 is the decoder's own.
+    `beta` is the failure probability of the list; 0 is the decoder's own. `copies` says how copied reports count
+    (ldp_server/heavy_hitters/copies.py).
     """
 
     limit: int
     beta: float
+    copies: str = "weighed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +171,17 @@ Answer = Done | WorkerSummary | Advanced | CheckpointWritten | Progress | Failur
 
 _ERRORS: dict[str, type[LdpError]] = {
     kind.__name__: kind
-    for kind in (InvalidSpec, Unsupported, TooFewReports, StorageError, Corrupt, DiskFull, Unavailable, Cancelled)
+    for kind in (
+        InvalidSpec,
+        Unsupported,
+        TooFewReports,
+        NotIndependent,
+        StorageError,
+        Corrupt,
+        DiskFull,
+        Unavailable,
+        Cancelled,
+    )
 }
 QUESTIONS: dict[str, type[Question]] = {
     kind.__name__: kind

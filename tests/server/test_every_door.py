@@ -20,6 +20,7 @@ import pytest
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_client.mechanisms import MECHANISMS, REPRODUCTIONS
+from ldp_client.mechanisms.hierarchy import design
 from ldp_client.privacy.statement import privacy_statement
 from ldp_client.protocol.domain import Attributes, Integers
 from ldp_client.protocol.v1 import analyst_pb2 as pb
@@ -230,6 +231,8 @@ def test_every_door_gives_the_same_numbers(server, counted, question, monkeypatc
         code, out, err = shell(monkeypatch, capsys, server.data, *arguments, stdin=line)
         assert (code, err) == (0, "")
         assert "Which?" in out
+        assert "copies of reports" in out
+        assert "Warning" not in out
     else:
         assert isinstance(found, InvalidSpec), found
         assert isinstance(called, ServerRefused)
@@ -237,6 +240,19 @@ def test_every_door_gives_the_same_numbers(server, counted, question, monkeypatc
         assert not list(tmp_path.iterdir())
         assert err == f"ldp-server: {called.reason.lower().replace('_', ' ')}: {called.detail}\n"
         assert question == "heavy hitters" or called.detail == str(found)
+
+
+MANY = 20_000
+COPIED = {
+    "linear-hash": (Integers(1, 1999), {"q": 3, "t": 7}, ("given", "top", "every item")),
+    "hashtogram": (Integers(1, 5000), {"rows": 4, "q": 3, "t": 7}, ("top",)),
+    "hierarchy": (Integers(0, 3999), design("2", 4000), ("given", "quantiles", "ranges", "histogram")),
+    "tree-sketch": (
+        Integers(0, (1 << 24) - 1),
+        {"first_bits": 14, "step_bits": 6, "cell_bits": 14, "q": 7, "t": 5, "check_levels": 1},
+        ("given", "heavy hitters"),
+    ),
+}
 
 
 EVERY_LOOK = {
@@ -302,6 +318,50 @@ LOOKING = {
         ("attributes", "--pairs", "--every-look"),
     ),
 }
+
+
+@pytest.fixture(scope="module", params=COPIED)
+def copied(server, request):
+    """A collection with 18% of copies."""
+    domain, parameters, questions = COPIED[request.param]
+    collection = Collection.create("Copied?", domain, request.param, "2", parameters=parameters, **_WINDOW)
+    server.create(collection)
+    users = np.arange(MANY) % 4 + 1
+    return collection, deliver(server, collection, users, copies=MANY * 18 // 100), questions
+
+
+def test_copies_are_said_at_every_door(server, copied, monkeypatch, capsys, tmp_path):
+    collection, oracle, questions = copied
+    for question in questions:
+        doors, line = QUESTIONS[question], f"{item_text(an_item(collection))}\n"
+        found = ask(doors.in_process, collection, oracle)
+        seen = found["independence"]
+        assert seen["variance_factor"] == pytest.approx(1.36, abs=0.15)
+        assert seen["widened"] > 1.3
+        assert "are not independent" in seen["warnings"][0]
+        with server.analyst() as analyst:
+            assert ask(doors.analyst, analyst, collection) == found
+        command, *options = doors.shell
+        arguments = (command, collection.id.hex(), *options)
+        files = ("--csv", str(tmp_path / "a.csv"))
+        for more in ((), files, ("--json",)):
+            code, out, err = shell(monkeypatch, capsys, server.data, *arguments, *more, stdin=line)
+            assert (code, err) == (0, "")
+            assert seen["warnings"][0] in (out if more != ("--json",) else json.loads(out)["independence"]["warnings"])
+        (facts,) = json.loads((tmp_path / "a.csv-metadata.json").read_text())["notes"]
+        assert facts["more"]["independence"] == seen
+
+
+def test_too_many_copies_are_refused_in_a_sentence(server, monkeypatch, capsys):
+    collection = Collection.create(
+        "Thrice?", Integers(1, 1999), "linear-hash", "2", parameters={"q": 3, "t": 7}, **_WINDOW
+    )
+    server.create(collection)
+    for _ in range(3):
+        deliver(server, collection, np.arange(5000) % 4 + 1)
+    code, out, err = shell(monkeypatch, capsys, server.data, "estimate", collection.id.hex(), "--top", "3")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith("ldp-server: failed precondition: these reports are not independent")
 
 
 def test_every_look_has_a_line_for_every_mechanism_and_all_its_questions():

@@ -30,6 +30,12 @@ class Verdict(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     NO: _ClassVar[Verdict]
     CANNOT_TELL: _ClassVar[Verdict]
 
+class Copies(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    COPIES_UNSPECIFIED: _ClassVar[Copies]
+    WEIGHED: _ClassVar[Copies]
+    ONCE: _ClassVar[Copies]
+
 class ExportKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     EXPORT_UNSPECIFIED: _ClassVar[ExportKind]
@@ -50,6 +56,9 @@ VERDICT_UNSPECIFIED: Verdict
 YES: Verdict
 NO: Verdict
 CANNOT_TELL: Verdict
+COPIES_UNSPECIFIED: Copies
+WEIGHED: Copies
+ONCE: Copies
 EXPORT_UNSPECIFIED: ExportKind
 COUNTS: ExportKind
 REPORTS: ExportKind
@@ -199,7 +208,7 @@ class EstimateRequest(_message.Message):
     def __init__(self, collection_id: _Optional[bytes] = ..., given: _Optional[_Union[GivenItems, _Mapping]] = ..., all: _Optional[_Union[AllItems, _Mapping]] = ..., top: _Optional[_Union[TopItems, _Mapping]] = ..., confidence: _Optional[float] = ..., threshold: _Optional[float] = ..., together: bool = ..., id_prefix: _Optional[str] = ..., every_look: bool = ...) -> None: ...
 
 class EstimateResponse(_message.Message):
-    __slots__ = ("reports", "items", "estimates", "standard_errors", "lows", "highs", "consistent", "verdicts", "confidence", "coverage", "everything_else", "collection", "every_look", "more_for_half")
+    __slots__ = ("reports", "items", "estimates", "standard_errors", "lows", "highs", "consistent", "verdicts", "confidence", "coverage", "everything_else", "collection", "every_look", "more_for_half", "independence")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     ESTIMATES_FIELD_NUMBER: _ClassVar[int]
@@ -214,6 +223,7 @@ class EstimateResponse(_message.Message):
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
     EVERY_LOOK_FIELD_NUMBER: _ClassVar[int]
     MORE_FOR_HALF_FIELD_NUMBER: _ClassVar[int]
+    INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
     reports: int
     items: _containers.RepeatedCompositeFieldContainer[Item]
     estimates: _containers.RepeatedScalarFieldContainer[float]
@@ -228,7 +238,24 @@ class EstimateResponse(_message.Message):
     collection: CollectionInfo
     every_look: bool
     more_for_half: int
-    def __init__(self, reports: _Optional[int] = ..., items: _Optional[_Iterable[_Union[Item, _Mapping]]] = ..., estimates: _Optional[_Iterable[float]] = ..., standard_errors: _Optional[_Iterable[float]] = ..., lows: _Optional[_Iterable[float]] = ..., highs: _Optional[_Iterable[float]] = ..., consistent: _Optional[_Iterable[float]] = ..., verdicts: _Optional[_Iterable[_Union[Verdict, str]]] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., everything_else: _Optional[_Union[Rest, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., every_look: bool = ..., more_for_half: _Optional[int] = ...) -> None: ...
+    independence: Independence
+    def __init__(self, reports: _Optional[int] = ..., items: _Optional[_Iterable[_Union[Item, _Mapping]]] = ..., estimates: _Optional[_Iterable[float]] = ..., standard_errors: _Optional[_Iterable[float]] = ..., lows: _Optional[_Iterable[float]] = ..., highs: _Optional[_Iterable[float]] = ..., consistent: _Optional[_Iterable[float]] = ..., verdicts: _Optional[_Iterable[_Union[Verdict, str]]] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., everything_else: _Optional[_Union[Rest, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., every_look: bool = ..., more_for_half: _Optional[int] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
+
+class Independence(_message.Message):
+    __slots__ = ("z", "variance_factor", "widened", "visible_from", "cut", "warnings")
+    Z_FIELD_NUMBER: _ClassVar[int]
+    VARIANCE_FACTOR_FIELD_NUMBER: _ClassVar[int]
+    WIDENED_FIELD_NUMBER: _ClassVar[int]
+    VISIBLE_FROM_FIELD_NUMBER: _ClassVar[int]
+    CUT_FIELD_NUMBER: _ClassVar[int]
+    WARNINGS_FIELD_NUMBER: _ClassVar[int]
+    z: float
+    variance_factor: float
+    widened: float
+    visible_from: float
+    cut: int
+    warnings: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, z: _Optional[float] = ..., variance_factor: _Optional[float] = ..., widened: _Optional[float] = ..., visible_from: _Optional[float] = ..., cut: _Optional[int] = ..., warnings: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Rest(_message.Message):
     __slots__ = ("estimate", "standard_error", "low", "high")
@@ -301,18 +328,20 @@ class NumbersResponse(_message.Message):
     def __init__(self, average: _Optional[_Union[AverageAnswer, _Mapping]] = ..., quantiles: _Optional[_Union[QuantilesAnswer, _Mapping]] = ..., ranges: _Optional[_Union[RangesAnswer, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ...) -> None: ...
 
 class AverageAnswer(_message.Message):
-    __slots__ = ("reports", "confidence", "average", "every_look", "more_for_half")
+    __slots__ = ("reports", "confidence", "average", "every_look", "more_for_half", "independence")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     AVERAGE_FIELD_NUMBER: _ClassVar[int]
     EVERY_LOOK_FIELD_NUMBER: _ClassVar[int]
     MORE_FOR_HALF_FIELD_NUMBER: _ClassVar[int]
+    INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
     reports: int
     confidence: float
     average: Average
     every_look: bool
     more_for_half: int
-    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., average: _Optional[_Union[Average, _Mapping]] = ..., every_look: bool = ..., more_for_half: _Optional[int] = ...) -> None: ...
+    independence: Independence
+    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., average: _Optional[_Union[Average, _Mapping]] = ..., every_look: bool = ..., more_for_half: _Optional[int] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
 
 class Average(_message.Message):
     __slots__ = ("estimate", "standard_error", "low", "high", "holders")
@@ -329,20 +358,22 @@ class Average(_message.Message):
     def __init__(self, estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., holders: _Optional[float] = ...) -> None: ...
 
 class QuantilesAnswer(_message.Message):
-    __slots__ = ("reports", "confidence", "coverage", "holders", "quantiles", "more_for_half")
+    __slots__ = ("reports", "confidence", "coverage", "holders", "quantiles", "more_for_half", "independence")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     COVERAGE_FIELD_NUMBER: _ClassVar[int]
     HOLDERS_FIELD_NUMBER: _ClassVar[int]
     QUANTILES_FIELD_NUMBER: _ClassVar[int]
     MORE_FOR_HALF_FIELD_NUMBER: _ClassVar[int]
+    INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
     reports: int
     confidence: float
     coverage: str
     holders: float
     quantiles: _containers.RepeatedCompositeFieldContainer[Quantile]
     more_for_half: int
-    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., holders: _Optional[float] = ..., quantiles: _Optional[_Iterable[_Union[Quantile, _Mapping]]] = ..., more_for_half: _Optional[int] = ...) -> None: ...
+    independence: Independence
+    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., holders: _Optional[float] = ..., quantiles: _Optional[_Iterable[_Union[Quantile, _Mapping]]] = ..., more_for_half: _Optional[int] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
 
 class Quantile(_message.Message):
     __slots__ = ("share", "estimate", "low", "high")
@@ -357,7 +388,7 @@ class Quantile(_message.Message):
     def __init__(self, share: _Optional[float] = ..., estimate: _Optional[str] = ..., low: _Optional[str] = ..., high: _Optional[str] = ...) -> None: ...
 
 class RangesAnswer(_message.Message):
-    __slots__ = ("reports", "confidence", "coverage", "holders", "ranges", "every_look", "more_for_half")
+    __slots__ = ("reports", "confidence", "coverage", "holders", "ranges", "every_look", "more_for_half", "independence")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     COVERAGE_FIELD_NUMBER: _ClassVar[int]
@@ -365,6 +396,7 @@ class RangesAnswer(_message.Message):
     RANGES_FIELD_NUMBER: _ClassVar[int]
     EVERY_LOOK_FIELD_NUMBER: _ClassVar[int]
     MORE_FOR_HALF_FIELD_NUMBER: _ClassVar[int]
+    INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
     reports: int
     confidence: float
     coverage: str
@@ -372,7 +404,8 @@ class RangesAnswer(_message.Message):
     ranges: _containers.RepeatedCompositeFieldContainer[Range]
     every_look: bool
     more_for_half: int
-    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., holders: _Optional[float] = ..., ranges: _Optional[_Iterable[_Union[Range, _Mapping]]] = ..., every_look: bool = ..., more_for_half: _Optional[int] = ...) -> None: ...
+    independence: Independence
+    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., holders: _Optional[float] = ..., ranges: _Optional[_Iterable[_Union[Range, _Mapping]]] = ..., every_look: bool = ..., more_for_half: _Optional[int] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
 
 class Range(_message.Message):
     __slots__ = ("first", "last", "estimate", "standard_error", "low", "high")
@@ -409,7 +442,7 @@ class AttributesRequest(_message.Message):
     def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., pairs: bool = ..., top: _Optional[int] = ..., confidence: _Optional[float] = ..., together: bool = ..., every_look: bool = ...) -> None: ...
 
 class AttributesResponse(_message.Message):
-    __slots__ = ("reports", "confidence", "coverage", "rows", "collection", "every_look", "more_for_half")
+    __slots__ = ("reports", "confidence", "coverage", "rows", "collection", "every_look", "more_for_half", "independence")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     COVERAGE_FIELD_NUMBER: _ClassVar[int]
@@ -417,6 +450,7 @@ class AttributesResponse(_message.Message):
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
     EVERY_LOOK_FIELD_NUMBER: _ClassVar[int]
     MORE_FOR_HALF_FIELD_NUMBER: _ClassVar[int]
+    INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
     reports: int
     confidence: float
     coverage: str
@@ -424,7 +458,8 @@ class AttributesResponse(_message.Message):
     collection: CollectionInfo
     every_look: bool
     more_for_half: int
-    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., rows: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., every_look: bool = ..., more_for_half: _Optional[int] = ...) -> None: ...
+    independence: Independence
+    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., rows: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., every_look: bool = ..., more_for_half: _Optional[int] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
 
 class Held(_message.Message):
     __slots__ = ("attributes", "estimate", "standard_error", "low", "high")
@@ -441,16 +476,18 @@ class Held(_message.Message):
     def __init__(self, attributes: _Optional[_Iterable[str]] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
 
 class HeavyHittersRequest(_message.Message):
-    __slots__ = ("collection_id", "limit", "id_prefix", "beta")
+    __slots__ = ("collection_id", "limit", "id_prefix", "beta", "copies")
     COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
     BETA_FIELD_NUMBER: _ClassVar[int]
+    COPIES_FIELD_NUMBER: _ClassVar[int]
     collection_id: bytes
     limit: int
     id_prefix: str
     beta: float
-    def __init__(self, collection_id: _Optional[bytes] = ..., limit: _Optional[int] = ..., id_prefix: _Optional[str] = ..., beta: _Optional[float] = ...) -> None: ...
+    copies: Copies
+    def __init__(self, collection_id: _Optional[bytes] = ..., limit: _Optional[int] = ..., id_prefix: _Optional[str] = ..., beta: _Optional[float] = ..., copies: _Optional[_Union[Copies, str]] = ...) -> None: ...
 
 class HeavyHittersResponse(_message.Message):
     __slots__ = ("progress", "result")
@@ -489,7 +526,7 @@ class HeavyHitter(_message.Message):
     def __init__(self, item: _Optional[_Union[Item, _Mapping]] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., score: _Optional[float] = ..., surest_low: _Optional[float] = ..., surest_high: _Optional[float] = ...) -> None: ...
 
 class HeavyHittersResult(_message.Message):
-    __slots__ = ("reports", "items", "threshold", "probability", "guarantee", "too_few_reports", "none", "users_needed", "false_items", "decoder", "collection", "beta", "threshold_all")
+    __slots__ = ("reports", "items", "threshold", "probability", "guarantee", "too_few_reports", "none", "users_needed", "false_items", "decoder", "collection", "beta", "threshold_all", "independence")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     THRESHOLD_FIELD_NUMBER: _ClassVar[int]
@@ -503,6 +540,7 @@ class HeavyHittersResult(_message.Message):
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
     BETA_FIELD_NUMBER: _ClassVar[int]
     THRESHOLD_ALL_FIELD_NUMBER: _ClassVar[int]
+    INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
     reports: int
     items: _containers.RepeatedCompositeFieldContainer[HeavyHitter]
     threshold: float
@@ -516,7 +554,8 @@ class HeavyHittersResult(_message.Message):
     collection: CollectionInfo
     beta: float
     threshold_all: float
-    def __init__(self, reports: _Optional[int] = ..., items: _Optional[_Iterable[_Union[HeavyHitter, _Mapping]]] = ..., threshold: _Optional[float] = ..., probability: _Optional[float] = ..., guarantee: _Optional[_Iterable[str]] = ..., too_few_reports: bool = ..., none: _Optional[_Union[HeavyHitter, _Mapping]] = ..., users_needed: _Optional[int] = ..., false_items: _Optional[float] = ..., decoder: _Optional[str] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., beta: _Optional[float] = ..., threshold_all: _Optional[float] = ...) -> None: ...
+    independence: Independence
+    def __init__(self, reports: _Optional[int] = ..., items: _Optional[_Iterable[_Union[HeavyHitter, _Mapping]]] = ..., threshold: _Optional[float] = ..., probability: _Optional[float] = ..., guarantee: _Optional[_Iterable[str]] = ..., too_few_reports: bool = ..., none: _Optional[_Union[HeavyHitter, _Mapping]] = ..., users_needed: _Optional[int] = ..., false_items: _Optional[float] = ..., decoder: _Optional[str] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., beta: _Optional[float] = ..., threshold_all: _Optional[float] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
 
 class ExportRequest(_message.Message):
     __slots__ = ("collection_id", "kind", "id_prefix")

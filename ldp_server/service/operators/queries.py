@@ -29,6 +29,7 @@ __all__ = ["KINDS", "Queries", "QuerySources", "info"]
 
 KINDS = {pb.ADMISSION_UNSPECIFIED: "open", pb.OPEN: "open", pb.CERTIFICATE: "certificate", pb.TOKEN: "token"}
 _WIRE_KINDS = {"open": pb.OPEN, "certificate": pb.CERTIFICATE, "token": pb.TOKEN}
+_COPIES = {pb.COPIES_UNSPECIFIED: "weighed", pb.WEIGHED: "weighed", pb.ONCE: "once"}
 _PIECE = 1 << 20
 _AND = " + "
 """Between the names of a set of attributes that is given as text."""
@@ -116,7 +117,10 @@ class Queries:
             started = time.perf_counter()
             most = min(request.limit or self._limits.query_items, self._limits.query_items)
             worker = self._sources.decoder()
-            question = AskDecode(live.record.number, most, request.beta)
+            copies = _COPIES.get(request.copies)
+            if copies is None:
+                raise InvalidSpec("copies are weighed or counted once")
+            question = AskDecode(live.record.number, most, request.beta, copies)
             try:
                 async with contextlib.aclosing(worker.decode(question, self._limits.decode_seconds)) as answers:
                     async for answer in answers:

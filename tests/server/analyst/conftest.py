@@ -28,11 +28,15 @@ def analyst(server):
         yield analyst
 
 
-def deliver(server, collection, indexes, seed=5):
-    """Send the reports of users with these indexes; return the oracle that counted the same bytes."""
+def deliver(server, collection, indexes, seed=5, copies=0):
+    """Send the reports of users with these indexes; return the oracle that counted the same bytes.
+
+    So many of the first block's users send copies of other reports instead of their own.
+    """
     oracle, width = oracle_for(collection), collection.randomizer.report_bytes
     gateway = Gateway(server.target, tls=False)
-    for reports in simulate(collection.randomizer, np.asarray(indexes, np.uint64), seed=seed):
+    for made in simulate(collection.randomizer, np.asarray(indexes, np.uint64), seed=seed):
+        reports, copies = np.concatenate([made[: len(made) - copies], made[:copies]]), 0
         payloads = [pack(reports[start : start + 5000], width) for start in range(0, len(reports), 5000)]
         for payload in payloads:
             oracle.accumulate(payload)

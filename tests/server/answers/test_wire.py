@@ -82,7 +82,7 @@ def test_no_field_of_a_message_is_left_over():
 def test_the_json_of_heavy_hitters_is_what_it_was():
     assert list(to_json(FOUND)) == [
         "reports", "items", "none", "decoder", "threshold", "probability", "threshold_all", "beta", "false_items",
-        "guarantee", "too_few_reports", "users_needed",
+        "guarantee", "too_few_reports", "users_needed", "independence",
     ]  # fmt: skip
     assert to_json(HITTER) == {
         "item": {"text": "köln"},
@@ -126,7 +126,7 @@ def test_estimates_come_back(oracle, threshold):
 def test_the_json_of_estimates_is_what_it_was(oracle):
     plain = to_json(estimates.given_items(COLORS, oracle, ["dog"], threshold=150.0))
     first = ["reports", "confidence", "coverage", "rows", "everything_else"]
-    assert list(plain) == [*first, "every_look", "more_for_half"]
+    assert list(plain) == [*first, "every_look", "more_for_half", "independence"]
     assert plain["coverage"] == "each"
     assert list(plain["rows"][0]) == ["item", "estimate", "standard_error", "low", "high", "verdict"]
     assert plain["rows"][0]["verdict"] == "yes"
