@@ -25,6 +25,7 @@ BENCHMARKS = {
     "server": ("server.benchmark", "collection server: durable throughput, latency, memory, restart, queries"),
     "analyst": ("analyst.benchmark", "what an analyst waits for: questions, pages, data frames, files"),
     "client": ("client", "the client: import, report, gateway, size"),
+    "analyst-trend": ("analyst_trend", "a trend, a change and a comparison over 52 periods"),
     "walk": ("walk", "one report and one question: modules, calls, write transactions"),
     "audit": ("audit.benchmark", "privacy: exact output laws, bounds from the client's bytes, clients that leak"),
     "pairing": ("pairing", "whether the order of arrival tells which answers belong to one device"),
