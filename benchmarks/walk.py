@@ -13,10 +13,11 @@ after the report was accepted by a real server in a process of its own, over gRP
 another question, and was at rest. It has no delay, no lease and no signed list; the mechanism is randomized response.
 
 The walk of a question is one `ldp-server estimate ID --top 2 --json` by the first digits of the collection's id. The
-server has answered the same question before, and the token is checked as always. There are three processes: the one
-that asks (the command line), the one that serves (all its threads; its log shows warnings only), and the child that
-counts. Here the first two are threads of this process. The child's work is done once more in this process, on the same
-data, to count it. The server also does things of its own once in a while, so the least of a few questions counts.
+server has answered such a question before, with another confidence: the child computes this one. The token is
+checked as always. There are three processes: the one that asks (the command line), the one that serves (all its
+threads; its log shows warnings only), and the child that counts. Here the first two are threads of this process. The
+child's work is done once more in this process, on the same data, to count it. The server also does things of its own
+once in a while, so the least of a few questions counts.
 
 The counts say how much a reader has to follow. They are no measure of speed.
 """
@@ -54,7 +55,7 @@ __all__ = ["QuestionWalk", "ReportWalk", "Steps", "question_walk", "report_walk"
 
 ROOT = Path(__file__).parent.parent
 REPORT_MODULES, REPORT_CALLS = 14, 100
-QUESTION_MODULES, QUESTION_CALLS = 10, 58
+QUESTION_MODULES, QUESTION_CALLS = 12, 70
 """The most that a walk may pass (a question: in the serving process). To raise one, give the reason in
 docs/architecture.md."""
 _QUESTIONS = 5
@@ -230,9 +231,10 @@ def question_walk() -> QuestionWalk:
             serving.create(collection, token)
             command = ["estimate", prefix, "--top", "2", "--json", "--server", serving.address]
             walks = []
-            for _ in range(1 + _QUESTIONS):
+            for number in range(1 + _QUESTIONS):
+                fresh = ["--confidence", f"0.9{number}"]
                 with profile.counting() as threads, redirect_stdout(io.StringIO()):
-                    cli.main([*command, "--token-file", str(token)], standalone_mode=False)
+                    cli.main([*command, *fresh, "--token-file", str(token)], standalone_mode=False)
                     time.sleep(0.1)  # the server ends the call after it has answered
                 asking = threads.pop(threading.current_thread().name)
                 walks.append((asking, sum(threads.values(), Steps())))

@@ -1,7 +1,7 @@
 """An analysis: an analyst asks a server from Python. Run `python examples/analysis.py`.
 
-The steps are those of a notebook. The server and its 300,000 users are simulated here. In your own notebook, begin at
-`analyse` with `Analyst("stats.example.org:443", token=Path("alice.token"))`.
+The notebook `analysis.ipynb` goes on from here. The server and its 300,000 users are simulated. In your own program,
+begin at `analyse` with `Analyst("stats.example.org:443", token=Path("alice.token"))`.
 """
 
 from __future__ import annotations
@@ -71,19 +71,24 @@ def analyse(analyst: Analyst, collection: Collection) -> None:
     for sentence in summary.statement:
         print(f"   {sentence}")
 
-    print("\n2. Everything, with 95% intervals:")
-    table = analyst.estimate(collection, every_item=True)
-    for row in sorted(table.rows, key=lambda row: -row.estimate):
-        share, low, high = (value / table.reports for value in (row.estimate, row.low, row.high))
-        name, bar = str(row.item or "none"), "#" * round(60 * max(share, 0))
-        print(f"   {name:<11}{share:7.1%}  ({low:6.1%} to {high:6.1%})  {bar}")
+    print("\n2. The most frequent ones, with 95% intervals:")
+    top = analyst.top(collection, 5)
+    for row in top.rows:
+        share, low, high = (value / top.reports for value in (row.estimate, row.low, row.high))
+        print(f"   {row.item!s:<11}{share:7.1%}  ({low:6.1%} to {high:6.1%})  {'#' * round(60 * max(share, 0))}")
 
     print("\n3. Is a language read by at least 5% of the users? Right for all three at once:")
     asked = analyst.estimate(collection, items=["Hindi", "French", "Portuguese"], threshold=0.05 * USERS, together=True)
     for row in asked.rows:
         print(f"   {row.item!s:<11}{row.verdict.value if row.verdict else ''}")
 
-    print("\n4. Counts, for a calculation of one's own:")
+    print("\n4. Everything, as columns and as CSV:")
+    every = analyst.estimate(collection, every_item=True)
+    columns = every.to_frame("numpy")
+    print(f"   {', '.join(columns)}: {len(columns['item'])} rows")
+    print(f"   {every.to_csv().splitlines()[1]}")
+
+    print("\n5. Counts, for a calculation of one's own:")
     counts = io.BytesIO()
     exported = analyst.export(collection, counts)
     oracle = restore(collection, counts.getvalue())

@@ -91,6 +91,8 @@ class WireRun(TypedDict):
     reports_sent: int
     reports_counted: int
     exactly_once: bool
+    periods: int
+    """How many periods have reports; 0 without a schedule."""
     duplicates: int
     refused: dict[str, int]
     restarts: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -72,6 +73,41 @@ def test_an_analysis(tmp_path: Path) -> None:
     low, high = numbers(next(line for line in text.splitlines() if "English" in line))[1:3]
     assert low - 1 < 31 < high + 1  # the share in percent; an interval may miss by chance, but not by a point
     assert re.search(r"Hindi +yes", text)
+    assert "item, kind, estimate, standard_error, low, high, consistent: 11 rows" in text
+
+
+def test_the_notebook_of_the_analysis(tmp_path: Path) -> None:
+    """Its cells run in order, in a process of their own, against a real server."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "tests.notebooks", str(EXAMPLES / "analysis.ipynb")],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)},
+        capture_output=True, text=True, timeout=200, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert list(tmp_path.iterdir()) == []
+    shown = json.loads(done.stdout)
+    assert "English" in shown["top"]["html"]
+    assert "300,000 reports; 95% intervals" in shown["top"]["html"]
+    assert shown["plot"]["svg"].startswith("<svg")
+    assert "English" in shown["frame"]["html"]
+    assert "item" in shown["polars"]["html"]
+    assert shown["files"]["printed"].startswith("languages.csv, languages.csv-metadata.json, languages.parquet")
+    assert "epsilon = 1, 300,000 reports" in shown["statement"]["printed"]
+
+
+def test_the_notebook_is_stored_without_outputs() -> None:
+    text = (EXAMPLES / "analysis.ipynb").read_text("utf-8")
+    notebook = json.loads(text)
+    assert len(text) < 10_000
+    assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
+    assert set(notebook["metadata"]) == {"kernelspec", "language_info"}
+    assert len({cell["id"] for cell in notebook["cells"]}) == len(notebook["cells"])
+    for cell in notebook["cells"]:
+        assert cell["metadata"] == {}
+        assert cell.get("outputs", []) == []
+        assert cell.get("execution_count") is None
+    assert text == json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.ldp")), ids=lambda path: path.name)
@@ -83,7 +119,7 @@ def test_every_example_is_run_and_explained() -> None:
     page = (ROOT / "docs" / "examples.md").read_text("utf-8")
     tests = Path(__file__).read_text("utf-8")
     for example in EXAMPLES.iterdir():
-        if example.suffix in {".py", ".ldp"}:
+        if example.suffix in {".py", ".ldp", ".ipynb"}:
             assert f"../examples/{example.name}" in page, example.name
         if example.suffix == ".py" and "def main(" in example.read_text("utf-8"):
             assert f'run("{example.name}"' in tests, example.name

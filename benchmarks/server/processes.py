@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from ldp_client.collection import Collection
 
-__all__ = ["Program", "child_rss_mb", "cpu_seconds", "finish", "load", "rate", "rss_mb"]
+__all__ = ["Program", "child_pid", "child_rss_mb", "cpu_seconds", "finish", "load", "rate", "rss_mb"]
 
 
 def rss_mb(pid: int) -> float:
@@ -22,14 +22,20 @@ def rss_mb(pid: int) -> float:
 
 def child_rss_mb(parent: int) -> float:
     """Return the memory of a process's only child, in megabytes; 0 if it has none."""
+    child = child_pid(parent)
+    return 0.0 if child is None else rss_mb(child)
+
+
+def child_pid(parent: int) -> int | None:
+    """Return the number of a process's only child."""
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = path.read_text().rpartition(")")[2].split()
         except OSError:
             continue
         if int(fields[1]) == parent:
-            return rss_mb(int(path.parent.name))
-    return 0.0
+            return int(path.parent.name)
+    return None
 
 
 def cpu_seconds(pid: int) -> float:

@@ -7,6 +7,7 @@ they cannot fall behind the code.
 from __future__ import annotations
 
 import importlib
+import json
 import posixpath
 import re
 import shlex
@@ -27,7 +28,7 @@ MODULES = (
     "ldp_server.testing",
 )
 COMMANDS = {"client": "ldp_client.cli", "server": "ldp_server", "simulate": "simulator.cli"}
-LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
+LINK = re.compile(r"\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
 
 
 def on_config(config: Any) -> Any:
@@ -89,10 +90,22 @@ def _pages() -> Iterator[tuple[str, str]]:
             language = {".py": "python", ".ldp": "toml"}[example.suffix]
             text = example.read_text("utf-8")
             yield f"examples/{example.name}.md", f"# examples/{example.name}\n\n````{language}\n{text}````\n"
+        elif example.suffix == ".ipynb":
+            yield f"examples/{example.name}.md", _notebook(example)
     for module in MODULES:
         yield f"reference/{module}.md", _module(module)
     for name, module in COMMANDS.items():
         yield f"reference/cli-{name}.md", _command_line(f"ldp-{name}", module)
+
+
+def _notebook(path: Path) -> str:
+    """A notebook's text and code, one below the other."""
+    parts = [f"# examples/{path.name}\n"]
+    for cell in json.loads(path.read_text("utf-8"))["cells"]:
+        text = "".join(cell["source"])
+        code = cell["cell_type"] == "code"
+        parts.append(f"````python\n{text}\n````\n" if code else f"{text.removeprefix('# ')}\n")
+    return "\n".join(parts)
 
 
 def _module(name: str) -> str:

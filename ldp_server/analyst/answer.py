@@ -8,17 +8,21 @@ A kind of answer is a dataclass of two parents: `Answer`, and what was computed,
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, TypeVar, overload
 
 from ldp_client.errors import InvalidSpec
 from ldp_server.analyst.collections import CollectionInfo
+from ldp_server.answers.over_time.periods import PeriodSpan
 from ldp_server.store.errors import translated
 from ldp_server.tables.arrow import arrow_table, write_parquet
 from ldp_server.tables.csv_text import METADATA_SUFFIX, csv_metadata, csv_text
 from ldp_server.tables.data_frames import FrameLibrary, data_frame
+from ldp_server.tables.html_text import html_text
 from ldp_server.tables.metadata import AnswerMetadata, metadata_of
+from ldp_server.tables.plots.drawing import AnswerPlot, draw_answer
 from ldp_server.tables.table import AnswerTable, table_of
 
 __all__ = ["Answer", "with_info"]
@@ -33,6 +37,8 @@ class Answer:
     info: CollectionInfo | None = field(default=None, metadata={"json": "never"})
     days_for_half: float | None = field(default=None, metadata={"json": "unless None"})
     """In how many days half the error is reached at the present rate of reports; None: not known."""
+    periods: PeriodSpan | None = field(default=None, metadata={"json": "unless None"})
+    """The first and the last period that is counted; None for a question without a schedule."""
     ROWS: ClassVar[str]
     """The field with the rows."""
     EXTRA: ClassVar[tuple[str, ...]] = ()
@@ -122,6 +128,18 @@ class Answer:
             return
         with translated(Path(target)), Path(target).open("wb") as file:
             write_parquet(made, file)
+
+    def plot(self, rows: int = 30) -> AnswerPlot:
+        """Draw the answer, the largest `rows` of a long one (extra `plots`). A notebook shows the plot."""
+        return draw_answer(self.table, self.lines(), rows)
+
+    def lines(self) -> Mapping[str, float]:
+        """The numbers of users that a plot marks with a line, by their names."""
+        return {}
+
+    def _repr_html_(self) -> str:
+        """The first rows, as a notebook shows them."""
+        return html_text(self.table)
 
 
 def with_info(answer: A, info: CollectionInfo) -> A:

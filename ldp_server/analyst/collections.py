@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from ldp_client.collection import Collection
 from ldp_client.protocol.v1 import analyst_pb2 as pb
+from ldp_server.answers.over_time.periods import PeriodSpan
 from ldp_server.answers.wire import from_wire
 
 __all__ = ["CollectionInfo", "CollectionSummary", "CountedReason", "Exported", "ServerStatus"]
+
+
+@lru_cache(maxsize=8)
+def _read(spec_bytes: bytes) -> Collection:
+    """Read a spec once for the answers that repeat it: one of 65,536 categories takes longer than its estimates."""
+    return Collection.from_bytes(spec_bytes)
 
 
 @dataclass(frozen=True)
@@ -36,7 +43,7 @@ class CollectionInfo:
 
     @cached_property
     def collection(self) -> Collection:
-        return Collection.from_bytes(self.spec_bytes)
+        return _read(self.spec_bytes)
 
     @classmethod
     def of(cls, info: pb.CollectionInfo) -> CollectionInfo:
@@ -145,3 +152,5 @@ class Exported:
     info: CollectionInfo
     reports: int = 0
     bytes: int = 0
+    periods: PeriodSpan | None = None
+    """The first and the last period of it; None for a question without a schedule."""

@@ -50,6 +50,7 @@ __all__ = [
     "Verdict",
     "every_item",
     "given_items",
+    "item_indexes",
     "norm_sub",
     "top",
 ]
@@ -186,6 +187,19 @@ class _Question:
         return rest_at_every_look(oracle, found, *widened.stretched(raw[places], *wide, oracle.reports))
 
 
+def _indexes(collection: Collection, items: Iterable[Item]) -> list[int]:
+    wanted = list(items)
+    indexes = [collection.domain.index(item) for item in wanted]
+    if any(index == NONE and item not in (None, frozenset()) for index, item in zip(indexes, wanted, strict=True)):
+        raise InvalidSpec("an item asked for lies outside the collection's domain")
+    return indexes
+
+
+def item_indexes(collection: Collection, items: Iterable[Item]) -> Indexes:
+    """Return the indexes of items; one outside the domain is refused."""
+    return from_ints(_indexes(collection, items), collection.domain.bits)
+
+
 def given_items(
     collection: Collection,
     oracle: Oracle,
@@ -197,10 +211,7 @@ def given_items(
     every_look: bool = False,
 ) -> Estimates:
     """Estimates of items fixed in advance; None, or no attribute, asks for `none`. An item outside is refused."""
-    wanted = list(items)
-    indexes = [collection.domain.index(item) for item in wanted]
-    if any(index == NONE and item not in (None, frozenset()) for index, item in zip(indexes, wanted, strict=True)):
-        raise InvalidSpec("an item asked for lies outside the collection's domain")
+    indexes = _indexes(collection, items)
     places, (frequencies, _) = from_ints(indexes, collection.domain.bits), accepted(as_frequency(oracle))
     items = [collection.domain.item(index) for index in indexes]
     listed = _Listed(items, places, frequencies.estimate(places))

@@ -94,7 +94,8 @@ def output_options(command: F) -> F:
 def _notes(found: Answer) -> list[str]:
     """What stands below every kind of table."""
     looks = [_EVERY_LOOK] if getattr(found, "every_look", False) else []
-    return [*looks, *([found.half_in_words] if found.half_in_words else [])]
+    periods = [] if found.periods is None else [f"of {found.periods}"]
+    return [*periods, *looks, *([found.half_in_words] if found.half_in_words else [])]
 
 
 def every_look_option(command: F) -> F:

@@ -14,20 +14,32 @@ import click
 from ldp_client.errors import InvalidSpec
 from ldp_server.analyst import Analyst, CollectionEstimates, CollectionHeavyHitters, Which
 from ldp_server.answers.estimates import Coverage, Estimate, Rest
+from ldp_server.answers.over_time.periods import Periods
 from ldp_server.cli.connection import connected, which_argument
 from ldp_server.cli.main import cli
 from ldp_server.cli.outputs import Output, every_look_option, output_options
+from ldp_server.cli.over_time.options import period_options
 from ldp_server.cli.show import busy, item_text, lines, progress_bar, show_warnings, table, whole
 from ldp_server.heavy_hitters import BETA, Copies
 from ldp_server.heavy_hitters.results import HeavyHitter
 from ldp_server.oracles.independence.result import Independence
+from ldp_server.tables.words import COVERAGE_WORDS
 
-__all__ = ["COVERAGE", "EstimateOptions", "estimate", "heavy_hitters", "show_estimates", "show_independence"]
+__all__ = [
+    "COVERAGE",
+    "EstimateOptions",
+    "estimate",
+    "heavy_hitters",
+    "read_items",
+    "show_estimates",
+    "show_independence",
+]
 
 _SHOWN = 1000
 
 
-def _items(source: str) -> list[str]:
+def read_items(source: str) -> list[str]:
+    """Return the items in a file, or on standard input (-), one a line."""
     try:
         text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -48,6 +60,7 @@ class EstimateOptions:
     confidence: float
     threshold: float
     together: bool
+    periods: Periods | None
 
 
 _ESTIMATE_OPTIONS = (
@@ -74,6 +87,7 @@ def _estimate_options(command: Callable[..., Any]) -> Callable[..., Any]:
         options = EstimateOptions(**{field.name: given.pop(field.name) for field in fields(EstimateOptions)})
         return command(options=options, **given)
 
+    gathering = period_options(gathering)
     for option in reversed(_ESTIMATE_OPTIONS):
         gathering = option(gathering)
     return gathering
@@ -90,7 +104,7 @@ def estimate(analyst: Analyst, which: Which, options: EstimateOptions, output: O
 
     COLLECTION is an id, its first digits (at least four), or the collection's file.
     """
-    items = None if options.items is None else _items(options.items)
+    items = None if options.items is None else read_items(options.items)
     with busy("estimating", quiet=output.quiet):
         found = analyst.estimate(
             which,
@@ -100,15 +114,12 @@ def estimate(analyst: Analyst, which: Which, options: EstimateOptions, output: O
             confidence=options.confidence,
             threshold=options.threshold,
             together=options.together,
+            periods=options.periods,
         )
     output.show(found, show_estimates)
 
 
-COVERAGE = {
-    Coverage.EACH: "each interval alone is right with this confidence",
-    Coverage.TOGETHER: "all intervals are right at once with this confidence",
-    Coverage.SELECTED: "the intervals allow for having picked the largest of the whole domain",
-}
+COVERAGE = {kind: COVERAGE_WORDS[kind.value] for kind in Coverage}
 
 
 def show_independence(found: Independence) -> None:
@@ -150,10 +161,17 @@ def _numbers(row: Estimate | Rest | HeavyHitter) -> list[str]:
     show_default=True,
     help="Copied reports: all count, weighed down, or each different one counts once while items are searched for.",
 )
+@period_options
 @output_options
 @connected
 def heavy_hitters(
-    analyst: Analyst, which: Which, limit: int, beta: float, copies: Literal["weighed", "once"], output: Output
+    analyst: Analyst,
+    which: Which,
+    limit: int,
+    beta: float,
+    copies: Literal["weighed", "once"],
+    output: Output,
+    periods: Periods | None,
 ) -> None:
     """Find the items that many users hold, in a domain too large to list.
 
@@ -163,7 +181,7 @@ def heavy_hitters(
     COLLECTION is an id, its first digits (at least four), or the collection's file.
     """
     with progress_bar("decoding", quiet=output.quiet) as progress:
-        found = analyst.heavy_hitters(which, limit=limit, beta=beta, copies=copies, progress=progress)
+        found = analyst.heavy_hitters(which, limit=limit, beta=beta, copies=copies, progress=progress, periods=periods)
     output.show(found, _show_heavy_hitters)
 
 

@@ -84,8 +84,13 @@ class ComposedResponseOracle(AttributesOracle, FrequencyOracle):
 
     def attribute_intervals(self, tail: float) -> tuple[Floats, Floats]:
         """Return them from the exact law of yes and no; the words that are left over are too few to matter."""
+        return self.attribute_law.intervals(self.attribute_counts()[0], tail)
+
+    @property
+    def attribute_law(self) -> SupportLaw:
+        """The law of how many reports have one attribute."""
         kept = float(self._eigenvalues[1])
-        return SupportLaw(self.reports, (1 + kept) / 2, (1 - kept) / 2).intervals(self.attribute_counts()[0], tail)
+        return SupportLaw(self.reports, (1 + kept) / 2, (1 - kept) / 2)
 
     def pair(self, one: int, two: int) -> Share:
         """Return an estimate of how many users hold both attributes."""

@@ -36,7 +36,7 @@ from ldp_server.service.lifecycle import CreationRules, Lifecycle
 from ldp_server.service.live import LiveCollections
 from ldp_server.service.logs import event
 from ldp_server.service.metrics import Metrics
-from ldp_server.service.operators import Auth, Calls, Operators, Queries, QuerySources, ServerFacts
+from ldp_server.service.operators import Auth, Calls, Exports, Operators, Queries, QuerySources, ServerFacts
 from ldp_server.service.ports import ANALYST, COLLECTOR, Ports, Service
 from ldp_server.service.signed_list import ListPublisher
 from ldp_server.service.structure import StructureCheck
@@ -52,6 +52,7 @@ from ldp_server.store import (
 )
 from ldp_server.watch.spans import Spans, spans_to
 from ldp_server.worker.client import Worker
+from ldp_server.worker.remembered import RememberedAnswers
 
 __all__ = ["CollectionServer", "Parts"]
 
@@ -110,11 +111,12 @@ class _Assembly:
         waiting = Waiting(collections, metrics, config.limits.waiting_bytes, clock)
         commit = GroupCommit(log, collections.in_range, waiting.delivered)
         self._stack.push_async_callback(asyncio.to_thread, commit.stop)
-        worker = self._worker(nice=10)
+        worker = self._worker(nice=10, remembered=_remembered(collections, waiting))
         self._stack.push_async_callback(worker.close)
         lifecycle = self._lifecycle(collections, commit, verifier)
-        compaction = Compaction(lifecycle, commit, worker, clock)
+        compaction = Compaction(lifecycle, commit, worker, self._directory.states, clock)
         queries = self._queries(collections, worker)
+        exports = Exports(collections, worker, lambda: SqliteReader(self._directory.log), clock)
         calls = Calls(self._auth(access), metrics, self._bounds.operators, self._spans)
         facts = ServerFacts(clock, lambda: waiting.bytes, self._log_bytes, self._free_bytes, metrics)
         return Parts(
@@ -129,7 +131,7 @@ class _Assembly:
             gauges=Gauges(metrics, waiting, self._log_bytes, config.data),
             queries=queries,
             collector=self._collector(collections, publisher, waiting, commit, verifier),
-            operators=Operators(calls, queries, lifecycle, compaction, facts),
+            operators=Operators(calls, queries, exports, lifecycle, compaction, facts),
             bounds=self._bounds,
         )
 
@@ -156,8 +158,9 @@ class _Assembly:
             )
         return collections
 
-    def _worker(self, nice: int) -> Worker:
-        return Worker(self._config.data, memory_mb=self._config.limits.worker_memory_mb, nice=nice, spans=self._spans)
+    def _worker(self, nice: int, remembered: RememberedAnswers | None = None) -> Worker:
+        memory_mb = self._config.limits.worker_memory_mb
+        return Worker(self._config.data, memory_mb=memory_mb, nice=nice, spans=self._spans, remembered=remembered)
 
     def _lifecycle(self, collections: LiveCollections, commit: GroupCommit, verifier: TokenVerifier) -> Lifecycle:
         limits = self._config.limits
@@ -170,13 +173,17 @@ class _Assembly:
         return Lifecycle(collections, commit, self._directory.states, rules, self._clock)
 
     def _queries(self, collections: LiveCollections, worker: Worker) -> Queries:
-        sources = QuerySources(worker, lambda: self._worker(nice=19), lambda: SqliteReader(self._directory.log))
+        sources = QuerySources(worker, lambda: self._worker(nice=19))
         return Queries(collections, sources, self._config.limits, self._metrics, self._clock)
 
     def _schedule(self) -> BackgroundSchedule:
         retention = self._config.retention
         return BackgroundSchedule(
-            self._clock, every=retention.checkpoint_seconds, compact_after=retention.compact_seconds
+            self._clock,
+            every=retention.checkpoint_seconds,
+            compact_after=retention.compact_seconds,
+            fold_after=retention.fold_seconds,
+            drop_after=retention.drop_seconds,
         )
 
     def _collector(
@@ -207,6 +214,11 @@ class _Assembly:
             with contextlib.suppress(OSError):
                 total += os.stat(self._directory.root / name).st_size  # noqa: PTH116 - two names, one line
         return total
+
+
+def _remembered(collections: LiveCollections, waiting: Waiting) -> RememberedAnswers:
+    """Answers hold while a collection has the same row, and as many batches that were made durable."""
+    return RememberedAnswers(lambda number: (collections.numbered(number), waiting.stored.get(number, 0)))
 
 
 class CollectionServer:

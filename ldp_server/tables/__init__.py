@@ -6,6 +6,9 @@ metadata     what stays with an answer: of what, of whom, with which promise
 csv_text     CSV, and its metadata
 arrow        Arrow tables and Parquet (extra `parquet`)
 data_frames  pandas, polars, numpy (extra `frames`)
+html_text    a piece of HTML, as notebooks show it
+plots        plots, one kind for each kind of answer (extra `plots`)
+words        values as people read them
 extras       libraries that may be installed or not
 """
 
@@ -14,10 +17,12 @@ from ldp_server.tables.data_frames import FrameLibrary
 from ldp_server.tables.extras import MissingExtra
 from ldp_server.tables.items import item_of
 from ldp_server.tables.metadata import AnswerMetadata
+from ldp_server.tables.plots.drawing import AnswerPlot
 from ldp_server.tables.table import AnswerTable, ColumnKind, TableColumn
 
 __all__ = [
     "AnswerMetadata",
+    "AnswerPlot",
     "AnswerTable",
     "ColumnKind",
     "FrameLibrary",

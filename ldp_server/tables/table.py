@@ -64,9 +64,13 @@ class AnswerTable:
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
 
-    def rows(self) -> Iterator[tuple[Any, ...]]:
-        """The cells of each row, as Python's own types."""
-        return zip(*(_plain(column.values) for column in self.columns), strict=True)
+    def column(self, name: str) -> list[Any]:
+        """The cells of a column, as Python's own types."""
+        return _plain(next(column.values for column in self.columns if column.name == name))
+
+    def rows(self, most: int | None = None) -> Iterator[tuple[Any, ...]]:
+        """The cells of each row, or of the first ones, as Python's own types."""
+        return zip(*(_plain(column.values[:most]) for column in self.columns), strict=True)
 
 
 def table_of(answer: Any, rows: str, extra: Sequence[str], metadata: AnswerMetadata, domain: Domain) -> AnswerTable:
@@ -103,13 +107,10 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 def _column(rows: Sequence[Any], kind: Any, name: str) -> Values | None:
     """Return a field of all rows; None if it is None in all of them, and may be."""
-    if isinstance(rows, Columns):
-        if name in rows.columns:
-            return rows.columns[name]
-        values: Values = [None] * len(rows)
-    else:
-        values = [getattr(row, name) for row in rows]
     optional = next(field for field in fields(kind) if field.name == name).default is not MISSING
+    if isinstance(rows, Columns):
+        return rows.columns.get(name, None if optional else [None] * len(rows))
+    values = [getattr(row, name) for row in rows]
     return None if optional and all(value is None for value in values) else values
 
 
@@ -137,9 +138,7 @@ def _typed(name: str, hint: Any, values: Values, domain: Domain) -> TableColumn:
     if get_origin(hint) in (Union, UnionType):
         hint = next(one for one in get_args(hint) if one is not type(None))
     if hint is float:
-        if not isinstance(values, np.ndarray):
-            values = np.array([np.nan if value is None else value for value in values], np.float64)
-        return TableColumn(name, ColumnKind.NUMBER, values)
+        return TableColumn(name, ColumnKind.NUMBER, np.asarray(values, np.float64))  # None: not a number
     if hint is int:
         return TableColumn(name, ColumnKind.INTEGER, values, _bounds(domain, values))
     if isinstance(hint, type) and issubclass(hint, Enum):

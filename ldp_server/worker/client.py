@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from ldp_client.errors import StorageError, Unavailable
 from ldp_server.child import safe_command, safe_environment
-from ldp_server.store import CollectionRecord, DataDirectory, checkpoints
+from ldp_server.store import CollectionRecord, DataDirectory, PeriodRecord, checkpoints
 from ldp_server.watch.spans import Spans
 from ldp_server.worker import messages
 from ldp_server.worker.messages import (
@@ -23,18 +23,22 @@ from ldp_server.worker.messages import (
     Answer,
     AskAdvance,
     AskAttributes,
+    AskCounts,
     AskDecode,
     AskEstimate,
     AskNumbers,
+    AskPeriods,
     AskSummarise,
     CheckpointWritten,
     Done,
     Failure,
     OverTime,
+    PeriodsCounted,
     Progress,
     Question,
     WorkerSummary,
 )
+from ldp_server.worker.remembered import RememberedAnswers
 
 __all__ = ["Worker"]
 
@@ -47,27 +51,33 @@ _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THR
 class Worker:
     """One child process on a data directory, started by the first question."""
 
-    def __init__(self, data: Path, *, memory_mb: int, nice: int, spans: Spans | None = None) -> None:
+    def __init__(
+        self,
+        data: Path,
+        *,
+        memory_mb: int,
+        nice: int,
+        spans: Spans | None = None,
+        remembered: RememberedAnswers | None = None,
+    ) -> None:
         self._directory = DataDirectory(data)
         self._arguments = [str(data), str(memory_mb), str(nice)]
         self._process: asyncio.subprocess.Process | None = None
         self._lock = asyncio.Lock()
         self._spans = spans
+        self._remembered = remembered
 
     async def estimate(self, number: int, request: bytes) -> bytes:
         """The serialised EstimateResponse to a serialised EstimateRequest."""
-        _, response = await self._one(Done, AskEstimate(number), request)
-        return response
+        return await self._answered(AskEstimate(number), request)
 
     async def numbers(self, number: int, request: bytes) -> bytes:
         """The serialised NumbersResponse to a serialised NumbersRequest."""
-        _, response = await self._one(Done, AskNumbers(number), request)
-        return response
+        return await self._answered(AskNumbers(number), request)
 
     async def attributes(self, number: int, request: bytes) -> bytes:
         """The serialised AttributesResponse to a serialised AttributesRequest."""
-        _, response = await self._one(Done, AskAttributes(number), request)
-        return response
+        return await self._answered(AskAttributes(number), request)
 
     async def summary(self, number: int) -> WorkerSummary:
         found, _ = await self._one(WorkerSummary, AskSummarise(number))
@@ -78,18 +88,45 @@ class Worker:
         found, _ = await self._one(Advanced, AskAdvance(number, seconds))
         return found
 
-    async def checkpoint(self, record: CollectionRecord) -> checkpoints.Checkpoint:
-        """A checkpoint of everything that was durable when this was called."""
-        written, _ = await self._one(CheckpointWritten, messages.AskCheckpoint(record.number))
-        found = await asyncio.to_thread(checkpoints.read_checkpoint, self._directory.states, record.id)
+    async def periods(self, number: int, request: bytes) -> bytes:
+        """The serialised ListPeriodsResponse to a serialised ListPeriodsRequest."""
+        _, response = await self._one(Done, AskPeriods(number), request)
+        return response
+
+    async def trend(self, number: int, request: bytes) -> bytes:
+        """The serialised TrendResponse to a serialised TrendRequest."""
+        _, response = await self._one(Done, messages.AskTrend(number), request)
+        return response
+
+    async def change(self, number: int, request: bytes) -> bytes:
+        """The serialised ChangeResponse to a serialised TrendRequest."""
+        _, response = await self._one(Done, messages.AskChange(number), request)
+        return response
+
+    async def compare(self, numbers: tuple[int, int], request: bytes) -> bytes:
+        """The serialised CompareResponse to a serialised CompareRequest about these two collections."""
+        _, response = await self._one(Done, messages.AskCompare(*numbers), request)
+        return response
+
+    async def counted(self, number: int, request: bytes) -> tuple[PeriodsCounted, bytes]:
+        """The state of the periods that a serialised ExportRequest names."""
+        return await self._one(PeriodsCounted, AskCounts(number), request)
+
+    async def checkpoint(self, record: CollectionRecord, period: PeriodRecord) -> checkpoints.Checkpoint:
+        """A checkpoint of everything of a period that was durable when this was called."""
+        written, _ = await self._one(CheckpointWritten, messages.AskCheckpoint(period.number))
+        read = checkpoints.read_checkpoint
+        found = await asyncio.to_thread(read, self._directory.states, record.id, period.period)
         if found is None or found.batches < written.batches:
             raise StorageError("the checkpoint that was just written is not there: check the disk")
         return found
 
-    async def decode(self, question: AskDecode, seconds: float) -> AsyncGenerator[Progress | bytes, None]:
+    async def decode(
+        self, question: AskDecode, seconds: float, request: bytes = b""
+    ) -> AsyncGenerator[Progress | bytes, None]:
         """Progress, and last the serialised HeavyHittersResult. Leaving early cancels, and so does the time limit."""
         ends = time.monotonic() + seconds
-        async with contextlib.aclosing(self._ask(question)) as answers:
+        async with contextlib.aclosing(self._ask(question, request)) as answers:
             while True:
                 try:
                     answer, body = await asyncio.wait_for(anext(answers), ends - time.monotonic())
@@ -111,6 +148,17 @@ class Worker:
         """The child's process number, while it runs."""
         alive = self._process is not None and self._process.returncode is None
         return self._process.pid if alive and self._process is not None else None
+
+    async def _answered(self, question: Question, request: bytes) -> bytes:
+        """Ask for a serialised response, unless the same was just asked."""
+
+        async def compute() -> bytes:
+            _, response = await self._one(Done, question, request)
+            return response
+
+        if self._remembered is None:
+            return await compute()
+        return await self._remembered.answer(question.number, (question, request), compute)
 
     async def _one(self, kind: type[A], question: Question, body: bytes = b"") -> tuple[A, bytes]:
         """Ask a question that has one answer."""

@@ -12,6 +12,7 @@ from ldp_server import heavy_hitters
 from ldp_server.answers.wire import to_wire
 from ldp_server.oracles.base import Unsupported
 from ldp_server.worker.counts import CollectionCounts
+from ldp_server.worker.estimating import about
 from ldp_server.worker.messages import AskDecode
 
 __all__ = ["can_decode", "decode"]
@@ -38,4 +39,5 @@ def decode(counts: CollectionCounts, question: AskDecode, progress: Callable[[st
         found = heavy_hitters.decode(
             counts.collection, counts.oracle, beta=beta, limits=limits, progress=progress, executor=threads
         )
-    return to_wire(replace(found, items=found.items[: question.limit]), pb.HeavyHittersResult).SerializeToString()
+    found = replace(found, items=found.items[: question.limit])
+    return about(counts, to_wire(found, pb.HeavyHittersResult)).SerializeToString()

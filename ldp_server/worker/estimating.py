@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from ldp_server.oracles import as_frequency
 from ldp_server.oracles.base import Oracle, Unsupported
 from ldp_server.worker.counts import CollectionCounts
 
-__all__ = ["attributes_of", "estimate", "null_error", "numbers_of"]
+__all__ = ["about", "attributes_of", "estimate", "null_error", "numbers_of"]
 
 MOST = 1 << 20
 """The most items that one answer lists: some forty megabytes."""
@@ -36,7 +36,17 @@ def null_error(oracle: Oracle) -> float:
 
 def estimate(counts: CollectionCounts, request: pb.EstimateRequest) -> bytes:
     """Return the serialised EstimateResponse to a request."""
-    return to_wire(_answer(counts, request), pb.EstimateResponse).SerializeToString()
+    return about(counts, to_wire(_answer(counts, request), pb.EstimateResponse)).SerializeToString()
+
+
+A = TypeVar("A", pb.EstimateResponse, pb.NumbersResponse, pb.AttributesResponse, pb.HeavyHittersResult)
+
+
+def about(counts: CollectionCounts, response: A) -> A:
+    """Note in a response which periods it is about."""
+    if counts.periods is not None:
+        response.periods.CopyFrom(to_wire(counts.periods, pb.PeriodSpan))
+    return response
 
 
 def _answer(counts: CollectionCounts, request: pb.EstimateRequest) -> Estimates:
@@ -81,7 +91,7 @@ def numbers_of(counts: CollectionCounts, request: pb.NumbersRequest) -> bytes:
         response.ranges.CopyFrom(to_wire(ranges, pb.RangesAnswer))
     else:
         raise InvalidSpec("ask for the average, for quantiles or for ranges")
-    return response.SerializeToString()
+    return about(counts, response).SerializeToString()
 
 
 def _ranges(counts: CollectionCounts, asked: pb.RangesQuestion, how: dict[str, Any]) -> numbers.RangesAnswer:
@@ -105,4 +115,4 @@ def attributes_of(counts: CollectionCounts, request: pb.AttributesRequest) -> by
         together=request.together,
         every_look=request.every_look,
     )
-    return to_wire(found, pb.AttributesResponse).SerializeToString()
+    return about(counts, to_wire(found, pb.AttributesResponse)).SerializeToString()

@@ -24,15 +24,21 @@ __all__ = [
     "Answer",
     "AskAdvance",
     "AskAttributes",
+    "AskChange",
     "AskCheckpoint",
+    "AskCompare",
+    "AskCounts",
     "AskDecode",
     "AskEstimate",
     "AskNumbers",
+    "AskPeriods",
     "AskSummarise",
+    "AskTrend",
     "CheckpointWritten",
     "Done",
     "Failure",
     "OverTime",
+    "PeriodsCounted",
     "Progress",
     "Question",
     "WorkerSummary",
@@ -84,7 +90,34 @@ class AskAdvance(Question):
 
 @dataclass(frozen=True, slots=True)
 class AskCheckpoint(Question):
-    """Count everything and write a checkpoint: `CheckpointWritten`."""
+    """Count everything and write a checkpoint: `CheckpointWritten`. The number is that of a period's record."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskPeriods(Question):
+    """Answer the ListPeriodsRequest in the body with a ListPeriodsResponse: `Done`."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskTrend(Question):
+    """Answer the TrendRequest in the body with a TrendResponse: `Done`."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskChange(Question):
+    """Answer the TrendRequest in the body with a ChangeResponse: `Done`."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskCompare(Question):
+    """Answer the CompareRequest in the body with a CompareResponse: `Done`. `other` is the second collection."""
+
+    other: int
+
+
+@dataclass(frozen=True, slots=True)
+class AskCounts(Question):
+    """Count the periods that the ExportRequest in the body names: `PeriodsCounted`, its body is the oracle's state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +125,7 @@ class AskDecode(Question):
     """Find at most `limit` heavy hitters: any number of `Progress`, then `Done` with a HeavyHittersResult.
 
     `beta` is the failure probability of the list; 0 is the decoder's own. `copies` says how copied reports count
-    (ldp_server/heavy_hitters/copies.py).
+    (ldp_server/heavy_hitters/copies.py). The body is the HeavyHittersRequest, for its periods.
     """
 
     limit: int
@@ -133,6 +166,17 @@ class CheckpointWritten:
 
 
 @dataclass(frozen=True, slots=True)
+class PeriodsCounted:
+    """The state of so many reports is in the body, and which periods they are of (both 0 without a schedule)."""
+
+    reports: int
+    first: int
+    last: int
+    held: bool
+    """Whether the reports of at least one of these periods are in the log."""
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """Where a decode is; `fraction` goes from 0 to 1."""
 
@@ -167,7 +211,7 @@ class Failure:
         return Unavailable("the estimating process met an unexpected error") if kind is None else kind(self.text)
 
 
-Answer = Done | WorkerSummary | Advanced | CheckpointWritten | Progress | Failure
+Answer = Done | WorkerSummary | Advanced | CheckpointWritten | PeriodsCounted | Progress | Failure
 
 _ERRORS: dict[str, type[LdpError]] = {
     kind.__name__: kind
@@ -185,10 +229,24 @@ _ERRORS: dict[str, type[LdpError]] = {
 }
 QUESTIONS: dict[str, type[Question]] = {
     kind.__name__: kind
-    for kind in (AskEstimate, AskNumbers, AskAttributes, AskSummarise, AskAdvance, AskCheckpoint, AskDecode)
+    for kind in (
+        AskEstimate,
+        AskNumbers,
+        AskAttributes,
+        AskSummarise,
+        AskAdvance,
+        AskCheckpoint,
+        AskDecode,
+        AskPeriods,
+        AskCounts,
+        AskTrend,
+        AskChange,
+        AskCompare,
+    )
 }
 ANSWERS: dict[str, type[Answer]] = {
-    kind.__name__: kind for kind in (Done, WorkerSummary, Advanced, CheckpointWritten, Progress, Failure)
+    kind.__name__: kind
+    for kind in (Done, WorkerSummary, Advanced, CheckpointWritten, PeriodsCounted, Progress, Failure)
 }
 
 

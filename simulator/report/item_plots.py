@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simulator.report.canvas import COLOURS, THEORY, canvas
+from ldp_server.tables.plots.canvas import COLOURS, THEORY, canvas
 
 __all__ = ["Bar", "Interval", "draw_bars", "draw_intervals"]
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ldp_client.errors import InvalidSpec
-from simulator.report.canvas import have_plots
+from ldp_server.tables.plots.canvas import have_plots
 from simulator.report.values import heading, plain, shown
 
 __all__ = ["Report", "Section", "Table", "check_folder", "write_whole"]

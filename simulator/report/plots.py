@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simulator.report.canvas import COLOURS, DASHES, MARKERS, THEORY, canvas
-from simulator.report.glyphs import drawable
+from ldp_server.tables.plots.canvas import COLOURS, DASHES, MARKERS, THEORY, canvas
+from ldp_server.tables.plots.glyphs import drawable
 
 __all__ = ["Panel", "Series", "draw"]
 

@@ -15,7 +15,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from simulator.report.values import heading, printable, shown
+from ldp_server.tables.words import printable
+from simulator.report.values import heading, shown
 
 __all__ = ["print_table", "progress_bar"]
 

@@ -15,7 +15,6 @@ __all__ = [
     "item_text",
     "pairs",
     "plain",
-    "printable",
     "shown",
     "summary",
     "with_item_text",
@@ -108,11 +107,6 @@ def _flat(shape: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]
             yield from _flat(value, f"{words}: ")
         else:
             yield words, value
-
-
-def printable(text: str) -> str:
-    """Return the text with control characters as escapes, so that an item cannot steer a terminal or a plot."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def elements(size: int) -> str:

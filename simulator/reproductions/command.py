@@ -19,7 +19,7 @@ from pathlib import Path
 import click
 
 from ldp_client.errors import InvalidSpec
-from simulator.report.canvas import have_plots
+from ldp_server.tables.plots.canvas import have_plots
 from simulator.report.page import Table, check_folder, write_whole
 from simulator.report.plots import draw
 from simulator.report.terminal import print_table, progress_bar

@@ -21,6 +21,7 @@ REASONS = {
     AppendOutcome.CONFLICT: "BATCH_ID_CONFLICT",
     AppendOutcome.TOKEN_USED: "TOKEN_USED",
     AppendOutcome.OUT_OF_RANGE: "REPORT_OUT_OF_RANGE",
+    AppendOutcome.PERIOD_OVER: "PERIOD_OVER",
     AppendOutcome.SEALED: "WINDOW_CLOSED",  # by a fold, which may fail and be undone: a device asks again later
 }
 """The wire's reason for each outcome that is a refusal."""

@@ -28,7 +28,7 @@ def analyst(server):
         yield analyst
 
 
-def deliver(server, collection, indexes, seed=5, copies=0):
+def deliver(server, collection, indexes, seed=5, copies=0, period=0):
     """Send the reports of users with these indexes; return the oracle that counted the same bytes.
 
     So many of the first block's users send copies of other reports instead of their own.
@@ -41,7 +41,10 @@ def deliver(server, collection, indexes, seed=5, copies=0):
         for payload in payloads:
             oracle.accumulate(payload)
         ids = np.random.default_rng().bytes(16 * len(payloads))
-        batches = [Batch(collection.id, ids[16 * i : 16 * i + 16], payload) for i, payload in enumerate(payloads)]
+        batches = [
+            Batch(collection.id, ids[16 * i : 16 * i + 16], payload, period=period)
+            for i, payload in enumerate(payloads)
+        ]
         assert all(isinstance(outcome, Accepted) for outcome in gateway.send(batches, 60))
     gateway.close()
     return oracle

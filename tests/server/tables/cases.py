@@ -1,17 +1,33 @@
 """Answers about every kind of domain, with items that files and spreadsheets find hard."""
 
 from dataclasses import fields
+from functools import cache
 
 import numpy as np
 
 from ldp_client.collection import Collection
 from ldp_client.privacy.statement import privacy_statement
 from ldp_client.protocol.domain import Attributes, Categories, Integers, Strings
-from ldp_server.analyst import CollectionEstimates, CollectionInfo
-from ldp_server.answers import estimates
+from ldp_server import heavy_hitters
+from ldp_server.analyst import (
+    CollectionAttributes,
+    CollectionAverage,
+    CollectionEstimates,
+    CollectionHeavyHitters,
+    CollectionInfo,
+    CollectionQuantiles,
+    CollectionRanges,
+)
+from ldp_server.answers import estimates, numbers
+from ldp_server.answers.attributes import attributes_answer
+from ldp_server.answers.choose import Kind, choose
+from ldp_server.arrays.items import index_items
+from ldp_server.arrays.packing import pack
+from ldp_server.heavy_hitters import planner
 from ldp_server.oracles import oracle_for
+from simulator.crowd import simulate
 
-__all__ = ["DOMAINS", "HOSTILE", "about", "answer", "estimated"]
+__all__ = ["DOMAINS", "HOSTILE", "about", "answer", "counted", "estimated", "of_every_kind"]
 
 HOSTILE = (
     "=1+1",
@@ -63,6 +79,51 @@ def answer(kind, collection, made, **more):
     return kind(**found, info=about(collection), **more)
 
 
+def counted(domain, mechanism, indexes, epsilon="2", parameters=None, question="Which?"):
+    """A collection and the oracle that counted the reports of users with these indexes."""
+    collection = Collection.create(question, domain, mechanism, epsilon, opens=0, closes=1 << 33, parameters=parameters)
+    oracle, width = oracle_for(collection), collection.randomizer.report_bytes
+    for reports in simulate(collection.randomizer, np.asarray(indexes, np.uint64), seed=8):
+        oracle.accumulate(pack(reports, width))
+    return collection, oracle
+
+
+def of_every_kind(question="Which?"):
+    """An answer of every kind, from simulated users."""
+    users = np.random.default_rng(6)
+    names = Categories(HOSTILE)
+    choice, oracle = counted(
+        names, "linear-hash", users.geometric(0.3, 4000).clip(0, 12), "2", {"q": 3, "t": 3}, question
+    )
+    yield "top", answer(CollectionEstimates, choice, estimates.top(choice, oracle, 10, threshold=300), threshold=300)
+    yield "every item", answer(CollectionEstimates, choice, estimates.every_item(choice, oracle))
+    tree, oracle = counted(
+        Integers(-20, 60), "hierarchy", users.binomial(60, 0.4, 4000), "3", {"branching": 4, "q": 53}, question
+    )
+    yield "quantiles", answer(CollectionQuantiles, tree, numbers.quantiles_answer(tree, oracle, (0.25, 0.5, 0.9)))
+    yield "histogram", answer(CollectionRanges, tree, numbers.bins_answer(tree, oracle, 12))
+    yield "ranges", answer(CollectionRanges, tree, numbers.ranges_answer(tree, oracle, [(0, 9), (-20, 39), (30, 30)]))
+    chosen = choose(4000, 102, "2", Kind.AVERAGE).parameters
+    number, oracle = counted(Integers(0, 101), "bounded-number", users.binomial(100, 0.4, 4000), "2", chosen, question)
+    yield "average", answer(CollectionAverage, number, numbers.average_answer(number, oracle))
+    habits = Attributes(("<b>smoke</b>", "drive", "vote \u202eetov", "drive + vote", "=read"))
+    chosen = choose(4000, habits.size, "3", Kind.ATTRIBUTES, pairs=True)
+    sets, oracle = counted(habits, chosen.mechanism, users.integers(0, 8, 4000), "3", chosen.parameters, question)
+    yield "attributes", answer(CollectionAttributes, sets, attributes_answer(sets, oracle))
+    yield "pairs", answer(CollectionAttributes, sets, attributes_answer(sets, oracle, pairs=True))
+    yield "largest pairs", answer(CollectionAttributes, sets, attributes_answer(sets, oracle, pairs=True, top=3))
+    yield "table", answer(CollectionEstimates, sets, estimates.every_item(sets, oracle))
+    domain = Strings(4)
+    plan = planner.plan(30_000, domain, "4")
+    words = planner.create(question, domain, "4", plan, opens=0, closes=1 << 33)
+    oracle = oracle_for(words)
+    items = [b"=1+1"] * 12_000 + [b"<i>"] * 9_000 + [b"\xff\xfe"] * 6_000 + [users.bytes(4) for _ in range(3000)]
+    for reports in simulate(words.randomizer, index_items(domain, items), seed=8):
+        oracle.accumulate(pack(reports, words.randomizer.report_bytes))
+    yield "heavy hitters", answer(CollectionHeavyHitters, words, heavy_hitters.decode(words, oracle))
+
+
+@cache
 def estimated(name, threshold=None):
     """Estimates of the items of a domain, from random reports."""
     domain, items = DOMAINS[name]

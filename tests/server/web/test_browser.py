@@ -101,7 +101,15 @@ def every_page(world):
         "prefix-tree": ("hitters",),
         "empty": ("top",),
     }
-    addresses = ["/", "/plan", "/plan?kind=list&size=8", "/server", "/new", "/nonsense", "/c/ffffffff"]
+    addresses = [
+        "/",
+        "/plan",
+        "/plan?kind=heavy-hitters&users=1000000&epsilon=2",
+        "/server",
+        "/new",
+        "/nonsense",
+        "/c/ffffffff",
+    ]
     return addresses + [f"/c/{world.which(name)}/{view}" for name, found in views.items() for view in found]
 
 
@@ -233,7 +241,7 @@ def test_everything_works_without_scripts(signed_in, pages, world):
     users.clear()
     users.send_keys("4000000")
     chrome.find_element(By.CSS_SELECTOR, "form.plan button").click()
-    assert "of 4,000,000 users" in chrome.page_source
+    assert "With 4,000,000 reports" in chrome.page_source
     which = world.which("tree-sketch")
     chrome.get(f"{pages.address}/c/{which}/hitters")
     chrome.find_element(By.CSS_SELECTOR, "form.controls button").click()
@@ -272,7 +280,7 @@ def test_a_slider_plans(signed_in, pages):
     wait(chrome, lambda: "users=" in chrome.current_url)
     users = chrome.find_element(By.ID, "users").get_attribute("value")
     assert int(users) > 100_000
-    assert f"{int(users):,} users" in chrome.page_source
+    assert f"With {int(users):,} reports" in chrome.page_source
 
 
 def test_no_item_is_run(signed_in, pages, world):

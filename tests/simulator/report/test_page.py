@@ -7,7 +7,8 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from ldp_client.errors import InvalidSpec
-from simulator.report import canvas, page
+from ldp_server.tables.plots import canvas
+from simulator.report import page
 from simulator.report.item_plots import Bar, Interval, draw_bars, draw_intervals
 from simulator.report.page import Report, Section, Table
 from simulator.report.plots import Panel, Series, draw

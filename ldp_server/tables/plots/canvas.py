@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from simulator.report.glyphs import drawable, families
-from simulator.report.values import printable
+from ldp_server.tables.plots.glyphs import drawable, families
+from ldp_server.tables.words import printable
 
 __all__ = ["COLOURS", "DASHES", "MARKERS", "THEORY", "Canvas", "canvas", "have_plots"]
 
@@ -23,8 +23,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 THEORY = "#555555"
-_LONGEST = 24
-"""Characters of a label that are drawn."""
+_LONGEST, _LONGEST_TITLE = 24, 80
+"""Characters of a label and of a title that are drawn."""
 _STYLE: Any = {
     "svg.fonttype": "path",
     "svg.hashsalt": "hearsay",
@@ -59,16 +59,36 @@ class Canvas:
     axes: list[Any]
     _true: dict[str, str] = field(default_factory=dict)
     """The true text of each part that is drawn shortened or with escapes, by the part's name in the SVG."""
+    finished: str = ""
+    """The SVG, once `finish` has made it."""
 
     def rows(self, axes: Any, labels: list[str]) -> None:
         """Label the rows of a plot, the first one on top; a label that is drawn differently keeps its text as title."""
-        drawn = [_label(label) for label in labels]
-        axes.set_yticks(range(len(labels)), drawn)
+        axes.set_yticks(range(len(labels)), [_label(label) for label in labels])
         axes.set_ylim(len(labels) - 0.4, -0.6)
-        for tick, text, label in zip(axes.get_yticklabels(), drawn, labels, strict=True):
-            if text != label:
+        self._keep(axes.get_yticklabels(), labels)
+
+    def columns(self, axes: Any, labels: list[str]) -> None:
+        """Label the columns of a plot in the same way."""
+        axes.set_xticks(range(len(labels)), [_label(label) for label in labels], rotation=30, ha="right")
+        self._keep(axes.get_xticklabels(), labels)
+
+    def title(self, text: str, below: str) -> None:
+        """Write a title, shortened where it is too long, and a smaller line below it."""
+        heading = self.figure.suptitle(_label(text, _LONGEST_TITLE), x=0.01, ha="left", fontsize=11)
+        self._keep([heading], [text])
+        self.axes[0].set_title(below, loc="left", fontsize=8.5)
+
+    def finish(self) -> None:
+        """Make the SVG while the style of the plots holds."""
+        self.finished = self.svg()
+
+    def _keep(self, texts: Iterable[Any], labels: Iterable[str]) -> None:
+        """Keep the true text of what is drawn differently."""
+        for text, label in zip(texts, labels, strict=True):
+            if text.get_text() != label:
                 name = f"label-{len(self._true)}"
-                tick.set_gid(name)
+                text.set_gid(name)
                 self._true[name] = label
 
     def svg(self) -> str:
@@ -81,9 +101,9 @@ class Canvas:
         return text[text.index("<svg") :]
 
 
-def _label(text: str) -> str:
+def _label(text: str, most: int = _LONGEST) -> str:
     """An item as it is drawn."""
-    short = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    short = text if len(text) <= most else text[: most - 1] + "…"
     return drawable(printable(short))
 
 

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from simulator.report import glyphs
+from ldp_server.tables.plots import glyphs
 from simulator.report.item_plots import Bar, Interval, draw_bars, draw_intervals
 from simulator.report.plots import Panel, Series, draw
 

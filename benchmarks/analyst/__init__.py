@@ -1,0 +1,1 @@
+"""Benchmarks of the analyst: questions, answers as tables."""

@@ -1,0 +1,9 @@
+"""Plots of answers, and what all plots of the project share (extra `plots`).
+
+canvas    colours, letters, and the way from a figure to an SVG
+glyphs    which of the installed fonts draw a text
+rows      a row for each item, range or attribute: estimate and interval
+numbers   histograms and quantiles
+pairs     a map of all pairs of attributes
+drawing   which plot an answer gets
+"""

@@ -1,0 +1,99 @@
+"""Which plot an answer gets, by the columns that its table has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ldp_client.errors import InvalidSpec
+from ldp_server.store.errors import translated
+from ldp_server.tables.extras import library
+from ldp_server.tables.plots.canvas import Canvas, canvas
+from ldp_server.tables.plots.numbers import draw_histogram, draw_places, is_histogram
+from ldp_server.tables.plots.pairs import draw_pairs, pair_names
+from ldp_server.tables.plots.rows import draw_rows, drawn_rows
+from ldp_server.tables.table import AnswerTable
+from ldp_server.tables.words import COVERAGE_WORDS, percent
+
+__all__ = ["AnswerPlot", "draw_answer"]
+
+_WIDTH = 8.0
+_MOST_PAIRED = 20
+
+
+@dataclass(frozen=True)
+class AnswerPlot:
+    """A plot: an SVG, the same text for the same answer, and the figure of matplotlib that it was made from."""
+
+    svg: str = field(repr=False)
+    figure: Any = field(repr=False)
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def save(self, path: str | Path) -> None:
+        """Write the plot to a file: SVG, or by the ending of its name another format that matplotlib knows."""
+        file = Path(path)
+        with translated(file):
+            if file.suffix in {"", ".svg"}:
+                file.write_text(self.svg, encoding="utf-8")
+            else:
+                self.figure.savefig(file)
+
+
+def draw_answer(table: AnswerTable, lines: Mapping[str, float], most: int) -> AnswerPlot:
+    """Draw an answer: the `most` largest of its rows, and vertical lines with their names."""
+    if most < 1:
+        raise InvalidSpec("a plot shows at least one row")
+    library("matplotlib", "plots", "a plot")
+    names = set(table.names)
+    if "share" in names or "holders" in names:
+        return _places(table)
+    if "first" in names and is_histogram(table):
+        with _titled(table, 4.0, []) as drawing:
+            draw_histogram(drawing, table)
+        return _made(drawing)
+    if "attributes" in names and len(table) > 1 and all(len(pair) == 2 for pair in table.column("attributes")):
+        labels = pair_names(table)
+        if len(labels) <= _MOST_PAIRED:
+            with _titled(table, 1.4 + 0.42 * max(4, len(labels)), labels) as drawing:
+                draw_pairs(drawing, table)
+            return _made(drawing)
+    return _rows(table, lines, most)
+
+
+def _rows(table: AnswerTable, lines: Mapping[str, float], most: int) -> AnswerPlot:
+    every = drawn_rows(table)
+    shown = [row for row in every if not row.last][:most] + [row for row in every if row.last]
+    if not shown:
+        raise InvalidSpec("this answer has no rows to draw")
+    with _titled(table, 1.2 + 0.27 * max(4, len(shown)), [row.label for row in shown]) as drawing:
+        draw_rows(drawing, shown, lines, bars="attributes" in table.names, judged="verdict" in table.names)
+        left = len(every) - len(shown)
+        drawing.axes[0].set_xlabel(f"users ({left:,} more rows are not shown)" if left else "users")
+    return _made(drawing)
+
+
+def _places(table: AnswerTable) -> AnswerPlot:
+    shares = table.column("share") if "share" in table.names else None
+    labels = ["average"] if shares is None else [f"{share:.6g} lie at or below" for share in shares]
+    with _titled(table, 1.2 + 0.3 * max(3, len(labels)), labels) as drawing:
+        draw_places(drawing, labels, table)
+    return _made(drawing)
+
+
+@contextmanager
+def _titled(table: AnswerTable, height: float, texts: list[str]) -> Iterator[Canvas]:
+    about = table.metadata
+    with canvas(_WIDTH, height, texts=[*texts, about.question]) as drawing:
+        yield drawing
+        meaning = f"{about.reports:,} reports; {percent(about.confidence)} intervals: "
+        drawing.title(about.question, meaning + COVERAGE_WORDS.get(about.coverage, about.coverage))
+        drawing.finish()
+
+
+def _made(drawing: Canvas) -> AnswerPlot:
+    return AnswerPlot(drawing.finished, drawing.figure)
