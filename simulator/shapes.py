@@ -7,6 +7,7 @@ from typing import Any, NotRequired, TypedDict
 __all__ = [
     "FrequenciesRun",
     "FrequencySeconds",
+    "GoalRow",
     "HeavyHittersRun",
     "HeavyHittersSeconds",
     "LongitudinalRow",
@@ -132,6 +133,33 @@ class LongitudinalRow(TypedDict):
     guessed_fresh: float
     rmse_first_answer: float
     rmse_fresh: float
+
+
+class GoalRow(TypedDict):
+    """`ldp-simulate plan --kind`: the plan and, with --verify, what came out. Errors are as in ldp_server.planning."""
+
+    kind: str
+    solved: str
+    """users, epsilon or error: what was worked out."""
+    mechanism: str
+    parameters: dict[str, int]
+    users: int
+    epsilon: str
+    within: float
+    standard_error: float
+    smallest_share: float | None
+    report_bytes: int
+    memory_bytes: int
+    seconds: float
+    users_for_half: int | None
+    days: float | None
+    promise: list[str]
+    runs: NotRequired[int]
+    printed_error: NotRequired[float]
+    measured_error: NotRequired[float]
+    coverage: NotRequired[float]
+    error_held: NotRequired[bool]
+    intervals_held: NotRequired[bool]
 
 
 class PlanRow(TypedDict):

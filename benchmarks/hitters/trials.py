@@ -108,10 +108,11 @@ class Trial:
     false: int
     errors: list[float]
     covered: list[bool]
-    warned: bool
     missed: list[float]
     """Shares of the items that were not listed, the most frequent first."""
     seconds: dict[str, float]
+    warned: bool = False
+    """Whether the answer warned about its reports."""
 
 
 def _words(domain: Domain, kind: str, count: int, rng: np.random.Generator) -> list[Item]:

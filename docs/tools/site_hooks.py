@@ -25,6 +25,7 @@ MODULES = (
     "ldp_client.testing",
     "ldp_client.privacy",
     "ldp_server.analyst",
+    "ldp_server.tables",
     "ldp_server.testing",
 )
 COMMANDS = {"client": "ldp_client.cli", "server": "ldp_server", "simulate": "simulator.cli"}

@@ -56,7 +56,7 @@ class EveryLook(float):
     """A confidence that holds at every look: the intervals are right at all numbers of reports at once.
 
     For whoever looks at an answer while reports come in: `analyst.estimate(which, confidence=EveryLook(0.95))`. These
-    intervals are 1.6 to 3 times as wide (docs/planning.md). Frequencies, averages, ranges and attributes have them.
+    intervals are 1.5 to 4 times as wide (docs/planning.md). Frequencies, averages, ranges and attributes have them.
     """
 
 

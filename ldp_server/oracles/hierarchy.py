@@ -276,9 +276,14 @@ class HierarchyOracle(NumbersOracle, FrequencyOracle):
         return Quantile(share, estimate, min(low, estimate), max(high, estimate))
 
     def quantile_error(self, share: float) -> float:
-        """Return the standard error of (count at or below the quantile) - share * (count of all)."""
-        place = self.quantile(share).estimate
-        return float(self._prefix_errors(share)[place])
+        """Return the standard error of (count at or below the quantile) - share * (count of all).
+
+        It differs from integer to integer: the root mean square over those where the quantile may well lie.
+        """
+        tree, errors, place = self.tree(), self._prefix_errors(share), self.quantile(share).estimate
+        near = np.abs(np.cumsum(tree.leaves) - share * tree.holders) <= float(errors.max())
+        near[place] = True
+        return float(np.sqrt(np.mean(errors[near] ** 2)))
 
     def between(self, first: int, last: int) -> RangeCount:
         """Return how many users hold an integer from `first` to `last`, as distances from the lowest."""

@@ -48,7 +48,7 @@ _HOURS = 7 * 24
 _DAY = 86_400
 
 
-class Intake:
+class Arrivals:
     """How many reports a collection takes, as this process has seen it: by the hour, for a week. It is not stored."""
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class LiveCollection:
     """One collection, as ingest sees it."""
 
     __slots__ = (
-        "bound", "closes", "collection", "intake", "label", "opens", "period_seconds", "periods", "record",
+        "arrivals", "bound", "closes", "collection", "label", "opens", "period_seconds", "periods", "record",
         "sealed_reason", "statement",
         "takes_from", "takes_until", "width",
     )  # fmt: skip
@@ -98,7 +98,7 @@ class LiveCollection:
         self.takes_from = collection.opens - WINDOW_SLACK_SECONDS
         self.takes_until = collection.closes + WINDOW_SLACK_SECONDS
         self.sealed_reason = _sealed_reason(record)
-        self.intake = Intake()
+        self.arrivals = Arrivals()
         self.statement: tuple[str, ...] = ()
         """The privacy statement, once it has been asked for."""
 
@@ -169,7 +169,7 @@ class LiveCollections:
             return
         live = LiveCollection(record, collection, self._label(record.id))
         if known is not None:
-            live.intake = known.intake
+            live.arrivals = known.arrivals
         self._by_id[record.id] = live
         self._by_number[record.number] = live
         self._publisher.put(record)

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 from ldp_client.collection import Collection, Schedule
 from ldp_client.errors import InvalidSpec
@@ -24,7 +24,7 @@ from ldp_server.store import CollectionRecord, LogReader, PeriodRecord
 from ldp_server.store.damage import check_spec
 from ldp_server.worker.period_counts import PeriodCounter, PeriodCounts
 
-__all__ = ["CollectionCounts", "CountsCache", "PeriodsOfCollection", "about", "memory_bytes", "state_bytes"]
+__all__ = ["CollectionCounts", "CountsCache", "PeriodsOfCollection", "memory_bytes", "state_bytes"]
 
 TIMES = 3
 """Memory for counting and estimating, as a multiple of the counts: the counts, and the estimates beside them."""
@@ -40,18 +40,16 @@ class CollectionCounts:
     batches: int
     periods: PeriodSpan | None
     """The first and the last period that is counted; None for a question without a schedule."""
+
+    def serialized(self, response: Any) -> bytes:
+        """Return a response's bytes, after noting in it which periods it is about."""
+        if self.periods is not None:
+            response.periods.CopyFrom(to_wire(self.periods, pb.PeriodSpan))
+        found: bytes = response.SerializeToString()
+        return found
+
     held: bool = True
     """Whether the reports of at least one of these periods are in the log."""
-
-
-A = TypeVar("A", pb.EstimateResponse, pb.NumbersResponse, pb.AttributesResponse, pb.HeavyHittersResult)
-
-
-def about(counts: CollectionCounts, response: A) -> A:
-    """Note in a response which periods it is about."""
-    if counts.periods is not None:
-        response.periods.CopyFrom(to_wire(counts.periods, pb.PeriodSpan))
-    return response
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server import heavy_hitters
 from ldp_server.answers.wire import to_wire
 from ldp_server.oracles.base import Unsupported
-from ldp_server.worker.counts import CollectionCounts, about
+from ldp_server.worker.counts import CollectionCounts
 from ldp_server.worker.messages import AskDecode
 
 __all__ = ["can_decode", "decode"]
@@ -39,4 +39,4 @@ def decode(counts: CollectionCounts, question: AskDecode, progress: Callable[[st
             counts.collection, counts.oracle, beta=beta, limits=limits, progress=progress, executor=threads
         )
     found = replace(found, items=found.items[: question.limit])
-    return about(counts, to_wire(found, pb.HeavyHittersResult)).SerializeToString()
+    return counts.serialized(to_wire(found, pb.HeavyHittersResult))

@@ -14,7 +14,7 @@ from ldp_server.answers.estimates import Coverage, Estimates
 from ldp_server.answers.wire import integer_from_wire, item_from_wire, to_wire
 from ldp_server.oracles import as_frequency
 from ldp_server.oracles.base import Oracle, Unsupported
-from ldp_server.worker.counts import CollectionCounts, about
+from ldp_server.worker.counts import CollectionCounts
 
 __all__ = ["attributes_of", "estimate", "null_error", "numbers_of"]
 
@@ -36,7 +36,7 @@ def null_error(oracle: Oracle) -> float:
 
 def estimate(counts: CollectionCounts, request: pb.EstimateRequest) -> bytes:
     """Return the serialised EstimateResponse to a request."""
-    return about(counts, to_wire(_answer(counts, request), pb.EstimateResponse)).SerializeToString()
+    return counts.serialized(to_wire(_answer(counts, request), pb.EstimateResponse))
 
 
 def _answer(counts: CollectionCounts, request: pb.EstimateRequest) -> Estimates:
@@ -81,7 +81,7 @@ def numbers_of(counts: CollectionCounts, request: pb.NumbersRequest) -> bytes:
         response.ranges.CopyFrom(to_wire(ranges, pb.RangesAnswer))
     else:
         raise InvalidSpec("ask for the average, for quantiles or for ranges")
-    return about(counts, response).SerializeToString()
+    return counts.serialized(response)
 
 
 def _ranges(counts: CollectionCounts, asked: pb.RangesQuestion, how: dict[str, Any]) -> numbers.RangesAnswer:
@@ -105,4 +105,4 @@ def attributes_of(counts: CollectionCounts, request: pb.AttributesRequest) -> by
         together=request.together,
         every_look=request.every_look,
     )
-    return about(counts, to_wire(found, pb.AttributesResponse)).SerializeToString()
+    return counts.serialized(to_wire(found, pb.AttributesResponse))

@@ -87,7 +87,7 @@ class Waiting:
         for number, (batches, reports) in counts.items():
             self.stored[number] = self.stored.get(number, 0) + batches
             live = self._collections.numbered(number)
-            live.intake.note(reports, self._clock())
+            live.arrivals.note(reports, self._clock())
             label = live.label
             self._metrics.batches.labels(label).inc(batches)
             self._metrics.reports.labels(label).inc(reports)

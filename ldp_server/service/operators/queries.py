@@ -196,7 +196,7 @@ def _read_items(items: Iterable[pb.Item], domain: Domain) -> None:
 def info(live: LiveCollection, now: float) -> pb.CollectionInfo:
     """The collection at this time."""
     record = live.record
-    per_day, seconds = (0.0, 0) if live.refusal_reason(now) else live.intake.rate(now)
+    per_day, seconds = (0.0, 0) if live.refusal_reason(now) else live.arrivals.rate(now)
     return pb.CollectionInfo(
         collection_id=record.id,
         spec_bytes=record.spec,

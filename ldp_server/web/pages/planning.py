@@ -73,6 +73,8 @@ def _read(given: Mapping[str, str]) -> PlanChoices:
     if not given:
         return PlanChoices(size=str(KINDS[kind][2]))
     texts = {name: given.get(name, "").strip()[:40] for name in ("users", "epsilon", "within", "size", "per_day")}
+    if given.get("was", kind) != kind:
+        texts["size"] = ""  # it was the size of another kind of question
     if "users" not in given and "epsilon" not in given:
         texts |= {"users": PlanChoices.users, "epsilon": PlanChoices.epsilon}
     return PlanChoices(kind, **{**texts, "size": texts["size"] or str(KINDS[kind][2])})

@@ -9,10 +9,13 @@ import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from ldp_client.collection import Collection
 from ldp_client.protocol.domain import Categories, Integers
+from ldp_client.sending.gateway import Gateway
+from ldp_client.sending.transport import Accepted, Batch
 from ldp_server.analyst import EveryLook
 from ldp_server.answers.to_json import dump, to_json
 from ldp_server.answers.words import item_text, visible
@@ -191,7 +194,7 @@ async def test_the_list_shows_every_collection(world):
             live |= (await browser.get("/live.json?page=2")).json()
     for name, collection in world.collections.items():
         assert f'href="/c/{world.which(name)}"' in text
-        assert live[world.which(name)]["reports"] == (0 if name == "empty" else USERS)
+        assert live[world.which(name)]["reports"] == len(world.held.get(name, ()))
         assert visible(collection.question).replace("<", "&lt;").replace(">", "&gt;") in text
     Page(page.text)
 
@@ -352,6 +355,14 @@ async def test_planning_needs_no_script(world, kind):
     assert len(charts(with_error)) == (2 if kind in ("frequencies", "attributes") else 0)
 
 
+async def test_another_kind_of_plan_begins_with_a_size_of_its_own(world):
+    async with browsing(world) as browser:
+        page = await browser.get("/plan?was=frequencies&kind=attributes&size=1000&users=1000&epsilon=1")
+        same = await browser.get("/plan?was=attributes&kind=attributes&size=1000&users=1000&epsilon=1")
+    assert (page.status_code, same.status_code) == (200, 400)
+    assert 'name="size" inputmode="numeric" value="8"' in page.text
+
+
 async def test_planning_works_out_what_is_left_empty(world):
     async with browsing(world) as browser:
         users = await browser.get("/plan?kind=frequencies&size=100&epsilon=1&within=0.5&users=&per_day=1000")
@@ -366,7 +377,9 @@ async def test_planning_works_out_what_is_left_empty(world):
 async def test_the_server_page_counts(world):
     async with browsing(world) as browser:
         page = await browser.get("/server")
-    counted = USERS * (len(ANSWERS) + 2)
+    with world.server.analyst() as analyst:
+        counted = analyst.status().reports
+    assert counted >= USERS * (len(ANSWERS) + 2)
     assert f"<strong>{counted:,}</strong>" in page.text
     assert "Nothing needs you." in page.text
 
@@ -434,3 +447,25 @@ async def test_everybody_may_read_what_is_asked_and_nothing_that_was_learned(wor
     with world.server.analyst() as analyst:
         analyst.delete_collection(asked)
     site.close()
+
+
+async def test_reports_that_are_copies_are_warned_about(world):
+    """A page shows what the answer says of its reports: here one report came 120 times."""
+    parameters = {"q": 3, "t": 8}
+    asked = Collection.create(
+        "Copies?", Integers(1, 4000), "linear-hash", "1", opens=0, closes=1 << 33, parameters=parameters
+    )
+    collection = world.add("copies", asked, np.arange(2000) % 50)
+    width = collection.randomizer.report_bytes
+    copies = (7).to_bytes(width, "little") * 120
+    gateway = Gateway(world.server.target, tls=False)
+    assert all(isinstance(one, Accepted) for one in gateway.send([Batch(collection.id, bytes(16), copies)], 60))
+    gateway.close()
+    with world.server.analyst() as analyst:
+        warnings = analyst.estimate(collection, top=20).independence.warnings
+    async with browsing(world, "manage") as browser:
+        page = await browser.get(f"/c/{world.which('copies')}/top")
+        await browser.post(f"/c/{world.which('copies')}/change/delete", {"sure": "yes"})
+    del world.collections["copies"], world.held["copies"]
+    assert warnings
+    assert all(f"Warning: {warning}" in "".join(Page(page.text).texts) for warning in warnings)
