@@ -25,6 +25,7 @@ BENCHMARKS = {
     "server": ("server.benchmark", "collection server: durable throughput, latency, memory, restart, queries"),
     "analyst": ("analyst.benchmark", "what an analyst waits for: questions, pages, data frames, files"),
     "client": ("client", "the client: import, report, gateway, size"),
+    "analyst-trend": ("analyst_trend", "a trend, a change and a comparison over 52 periods"),
     "walk": ("walk", "one report and one question: modules, calls, write transactions"),
     "audit": ("audit.benchmark", "privacy: exact output laws, bounds from the client's bytes, clients that leak"),
     "pairing": ("pairing", "whether the order of arrival tells which answers belong to one device"),
@@ -32,8 +33,10 @@ BENCHMARKS = {
     "coverage": ("coverage.benchmark", "what the stated intervals hold, and how wide they are"),
     "oracles": ("oracles", "frequency oracles: accuracy, coverage, speed, memory, timing of the client"),
     "timing": ("timing", "what a clock in the same process tells about the item"),
+    "independence": ("independence", "copies of reports: what intervals hold with them, false alarms"),
     "heavy-hitters": ("hitters.benchmark", "how rare an item is found, false items, coverage, speed, growth"),
     "expander": ("hitters.expander", "the paper's form of the expander sketch beside the practical one"),
+    "web": ("web", "the pages: a page over 65,536 items, and intake with ten readers"),
     "attacks": ("attacks.benchmark", "attacks on a server of our own: who is still served, memory, reports admitted"),
     "simulator": ("simulator", "the simulator: speed, memory, reproducibility, exactly once over the wire"),
 }

@@ -58,6 +58,14 @@ class Schedule:
         if not 1 <= self.reports <= MAX_SCHEDULED_REPORTS:
             raise InvalidSpec(f"a schedule asks for 1 to {MAX_SCHEDULED_REPORTS} reports")
 
+    def period(self, moment: int) -> int:
+        """Return the number of the period in which a moment (seconds since 1970) lies."""
+        return moment // self.period_seconds
+
+    def begins(self, period: int) -> int:
+        """Return the first second of a period; the period before ends there."""
+        return period * self.period_seconds
+
 
 class Details(TypedDict, total=False):
     """The keyword arguments of `Collection.create`."""
@@ -93,6 +101,13 @@ class Collection:
     def epsilon(self) -> Epsilon:
         """The budget of one report."""
         return self.randomizer.epsilon
+
+    @property
+    def periods(self) -> tuple[int, int]:
+        """The first and the last period of the window; (0, 0) for a question without a schedule."""
+        if self.schedule is None:
+            return 0, 0
+        return self.schedule.period(self.opens), self.schedule.period(self.closes - 1)
 
     @classmethod
     def from_bytes(cls, spec_bytes: bytes) -> Self:

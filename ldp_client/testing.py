@@ -8,8 +8,8 @@
     assert len(collector.reports(homepage)) == 1
 
 The fake keeps the server's promises. It counts a batch once, however often it comes. The same id with other bytes is a
-conflict. It refuses what does not fit the collection, with the reason. It records every call. A test can make it
-unreachable, make it lose its answers, or make it refuse.
+conflict. It refuses what does not fit the collection, with the reason, and a period outside the window. It records
+every call. A test can make it unreachable, make it lose its answers, or make it refuse.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class FakeCollector:
             if known is None:
                 self.received[batch.batch_id] = batch
                 return Accepted(batch.batch_id)
-        if (known.collection_id, known.payload) != (batch.collection_id, batch.payload):
+        if known._replace(token=None) != batch._replace(token=None):
             return Refused(batch.batch_id, "BATCH_ID_CONFLICT")
         return Accepted(batch.batch_id, duplicate=True)
 
@@ -135,6 +135,9 @@ class FakeCollector:
         collection = self.collections.get(batch.collection_id)
         if collection is None:
             return "UNKNOWN_COLLECTION"
+        first, last = collection.periods
+        if not first <= batch.period <= last:
+            return "WRONG_PERIOD"
         try:
             unpack(batch.payload, collection.randomizer.report_bytes, collection.randomizer.bound)
         except ServerRefused as error:

@@ -106,17 +106,33 @@ class RetentionConfig:
     """When reports become counts and are dropped."""
 
     compact_after: str = "7 days"
+    fold_periods_after: str = "never"
+    drop_periods_after: str = "never"
     checkpoint_every: str = "30 seconds"
 
     @property
     def compact_seconds(self) -> int | None:
         """How long after its window the server compacts a collection; None: only an operator does."""
-        return None if self.compact_after == "never" else parse_duration(self.compact_after)
+        return _after(self.compact_after)
+
+    @property
+    def fold_seconds(self) -> int | None:
+        """How long after its end a period of a schedule becomes counts; None: with its collection."""
+        return _after(self.fold_periods_after, "retention.fold_periods_after")
+
+    @property
+    def drop_seconds(self) -> int | None:
+        """How long after its end the counts of a period go, too; None: never."""
+        return _after(self.drop_periods_after, "retention.drop_periods_after")
 
     @property
     def checkpoint_seconds(self) -> int:
         """How often counts are brought up to date in the background."""
         return parse_duration(self.checkpoint_every)
+
+
+def _after(text: str, name: str = "a duration") -> int | None:
+    return None if text == "never" else parse_duration(text, name)
 
 
 @dataclass(frozen=True)
@@ -148,6 +164,7 @@ class WebConfig:
     key: Path | None = None
     plaintext: bool = False
     trusted_proxies: tuple[str, ...] = ()
+    public: bool = False
 
 
 @dataclass(frozen=True)
@@ -220,6 +237,9 @@ def _check(config: Config) -> None:
             raise InvalidSpec(f"limits.{name} must be above 0")
     if not (config.retention.compact_seconds is None or config.retention.compact_seconds > 0):
         raise InvalidSpec("retention.compact_after must be above 0")
+    fold, drop = config.retention.fold_seconds, config.retention.drop_seconds
+    if fold is not None and drop is not None and drop < fold:
+        raise InvalidSpec("retention.drop_periods_after must not be shorter than retention.fold_periods_after")
     if config.retention.checkpoint_seconds <= 0:
         raise InvalidSpec("retention.checkpoint_every must be above 0")
 

@@ -17,8 +17,8 @@ from ldp_server.config import Config, is_loopback, load_config, split_address
 from ldp_server.oracles import restore
 from ldp_server.service.admission import TokenVerifier
 from ldp_server.service.tls import TlsFiles
-from ldp_server.store import CollectionRecord, DataDirectory, LogReader, SqliteReader
-from ldp_server.store.checkpoints import read_checkpoint
+from ldp_server.store import CollectionRecord, DataDirectory, LogReader, PeriodRecord, SqliteReader
+from ldp_server.store.checkpoints import checkpoint_path, read_checkpoint
 from ldp_server.store.errors import Corrupt
 
 __all__ = ["Diagnosis", "examine"]
@@ -132,32 +132,44 @@ def _log(log: LogReader, directory: DataDirectory, *, deep: bool) -> Iterator[Di
             except LdpError as error:
                 yield Diagnosis(name, "wrong", str(error))
                 continue
-            checkpoint = read_checkpoint(directory.states, record.id)
-            if checkpoint is None and (directory.states / f"{record.id.hex()}.state").exists():
-                yield Diagnosis(name, "warning", "its checkpoint is damaged; counts will be built from the log again")
+            for period in log.periods(record.number):
+                there = checkpoint_path(directory.states, record.id, period.period).exists()
+                if there and read_checkpoint(directory.states, record.id, period.period) is None:
+                    yield Diagnosis(name, "warning", "a checkpoint is damaged; counts will be built from the log again")
+                    break
 
 
 def _collection(log: LogReader, record: CollectionRecord, *, deep: bool) -> str:
     collection = Collection.from_bytes(record.spec)
     if collection.id != record.id:
         raise InvalidSpec("its spec does not hash to its id: the row is damaged")
-    state = log.folded_state(record)
+    log.check_recent(record.number)
+    periods = log.periods(record.number)
+    looked = [_period(log, one, collection, deep=deep) for one in periods]
+    batches, reports = (sum(numbers) for numbers in zip((0, 0), *looked, strict=True))
+    of = "" if collection.schedule is None else f" in {len(periods)} periods"
+    if record.compacted:
+        return f"compacted, {reports} reports{of}"
+    return f"{batches} batches, {reports} reports{of}, every digest fits" if deep else f"{batches} batches{of}"
+
+
+def _period(log: LogReader, period: PeriodRecord, collection: Collection, *, deep: bool) -> tuple[int, int]:
+    """Look at one period; return its batches and its reports. What is not folded is read only if `deep`."""
+    state = log.folded_state(period)
     if state is not None:
         oracle = restore(collection, state)
-        if oracle.reports != record.folded_reports:
-            raise InvalidSpec(f"its counts hold {oracle.reports} reports, {record.folded_reports} were folded")
-        return f"compacted, {oracle.reports} reports"
-    if not deep:
-        return f"{log.count(record.number)} batches"
-    batches, reports = _read_all(log, record, collection)
-    return f"{batches} batches, {reports} reports, every digest fits"
+        if oracle.reports != period.folded_reports:
+            raise InvalidSpec(f"its counts hold {oracle.reports} reports, {period.folded_reports} were folded")
+    if period.generation is not None:
+        return period.folded_batches, period.folded_reports
+    return _read_all(log, period, collection) if deep else (log.count(period.number), 0)
 
 
-def _read_all(log: LogReader, record: CollectionRecord, collection: Collection) -> tuple[int, int]:
+def _read_all(log: LogReader, period: PeriodRecord, collection: Collection) -> tuple[int, int]:
     """Read every batch; the log compares each with its digest, and its number with its neighbour's."""
     width, bound = collection.randomizer.report_bytes, collection.randomizer.bound
     batches = reports = 0
-    for found in log.read_all(record.number, record.folded):
+    for found in log.read_all(period.number, 0):
         for batch in found:
             try:
                 reports += len(unpack(batch.payload, width, bound))

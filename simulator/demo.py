@@ -180,7 +180,7 @@ def run(
         sent = time.perf_counter()
         counted, found = _ask(analyst, question, progress)
         answered = time.perf_counter()
-    truth = _truth(question, users, seed)
+    truth = truth_of(question, users, seed)
     rows = [
         {"item": row.item, "truth": truth.get(row.item, 0), "estimate": row.estimate, "low": row.low, "high": row.high}
         for row in found
@@ -209,7 +209,7 @@ def ask_further(server: ServerProcess, users: int, epsilon: str, seed: int, prog
             _send(server.target, _batches(collection, indexes, seed), users, progress)
 
 
-def _truth(question: DemoQuestion, users: int, seed: int) -> dict[str, int]:
+def truth_of(question: DemoQuestion, users: int, seed: int) -> dict[str, int]:
     """How many of the simulated users hold each word."""
     held = population(users, question.items, seed)
     return dict(zip(question.items, np.bincount(held, minlength=len(question.items)).tolist(), strict=True))
@@ -274,7 +274,7 @@ def command(users: int, epsilon: str, seed: int, as_json: bool, web: bool, web_l
         if web:
             with _progress() as progress:
                 ask_further(server, users, epsilon, seed, progress)
-            held = {question.collection.id.hex(): _truth(question, users, seed) for question in questions.values()}
+            held = {question.collection.id.hex(): truth_of(question, users, seed) for question in questions.values()}
             sys.stdout.flush()
             show_pages(server.data, web_listen, held)
 

@@ -35,6 +35,8 @@ Progress = Callable[[int], None]
 _SHARES = 3
 """How many shares of the blocks each process gets. Several shares even out the speed of processes; each one costs a
 transfer of counts."""
+_COPYING = 5
+"""Part of the seed of whose reports are copied."""
 _LONGEST = 256
 """Blocks of a share, at most."""
 
@@ -48,14 +50,16 @@ class Job:
     naming: NamedRanks
     users: int
     seed: int
+    copies: float = 0.0
+    """The part of all reports that are copies of others, each of another one of its block."""
 
     def __reduce__(self) -> tuple[Callable[..., Job], tuple[object, ...]]:
         """Pickle the collection as its spec, for other processes."""
-        return _job, (self.collection.spec_bytes, self.population, self.naming, self.users, self.seed)
+        return _job, (self.collection.spec_bytes, self.population, self.naming, self.users, self.seed, self.copies)
 
 
-def _job(spec_bytes: bytes, population: Population, naming: NamedRanks, users: int, seed: int) -> Job:
-    return Job(Collection.from_bytes(spec_bytes), population, naming, users, seed)
+def _job(spec_bytes: bytes, population: Population, naming: NamedRanks, users: int, seed: int, copies: float) -> Job:
+    return Job(Collection.from_bytes(spec_bytes), population, naming, users, seed, copies)
 
 
 @dataclass
@@ -64,7 +68,7 @@ class Counted:
 
     oracle: Oracle
     held: npt.NDArray[np.int64]
-    """How many users hold each rank, from 0 (`none`) to the population's last one."""
+    """How many users hold each rank, from 0 (`none`) to the population's last one; a copy counts as one more."""
     singles: int
     """How many users hold an item that nobody else holds."""
     seconds: dict[str, float]
@@ -84,14 +88,26 @@ def blocks_of(users: int) -> range:
 def draw_block(job: Job, block: int) -> U64:
     """Draw the ranks of one block's users."""
     first = block * crowd.BLOCK
-    return job.population.draw(block_coins(job.seed, block), first, min(crowd.BLOCK, job.users - first))
+    ranks = job.population.draw(block_coins(job.seed, block), first, min(crowd.BLOCK, job.users - first))
+    return _copied(job, block, ranks)
+
+
+def _copied(job: Job, block: int, values: U64) -> U64:
+    """Put the values of some users in the place of those of others: a part `copies` of the block."""
+    again = round(job.copies * len(values))
+    if not again:
+        return values
+    order = np.random.default_rng(np.random.SeedSequence([job.seed, block, _COPYING])).permutation(len(values))
+    values[order[len(order) - again :]] = values[order[:again]]
+    return values
 
 
 def payloads(job: Job, block: int, ranks: U64) -> Iterator[bytes]:
     """Randomize and pack one block, in batches of the largest size."""
     randomizer = job.collection.randomizer
     step = MAX_PAYLOAD // randomizer.report_bytes
-    for reports in crowd.simulate(randomizer, job.naming.indexes(ranks), job.seed, block):
+    for made in crowd.simulate(randomizer, job.naming.indexes(ranks), job.seed, block):
+        reports = _copied(job, block, made)
         for start in range(0, len(reports), step):
             yield pack(reports[start : start + step], randomizer.report_bytes)
 

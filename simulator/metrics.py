@@ -18,6 +18,7 @@ from ldp_client.privacy.yardsticks import lower_bound_shape, v_opt
 from ldp_server.answers.estimates import norm_sub
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.oracles import Oracle, as_frequency
+from ldp_server.oracles.independence.judge import widening
 
 __all__ = ["ALPHA", "BETA", "Errors", "floor_of", "mean", "measure"]
 
@@ -46,7 +47,8 @@ def measure(oracle: Oracle, raw: Floats, truth: npt.NDArray[np.int64], epsilon: 
     """Compare raw estimates of these indexes with the truth."""
     unit = oracle.reports * v_opt(epsilon)
     wrong = raw - truth
-    low, high = as_frequency(oracle).intervals(indexes, raw, ALPHA / 2)
+    frequencies = as_frequency(oracle)
+    low, high = frequencies.intervals(indexes, raw, widening(frequencies).tail(ALPHA / 2))
     better = None
     if len(indexes) == oracle.randomizer.size:
         better = float(np.mean((norm_sub(raw, oracle.reports) - truth) ** 2)) / unit

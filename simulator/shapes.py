@@ -7,6 +7,7 @@ from typing import Any, NotRequired, TypedDict
 __all__ = [
     "FrequenciesRun",
     "FrequencySeconds",
+    "GoalRow",
     "HeavyHittersRun",
     "HeavyHittersSeconds",
     "LongitudinalRow",
@@ -39,6 +40,12 @@ class FrequenciesRun(TypedDict):
     max_error: float
     lower_bound: float
     coverage: float
+    copies: float
+    """The part of all reports that were copies of others."""
+    variance_factor: float
+    """By which copies raised the variances, as the reports show it: the mean over the runs."""
+    warned: float
+    """The share of the runs with a warning about their reports."""
     seconds: FrequencySeconds
     peak_rss_mb: float
 
@@ -73,6 +80,10 @@ class HeavyHittersRun(TypedDict):
     coverage: float | None
     """null, like the former, where nothing was listed."""
     smallest_all_found: float | None
+    copies: float
+    variance_factor: float
+    warned: float
+    """These three as in FrequenciesRun."""
     seconds: HeavyHittersSeconds
     peak_rss_mb: float
     list: list[dict[str, Any]]
@@ -85,6 +96,8 @@ class WireRun(TypedDict):
     reports_sent: int
     reports_counted: int
     exactly_once: bool
+    periods: int
+    """How many periods have reports; 0 without a schedule."""
     duplicates: int
     refused: dict[str, int]
     restarts: int
@@ -124,6 +137,33 @@ class LongitudinalRow(TypedDict):
     guessed_fresh: float
     rmse_first_answer: float
     rmse_fresh: float
+
+
+class GoalRow(TypedDict):
+    """`ldp-simulate plan --kind`: the plan and, with --verify, what came out. Errors are as in ldp_server.planning."""
+
+    kind: str
+    solved: str
+    """users, epsilon or error: what was worked out."""
+    mechanism: str
+    parameters: dict[str, int]
+    users: int
+    epsilon: str
+    within: float
+    standard_error: float
+    smallest_share: float | None
+    report_bytes: int
+    memory_bytes: int
+    seconds: float
+    users_for_half: int | None
+    days: float | None
+    promise: list[str]
+    runs: NotRequired[int]
+    printed_error: NotRequired[float]
+    measured_error: NotRequired[float]
+    coverage: NotRequired[float]
+    error_held: NotRequired[bool]
+    intervals_held: NotRequired[bool]
 
 
 class PlanRow(TypedDict):

@@ -70,7 +70,7 @@ def _id(number: int) -> bytes:
 
 def _enter(publisher: ListPublisher, start: int, end: int) -> None:
     for number in range(start, end):
-        record = CollectionRecord(number + 1, _id(number), b"", True, Admission(), 0, None, None, 0, 0, 0, None)
+        record = CollectionRecord(number + 1, _id(number), b"", True, Admission(), 0, None, None)
         publisher.put(record)
 
 
@@ -158,7 +158,7 @@ def _histories(count: int) -> list[list[bytes]]:
 def _fork(key: Ed25519PrivateKey, ids: list[bytes]) -> ListPublisher:
     publisher = ListPublisher(key, None)
     for number, one in enumerate(ids, 1):
-        publisher.put(CollectionRecord(number, one, b"", True, Admission(), 0, None, None, 0, 0, 0, None))
+        publisher.put(CollectionRecord(number, one, b"", True, Admission(), 0, None, None))
     return publisher
 
 

@@ -15,6 +15,7 @@ from statistics import NormalDist, median
 
 import numpy as np
 
+from benchmarks.hitters.copies import copies_rows
 from benchmarks.hitters.cost import cost_rows, speeds
 from benchmarks.hitters.dictionary import dictionary_rows
 from benchmarks.hitters.growth import growth_rows
@@ -157,4 +158,5 @@ def run(options: Options) -> Iterator[Row]:
     yield from dictionary_rows(options)
     yield from growth_rows(options)
     yield from poison_rows(options)
+    yield from copies_rows(options)
     yield row("all of this took", time.perf_counter() - started, "s")

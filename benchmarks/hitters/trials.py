@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
@@ -24,9 +25,9 @@ from ldp_client.collection import Collection
 from ldp_client.privacy.yardsticks import d_opt
 from ldp_client.protocol.domain import Domain, Integers, Item, Strings
 from ldp_server.arrays.hashing import Indexes
-from ldp_server.arrays.items import from_ints
+from ldp_server.arrays.items import from_ints, to_ints
 from ldp_server.arrays.packing import pack
-from ldp_server.heavy_hitters import decode
+from ldp_server.heavy_hitters import Copies, DecodeLimits, decode
 from ldp_server.heavy_hitters.planner import create, plan
 from ldp_server.oracles import Oracle, oracle_for
 from ldp_server.oracles.base import binomial_variance
@@ -43,6 +44,7 @@ __all__ = [
     "run_trials",
     "side_by_side",
     "timed",
+    "with_copies",
 ]
 
 Given = TypeVar("Given")
@@ -67,6 +69,8 @@ class TrialSetting:
     planted: tuple[float, ...] = ()
     each: int = 2
     singletons: float = 0.2
+    copies: float = 0.0
+    """The part of all reports that are copies of others."""
 
     def plant(self, multiples: tuple[float, ...], each: int) -> TrialSetting:
         """Plant `each` items at every multiple of D_opt, as many as half of the users can hold."""
@@ -107,6 +111,8 @@ class Trial:
     missed: list[float]
     """Shares of the items that were not listed, the most frequent first."""
     seconds: dict[str, float]
+    warned: bool = False
+    """Whether the answer warned about its reports."""
 
 
 def _words(domain: Domain, kind: str, count: int, rng: np.random.Generator) -> list[Item]:
@@ -159,10 +165,22 @@ def population(setting: TrialSetting, seed: int) -> tuple[Indexes, dict[int, int
     return distinct[order], truth, numbers[: len(planted)]
 
 
-def collect(collection: Collection, indexes: Indexes, seed: int) -> tuple[Oracle, dict[str, float]]:
-    """Randomize, pack and count as production does; return the oracle and the CPU seconds."""
-    start = process_time()
+def with_copies(copies: float, indexes: Indexes) -> Indexes:
+    """Return the users, in random order, with those whose report is sent twice in the place of the last ones."""
+    again = round(copies * len(indexes))
+    return np.concatenate([indexes[: len(indexes) - again], indexes[:again]])
+
+
+def collect(
+    collection: Collection, indexes: Indexes, seed: int, copies: float = 0.0
+) -> tuple[Oracle, dict[str, float]]:
+    """Randomize, pack and count as production does; return the oracle and the CPU seconds.
+
+    The last part of the users, `copies` of all, send copies of the first users' reports instead of their own.
+    """
+    start, again = process_time(), round(copies * len(indexes))
     reports = np.concatenate(list(crowd.simulate(collection.randomizer, indexes, seed)))
+    reports = np.concatenate([reports[: len(reports) - again], reports[:again]])
     randomized = process_time()
     width = collection.randomizer.report_bytes
     payload = pack(reports, width)
@@ -174,13 +192,15 @@ def collect(collection: Collection, indexes: Indexes, seed: int) -> tuple[Oracle
     return oracle, {"randomize": randomized - start, "accumulate": process_time() - packed}
 
 
-def run_trial(setting: TrialSetting, seed: int, decoder: str | None = None) -> Trial:
+def run_trial(setting: TrialSetting, seed: int, decoder: str | None = None, counting: Copies = Copies.WEIGHED) -> Trial:
     """Run one trial."""
     collection = setting.collection(seed)
     indexes, truth, planted = population(setting, seed)
-    oracle, seconds = collect(collection, indexes, seed)
+    oracle, seconds = collect(collection, indexes, seed, setting.copies)
+    if setting.copies:  # the truth about the reports: a copy counts as one more holder
+        truth = dict(Counter(to_ints(with_copies(setting.copies, indexes))))
     start = process_time()
-    listed = decode(collection, oracle, decoder=decoder, beta=BETA)
+    listed = decode(collection, oracle, decoder=decoder, beta=BETA, limits=DecodeLimits(copies=counting))
     seconds["decode"] = process_time() - start
     found = {collection.domain.index(h.item): h for h in listed.items}
     p, s = (float(x) for x in collection.randomizer.inner.support)  # type: ignore[attr-defined] # every sketch has one
@@ -194,6 +214,7 @@ def run_trial(setting: TrialSetting, seed: int, decoder: str | None = None) -> T
             (h.estimate - count) / float(np.sqrt(binomial_variance(count, setting.users, p, s))) for count, h in held
         ],
         covered=[h.low <= truth.get(index, 0) <= h.high for index, h in found.items()],
+        warned=bool(listed.independence.warnings),
         missed=[count / setting.users for count in missed],
         seconds=seconds,
     )

@@ -25,10 +25,11 @@ MODULES = (
     "ldp_client.testing",
     "ldp_client.privacy",
     "ldp_server.analyst",
+    "ldp_server.tables",
     "ldp_server.testing",
 )
 COMMANDS = {"client": "ldp_client.cli", "server": "ldp_server", "simulate": "simulator.cli"}
-LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
+LINK = re.compile(r"\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
 
 
 def on_config(config: Any) -> Any:

@@ -1,7 +1,8 @@
 """The budget rules: whether a report may be made, and what it costs. All amounts are in the exact units of policy.py.
 
 - Answers are keyed by question_id and slot. A question without a schedule has only slot 0, so its first answer stands
-  for ever. A question with a schedule has one slot for each of its periods, counted from 1970.
+  for ever. A question with a schedule has one slot for each of its periods, counted from 1970. Its number travels with
+  the report. A report that is made before the window opens is one of the window's first period.
 - `lifetime` limits the sum of all charges. `budget` limits every stretch of `period` seconds, wherever it begins. Each
   entry holds the sum of all earlier charges. So what was charged after a moment is the total minus the `before` of the
   first entry after that moment: one look-up, and exact.
@@ -152,7 +153,7 @@ def note_progress(state: State, clock: Clock, period: int) -> None:
 
 def slot_at(collection: Collection, now: int) -> int:
     """Return the slot of the answer that is asked for at `now`."""
-    return now // collection.schedule.period_seconds if collection.schedule else 0
+    return collection.schedule.period(max(now, collection.opens)) if collection.schedule else 0
 
 
 def decide(

@@ -48,10 +48,11 @@ from ldp_client.mechanisms.randomized_response import Response
 from ldp_client.protocol.domain import Domain, Integers
 from ldp_client.protocol.epsilon import Epsilon
 
-__all__ = ["MAX_PLACES", "BoundedNumber", "Window", "design"]
+__all__ = ["MAX_PLACES", "ROLES", "BoundedNumber", "Window", "design"]
 
 MAX_PLACES = 256
-_ROLES = 256
+ROLES = 256
+"""Of so many devices, `presence` are asked about presence, on average."""
 
 
 class Window:
@@ -169,7 +170,7 @@ class BoundedNumber(Randomizer):
     def __post_init__(self) -> None:
         if self.size < 3:
             raise InvalidSpec("bounded-number takes a domain of at least two integers")
-        if not 0 <= self.presence < _ROLES:
+        if not 0 <= self.presence < ROLES:
             raise InvalidSpec("bounded-number asks 0 to 255 of 256 devices about presence")
         object.__setattr__(self, "law", Window(self.epsilon, self.answers, self.window, self.word_bits))
         object.__setattr__(self, "response", Response(self.epsilon, 2, self.word_bits))
@@ -211,7 +212,7 @@ class BoundedNumber(Randomizer):
         return ((places, 2), ((index - 1) * places, self.size - 2))[index > 0]
 
     def randomize(self, index: int, words: Sequence[int]) -> int:
-        about_presence = words[0] * _ROLES >> self.word_bits < self.presence
+        about_presence = words[0] * ROLES >> self.word_bits < self.presence
         numerator, denominator = self._fraction(index)
         place, rest = divmod(numerator, denominator)
         place += words[1] * denominator < rest << self.word_bits
@@ -220,7 +221,7 @@ class BoundedNumber(Randomizer):
 
     def probability(self, index: int, report: int) -> Fraction:
         total = 1 << self.word_bits
-        asked = Fraction(-(-(self.presence << self.word_bits) // _ROLES), total)
+        asked = Fraction(-(-(self.presence << self.word_bits) // ROLES), total)
         if report >= self.answers:
             return asked * self.response.probability(int(index > 0), report - self.answers)
         numerator, denominator = self._fraction(index)

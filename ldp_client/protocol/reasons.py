@@ -13,7 +13,7 @@ __all__ = ["NEW_TOKEN", "REASONS", "WINDOW_SLACK_SECONDS", "is_final"]
 WINDOW_SLACK_SECONDS = 60
 """A server takes batches from this long before a window opens until this long after it closes, because clocks differ.
 
-A collection that an operator has closed takes nothing.
+The same holds for the begin of a period. A collection that an operator has closed takes nothing.
 """
 
 _FINAL, _LATER = True, False
@@ -35,6 +35,9 @@ REASONS = {
     "NOT_ADMITTED": _LATER,  # a new token or certificate may be valid
     "TOKEN_USED": _LATER,  # a new token may be valid
     "BAD_STATE": _LATER,  # never said about a batch
+    "WRONG_PERIOD": _FINAL,
+    "PERIOD_NOT_BEGUN": _LATER,  # the clocks differ
+    "PERIOD_OVER": _FINAL,  # an operator's decision
 }
 """Every reason of the wire, and whether it is final."""
 

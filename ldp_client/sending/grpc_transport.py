@@ -220,6 +220,7 @@ def _request(batch: Batch) -> collector_pb2.SubmitRequest:
         batch_id=batch.batch_id,
         payload=batch.payload,
         admission_token=batch.token or b"",
+        period=batch.period,
     )
 
 

@@ -17,12 +17,14 @@ __all__ = ["Accepted", "Backoff", "Batch", "BatchOutcome", "Garbled", "ListPart"
 
 
 class Batch(NamedTuple):
-    """One batch: the same four fields on every retry."""
+    """One batch: the same five fields on every retry."""
 
     collection_id: bytes
     batch_id: bytes
     payload: bytes
     token: bytes | None = None
+    period: int = 0
+    """The period in which the reports were made, if the question has a schedule."""
 
     def __repr__(self) -> str:
         return f"Batch({self.batch_id.hex()[:8]}, {len(self.payload)} bytes)"

@@ -3,8 +3,9 @@
 answer        what every answer can do: become a data frame, a file, a page, a plot
 answers       each kind of answer with the collection that it is about
 client        Analyst: one method a call
-aio           AsyncAnalyst: the same for asyncio
 questions     the methods that ask about one collection
+over_time     those that ask about several periods, or about two collections
+aio           AsyncAnalyst: the same for asyncio
 operations    the methods that create, list, show, close and export collections
 asking        how one definition of a method serves both
 reaching      which server to call
@@ -20,10 +21,14 @@ from ldp_server.analyst.answer import Answer
 from ldp_server.analyst.answers import (
     CollectionAttributes,
     CollectionAverage,
+    CollectionChange,
+    CollectionComparison,
     CollectionEstimates,
     CollectionHeavyHitters,
+    CollectionPeriods,
     CollectionQuantiles,
     CollectionRanges,
+    CollectionTrend,
 )
 from ldp_server.analyst.client import Analyst
 from ldp_server.analyst.collections import CollectionInfo, CollectionSummary, Exported, ServerStatus
@@ -37,12 +42,16 @@ __all__ = [
     "AsyncAnalyst",
     "CollectionAttributes",
     "CollectionAverage",
+    "CollectionChange",
+    "CollectionComparison",
     "CollectionEstimates",
     "CollectionHeavyHitters",
     "CollectionInfo",
+    "CollectionPeriods",
     "CollectionQuantiles",
     "CollectionRanges",
     "CollectionSummary",
+    "CollectionTrend",
     "EveryLook",
     "Exported",
     "RoleNeeded",

@@ -25,7 +25,7 @@ from ldp_server.analyst.asking import Awaiting, Call, Pieces
 from ldp_server.analyst.connection import Endpoint
 from ldp_server.analyst.failures import is_connection_failure
 from ldp_server.analyst.operations import Operations
-from ldp_server.analyst.questions import Questions
+from ldp_server.analyst.over_time import AcrossPeriods
 from ldp_server.analyst.reaching import Reaching
 
 __all__ = ["AsyncAnalyst", "AsyncConnection"]
@@ -101,7 +101,7 @@ def _raise_if_closed() -> None:
         raise Cancelled("the connection was closed during the call") from None
 
 
-class AsyncAnalyst(Reaching[AsyncConnection], Questions, Operations, Awaiting):
+class AsyncAnalyst(Reaching[AsyncConnection], AcrossPeriods, Operations, Awaiting):
     """Takes the arguments of ldp_server.analyst.Analyst and has the same methods, to be awaited.
 
     Many tasks of one event loop may share it.

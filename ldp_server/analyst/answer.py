@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, ClassVar, TypeVar, overload
 
 from ldp_client.errors import InvalidSpec
 from ldp_server.analyst.collections import CollectionInfo
+from ldp_server.answers.over_time.periods import PeriodSpan
 from ldp_server.store.errors import translated
 from ldp_server.tables.arrow import arrow_table, write_parquet
 from ldp_server.tables.csv_text import METADATA_SUFFIX, csv_metadata, csv_text
@@ -36,6 +37,8 @@ class Answer:
     info: CollectionInfo | None = field(default=None, metadata={"json": "never"})
     days_for_half: float | None = field(default=None, metadata={"json": "unless None"})
     """In how many days half the error is reached at the present rate of reports; None: not known."""
+    periods: PeriodSpan | None = field(default=None, metadata={"json": "unless None"})
+    """The first and the last period that is counted; None for a question without a schedule."""
     ROWS: ClassVar[str]
     """The field with the rows."""
     EXTRA: ClassVar[tuple[str, ...]] = ()

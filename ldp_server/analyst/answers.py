@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, TypeVar
 
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.analyst.answer import Answer, with_info
@@ -12,17 +12,34 @@ from ldp_server.analyst.collections import CollectionInfo
 from ldp_server.answers.attributes import AttributesAnswer
 from ldp_server.answers.estimates import Coverage, Estimates
 from ldp_server.answers.numbers import AverageAnswer, QuantilesAnswer, RangesAnswer
+from ldp_server.answers.over_time.change import ChangeAnswer
+from ldp_server.answers.over_time.compare import Comparison
+from ldp_server.answers.over_time.periods import PeriodLine, PeriodSpan
+from ldp_server.answers.over_time.trend import TrendAnswer
 from ldp_server.answers.wire import from_wire
 from ldp_server.heavy_hitters.results import CONFIDENCE, HeavyHitters
 
 __all__ = [
     "CollectionAttributes",
     "CollectionAverage",
+    "CollectionChange",
+    "CollectionComparison",
     "CollectionEstimates",
     "CollectionHeavyHitters",
+    "CollectionPeriods",
     "CollectionQuantiles",
     "CollectionRanges",
+    "CollectionTrend",
 ]
+
+
+A = TypeVar("A", bound=Answer)
+
+
+def _numbers(answer: A, response: pb.NumbersResponse) -> A:
+    """Return an answer with its collection, and with the periods that it is about."""
+    periods = from_wire(PeriodSpan, response.periods) if response.HasField("periods") else None
+    return with_info(replace(answer, periods=periods), CollectionInfo.of(response.collection))
 
 
 @dataclass(frozen=True)
@@ -82,7 +99,7 @@ class CollectionAverage(Answer, AverageAnswer):
 
     @classmethod
     def of(cls, response: pb.NumbersResponse) -> CollectionAverage:
-        return with_info(from_wire(cls, response.average), CollectionInfo.of(response.collection))
+        return _numbers(from_wire(cls, response.average), response)
 
 
 @dataclass(frozen=True)
@@ -93,7 +110,7 @@ class CollectionQuantiles(Answer, QuantilesAnswer):
 
     @classmethod
     def of(cls, response: pb.NumbersResponse) -> CollectionQuantiles:
-        return with_info(from_wire(cls, response.quantiles), CollectionInfo.of(response.collection))
+        return _numbers(from_wire(cls, response.quantiles), response)
 
 
 @dataclass(frozen=True)
@@ -104,7 +121,7 @@ class CollectionRanges(Answer, RangesAnswer):
 
     @classmethod
     def of(cls, response: pb.NumbersResponse) -> CollectionRanges:
-        return with_info(from_wire(cls, response.ranges), CollectionInfo.of(response.collection))
+        return _numbers(from_wire(cls, response.ranges), response)
 
 
 @dataclass(frozen=True)
@@ -116,3 +133,63 @@ class CollectionAttributes(Answer, AttributesAnswer):
     @classmethod
     def of(cls, response: pb.AttributesResponse) -> CollectionAttributes:
         return with_info(from_wire(cls, response), CollectionInfo.of(response.collection))
+
+
+@dataclass(frozen=True)
+class CollectionPeriods:
+    """The periods of a collection that have reports, oldest first."""
+
+    info: CollectionInfo = field(metadata={"json": "never"})
+    rows: tuple[PeriodLine, ...]
+
+    @classmethod
+    def of(cls, response: pb.ListPeriodsResponse) -> CollectionPeriods:
+        rows = tuple(from_wire(PeriodLine, line) for line in response.periods)
+        return cls(CollectionInfo.of(response.collection), rows)
+
+
+@dataclass(frozen=True)
+class _OfCollection:
+    """The collection that an answer about several periods is about, and which of its periods."""
+
+    info: CollectionInfo | None = field(default=None, metadata={"json": "never"})
+    periods: PeriodSpan | None = field(default=None, metadata={"json": "unless None"})
+
+    @property
+    def question(self) -> str:
+        return "" if self.info is None else self.info.collection.question
+
+
+@dataclass(frozen=True)
+class CollectionTrend(_OfCollection, TrendAnswer):
+    """Values over time, and the collection that they are about."""
+
+    @classmethod
+    def of(cls, response: pb.TrendResponse) -> CollectionTrend:
+        return replace(from_wire(cls, response), info=CollectionInfo.of(response.collection))
+
+
+@dataclass(frozen=True)
+class CollectionChange(_OfCollection, ChangeAnswer):
+    """Whether something changed, and the collection that it is about."""
+
+    @classmethod
+    def of(cls, response: pb.ChangeResponse) -> CollectionChange:
+        return replace(from_wire(cls, response), info=CollectionInfo.of(response.collection))
+
+
+@dataclass(frozen=True)
+class CollectionComparison(Comparison):
+    """Differences, and the two collections that they are about; they may be the same one."""
+
+    first_periods: PeriodSpan | None = field(default=None, metadata={"json": "unless None"})
+    second_periods: PeriodSpan | None = field(default=None, metadata={"json": "unless None"})
+    first: CollectionInfo | None = field(default=None, metadata={"json": "never"})
+    second: CollectionInfo | None = field(default=None, metadata={"json": "never"})
+
+    @classmethod
+    def of(cls, response: pb.CompareResponse) -> CollectionComparison:
+        first, second = CollectionInfo.of(response.first), CollectionInfo.of(response.second)
+        response.ClearField("first")
+        response.ClearField("second")
+        return replace(from_wire(cls, response), first=first, second=second)

@@ -13,7 +13,8 @@ from ldp_client.sending.target import Tls
 from ldp_server.analyst.asking import Blocking, Call, Pieces
 from ldp_server.analyst.connection import Connection
 from ldp_server.analyst.operations import Operations
-from ldp_server.analyst.questions import Questions, Which
+from ldp_server.analyst.over_time import AcrossPeriods
+from ldp_server.analyst.questions import Which
 from ldp_server.analyst.reaching import Reaching
 
 __all__ = ["Analyst", "Which"]
@@ -21,7 +22,7 @@ __all__ = ["Analyst", "Which"]
 T = TypeVar("T")
 
 
-class Analyst(Reaching[Connection], Questions, Operations, Blocking):
+class Analyst(Reaching[Connection], AcrossPeriods, Operations, Blocking):
     """A connection to a collection server for those who create collections and read estimates.
 
         with Analyst("stats.example.org:443", token=Path("alice.token")) as analyst:

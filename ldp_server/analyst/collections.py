@@ -7,6 +7,7 @@ from functools import cached_property, lru_cache
 
 from ldp_client.collection import Collection
 from ldp_client.protocol.v1 import analyst_pb2 as pb
+from ldp_server.answers.over_time.periods import PeriodSpan
 from ldp_server.answers.wire import from_wire
 
 __all__ = ["CollectionInfo", "CollectionSummary", "CountedReason", "Exported", "ServerStatus"]
@@ -151,3 +152,5 @@ class Exported:
     info: CollectionInfo
     reports: int = 0
     bytes: int = 0
+    periods: PeriodSpan | None = None
+    """The first and the last period of it; None for a question without a schedule."""

@@ -12,6 +12,8 @@ from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.analyst.asking import Call, Pieces, asked
 from ldp_server.analyst.collections import CollectionInfo, CollectionSummary, Exported, ServerStatus
 from ldp_server.analyst.questions import Which, named
+from ldp_server.answers.over_time.periods import Periods, PeriodSpan, asked_periods
+from ldp_server.answers.wire import from_wire
 from ldp_server.planning import Draft, Goal, draft
 
 __all__ = ["Operations"]
@@ -89,6 +91,7 @@ class Operations:
         *,
         kind: Literal["counts", "reports"] = "counts",
         progress: Callable[[Exported], None] | None = None,
+        periods: Periods | None = None,
     ) -> Pieces[Exported]:
         """Write a collection's counts, or every report, to an open file.
 
@@ -97,12 +100,19 @@ class Operations:
         if kind not in _EXPORTS:
             raise InvalidSpec(f"export counts or reports, not {kind!r}")
         writing = _Writing(file, progress)
-        return Pieces("Export", pb.ExportRequest(**named(which), kind=_EXPORTS[kind]), writing.take, writing.end)
+        request = pb.ExportRequest(**named(which), kind=_EXPORTS[kind], periods=asked_periods(periods))
+        return Pieces("Export", request, writing.take, writing.end)
 
     @asked
     def status(self) -> Call[ServerStatus]:
         """Return the server's version, load and size."""
         return Call("ServerStatus", pb.ServerStatusRequest(), ServerStatus.of)
+
+
+def _begun(piece: Any) -> Exported:
+    """What the first piece says."""
+    periods = from_wire(PeriodSpan, piece.periods) if piece.HasField("periods") else None
+    return Exported(CollectionInfo.of(piece.collection), periods=periods)
 
 
 class _Writing:
@@ -115,7 +125,7 @@ class _Writing:
 
     def take(self, piece: Any) -> None:
         self._file.write(piece.data)
-        done = self._done or Exported(CollectionInfo.of(piece.collection))
+        done = self._done or _begun(piece)
         self._done = replace(done, reports=piece.reports, bytes=done.bytes + len(piece.data))
         if self._progress is not None:
             self._progress(self._done)

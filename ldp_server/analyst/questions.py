@@ -13,6 +13,9 @@ returns what its annotation has in brackets.
 | `pairs`, `table` | the same but sampled-attribute |
 
 Any other collection refuses in a sentence that says which mechanism answers: `ServerRefused`, FAILED_PRECONDITION.
+
+Each question may name `periods`, if the collection's question has a schedule: one period or the first and the last of a
+span, as numbers or as dates (ldp_server/answers/over_time/periods.py). Without it the answer is about all reports.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, Unavailable
@@ -31,16 +34,20 @@ from ldp_server.analyst.answers import (
     CollectionAverage,
     CollectionEstimates,
     CollectionHeavyHitters,
+    CollectionPeriods,
     CollectionQuantiles,
     CollectionRanges,
 )
 from ldp_server.analyst.asking import Call, Pieces, asked
 from ldp_server.answers.numbers import Between
+from ldp_server.answers.over_time.periods import Periods, asked_periods
 from ldp_server.answers.wire import item_to_wire
 from ldp_server.heavy_hitters import BETA, check_beta
 from ldp_server.heavy_hitters.dictionary import Words, packed
 
 __all__ = ["EveryLook", "Questions", "Which", "named"]
+
+_COPIES = {"weighed": pb.WEIGHED, "once": pb.ONCE}
 
 Which = Collection | bytes | str
 """A collection: itself, its id, or the first digits of its id (at least four)."""
@@ -50,7 +57,7 @@ class EveryLook(float):
     """A confidence that holds at every look: the intervals are right at all numbers of reports at once.
 
     For whoever looks at an answer while reports come in: `analyst.estimate(which, confidence=EveryLook(0.95))`. These
-    intervals are 1.6 to 3 times as wide (docs/planning.md). Frequencies, averages, ranges and attributes have them.
+    intervals are 1.5 to 4 times as wide (docs/planning.md). Frequencies, averages, ranges and attributes have them.
     """
 
 
@@ -68,6 +75,7 @@ class Questions:
         confidence: float = 0.95,
         threshold: float | None = None,
         together: bool = False,
+        periods: Periods | None = None,
     ) -> Call[CollectionEstimates]:
         """Estimate how many users hold an item: the given `items`, the `top` N of them, or every item of the domain.
 
@@ -76,7 +84,7 @@ class Questions:
         """
         if (items is not None) + (top is not None) + every_item > 1:
             raise InvalidSpec("choose one of items, top and every_item")
-        request = _estimating(which, confidence, threshold)
+        request = _estimating(which, confidence, threshold, periods)
         request.together = together
         if items is not None:
             request.given.items.extend(item_to_wire(item) for item in items)
@@ -88,10 +96,16 @@ class Questions:
 
     @asked
     def top(
-        self, which: Which, count: int = 10, *, confidence: float = 0.95, threshold: float | None = None
+        self,
+        which: Which,
+        count: int = 10,
+        *,
+        confidence: float = 0.95,
+        threshold: float | None = None,
+        periods: Periods | None = None,
     ) -> Call[CollectionEstimates]:
         """Estimate how many users hold each of the most frequent items of a domain that can be listed."""
-        request = _estimating(which, confidence, threshold)
+        request = _estimating(which, confidence, threshold, periods)
         request.top.count = count
         return _estimates(request)
 
@@ -103,16 +117,23 @@ class Questions:
         limit: int = 0,
         beta: float = BETA,
         dictionary: Words | None = None,
+        copies: Literal["weighed", "once"] = "weighed",
         progress: Callable[[str, float], None] | None = None,
+        periods: Periods | None = None,
     ) -> Pieces[CollectionHeavyHitters]:
         """Find the items that many users hold, in a domain too large to list.
 
         `limit` is the most items to return (0: as many as the server allows). `beta` is the failure probability of the
         list: half for missing an item that `threshold_all` users hold, half for items from noise. Items of a
-        `dictionary` (items, or a mapping from items to weights) are listed from lower frequencies. `progress` is called
-        with what is being done and how much of it is, from 0 to 1.
+        `dictionary` (items, or a mapping from items to weights) are listed from lower frequencies. `copies` says how
+        reports count that are copies of others: all of them, weighed down, or each different report once. `progress` is
+        called with what is being done and how much of it is, from 0 to 1.
         """
-        request = pb.HeavyHittersRequest(**named(which), limit=limit, beta=check_beta(beta))
+        if copies not in _COPIES:
+            raise InvalidSpec(f"copies are {' or '.join(_COPIES)}, not {copies!r}")
+        request = pb.HeavyHittersRequest(
+            **_about(which, periods), limit=limit, beta=check_beta(beta), copies=_COPIES[copies]
+        )
         if dictionary is not None:
             request.dictionary = packed(dictionary)
 
@@ -129,70 +150,121 @@ class Questions:
         return Pieces("HeavyHitters", request, take, end)
 
     @asked
-    def average(self, which: Which, *, confidence: float = 0.95) -> Call[CollectionAverage]:
+    def average(
+        self, which: Which, *, confidence: float = 0.95, periods: Periods | None = None
+    ) -> Call[CollectionAverage]:
         """Estimate the average number of those who have one."""
-        request = pb.NumbersRequest(**named(which), **at(confidence), average=pb.AverageQuestion())
+        request = pb.NumbersRequest(**_about(which, periods), **at(confidence), average=pb.AverageQuestion())
         return Call("Numbers", request, CollectionAverage.of, long=True)
 
     @asked
     def quantiles(
-        self, which: Which, shares: Iterable[float] = (0.5,), *, confidence: float = 0.95, together: bool = False
+        self,
+        which: Which,
+        shares: Iterable[float] = (0.5,),
+        *,
+        confidence: float = 0.95,
+        together: bool = False,
+        periods: Periods | None = None,
     ) -> Call[CollectionQuantiles]:
         """Estimate the numbers at or below which these shares of the numbers lie; 0.5 is the median.
 
         With `together`, the intervals are right for all quantiles at once.
         """
         shares_asked = pb.QuantilesQuestion(shares=shares)
-        request = pb.NumbersRequest(**named(which), **at(confidence), together=together, quantiles=shares_asked)
+        request = pb.NumbersRequest(
+            **_about(which, periods), **at(confidence), together=together, quantiles=shares_asked
+        )
         return Call("Numbers", request, CollectionQuantiles.of, long=True)
 
     @asked
     def ranges(
-        self, which: Which, between: Iterable[Between], *, confidence: float = 0.95, together: bool = False
+        self,
+        which: Which,
+        between: Iterable[Between],
+        *,
+        confidence: float = 0.95,
+        together: bool = False,
+        periods: Periods | None = None,
     ) -> Call[CollectionRanges]:
         """Estimate how many users' numbers lie in each of these ranges, given by their first and last integers."""
         wanted = [pb.Between(first=str(first), last=str(last)) for first, last in between]
-        return _ranges(which, pb.RangesQuestion(between=wanted), confidence, together=together)
+        return _ranges(_about(which, periods), pb.RangesQuestion(between=wanted), confidence, together=together)
 
     @asked
     def histogram(
-        self, which: Which, bins: int = 10, *, confidence: float = 0.95, together: bool = False
+        self,
+        which: Which,
+        bins: int = 10,
+        *,
+        confidence: float = 0.95,
+        together: bool = False,
+        periods: Periods | None = None,
     ) -> Call[CollectionRanges]:
         """Cut the domain into so many ranges and estimate how many users' numbers lie in each."""
-        return _ranges(which, pb.RangesQuestion(bins=bins), confidence, together=together)
+        return _ranges(_about(which, periods), pb.RangesQuestion(bins=bins), confidence, together=together)
 
     @asked
     def attributes(
-        self, which: Which, *, top: int | None = None, confidence: float = 0.95, together: bool = False
+        self,
+        which: Which,
+        *,
+        top: int | None = None,
+        confidence: float = 0.95,
+        together: bool = False,
+        periods: Periods | None = None,
     ) -> Call[CollectionAttributes]:
         """Estimate how many users hold each attribute: all of them, or the `top` N.
 
         With `together` or `top`, the intervals are right for all attributes at once.
         """
-        request = pb.AttributesRequest(**named(which), **at(confidence), top=_top(top), together=together)
+        request = pb.AttributesRequest(**_about(which, periods), **at(confidence), top=_top(top), together=together)
         return Call("Attributes", request, CollectionAttributes.of, long=True)
 
     @asked
     def pairs(
-        self, which: Which, *, top: int | None = None, confidence: float = 0.95, together: bool = False
+        self,
+        which: Which,
+        *,
+        top: int | None = None,
+        confidence: float = 0.95,
+        together: bool = False,
+        periods: Periods | None = None,
     ) -> Call[CollectionAttributes]:
         """Estimate how many users hold both attributes of each pair: all pairs, or the `top` N."""
-        request = pb.AttributesRequest(**named(which), pairs=True, **at(confidence), top=_top(top), together=together)
+        request = pb.AttributesRequest(
+            **_about(which, periods), pairs=True, **at(confidence), top=_top(top), together=together
+        )
         return Call("Attributes", request, CollectionAttributes.of, long=True)
 
     @asked
-    def table(self, which: Which, *, top: int | None = None, confidence: float = 0.95) -> Call[CollectionEstimates]:
+    def table(
+        self, which: Which, *, top: int | None = None, confidence: float = 0.95, periods: Periods | None = None
+    ) -> Call[CollectionEstimates]:
         """Estimate how many users hold exactly which set of attributes: every set, or the `top` N."""
-        request = _estimating(which, confidence, None)
+        request = _estimating(which, confidence, None, periods)
         if top is None:
             request.all.SetInParent()
         else:
             request.top.count = top
         return _estimates(request)
 
+    @asked
+    def periods(self, which: Which, periods: Periods | None = None) -> Call[CollectionPeriods]:
+        """List the periods that have reports, of a question with a schedule."""
+        request = pb.ListPeriodsRequest(**_about(which, periods))
+        return Call("ListPeriods", request, CollectionPeriods.of, long=True)
 
-def _estimating(which: Which, confidence: float, threshold: float | None) -> pb.EstimateRequest:
-    return pb.EstimateRequest(**named(which), **at(confidence), threshold=threshold or 0.0)
+
+def _about(which: Which, periods: Periods | None) -> dict[str, Any]:
+    """The fields of a request that name a collection and its periods."""
+    return {**named(which), "periods": asked_periods(periods)}
+
+
+def _estimating(
+    which: Which, confidence: float, threshold: float | None, periods: Periods | None
+) -> pb.EstimateRequest:
+    return pb.EstimateRequest(**_about(which, periods), **at(confidence), threshold=threshold or 0.0)
 
 
 def _estimates(request: pb.EstimateRequest) -> Call[CollectionEstimates]:
@@ -202,8 +274,10 @@ def _estimates(request: pb.EstimateRequest) -> Call[CollectionEstimates]:
     return Call("Estimate", request, read, long=True)
 
 
-def _ranges(which: Which, asking: pb.RangesQuestion, confidence: float, *, together: bool) -> Call[CollectionRanges]:
-    request = pb.NumbersRequest(**named(which), **at(confidence), together=together, ranges=asking)
+def _ranges(
+    about: dict[str, Any], asking: pb.RangesQuestion, confidence: float, *, together: bool
+) -> Call[CollectionRanges]:
+    request = pb.NumbersRequest(**about, **at(confidence), together=together, ranges=asking)
     return Call("Numbers", request, CollectionRanges.of, long=True)
 
 

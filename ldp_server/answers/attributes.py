@@ -31,6 +31,8 @@ from ldp_server.answers.numbers import share_of
 from ldp_server.oracles import as_frequency
 from ldp_server.oracles.base import AttributesOracle, FrequencyOracle, Oracle, TooFewReports, Unsupported, two_sided
 from ldp_server.oracles.composed_response import ComposedResponseOracle
+from ldp_server.oracles.independence.judge import accepted
+from ldp_server.oracles.independence.result import INDEPENDENT, Independence
 
 __all__ = ["AttributesAnswer", "Held", "attributes_answer"]
 
@@ -58,6 +60,7 @@ class AttributesAnswer:
     """Whether the intervals are right at every number of reports at once, and not only at one."""
     more_for_half: int | None = None
     """How many more reports half the error takes, as a share of the users."""
+    independence: Independence = INDEPENDENT
 
 
 def attributes_answer(
@@ -84,6 +87,7 @@ def attributes_answer(
         raise InvalidSpec("this collection has a single attribute, and no pair")
     coverage = Coverage.SELECTED if top is not None else Coverage.TOGETHER if together else Coverage.EACH
     each = share_of(confidence, coverage, len(sets))
+    oracle, seen = accepted(oracle)  # no mechanism of attributes has points, so nothing is widened
     counts = _counts(oracle, sets, each, pairs=pairs)
     if every_look:
         ends = attribute_ends(oracle, sets, (1 - each) / 2)
@@ -94,7 +98,7 @@ def attributes_answer(
     ]
     if top is not None:
         rows = sorted(rows, key=lambda row: -row.estimate)[:top]
-    return AttributesAnswer(oracle.reports, confidence, coverage, tuple(rows), every_look, more_for_half(oracle))
+    return AttributesAnswer(oracle.reports, confidence, coverage, tuple(rows), every_look, more_for_half(oracle), seen)
 
 
 Four = tuple[float, float, float, float]

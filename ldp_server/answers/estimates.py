@@ -5,6 +5,9 @@ An interval is right with probability 1 - alpha in one of three senses (`Coverag
     TOGETHER  all intervals of a set that was fixed *before* looking, at once (Bonferroni over the set)
     SELECTED  all intervals of items that were *picked by their estimates*, at once (Bonferroni over the whole domain)
 
+Where reports are not independent (ldp_server/oracles/independence), intervals and standard errors are wider, and beyond
+a limit nothing is estimated. A copied report counts as often as it came: the estimates are about the reports.
+
 An interval comes from the exact law of the counts, inverted (ldp_server/oracles/laws/support.py), where the mechanism
 has one. It lies within [0, n], is not symmetric, and need not contain a negative estimate. Intervals and standard
 errors belong to the raw estimates only. everything_else.py says how many users hold none of the listed items.
@@ -36,6 +39,8 @@ from ldp_server.arrays.hashing import Indexes
 from ldp_server.arrays.items import from_ints
 from ldp_server.oracles import as_frequency
 from ldp_server.oracles.base import Floats, FrequencyOracle, Oracle
+from ldp_server.oracles.independence.judge import accepted, widening
+from ldp_server.oracles.independence.result import INDEPENDENT, Independence
 
 __all__ = [
     "Coverage",
@@ -45,6 +50,7 @@ __all__ = [
     "Verdict",
     "every_item",
     "given_items",
+    "item_indexes",
     "norm_sub",
     "top",
 ]
@@ -96,6 +102,7 @@ class Estimates:
     """Whether the intervals are right at every number of reports at once, and not only at one."""
     more_for_half: int | None = None
     """How many more reports half the error takes, as a share of the users; None: no number of them does."""
+    independence: Independence = INDEPENDENT
 
 
 def _tail(alpha: float, intervals: int) -> float:
@@ -142,16 +149,16 @@ class _Question:
         self, collection: Collection, oracle: FrequencyOracle, listed: _Listed, picked: Picked | None = None
     ) -> Estimates:
         """Return the raw estimates of these items with everything that follows from them."""
-        alpha, raw = 1 - self.confidence, listed.raw
+        alpha, raw, widened = 1 - self.confidence, listed.raw, widening(oracle)
         tail = _tail(alpha, _count(self.coverage, collection.domain.size, len(listed.items)))
         if self.every_look:
-            low, high = frequency_ends(oracle, raw, tail)
+            low, high = widened.stretched(raw, *frequency_ends(oracle, raw, tail), oracle.reports)
         else:
-            low, high = oracle.intervals(listed.indexes, raw, tail)
+            low, high = oracle.intervals(listed.indexes, raw, widened.tail(tail))
         columns: dict[str, Column] = {
             "item": listed.items,
             "estimate": raw,
-            "standard_error": oracle.standard_errors(listed.indexes, raw),
+            "standard_error": widened.errors(oracle.standard_errors(listed.indexes, raw)),
             "low": low,
             "high": high,
         }
@@ -160,25 +167,37 @@ class _Question:
         if self.threshold is not None:
             columns["verdict"] = _verdicts(low, high, self.threshold)
         rest = self._rest(oracle, listed, picked, (low, high))
-        found = Columns(Estimate, columns)
-        return Estimates(
-            oracle.reports, self.confidence, self.coverage, found, rest, self.every_look, more_for_half(oracle)
-        )
+        found, (_, seen), more = Columns(Estimate, columns), accepted(oracle), more_for_half(oracle)
+        return Estimates(oracle.reports, self.confidence, self.coverage, found, rest, self.every_look, more, seen)
 
     def _rest(
         self, oracle: FrequencyOracle, listed: _Listed, picked: Picked | None, ends: tuple[Floats, Floats]
     ) -> Rest | None:
-        alpha, raw = 1 - self.confidence, listed.raw
+        alpha, raw, widened = 1 - self.confidence, listed.raw, widening(oracle)
         if picked is not None:
-            found = rest_of_picked(oracle, picked, alpha)
+            found = rest_of_picked(oracle, picked, alpha, widened)
             return rest_at_every_look(oracle, found, *ends) if self.every_look else found
         if isinstance(listed.items, WholeDomain):
             return None
         places = listed.first_places()  # an item asked for twice: once
-        found = rest_of_fixed(oracle, listed.indexes[places], raw[places], alpha)
+        found = rest_of_fixed(oracle, listed.indexes[places], raw[places], alpha, widened)
         if not self.every_look:
             return found
-        return rest_at_every_look(oracle, found, *frequency_ends(oracle, raw[places], _tail(alpha, len(places) or 1)))
+        wide = frequency_ends(oracle, raw[places], _tail(alpha, len(places) or 1))
+        return rest_at_every_look(oracle, found, *widened.stretched(raw[places], *wide, oracle.reports))
+
+
+def _indexes(collection: Collection, items: Iterable[Item]) -> list[int]:
+    wanted = list(items)
+    indexes = [collection.domain.index(item) for item in wanted]
+    if any(index == NONE and item not in (None, frozenset()) for index, item in zip(indexes, wanted, strict=True)):
+        raise InvalidSpec("an item asked for lies outside the collection's domain")
+    return indexes
+
+
+def item_indexes(collection: Collection, items: Iterable[Item]) -> Indexes:
+    """Return the indexes of items; one outside the domain is refused."""
+    return from_ints(_indexes(collection, items), collection.domain.bits)
 
 
 def given_items(
@@ -192,11 +211,8 @@ def given_items(
     every_look: bool = False,
 ) -> Estimates:
     """Estimates of items fixed in advance; None, or no attribute, asks for `none`. An item outside is refused."""
-    wanted = list(items)
-    indexes = [collection.domain.index(item) for item in wanted]
-    if any(index == NONE and item not in (None, frozenset()) for index, item in zip(indexes, wanted, strict=True)):
-        raise InvalidSpec("an item asked for lies outside the collection's domain")
-    places, frequencies = from_ints(indexes, collection.domain.bits), as_frequency(oracle)
+    indexes = _indexes(collection, items)
+    places, (frequencies, _) = from_ints(indexes, collection.domain.bits), accepted(as_frequency(oracle))
     items = [collection.domain.item(index) for index in indexes]
     listed = _Listed(items, places, frequencies.estimate(places))
     return _Question(confidence, coverage, threshold, every_look).answer(collection, frequencies, listed)
@@ -212,10 +228,10 @@ def every_item(
     every_look: bool = False,
 ) -> Estimates:
     """Estimates of the whole of a domain that can be listed, in its order, `none` first, with consistent values."""
-    frequencies = as_frequency(oracle)
+    frequencies, _ = accepted(as_frequency(oracle))
     raw = frequencies.estimate_all()
     items, indexes = WholeDomain(collection.domain), np.arange(len(raw), dtype=np.uint64)
-    listed = _Listed(items, indexes, raw, norm_sub(raw, oracle.reports))
+    listed = _Listed(items, indexes, raw, norm_sub(raw, frequencies.reports))
     return _Question(confidence, coverage, threshold, every_look).answer(collection, frequencies, listed)
 
 
@@ -231,9 +247,9 @@ def top(
     """Estimates of the items of a listable domain with the largest ones; the intervals allow for the choice."""
     if count < 1:
         raise InvalidSpec("ask for at least one item")
-    frequencies = as_frequency(oracle)
+    frequencies, _ = accepted(as_frequency(oracle))
     raw = frequencies.estimate_all()
-    consistent = norm_sub(raw, oracle.reports)
+    consistent = norm_sub(raw, frequencies.reports)
     order = np.argsort(-raw[1:], kind="stable") + 1
     best = order[:count]
     indexes = best.astype(np.uint64)

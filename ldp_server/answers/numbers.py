@@ -16,6 +16,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+import numpy as np
+
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Integers
@@ -25,6 +27,8 @@ from ldp_server.answers.more import more_for_half
 from ldp_server.oracles.base import Oracle, TooFewReports, Unsupported
 from ldp_server.oracles.bounded_number import Average, BoundedNumberOracle
 from ldp_server.oracles.hierarchy import HierarchyOracle, Quantile
+from ldp_server.oracles.independence.judge import accepted
+from ldp_server.oracles.independence.result import INDEPENDENT, Independence
 
 __all__ = [
     "AverageAnswer",
@@ -72,6 +76,7 @@ class AverageAnswer:
     """Whether the intervals are right at every number of reports at once, and not only at one."""
     more_for_half: int | None = None
     """How many more reports half the error takes."""
+    independence: Independence = INDEPENDENT
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,7 @@ class QuantilesAnswer:
     quantiles: tuple[Quantile, ...]
     more_for_half: int | None = None
     """How many more reports half the error takes, as a share of the users."""
+    independence: Independence = INDEPENDENT
 
 
 @dataclass(frozen=True)
@@ -102,6 +108,7 @@ class RangesAnswer:
     """Whether the intervals are right at every number of reports at once, and not only at one."""
     more_for_half: int | None = None
     """How many more reports half the error takes, as a share of the users."""
+    independence: Independence = INDEPENDENT
 
 
 def _integers(collection: Collection) -> Integers:
@@ -120,22 +127,31 @@ def average(collection: Collection, oracle: Oracle, *, confidence: float = 0.95)
     """Return the average number of those who have one."""
     if not isinstance(oracle, BoundedNumberOracle):
         raise Unsupported(f"{oracle.randomizer.name} gives no average: a collection with bounded-number does")
-    lowest, found = _integers(collection).lowest, oracle.average(confidence)
-    return replace(found, estimate=found.estimate + lowest, low=found.low + lowest, high=found.high + lowest)
+    honest, seen = accepted(oracle)
+    lowest, found = _integers(collection).lowest, honest.average(seen.confidence(confidence))
+    return replace(
+        found,
+        estimate=found.estimate + lowest,
+        standard_error=seen.error(found.standard_error),
+        low=found.low + lowest,
+        high=found.high + lowest,
+    )
 
 
 def quantile(collection: Collection, oracle: Oracle, share: float, *, confidence: float = 0.95) -> Quantile:
     """Return the number at or below which this share of the numbers lie; share 0.5 is the median."""
-    lowest, found = _integers(collection).lowest, _tree(oracle, "quantiles").quantile(share, confidence)
+    tree, seen = accepted(_tree(oracle, "quantiles"))
+    lowest, found = _integers(collection).lowest, tree.quantile(share, seen.confidence(confidence))
     return replace(found, estimate=found.estimate + lowest, low=found.low + lowest, high=found.high + lowest)
 
 
 def count_between(collection: Collection, oracle: Oracle, first: int, last: int, *, confidence: float = 0.95) -> Range:
     """Return how many users' numbers lie from `first` to `last`."""
-    lowest = _integers(collection).lowest
-    found = _tree(oracle, "ranges").between(first - lowest, last - lowest)
-    low, high = (min(max(end, 0.0), float(oracle.reports)) for end in found.interval(confidence))
-    return Range(first, last, found.count, found.error, low, high)
+    lowest, (tree, seen) = _integers(collection).lowest, accepted(_tree(oracle, "ranges"))
+    found = tree.between(first - lowest, last - lowest)
+    ends = found.interval(seen.confidence(confidence))
+    low, high = (min(max(end, 0.0), float(tree.reports)) for end in ends)
+    return Range(first, last, found.count, seen.error(found.error), low, high)
 
 
 def average_answer(
@@ -149,8 +165,9 @@ def average_answer(
         ends = average_ends(oracle, (1 - confidence) / 2)
         found = replace(found, low=domain.lowest + ends[0], high=domain.lowest + ends[1])
     low, high = (min(max(end, domain.lowest), domain.highest) for end in (found.low, found.high))
+    honest, seen = accepted(oracle)
     found = replace(found, low=float(low), high=float(high))
-    return AverageAnswer(oracle.reports, confidence, found, every_look, more_for_half(oracle))
+    return AverageAnswer(honest.reports, confidence, found, every_look, more_for_half(honest), seen)
 
 
 def quantiles_answer(
@@ -162,13 +179,13 @@ def quantiles_answer(
     coverage: Coverage = Coverage.EACH,
 ) -> QuantilesAnswer:
     """Answer the question for several quantiles."""
-    tree, wanted = _tree(oracle, "quantiles"), list(shares)
+    (tree, seen), wanted = accepted(_tree(oracle, "quantiles")), list(shares)
     if not 1 <= len(wanted) <= _MOST:
         raise InvalidSpec(f"ask for 1 to {_MOST} quantiles, such as 0.5")
     _some_reports(oracle)
     each = share_of(confidence, coverage, len(wanted))
     found = tuple(quantile(collection, tree, share, confidence=each) for share in wanted)
-    return QuantilesAnswer(oracle.reports, confidence, coverage, tree.holders(), found, more_for_half(oracle))
+    return QuantilesAnswer(tree.reports, confidence, coverage, tree.holders(), found, more_for_half(tree), seen)
 
 
 def ranges_answer(
@@ -181,7 +198,7 @@ def ranges_answer(
     every_look: bool = False,
 ) -> RangesAnswer:
     """Answer the question for the numbers between bounds."""
-    tree, wanted = _tree(oracle, "ranges"), list(between)
+    (tree, seen), wanted = accepted(_tree(oracle, "ranges")), list(between)
     if not 1 <= len(wanted) <= _MOST:
         raise InvalidSpec(f"ask for 1 to {_MOST} ranges")
     domain = _integers(collection)
@@ -192,12 +209,16 @@ def ranges_answer(
     found = tuple(count_between(collection, tree, first, last, confidence=each) for first, last in wanted)
     if every_look:
         found = tuple(_at_every_look(tree, one, domain.lowest, (1 - each) / 2) for one in found)
-    return RangesAnswer(oracle.reports, confidence, coverage, tree.holders(), found, every_look, more_for_half(oracle))
+    more = more_for_half(tree)
+    return RangesAnswer(tree.reports, confidence, coverage, tree.holders(), found, every_look, more, seen)
 
 
 def _at_every_look(tree: HierarchyOracle, one: Range, lowest: int, tail: float) -> Range:
-    low, high = range_ends(tree, one.first - lowest, one.last - lowest, tail)
-    return replace(one, low=low, high=high)
+    """The intervals of a range, widened by copies as all others."""
+    ends = range_ends(tree, one.first - lowest, one.last - lowest, tail)
+    middle, low, high = (np.array([end]) for end in (one.estimate, *ends))
+    low, high = accepted(tree)[1].stretched(middle, low, high, tree.reports)
+    return replace(one, low=float(low[0]), high=float(high[0]))
 
 
 def bins_answer(

@@ -7,6 +7,8 @@
 | `ldp-server attributes` | `ldp_server.answers.attributes.AttributesAnswer`; with `--table` as `estimate` |
 | `ldp-server heavy-hitters` | `ldp_server.heavy_hitters.results.HeavyHitters` |
 | `ldp-server collection ...`, `compact`, `token list`, `doctor` | ldp_server/cli/shapes.py |
+| `ldp-server foreign` | `ldp_server.answers.foreign.ForeignEstimates` |
+| `ldp-server collection draft` | `ldp_server.planning.Draft` |
 | `ldp-simulate ...` | simulator/shapes.py |
 | `python -m benchmarks ... --json` | benchmarks/row.py |
 

@@ -7,10 +7,11 @@ collections  collection create | list | show | close | delete, compact
 drafts       collection draft
 queries      estimate, heavy-hitters
 questions    average, quantiles, ranges, attributes
+over_time    periods, trend, change, compare, and the options that name periods
 outputs      where an answer goes: a table, JSON, CSV, Parquet
 exports      export, status
 tokens       token create | list | revoke | key | issue
-local        doctor, backup
+local        doctor, backup, foreign
 show         tables, JSON, progress
 """
 

@@ -19,7 +19,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.sending.target import Tls
 from ldp_server.analyst import Analyst, Which
 
-__all__ = ["connected", "data_option", "json_option", "tls_of", "which_argument"]
+__all__ = ["COLLECTION", "connected", "data_option", "json_option", "tls_of", "which_argument"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -83,5 +83,6 @@ class _Collection(click.ParamType):  # type: ignore[type-arg]  # generic in newe
         return Collection.load(value) if Path(value).suffix in {".ldp", ".toml", ".json"} else value
 
 
-which_argument = click.argument("which", metavar="COLLECTION", type=_Collection())
+COLLECTION = _Collection()
+which_argument = click.argument("which", metavar="COLLECTION", type=COLLECTION)
 """COLLECTION is an id, its first digits (at least four), or the collection's file."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import click
 
 from ldp_server.analyst import Analyst, Exported, Which
+from ldp_server.answers.over_time.periods import Periods
 from ldp_server.answers.to_json import to_json
 from ldp_server.cli.connection import connected, json_option, which_argument
 from ldp_server.cli.files import replaced_private_file
 from ldp_server.cli.main import cli
+from ldp_server.cli.over_time.options import period_options, periods_text
 from ldp_server.cli.show import busy, lines, moment, print_json, properties, whole
 
 __all__ = ["export", "status"]
@@ -25,9 +28,10 @@ __all__ = ["export", "status"]
     required=True,
     help="The file to write, mode 0600; the collection's spec goes beside it, with .ldp added to the name.",
 )
+@period_options
 @json_option
 @connected
-def export(analyst: Analyst, which: Which, raw: bool, out: Path, as_json: bool) -> None:
+def export(analyst: Analyst, which: Which, raw: bool, out: Path, periods: Periods | None, as_json: bool) -> None:
     """Write a collection's counts (or its reports) to a file, and its spec beside it."""
     spec = out.with_name(out.name + ".ldp")
     with busy("exporting", quiet=as_json) as tell, replaced_private_file(out) as file:
@@ -35,13 +39,16 @@ def export(analyst: Analyst, which: Which, raw: bool, out: Path, as_json: bool) 
         def progress(done: Exported) -> None:
             tell(f"exporting: {whole(done.reports)} reports, {whole(done.bytes)} bytes")
 
-        done = analyst.export(which, file, kind="reports" if raw else "counts", progress=progress)
+        kind: Literal["counts", "reports"] = "reports" if raw else "counts"
+        done = analyst.export(which, file, kind=kind, progress=progress, periods=periods)
     with replaced_private_file(spec) as file:
         file.write(done.info.collection.to_toml().encode())
     if as_json:
-        print_json({"file": str(out), "spec": str(spec), "bytes": done.bytes, "reports": done.reports})
+        about = {} if done.periods is None else {"periods": to_json(done.periods)}
+        print_json({"file": str(out), "spec": str(spec), "bytes": done.bytes, "reports": done.reports, **about})
     else:
-        lines(f"{out}: {whole(done.reports)} reports, {whole(done.bytes)} bytes; its spec is in {spec}")
+        size = f"{whole(done.reports)} reports, {whole(done.bytes)} bytes"
+        lines(f"{out}: {size}{periods_text(done.periods)}; its spec is in {spec}")
 
 
 @cli.command()

@@ -1,22 +1,27 @@
-"""doctor, backup: commands that work on the data directory and need no running server."""
+"""doctor, backup, foreign: commands that work on files of this machine and need no running server."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
 from ldp_client.errors import LdpError
+from ldp_server.answers.estimates import Coverage
+from ldp_server.answers.foreign import ForeignEstimates, Randomization, debias, read_counts
+from ldp_server.answers.to_json import to_json
 from ldp_server.cli.connection import data_option, json_option
 from ldp_server.cli.main import cli
+from ldp_server.cli.queries import COVERAGE
 from ldp_server.cli.shapes import DiagnosisShape
-from ldp_server.cli.show import busy, lines, print_json, whole
+from ldp_server.cli.show import busy, item_text, lines, print_json, table, whole
 from ldp_server.doctor import examine
 from ldp_server.store import DataDirectory
 from ldp_server.store.reader import backup as copy_log
 
-__all__ = ["Unhealthy", "backup", "doctor"]
+__all__ = ["Unhealthy", "backup", "doctor", "foreign"]
 
 _MARKS = {"ok": "ok     ", "warning": "warning", "wrong": "WRONG  "}
 
@@ -65,3 +70,61 @@ def backup(target: Path, data: Path, as_json: bool) -> None:
         print_json({"file": str(target), "bytes": size})
     else:
         lines(f"{target}: {whole(size)} bytes. To restore: put it in an empty data directory as log.db")
+
+
+@cli.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--epsilon", type=float, help="How they were randomized: by epsilon.")
+@click.option("--flip", type=float, help="Or: the probability of a wrong answer.")
+@click.option(
+    "--randomized", type=float, help="Or: the probability that the answer was drawn among all, the true one too."
+)
+@click.option("--column", metavar="NAME", help="The column with the answers. [default: the first]")
+@click.option("--count", metavar="NAME", help='The column with how often each was given. [default: "count", if any]')
+@click.option("--answer", multiple=True, metavar="NAME", help="All possible answers; repeat it. [default: those given]")
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="The probability that an interval holds the truth.",
+)
+@click.option("--together", is_flag=True, help="Intervals that are right for all answers at once.")
+@click.option("--every-look", is_flag=True, help="Intervals for who looks while answers come in: right at every look.")
+@json_option
+def foreign(file: Path, **given: Any) -> None:
+    """Debias randomized answers from elsewhere: FILE is CSV with a header, a line for each answer or its count.
+
+    Every sender must have randomized alike, with randomized response, and on their own: say how, by one of --epsilon,
+    --flip and --randomized. A browser's randomizedTriggerRate is --randomized.
+    """
+    how = Randomization(given["epsilon"], given["flip"], given["randomized"])
+    with busy("reading", quiet=given["as_json"]):
+        counts = read_counts(file, given["column"], given["count"], given["answer"])
+        found = debias(
+            counts,
+            how,
+            confidence=given["confidence"],
+            coverage=Coverage.TOGETHER if given["together"] else Coverage.EACH,
+            every_look=given["every_look"],
+        )
+    if given["as_json"]:
+        print_json(to_json(found))
+    else:
+        _show_foreign(found)
+
+
+def _show_foreign(found: ForeignEstimates) -> None:
+    interval = f"{found.confidence * 100:.6g}% interval"
+    columns = [("answer", ""), ("senders", "right"), ("± error", "right"), (interval, "right")]
+    rows = [
+        [item_text(row.item), whole(row.estimate), whole(row.standard_error), f"{whole(row.low)} to {whole(row.high)}"]
+        for row in found.rows
+    ]
+    caption = (
+        f"{whole(found.reports)} answers, randomized with epsilon = {found.epsilon:.4g}; {COVERAGE[found.coverage]}"
+    )
+    table("Foreign answers", columns, rows, caption)
+    if found.every_look:
+        lines("the intervals are right at every look: at all numbers of answers at once")
+    lines(*(f"Warning: {warning}" for warning in found.warnings))

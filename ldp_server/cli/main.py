@@ -78,8 +78,9 @@ def load() -> None:
         serving,
         tokens,
     )
+    from ldp_server.cli.over_time import commands, options  # noqa: PLC0415 - the same
 
-    del collections, drafts, exports, local, pages, queries, questions, serving, tokens
+    del collections, commands, drafts, exports, local, options, pages, queries, questions, serving, tokens
 
 
 def exit_code(error: LdpError) -> int:

@@ -14,7 +14,8 @@ from ldp_server.analyst import Answer, EveryLook
 from ldp_server.answers.to_json import to_json
 from ldp_server.cli.connection import json_option
 from ldp_server.cli.files import replaced_private_file
-from ldp_server.cli.show import lines, print_json, whole
+from ldp_server.cli.show import lines, print_json, show_warnings, whole
+from ldp_server.oracles.independence.result import INDEPENDENT
 from ldp_server.tables.csv_text import METADATA_SUFFIX
 from ldp_server.tables.extras import library
 
@@ -53,6 +54,7 @@ class Output:
         elif written:
             rows = len(found.table)
             lines(f"{found.question}: {whole(rows)} row{'s' * (rows != 1)} in {', '.join(map(str, written))}")
+            show_warnings(getattr(found, "independence", INDEPENDENT))
         else:
             as_table(found)
             lines(*_notes(found))
@@ -92,7 +94,8 @@ def output_options(command: F) -> F:
 def _notes(found: Answer) -> list[str]:
     """What stands below every kind of table."""
     looks = [_EVERY_LOOK] if getattr(found, "every_look", False) else []
-    return [*looks, *([found.half_in_words] if found.half_in_words else [])]
+    periods = [] if found.periods is None else [f"of {found.periods}"]
+    return [*periods, *looks, *([found.half_in_words] if found.half_in_words else [])]
 
 
 def every_look_option(command: F) -> F:

@@ -60,6 +60,7 @@ _STOP = 10.0
     default=None,
     help="Print a link that signs the owner of --data in, once. [default: on a terminal, for this machine]",
 )
+@click.option("--public", is_flag=True, help="Let everybody read at /public what is asked, without any answer.")
 @click.option("--truth", type=_FILE, hidden=True, help="What a demo knows of its simulated users, as JSON.")
 @click.option("--until-stdin-closes", is_flag=True, help="Also stop when standard input is closed.")
 @click.option("--json", "as_json", is_flag=True, help="Logs, and the line that says where it listens, as JSON.")
@@ -94,7 +95,9 @@ def web(**options: Any) -> None:
     def started(address: str, once: str | None) -> None:
         _say(address, once, as_json=options["as_json"])
 
-    site = Site(settings, connect, lambda: _owner_token(data), _truth(options["truth"]))
+    if options["public"] and server is not None:
+        raise InvalidSpec("--public asks with the token of a data directory: give --data, and no --server")
+    site = Site(settings, connect, lambda: _owner_token(data), _truth(options["truth"]), options["public"])
     serve_pages(site, started, link=link, until_stdin_closes=options["until_stdin_closes"])
 
 
@@ -139,8 +142,7 @@ def _options(config: Config) -> Sequence[str]:
         options.append(f"--pages-cert={pages.certificate}")
     if pages.key is not None:
         options.append(f"--pages-key={pages.key}")
-    if pages.plaintext:
-        options.append("--plaintext")
+    options += ["--plaintext"] * pages.plaintext + ["--public"] * pages.public
     return [*options, "--link" if sys.stdout.isatty() and not pages.names else "--no-link"]
 
 

@@ -7,28 +7,40 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
 from ldp_client.errors import InvalidSpec
 from ldp_server.analyst import Analyst, CollectionEstimates, CollectionHeavyHitters, Which
 from ldp_server.answers.estimates import Coverage, Estimate, Rest
+from ldp_server.answers.over_time.periods import Periods
 from ldp_server.cli.connection import connected, which_argument
 from ldp_server.cli.main import cli
 from ldp_server.cli.outputs import Output, every_look_option, output_options
-from ldp_server.cli.show import busy, item_text, lines, progress_bar, table, whole
-from ldp_server.heavy_hitters import BETA
+from ldp_server.cli.over_time.options import period_options
+from ldp_server.cli.show import busy, item_text, lines, progress_bar, show_warnings, table, whole
+from ldp_server.heavy_hitters import BETA, Copies
 from ldp_server.heavy_hitters.dictionary import words_of
 from ldp_server.heavy_hitters.results import HeavyHitter
+from ldp_server.oracles.independence.result import Independence
 from ldp_server.tables.words import COVERAGE_WORDS
 
-__all__ = ["COVERAGE", "EstimateOptions", "estimate", "heavy_hitters", "show_estimates"]
+__all__ = [
+    "COVERAGE",
+    "EstimateOptions",
+    "estimate",
+    "heavy_hitters",
+    "read_items",
+    "show_estimates",
+    "show_independence",
+]
 
 _SHOWN = 1000
 
 
-def _items(source: str) -> list[str]:
+def read_items(source: str) -> list[str]:
+    """Return the items in a file, or on standard input (-), one a line."""
     try:
         text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -49,6 +61,7 @@ class EstimateOptions:
     confidence: float
     threshold: float
     together: bool
+    periods: Periods | None
 
 
 _ESTIMATE_OPTIONS = (
@@ -75,6 +88,7 @@ def _estimate_options(command: Callable[..., Any]) -> Callable[..., Any]:
         options = EstimateOptions(**{field.name: given.pop(field.name) for field in fields(EstimateOptions)})
         return command(options=options, **given)
 
+    gathering = period_options(gathering)
     for option in reversed(_ESTIMATE_OPTIONS):
         gathering = option(gathering)
     return gathering
@@ -91,7 +105,7 @@ def estimate(analyst: Analyst, which: Which, options: EstimateOptions, output: O
 
     COLLECTION is an id, its first digits (at least four), or the collection's file.
     """
-    items = None if options.items is None else _items(options.items)
+    items = None if options.items is None else read_items(options.items)
     with busy("estimating", quiet=output.quiet):
         found = analyst.estimate(
             which,
@@ -101,11 +115,18 @@ def estimate(analyst: Analyst, which: Which, options: EstimateOptions, output: O
             confidence=options.confidence,
             threshold=options.threshold,
             together=options.together,
+            periods=options.periods,
         )
     output.show(found, show_estimates)
 
 
 COVERAGE = {kind: COVERAGE_WORDS[kind.value] for kind in Coverage}
+
+
+def show_independence(found: Independence) -> None:
+    """Print whether the reports look independent, below an answer."""
+    lines(found.line)
+    show_warnings(found)
 
 
 def show_estimates(found: CollectionEstimates) -> None:
@@ -121,6 +142,7 @@ def show_estimates(found: CollectionEstimates) -> None:
         columns.append(("frequent?", ""))
     caption = f"{whole(found.reports)} reports; {COVERAGE[found.coverage]}"
     table(found.question, columns, [row[: len(columns)] for row in cells], caption)
+    show_independence(found.independence)
     if len(found.rows) > _SHOWN:
         lines(f"{len(found.rows) - _SHOWN:,} more are not shown: --json prints all")
 
@@ -139,10 +161,25 @@ def _numbers(row: Estimate | Rest | HeavyHitter) -> list[str]:
     help="Candidates that are listed from lower frequencies: one item a line, a weight behind a tab if you like; - is "
     "standard input. Make it without looking at these reports.",
 )
+@click.option(
+    "--copies",
+    type=click.Choice([one.value for one in Copies]),
+    default=Copies.WEIGHED.value,
+    show_default=True,
+    help="Copied reports: all count, weighed down, or each different one counts once while items are searched for.",
+)
+@period_options
 @output_options
 @connected
 def heavy_hitters(
-    analyst: Analyst, which: Which, limit: int, beta: float, dictionary: str | None, output: Output
+    analyst: Analyst,
+    which: Which,
+    limit: int,
+    beta: float,
+    dictionary: str | None,
+    copies: Literal["weighed", "once"],
+    output: Output,
+    periods: Periods | None,
 ) -> None:
     """Find the items that many users hold, in a domain too large to list.
 
@@ -151,9 +188,11 @@ def heavy_hitters(
 
     COLLECTION is an id, its first digits (at least four), or the collection's file.
     """
-    words = None if dictionary is None else words_of(_items(dictionary))
+    words = None if dictionary is None else words_of(read_items(dictionary))
     with progress_bar("decoding", quiet=output.quiet) as progress:
-        found = analyst.heavy_hitters(which, limit=limit, beta=beta, dictionary=words, progress=progress)
+        found = analyst.heavy_hitters(
+            which, limit=limit, beta=beta, dictionary=words, copies=copies, progress=progress, periods=periods
+        )
     output.show(found, _show_heavy_hitters)
 
 
@@ -172,4 +211,5 @@ def _show_heavy_hitters(found: CollectionHeavyHitters) -> None:
         "item is listed"
     )
     table(found.question, columns, rows, caption)
+    show_independence(found.independence)
     lines(*found.guarantee)

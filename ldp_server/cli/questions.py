@@ -17,13 +17,15 @@ from ldp_server.analyst import (
     Which,
 )
 from ldp_server.answers.estimates import Coverage
+from ldp_server.answers.over_time.periods import Periods
 from ldp_server.cli.connection import connected, which_argument
 from ldp_server.cli.main import cli
 from ldp_server.cli.outputs import Output, every_look_option, output_options
-from ldp_server.cli.queries import COVERAGE, show_estimates
+from ldp_server.cli.over_time.options import period_options
+from ldp_server.cli.queries import COVERAGE, show_estimates, show_independence
 from ldp_server.cli.show import busy, table, whole
 
-__all__ = ["attributes", "average", "quantiles", "ranges"]
+__all__ = ["BETWEEN", "attributes", "average", "confidence_option", "quantiles", "ranges", "together_option"]
 
 confidence_option = click.option(
     "--confidence",
@@ -51,19 +53,23 @@ class _Between(click.ParamType):  # type: ignore[type-arg]  # generic in newer v
         return int(found[1]), int(found[2])
 
 
+BETWEEN = _Between()
+
+
 @cli.command()
 @which_argument
 @every_look_option
 @confidence_option
+@period_options
 @output_options
 @connected
-def average(analyst: Analyst, which: Which, confidence: float, output: Output) -> None:
+def average(analyst: Analyst, which: Which, confidence: float, periods: Periods | None, output: Output) -> None:
     """Estimate the average of numbers.
 
     COLLECTION is an id, its first digits (at least four), or the collection's file.
     """
     with busy("estimating", quiet=output.quiet):
-        found = analyst.average(which, confidence=confidence)
+        found = analyst.average(which, confidence=confidence, periods=periods)
     output.show(found, _show_average)
 
 
@@ -78,6 +84,7 @@ def _show_average(found: CollectionAverage) -> None:
         ("who have one", "right"),
     ]
     table(found.question, columns, [cells], f"{whole(found.reports)} reports; {COVERAGE[Coverage.EACH]}")
+    show_independence(found.independence)
 
 
 @cli.command()
@@ -91,17 +98,16 @@ def _show_average(found: CollectionAverage) -> None:
 )
 @confidence_option
 @together_option
+@period_options
 @output_options
 @connected
-def quantiles(
-    analyst: Analyst, which: Which, at: tuple[float, ...], confidence: float, together: bool, output: Output
-) -> None:
+def quantiles(analyst: Analyst, which: Which, at: tuple[float, ...], output: Output, **options: Any) -> None:
     """Estimate the numbers at or below which shares of the numbers lie.
 
     COLLECTION is an id, its first digits (at least four), or the collection's file.
     """
     with busy("estimating", quiet=output.quiet):
-        found = analyst.quantiles(which, at or (0.5,), confidence=confidence, together=together)
+        found = analyst.quantiles(which, at or (0.5,), **options)
     output.show(found, _show_quantiles)
 
 
@@ -110,6 +116,7 @@ def _show_quantiles(found: CollectionQuantiles) -> None:
     rows = [[f"{row.share:g}", f"{row.estimate:,}", f"{row.low:,} to {row.high:,}"] for row in found.quantiles]
     caption = f"{whole(found.reports)} reports, {whole(found.holders)} with a number; {COVERAGE[found.coverage]}"
     table(found.question, columns, rows, caption)
+    show_independence(found.independence)
 
 
 @cli.command()
@@ -117,7 +124,7 @@ def _show_quantiles(found: CollectionQuantiles) -> None:
 @every_look_option
 @click.option(
     "--between",
-    type=_Between(),
+    type=BETWEEN,
     multiple=True,
     metavar="FIRST:LAST",
     help="A range of integers, both ends included; may be repeated.",
@@ -125,6 +132,7 @@ def _show_quantiles(found: CollectionQuantiles) -> None:
 @click.option("--bins", type=click.IntRange(1), help="Cut the whole domain into N ranges. [default: 10]")
 @confidence_option
 @together_option
+@period_options
 @output_options
 @connected
 def ranges(
@@ -154,6 +162,7 @@ def _show_ranges(found: CollectionRanges) -> None:
     ]
     caption = f"{whole(found.reports)} reports, {whole(found.holders)} with a number; {COVERAGE[found.coverage]}"
     table(found.question, columns, rows, caption)
+    show_independence(found.independence)
 
 
 @cli.command()
@@ -164,6 +173,7 @@ def _show_ranges(found: CollectionRanges) -> None:
 @click.option("--top", type=click.IntRange(1), help="The N largest only; the intervals allow for the choice.")
 @confidence_option
 @together_option
+@period_options
 @output_options
 @connected
 def attributes(analyst: Analyst, which: Which, pairs: bool, whole_table: bool, top: int | None, **options: Any) -> None:
@@ -176,7 +186,7 @@ def attributes(analyst: Analyst, which: Which, pairs: bool, whole_table: bool, t
     output: Output = options.pop("output")
     with busy("estimating", quiet=output.quiet):
         if whole_table:
-            sets = analyst.table(which, top=top, confidence=options["confidence"])
+            sets = analyst.table(which, top=top, confidence=options["confidence"], periods=options["periods"])
         else:
             found = (analyst.pairs if pairs else analyst.attributes)(which, top=top, **options)
     if whole_table:
@@ -197,6 +207,7 @@ def _show_attributes(found: CollectionAttributes) -> None:
         for row in found.rows
     ]
     table(found.question, columns, rows, f"{whole(found.reports)} reports; {COVERAGE[found.coverage]}")
+    show_independence(found.independence)
 
 
 def _interval(confidence: float) -> str:

@@ -14,8 +14,20 @@ from rich.table import Table
 
 from ldp_server.answers.to_json import dump
 from ldp_server.answers.words import item_text, moment, whole
+from ldp_server.oracles.independence.result import Independence
 
-__all__ = ["busy", "item_text", "lines", "moment", "print_json", "progress_bar", "properties", "table", "whole"]
+__all__ = [
+    "busy",
+    "item_text",
+    "lines",
+    "moment",
+    "print_json",
+    "progress_bar",
+    "properties",
+    "show_warnings",
+    "table",
+    "whole",
+]
 
 _ENDLESS = 100_000
 """The width of a file or a pipe, where nothing is wrapped or cut."""
@@ -80,3 +92,8 @@ def progress_bar(text: str, *, quiet: bool = False) -> Iterator[Callable[[str, f
     with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
         task = bar.add_task(text, total=1.0)
         yield lambda stage, fraction: bar.update(task, description=stage, completed=fraction)
+
+
+def show_warnings(found: Independence) -> None:
+    """Print what is wrong with an answer's reports."""
+    lines(*(f"Warning: {warning}" for warning in found.warnings))

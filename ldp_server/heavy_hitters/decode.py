@@ -23,6 +23,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_server.arrays.team_cells import BulkTreeCode
+from ldp_server.heavy_hitters.copies import Copies
 from ldp_server.heavy_hitters.dictionary import Dictionary
 from ldp_server.heavy_hitters.paper import decoder as paper
 from ldp_server.heavy_hitters.promise import BETA, MIXTURES, check_beta
@@ -35,6 +36,7 @@ from ldp_server.heavy_hitters.search.scores import TeamScores
 from ldp_server.heavy_hitters.search.tails import threshold
 from ldp_server.oracles.base import Oracle, Unsupported
 from ldp_server.oracles.expander_sketch import ExpanderSketchOracle
+from ldp_server.oracles.independence.judge import accepted, judged
 from ldp_server.oracles.team_sketch import TeamSketchOracle
 
 __all__ = ["DECODERS", "decode"]
@@ -82,10 +84,11 @@ def decode(
         raise InvalidSpec("the oracle counts reports of another collection")
     check_beta(beta)
     name = _decoder_name(sketch, oracle, decoder)
-    watch, executor = Watch(means.get("progress"), means.get("cancelled")), means.get("executor")
     if dictionary is not None and _DECODE[name] is not _by_scores:
         raise Unsupported(f"{sketch.name}: the decoder {name!r} takes no dictionary; ask without one")
-    run = Run(collection, oracle, name, beta, limits or DecodeLimits(), watch, executor, dictionary)
+    watch, limits = Watch(means.get("progress"), means.get("cancelled")), limits or DecodeLimits()
+    honest, found = judged(oracle) if limits.copies is Copies.ONCE else accepted(oracle)
+    run = Run(collection, honest, name, beta, limits, watch, means.get("executor"), found, dictionary)
     return _DECODE[name](run) if run.reports else run.nothing()
 
 
@@ -102,14 +105,14 @@ def _decoder_name(sketch: TeamSketch, oracle: TeamSketchOracle, wanted: str | No
 
 def _by_scores(run: Run) -> HeavyHitters:
     """Decode all teams together: the decoders "soft" and "paths"."""
-    candidates, part = run.candidates()
-    bar = threshold(run.reports, run.support[1], run.log_items, part * run.false_items) + MIXTURES
+    counting, (candidates, part) = run.finding, run.candidates()
+    bar = threshold(run.worth(counting), run.support[1], run.log_items, part * run.false_items) + MIXTURES
     if not math.isfinite(bar):
         return run.nothing()
     width, last, only_best = run.limits.width, 1, 0
     if isinstance(run.code, BulkTreeCode):  # one start instead of one in every team
         width, last, only_best = _TREE_WIDER * width, _TREE_LAST, tree.MOST_CELLS
-    teams, noise = run.scores(0 if candidates else only_best), run.noise()
+    teams, noise = run.scores(counting, 0 if candidates else only_best), run.noise(counting)
     settings = Settings(bar, width=width, last=last, rounds=run.limits.rounds, most=run.limits.items)
 
     def on_round(number: int) -> None:
@@ -117,9 +120,14 @@ def _by_scores(run: Run) -> HeavyHitters:
 
     hooks = Hooks(run.in_domain, run.watch.tick, on_round, run.executor)
     found = decode_scores(run.code, teams, noise, settings, hooks, candidates)
-    unit = math.sqrt(noise.reports * noise.variance)
-    indexes = run.indexes(found.messages)
-    return run.answer(Estimated(indexes, found.scores, found.errors, unit, bar, found.bars, found.candidates))
+    unit, indexes = run.unit(counting, noise), run.indexes(found.messages)
+    named = found.candidates
+    if not counting.once or not len(indexes):
+        return run.answer(Estimated(indexes, found.scores, found.errors, unit, bar, bar, found.bars, named))
+    scores, errors = run.estimated(found.messages)
+    other = run.unit(run.weighed, run.noise(run.weighed))
+    part = unit / other  # bars are those of the counts in which items were found; scores are now those of all reports
+    return run.answer(Estimated(indexes, scores, errors, other, bar * part, bar, found.bars * part, named))
 
 
 def _by_levels(run: Run) -> HeavyHitters:
@@ -127,10 +135,11 @@ def _by_levels(run: Run) -> HeavyHitters:
     code = run.code
     if not isinstance(code, BulkTreeCode):
         raise InvalidSpec("only trees have levels")
-    teams = run.scores()
+    counting = run.finding
+    teams = run.scores(counting)
     messages = tree.levels(code, teams, run.limits.keep, run.watch.tick)
     last = len(code.starts) - 1
-    users = max(1, teams[last].reports)
+    users = max(1, int(teams[last].reports / counting.factor))
     bar = threshold(users, run.support[1], math.log(max(2, len(messages))), run.false_items)
     if not math.isfinite(bar):
         return run.nothing()
@@ -139,10 +148,10 @@ def _by_levels(run: Run) -> HeavyHitters:
     chosen = chosen[run.in_domain(messages[chosen])] if len(chosen) else chosen
     chosen = _one_per_cell(run, chosen, messages, teams)
     chosen = chosen[np.argsort(-z[chosen], kind="stable")]
-    scale, noise = run.reports / users, run.noise(users / run.reports)
+    scale, noise = run.worth(counting) / users, run.noise(counting, users / run.worth(counting))
     errors = np.sqrt(noise.spread(z[chosen]) + (1 - 1 / scale) * z[chosen] / math.sqrt(users * noise.variance))
-    unit = scale * math.sqrt(noise.reports * noise.variance)
-    return run.answer(Estimated(run.indexes(messages[chosen]), z[chosen], errors, unit, bar))
+    unit = scale * run.unit(counting, noise)
+    return run.answer(Estimated(run.indexes(messages[chosen]), z[chosen], errors, unit, bar, bar))
 
 
 def _one_per_cell(run: Run, chosen: Ints, messages: Ints, teams: list[TeamScores]) -> Ints:
@@ -157,7 +166,7 @@ def _one_per_cell(run: Run, chosen: Ints, messages: Ints, teams: list[TeamScores
     cells = run.code.cells(messages[chosen])
     values = np.stack([teams[g].scores[cells[:, g]].astype(float) for g in range(last + 1)], axis=1)
     early, z = values[:, :last].mean(axis=1), values[:, last]
-    spread = np.sqrt((1 + 1 / last) * run.noise(1 / (last + 1)).team_spread(z) + (0.1 * z) ** 2)
+    spread = np.sqrt((1 + 1 / last) * run.noise(run.finding, 1 / (last + 1)).team_spread(z) + (0.1 * z) ** 2)
     order = np.flatnonzero(early - z >= -_AGAINST * spread)
     order = order[np.argsort(-early[order], kind="stable")]
     _, first = np.unique(cells[order, last], return_index=True)
@@ -171,7 +180,7 @@ def _by_clusters(run: Run) -> HeavyHitters:
         raise InvalidSpec("the cluster decoder reads the paper's form of the expander sketch")
     if sketch.symbol_pointers:
         raise InvalidSpec("the cluster decoder reads item pointers (symbol_pointers = 0)")
-    scores = [team.scores for team in run.scores()]
+    scores = [team.scores for team in run.scores(run.finding)]
     indexes = paper.candidates(sketch, scores, run.log_items, run.watch.say)
     indexes = [index for index in indexes if index < run.collection.domain.size]
     confirmed = paper.confirm(oracle.second, indexes, run.false_items)
@@ -180,7 +189,7 @@ def _by_clusters(run: Run) -> HeavyHitters:
     values, unit = confirmed.estimates, confirmed.unit
     order = [int(i) for i in np.argsort(-values, kind="stable") if values[i] >= confirmed.least]
     least, chosen = confirmed.least / unit, [indexes[i] for i in order]
-    listed = Estimated(chosen, values[order] / unit, confirmed.errors[order] / unit, unit, least)
+    listed = Estimated(chosen, values[order] / unit, confirmed.errors[order] / unit, unit, least, least)
     return run.answer(listed)
 
 

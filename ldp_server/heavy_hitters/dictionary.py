@@ -8,7 +8,8 @@ candidate d has a share w_d of its half, in proportion to its weight; the shares
 
 *Weighted Bonferroni.* Let b be the expected number of false items that are allowed among the candidates. The bar t_d is
 the least score with tail(t_d) <= w_d b, where tail is that of the support of an item that nobody holds: given the
-hashes it is Binomial(n, s), whatever the others hold, but for users whose items share a cell with it. Then the expected
+hashes it is Binomial(n, s), whatever the others hold, but for users whose items share a cell with it. (Where reports
+are copies of others, n is how many independent ones they are worth: copies.py.) Then the expected
 number of candidates that nobody holds and whose score reaches its bar is
 
     sum over such d of P(score_d >= t_d) <= sum over d of w_d b = b.

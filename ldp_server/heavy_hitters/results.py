@@ -20,6 +20,7 @@ from ldp_client.protocol.domain import Item
 from ldp_server.heavy_hitters.dictionary import CANDIDATES
 from ldp_server.heavy_hitters.promise import PROBABILITY, Promise, false_items_of, told
 from ldp_server.heavy_hitters.search.tails import normal_quantile
+from ldp_server.oracles.independence.result import INDEPENDENT, Independence
 from ldp_server.oracles.laws.listed import joint_intervals, listed_intervals
 from ldp_server.oracles.laws.support import SupportLaw
 
@@ -94,6 +95,7 @@ class HeavyHitters:
     """The dictionary that was given. `threshold` and `threshold_all` are about items that it does not name."""
     least_estimate: float | None = field(default=None, metadata={"json": "never"})
     """The least estimate that is listed. Known to the decoder only: it is not sent to the analyst."""
+    independence: Independence = INDEPENDENT
 
 
 def heavy_hitters(
@@ -104,6 +106,7 @@ def heavy_hitters(
     users_needed: int | None,
     least_estimate: float | None,
     dictionary: UsedDictionary | None = None,
+    independence: Independence,
 ) -> HeavyHitters:
     """Return the answer with its guarantee; `users_needed` is given where there are too few reports."""
     items, reports = tuple(items), promise.users
@@ -131,6 +134,7 @@ def heavy_hitters(
         users_needed=users_needed,
         least_estimate=least_estimate,
         dictionary=dictionary,
+        independence=independence,
     )
 
 

@@ -15,11 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_client.collection import Collection
-from ldp_client.errors import Cancelled
+from ldp_client.errors import Cancelled, InvalidSpec
 from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_server.arrays.items import below, to_ints
 from ldp_server.arrays.team_cells import BulkCode, bulk_code
+from ldp_server.heavy_hitters.copies import Copies, Counting
 from ldp_server.heavy_hitters.dictionary import CANDIDATES, Dictionary, candidate_bars
 from ldp_server.heavy_hitters.paper import promise as paper_promise
 from ldp_server.heavy_hitters.promise import (
@@ -39,8 +40,10 @@ from ldp_server.heavy_hitters.results import (
 )
 from ldp_server.heavy_hitters.search.acceptance import Noise
 from ldp_server.heavy_hitters.search.candidates import Candidates, candidates_of
+from ldp_server.heavy_hitters.search.model import fitted_together
 from ldp_server.heavy_hitters.search.scores import TeamScores
 from ldp_server.oracles.expander_sketch import ExpanderSketchOracle
+from ldp_server.oracles.independence.result import Independence
 from ldp_server.oracles.laws.support import SupportLaw
 from ldp_server.oracles.team_sketch import TeamSketchOracle
 from ldp_server.oracles.transform import support
@@ -56,7 +59,7 @@ OnProgress = Callable[[str, float], None]
 
 @dataclass(frozen=True)
 class DecodeLimits:
-    """Limits on the work and memory of a decoding. They hold for any reports, hostile ones too."""
+    """Limits on the work and memory of a decoding, which hold for any reports, hostile ones too; how copies count."""
 
     width: int = 1 << 13
     """Partial paths kept by each of an expander's searches; a tree's only search keeps four times as many, and sixteen
@@ -66,6 +69,8 @@ class DecodeLimits:
     """Items modelled."""
     keep: int = 64
     """Prefixes kept at each level by the classical tree."""
+    copies: Copies = Copies.WEIGHED
+    """How copied reports count while items are found (copies.py)."""
 
 
 class Watch:
@@ -96,6 +101,8 @@ class Estimated:
     """That standard error, as a number of users."""
     bar: float
     """The least score that is listed, of an item that is no candidate."""
+    searched: float
+    """The same in the units in which items were found: another number if these count each report once."""
     bars: Floats | None = None
     """The least score at which each of these is listed, where they differ."""
     candidates: npt.NDArray[np.bool_] | None = None
@@ -113,6 +120,7 @@ class Run:
     limits: DecodeLimits
     watch: Watch
     executor: Executor | None
+    independence: Independence
     dictionary: Dictionary | None = None
 
     @property
@@ -135,12 +143,36 @@ class Run:
         return false_items_of(self.beta)
 
     @property
+    def weighed(self) -> Counting:
+        """All reports, so that copies are allowed for. The paper's form measures its errors on cells that have them."""
+        return Counting(False, 1.0 if self._has_second else self.independence.widened)
+
+    @cached_property
+    def finding(self) -> Counting:
+        """How reports count while items are found."""
+        if self.limits.copies is Copies.WEIGHED:
+            return self.weighed
+        if self.decoder not in ("soft", "paths"):
+            raise InvalidSpec("each report is counted once by the decoders 'soft' and 'paths' only")
+        by_team = self.oracle.by_team
+        different = sum(int(np.count_nonzero(by_team.line(team))) for team in range(by_team.teams))
+        return Counting(True, self.reports / max(1, different))
+
+    @property
+    def _has_second(self) -> bool:
+        return isinstance(self.oracle, ExpanderSketchOracle) and self.oracle.second is not None
+
+    @property
     def law(self) -> SupportLaw:
-        """The law of an item's supports: those of all users, or of the second reports where there are two."""
+        """The law of an item's supports: those of all users, or of the second reports where there are two.
+
+        It is that of the reports which the counted ones are worth.
+        """
+        users = max(1, self.worth(self.weighed))
         if isinstance(self.oracle, ExpanderSketchOracle) and self.oracle.second is not None:
             counts = self.oracle.second.by_team
-            return SupportLaw(self.reports, counts.p, counts.s)
-        return SupportLaw(self.reports, *self.support)
+            return SupportLaw(users, counts.p, counts.s)
+        return SupportLaw(users, *self.support)
 
     @property
     def reports(self) -> int:
@@ -150,19 +182,28 @@ class Run:
     def log_items(self) -> float:
         return math.log(self.collection.domain.size)
 
-    def noise(self, share: float = 1.0) -> Noise:
+    def worth(self, counting: Counting) -> int:
+        """Return how many independent reports these are worth."""
+        return int(self.reports / counting.factor)
+
+    def noise(self, counting: Counting, share: float = 1.0) -> Noise:
         """The inner oracle's law for a part of the users."""
         p, s = self.support
-        return Noise(int(self.reports * share), s * (1 - s) / (p - s) ** 2, p * (1 - p) / (s * (1 - s)))
+        users = int(self.worth(counting) * share)
+        return Noise(users, s * (1 - s) / (p - s) ** 2, p * (1 - p) / (s * (1 - s)))
 
-    def scores(self, only_best: int = 0) -> list[TeamScores]:
+    def unit(self, counting: Counting, noise: Noise) -> float:
+        """Return the standard error of an item that nobody holds, as a number of users."""
+        return counting.factor * math.sqrt(noise.reports * noise.variance)
+
+    def scores(self, counting: Counting, only_best: int = 0) -> list[TeamScores]:
         """Return every team's scores; with `only_best`, about as many of those that a tree's paths can be made of."""
         inner, teams = self.sketch.inner, range(self.sketch.teams)
         joined = len(self.code.starts) - 1 if only_best else 0
 
-        def lot(team: int) -> tuple[npt.NDArray[np.unsignedinteger], int, int, float, float, int, int]:
-            kept = only_best if team < joined else 0
-            return self.oracle.by_team.line(team), inner.q, inner.t, *self.support, self.oracle.cells, kept
+        def lot(team: int) -> tuple[npt.NDArray[np.unsignedinteger], int, int, float, float, int, int, float]:
+            kept, line = only_best if team < joined else 0, counting.counted(self.oracle.by_team.line(team))
+            return line, inner.q, inner.t, *self.support, self.oracle.cells, kept, counting.spread
 
         out: list[TeamScores] = []
         jobs: deque[Future[TeamScores]] = deque()
@@ -186,8 +227,16 @@ class Run:
         return candidates_of(self.code, words.indexes, self.bars(words.log_shares)), 1 - CANDIDATES
 
     def bars(self, log_shares: Floats) -> Floats:
-        """Return the least scores of candidates with these shares."""
-        return candidate_bars(self.reports, self.support[1], log_shares, self.false_items)
+        """Return the least scores of candidates with these shares.
+
+        Like the one bar of all other items, they are those of the reports which the counted ones are worth. With copies
+        a score has the variance of n/f reports, but more skew than their binomial: r = sum c^3 / (n f^2) times as much,
+        where each different report came c times. (r >= 1 by Cauchy and Schwarz; 18% sent twice have r = 1.12.) To first
+        order this raises the tail at z by the factor exp((r - 1) g z^3 / 6), g being the skew of the binomial. That is
+        2% at z = 4.5 for 80,000 reports with s = 1/7. f is an upper bound of the variance factor, and that outweighs it:
+        an f that is 1% larger lowers this tail by 10%.
+        """
+        return candidate_bars(self.worth(self.finding), self.support[1], log_shares, self.false_items)
 
     def indexes(self, messages: Ints) -> list[int]:
         return to_ints(self.code.indexes(messages))
@@ -199,10 +248,14 @@ class Run:
             return np.ones(len(messages), bool)
         return below(self.code.indexes(messages), size)
 
+    def estimated(self, messages: Ints) -> tuple[Floats, Floats]:
+        """Return the scores and errors of found items, fitted together, with all reports."""
+        return fitted_together(self.code.cells(messages), self.scores(self.weighed), self.noise(self.weighed))
+
     def answer(self, found: Estimated) -> HeavyHitters:
         """Return the answer that lists what was found."""
         self.watch.say("done", 1.0)
-        promise, tested = self._promised(found.bar), self._tested()
+        promise, tested = self._promised(found.searched), self._tested()
         enough = promise.each <= self.reports or (tested is not None and tested.each is not None)
         return heavy_hitters(
             self._items(found),
@@ -211,6 +264,7 @@ class Run:
             users_needed=None if enough else self._needed(),
             least_estimate=found.bar * found.unit,
             dictionary=tested,
+            independence=self.independence,
         )
 
     def _tested(self) -> UsedDictionary | None:
@@ -218,8 +272,8 @@ class Run:
         words = self.dictionary
         if words is None:
             return None
-        bar = float(np.median(self.bars(words.log_shares)))
-        each = promised_candidate(self.sketch, self.decoder, bar, self.reports)
+        bar, counting = float(np.median(self.bars(words.log_shares))), self.finding
+        each = counting.factor * promised_candidate(self.sketch, self.decoder, bar, self.worth(counting))
         return UsedDictionary(len(words), words.outside, each if each <= self.reports else None)
 
     def nothing(self) -> HeavyHitters:
@@ -230,13 +284,18 @@ class Run:
             decoder=self.decoder,
             users_needed=self._needed(),
             least_estimate=None,
+            independence=self.independence,
         )
 
     def _promised(self, bar: float) -> Promise:
         """Return the promise of a list whose least score is `bar`; the paper's form has a law of its own."""
         whole = self.oracle.randomizer
         if not isinstance(whole, ExpanderSketch) or whole.oracle is None:
-            return promised_at(self.sketch, self.decoder, bar, self.beta, self.reports)
+            found, f = (
+                promised_at(self.sketch, self.decoder, bar, self.beta, self.worth(self.finding)),
+                self.finding.factor,
+            )
+            return Promise(self.reports, self.beta, f * found.each, f * found.all_at_once)
         each = paper_promise.promised(whole, self.reports, 1 - PROBABILITY, self.false_items)
         together = paper_promise.promised(whole, self.reports, self.beta / 2, self.false_items)
         return Promise(self.reports, self.beta, each, together)
@@ -248,10 +307,11 @@ class Run:
         return least_users(self.sketch, self.decoder, self.log_items, self.beta)
 
     def _items(self, found: Estimated) -> list[HeavyHitter]:
-        estimates, errors = found.scores * found.unit, found.errors * found.unit
+        estimates, errors, f = found.scores * found.unit, found.errors * found.unit, self.weighed.factor
         bars = np.full(len(estimates), found.bar) if found.bars is None else found.bars
         named = np.zeros(len(estimates), bool) if found.candidates is None else found.candidates
-        ends = item_intervals(self.law, estimates, errors, bars * found.unit, self.log_items)
+        ends = item_intervals(self.law, estimates / f, errors / f, bars * found.unit / f, self.log_items)
+        ends = [(f * a, f * b, f * c, f * d) for a, b, c, d in ends]
         columns = zip(
             found.indexes,
             estimates.tolist(),
@@ -269,14 +329,24 @@ class Run:
 
 
 def team_scores(
-    counts: npt.NDArray[np.unsignedinteger], q: int, t: int, p: float, s: float, cells: int, only_best: int = 0
+    counts: npt.NDArray[np.unsignedinteger],
+    q: int,
+    t: int,
+    p: float,
+    s: float,
+    cells: int,
+    only_best: int = 0,
+    spread: float = 1.0,
 ) -> TeamScores:
-    """Return one team's E: its cell estimates less the expected background, in units of their standard error."""
+    """Return one team's E: its cell estimates less the expected background, in units of their standard error.
+
+    `spread` is the variance of a sum over the reports, over that of independent ones.
+    """
     reports = int(counts.sum(dtype=np.int64))
     scores = support(counts, q, t)[:cells]
     if reports == 0:
         return TeamScores(np.zeros(cells, np.float32), 0, only_best)
-    sd = math.sqrt(reports * s * (1 - s))
+    sd = math.sqrt(spread * reports * s * (1 - s))
     scores -= reports * s + (p - s) * reports / cells
     scores /= sd
     return TeamScores(scores.astype(np.float32, copy=False), reports, only_best)

@@ -15,6 +15,7 @@ An oracle may be of two kinds: a tree over the integers gives quantiles and the 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import ClassVar, Self
@@ -26,6 +27,8 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import Randomizer
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.oracles.counts import Counts
+from ldp_server.oracles.independence.chances import Chance
+from ldp_server.oracles.independence.result import Independence
 from ldp_server.oracles.laws.picked_sums import ErrorLaw
 from ldp_server.oracles.laws.support import SupportLaw, normal_quantile
 
@@ -91,6 +94,9 @@ class Oracle(ABC):
     instead: ClassVar[str] = "ask for what it estimates"
     """What to ask an oracle that does not estimate frequencies of items."""
 
+    judgement: tuple[Oracle, Independence] | None = None
+    """What independence/judge.py found, until the counts change."""
+
     def __init__(self, randomizer: Randomizer) -> None:
         if not isinstance(randomizer, self.kind):
             raise InvalidSpec(f"this oracle reads reports of {self.kind.name}, not of {randomizer.name}")
@@ -99,6 +105,7 @@ class Oracle(ABC):
     def set_counts(self, counts: Counts) -> None:
         """Take these counts for the state; a subclass makes its views of them here."""
         self.counts = counts
+        self.judgement = None
 
     @property
     def randomizer(self) -> Randomizer:
@@ -114,12 +121,12 @@ class Oracle(ABC):
 
         Raises `ServerRefused` and changes nothing if it is not a whole number of valid reports.
         """
-        self._forget()
+        self._changing()
         return self.counts.add(payload)
 
     def merge(self, other: Self) -> None:
         """Add the counts of another oracle of the same mechanism."""
-        self._forget()
+        self._changing()
         self.counts.merge(other.counts)
 
     def to_bytes(self) -> bytes:
@@ -133,12 +140,35 @@ class Oracle(ABC):
         oracle.set_counts(cls.state.from_bytes(randomizer, data))
         return oracle
 
+    def points(self) -> Iterable[Iterable[npt.NDArray[np.integer]]]:
+        """Yield, for each draw that a device makes before it looks at the item, how often each value was drawn.
+
+        All values of a draw are equally likely. Their counts come in parts, so that a large table is looked at piece by
+        piece. Nothing where a mechanism has no such draw; those of few values are `teams`.
+        """
+        return ()
+
+    def teams(self) -> Iterable[Chance]:
+        """Return the sizes of teams, or whatever else a device draws of a few, and how likely they are."""
+        return ()
+
+    def chances(self) -> Iterable[Chance]:
+        """Return the counts, with the largest and the least probability that a report has over all items."""
+        return ()
+
+    def _changing(self) -> None:
+        self.judgement = None
+        self._forget()
+
     def _forget(self) -> None:  # noqa: B027 - most oracles keep nothing
         """Drop what was worked out from the counts: they are about to change."""
 
 
 class FrequencyOracle(Oracle):
     """Unbiased estimates of how many users hold each item."""
+
+    knows_copies: ClassVar[bool] = False
+    """Whether errors are measured on the cells' own spread, which has the copies of reports in it."""
 
     @abstractmethod
     def estimate(self, indexes: Indexes) -> Floats:

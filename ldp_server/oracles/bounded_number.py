@@ -16,13 +16,15 @@ for the choice of those who were asked.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from ldp_client.mechanisms.bounded_number import BoundedNumber
+from ldp_client.mechanisms.bounded_number import ROLES, BoundedNumber
 from ldp_server.oracles.base import Floats, NumbersOracle, two_sided
+from ldp_server.oracles.independence.chances import Chance
 
 __all__ = ["Average", "BoundedNumberOracle"]
 
@@ -52,8 +54,26 @@ class BoundedNumberOracle(NumbersOracle):
         self._scores = (np.arange(law.answers) - float(law.base)) / (float(law.step) * places) - 0.5
         self._split = law.answers
         self._range = randomizer.size - 2
+        self._asked = -(-(randomizer.presence << randomizer.word_bits) // ROLES) / (1 << randomizer.word_bits)
         response = randomizer.response
         self._p, self._q = float(response.probability(1, 1)), float(response.probability(0, 1))
+
+    def teams(self) -> Sequence[Chance]:
+        """Who is asked about presence does not depend on the number."""
+        held = self.counts.values[self._split :].sum(dtype=np.int64, keepdims=True)
+        return (Chance(held, self.reports, self._asked, self._asked),) if self._asked else ()
+
+    def chances(self) -> Sequence[Chance]:
+        """An answer is inside the window or outside, for every place of it; presence is a yes or a no."""
+        law, n, rest = self._law, self.reports, 1 - self._asked
+        weights = [law.weight(0, answer) for answer in (0, law.answers - 1)]
+        most, least = (rest * weight / (1 << law.word_bits) for weight in weights)
+        kinds = 2 if self._asked else 1
+        found = [Chance(self.counts.values[: self._split], n, most, least, of=kinds)]
+        if self._asked:
+            held = self.counts.values[self._split :]
+            found.append(Chance(held, n, self._asked * self._p, self._asked * self._q, of=kinds))
+        return found
 
     def _share(self) -> tuple[float, float]:
         """The share of users who have a number, and its variance; all of them where it was not asked."""

@@ -15,6 +15,7 @@ characters divided by their eigenvalues, transformed back; the weight of a repor
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -24,6 +25,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.composed_response import ComposedResponse, krawtchouk
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.oracles.base import AttributesOracle, Floats, FrequencyOracle, Share
+from ldp_server.oracles.independence.chances import Chance
 from ldp_server.oracles.laws.support import SupportLaw
 
 __all__ = ["ComposedResponseOracle"]
@@ -82,8 +84,13 @@ class ComposedResponseOracle(AttributesOracle, FrequencyOracle):
 
     def attribute_intervals(self, tail: float) -> tuple[Floats, Floats]:
         """Return them from the exact law of yes and no; the words that are left over are too few to matter."""
+        return self.attribute_law.intervals(self.attribute_counts()[0], tail)
+
+    @property
+    def attribute_law(self) -> SupportLaw:
+        """The law of how many reports have one attribute."""
         kept = float(self._eigenvalues[1])
-        return SupportLaw(self.reports, (1 + kept) / 2, (1 - kept) / 2).intervals(self.attribute_counts()[0], tail)
+        return SupportLaw(self.reports, (1 + kept) / 2, (1 - kept) / 2)
 
     def pair(self, one: int, two: int) -> Share:
         """Return an estimate of how many users hold both attributes."""
@@ -135,6 +142,12 @@ class ComposedResponseOracle(AttributesOracle, FrequencyOracle):
         rest = self._spare / self._total
         sizes = np.array([math.comb(k, w) for w in range(k + 1)])
         return float(total + rest * (sizes @ self._kernel**2) / self.randomizer.size)
+
+    def chances(self) -> Sequence[Chance]:
+        """An answer is as likely as its distance from the item makes it; every distance is possible."""
+        left, more = divmod(self._spare, self.randomizer.size)
+        most = float(self._answers.max()) + (left + (more > 0)) / self._total
+        return (Chance(self.counts.values, self.reports, most, float(self._answers.min()) + left / self._total),)
 
     @property
     def law(self) -> SupportLaw | None:

@@ -7,6 +7,8 @@ form every report is two reports, and a Hashtogram oracle of the second ones est
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import ClassVar, Self
 
 import numpy as np
@@ -20,6 +22,7 @@ from ldp_server.arrays.packing import pack, unpack
 from ldp_server.oracles.base import Floats
 from ldp_server.oracles.counts import Counts
 from ldp_server.oracles.hashtogram import HashtogramOracle
+from ldp_server.oracles.independence.chances import Chance
 from ldp_server.oracles.team_sketch import TeamSketchOracle
 
 __all__ = ["ExpanderSketchOracle"]
@@ -52,6 +55,25 @@ class ExpanderSketchOracle(TeamSketchOracle):
         first, rest = np.divmod(reports, np.uint64(oracle.bound))
         self.second.accumulate(pack(rest, oracle.report_bytes))
         return super().accumulate(pack(first, self._sketch.report_bytes))
+
+    def points(self) -> Iterable[Iterable[npt.NDArray[np.integer]]]:
+        """The points of the second reports are drawn independently of those of the first."""
+        yield from super().points()
+        if self.second is not None:
+            yield from self.second.points()
+
+    def teams(self) -> Sequence[Chance]:
+        if self.second is None:
+            return super().teams()
+        return [replace(chance, of=2) for chance in (*super().teams(), *self.second.teams())]
+
+    def chances(self) -> Iterable[Chance]:
+        """With two reports nothing is left out: the counts of both belong together."""
+        if self.second is None:
+            yield from super().chances()
+            return
+        for chance in (*super().chances(), *self.second.chances()):
+            yield replace(chance, place=None, of=2 * chance.of)
 
     def merge(self, other: Self) -> None:
         super().merge(other)

@@ -34,7 +34,9 @@ adds at most F (1 - F/n)(n/n_l - 1), n_l the smallest level.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -52,8 +54,10 @@ from ldp_server.oracles.base import (
     binomial_variance,
     two_sided,
 )
+from ldp_server.oracles.independence.chances import Chance
 from ldp_server.oracles.laws.agreement import Agreement
-from ldp_server.oracles.transform import support, weights_of_reports
+from ldp_server.oracles.linear_hash import report_chances
+from ldp_server.oracles.transform import drawn, support, weights_of_reports
 
 __all__ = ["HierarchyOracle", "Quantile", "RangeCount"]
 
@@ -131,6 +135,26 @@ class HierarchyOracle(NumbersOracle, FrequencyOracle):
 
     def _forget(self) -> None:
         self._tree = None
+
+    def points(self) -> Iterable[Iterable[npt.NDArray[np.integer]]]:
+        """Each level has points of its own."""
+        for linear, part in zip(self._levels, self._parts(), strict=True):
+            yield (drawn(part, linear.q),)
+
+    def teams(self) -> Sequence[Chance]:
+        each, totals = 1 / len(self._levels), self.level_totals().astype(np.int64)
+        return (Chance(totals, self.reports, each, each),)
+
+    def chances(self) -> Sequence[Chance]:
+        found = []
+        for linear, part, start in zip(self._levels, self._parts(), self._starts, strict=False):
+            most, least = (chance / len(self._levels) for chance in report_chances(linear))
+            found.append(Chance(part, self.reports, most, least, place=start, of=len(self._levels)))
+        return found
+
+    def _parts(self) -> list[npt.NDArray[np.uint32] | npt.NDArray[np.uint64]]:
+        """The counts of each level."""
+        return [self.counts.values[a:b] for a, b in pairwise(self._starts)]
 
     def level_totals(self) -> Floats:
         """How many users drew each level."""
@@ -252,9 +276,14 @@ class HierarchyOracle(NumbersOracle, FrequencyOracle):
         return Quantile(share, estimate, min(low, estimate), max(high, estimate))
 
     def quantile_error(self, share: float) -> float:
-        """Return the standard error of (count at or below the quantile) - share * (count of all)."""
-        place = self.quantile(share).estimate
-        return float(self._prefix_errors(share)[place])
+        """Return the standard error of (count at or below the quantile) - share * (count of all).
+
+        It differs from integer to integer: the root mean square over those where the quantile may well lie.
+        """
+        tree, errors, place = self.tree(), self._prefix_errors(share), self.quantile(share).estimate
+        near = np.abs(np.cumsum(tree.leaves) - share * tree.holders) <= float(errors.max())
+        near[place] = True
+        return float(np.sqrt(np.mean(errors[near] ** 2)))
 
     def between(self, first: int, last: int) -> RangeCount:
         """Return how many users hold an integer from `first` to `last`, as distances from the lowest."""

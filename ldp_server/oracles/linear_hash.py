@@ -13,6 +13,7 @@ users hold that item, and .19 if a third of them do.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -21,10 +22,17 @@ import numpy.typing as npt
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.oracles.base import Floats, FrequencyOracle, binomial_variance
+from ldp_server.oracles.independence.chances import Chance
 from ldp_server.oracles.laws.support import SupportLaw
-from ldp_server.oracles.transform import support, weights_of_reports
+from ldp_server.oracles.transform import drawn, support, weights_of_reports
 
-__all__ = ["LinearHashOracle"]
+__all__ = ["LinearHashOracle", "report_chances"]
+
+
+def report_chances(linear: LinearHash) -> tuple[float, float]:
+    """Return the largest and the least probability of a report, over all items: the point is free of the item."""
+    most, least = (float(linear.response.probability(0, answer)) for answer in (0, linear.q - 1))
+    return most / linear.points, least / linear.points
 
 
 class LinearHashOracle(FrequencyOracle):
@@ -36,6 +44,7 @@ class LinearHashOracle(FrequencyOracle):
         super().__init__(randomizer)
         self._q, self._t = randomizer.q, randomizer.t
         self._p, self._s = (float(x) for x in randomizer.support)
+        self._chances = report_chances(randomizer)
         self._cells: Floats | None = None
 
     def _forget(self) -> None:
@@ -53,6 +62,12 @@ class LinearHashOracle(FrequencyOracle):
 
     def estimate_all(self) -> Floats:
         return self.cells()[: self.randomizer.size].copy()
+
+    def points(self) -> Iterable[Iterable[npt.NDArray[np.integer]]]:
+        yield (drawn(self.counts.values, self._q),)
+
+    def chances(self) -> Sequence[Chance]:
+        return (Chance(self.counts.values, self.reports, *self._chances, place=0),)
 
     def variance(self, frequencies: npt.ArrayLike) -> Floats:
         """Return (f p(1-p) + (n-f) s(1-s))/(p-s)^2."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 from ldp_client.mechanisms.randomized_response import RandomizedResponse
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.oracles.base import Floats, FrequencyOracle, binomial_variance
+from ldp_server.oracles.independence.chances import Chance
 from ldp_server.oracles.laws.support import SupportLaw
 
 __all__ = ["RandomizedResponseOracle"]
@@ -41,6 +43,11 @@ class RandomizedResponseOracle(FrequencyOracle):
     @property
     def law(self) -> SupportLaw:
         return SupportLaw(self.reports, self._p, self._q)
+
+    def chances(self) -> Sequence[Chance]:
+        """An answer is likeliest from its holders and least likely from all others."""
+        most, least = (float(self._response.probability(0, answer)) for answer in (0, self._response.k - 1))
+        return (Chance(self.counts.values, self.reports, most, least),)
 
     def sum_variance(self, indexes: Indexes, frequencies: npt.ArrayLike) -> float:
         """Answers exclude each other, so the m counted ones together are one binomial count.

@@ -9,12 +9,14 @@ t = q + (p - q) f/n. Clopper and Pearson's interval for t, cut to [q, p], gives 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 
 from ldp_client.mechanisms.sampled_attribute import SampledAttribute
 from ldp_server.oracles.base import AttributesOracle, Floats, binomial_variance
+from ldp_server.oracles.independence.chances import Chance
 from ldp_server.oracles.laws.support import SupportLaw, normal_quantile
 
 __all__ = ["SampledAttributeOracle"]
@@ -31,6 +33,16 @@ class SampledAttributeOracle(AttributesOracle):
         super().__init__(randomizer)
         response = randomizer.response
         self._p, self._q = float(response.probability(1, 1)), float(response.probability(0, 1))
+
+    def teams(self) -> Sequence[Chance]:
+        """Which attribute a device answers does not depend on what it holds."""
+        drawn = self.counts.values.reshape(-1, 2).sum(axis=1, dtype=np.int64)
+        return (Chance(drawn, self.reports, 1 / len(drawn), 1 / len(drawn)),)
+
+    def chances(self) -> Sequence[Chance]:
+        """A yes or a no about one attribute."""
+        attributes = len(self.counts.values) // 2
+        return (Chance(self.counts.values, self.reports, self._p / attributes, self._q / attributes),)
 
     def attribute_counts(self) -> tuple[Floats, Floats]:
         """Return estimates and variances; an attribute that nobody drew has an infinite variance."""

@@ -11,6 +11,7 @@ d of them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from ldp_server.arrays.hashing import Indexes
 from ldp_server.arrays.subsets import subsets
 from ldp_server.oracles.base import Floats, FrequencyOracle, binomial_variance
 from ldp_server.oracles.counts import Counts
+from ldp_server.oracles.independence.chances import Chance
 from ldp_server.oracles.laws.support import SupportLaw
 
 __all__ = ["SubsetSelectionOracle"]
@@ -64,6 +66,10 @@ class SubsetSelectionOracle(FrequencyOracle):
     @property
     def law(self) -> SupportLaw:
         return SupportLaw(self.reports, self._p, self._q)
+
+    def chances(self) -> Sequence[Chance]:
+        """A category is in the sets of its holders with p, in those of all others with q."""
+        return (Chance(self.counts.values, self.reports, self._p, self._q),)
 
     def sum_variance(self, indexes: Indexes, frequencies: npt.ArrayLike) -> float:
         """Return the variance of a sum: categories of one set exclude each other a little."""

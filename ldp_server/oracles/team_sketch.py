@@ -19,6 +19,9 @@ ldp_server/heavy_hitters finds the items; here they are given.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
 import numpy as np
 import numpy.typing as npt
 
@@ -28,8 +31,10 @@ from ldp_server.arrays.hashing import Indexes
 from ldp_server.arrays.team_cells import bulk_cells
 from ldp_server.oracles.base import Floats, FrequencyOracle, binomial_variance
 from ldp_server.oracles.counts import Counts
+from ldp_server.oracles.independence.chances import Chance
 from ldp_server.oracles.laws.clipped_sums import TeamTables, clipped_intervals
-from ldp_server.oracles.transform import support, weights_of_reports
+from ldp_server.oracles.linear_hash import report_chances
+from ldp_server.oracles.transform import drawn, support, weights_of_reports
 
 __all__ = ["TeamCounts", "TeamSketchOracle"]
 
@@ -89,6 +94,9 @@ class TeamCounts:
 class TeamSketchOracle(FrequencyOracle):
     """Counts of (team, point, answer)."""
 
+    knows_copies: ClassVar[bool] = True
+    """F2 is what the cells' spread exceeds the noise of independent reports by, and intervals are made of the cells."""
+
     def __init__(self, randomizer: TeamSketch) -> None:
         self._sketch = randomizer
         self._second_moments: dict[int, float] = {}
@@ -120,6 +128,22 @@ class TeamSketchOracle(FrequencyOracle):
     def _forget(self) -> None:
         self._by_team.forget()
         self._second_moments.clear()
+
+    def points(self) -> Iterable[Iterable[npt.NDArray[np.integer]]]:
+        """Team and point are one draw of equally likely values."""
+        teams, q = range(self._sketch.teams), self._sketch.inner.q
+        yield (drawn(self._by_team.line(team), q) for team in teams)
+
+    def teams(self) -> Sequence[Chance]:
+        each = 1 / self._sketch.teams
+        return (Chance(self._by_team.totals, self.counts.total, each, each),)
+
+    def chances(self) -> Iterable[Chance]:
+        """A team after the other: sorted reports stay sorted."""
+        teams, total, length = self._sketch.teams, self.counts.total, self._sketch.inner.bound
+        most, least = (chance / teams for chance in report_chances(self._sketch.inner))
+        for team in range(teams):
+            yield Chance(self._by_team.line(team), total, most, least, place=team * length, of=teams)
 
     def _scale(self) -> float:
         """All users over those of the telling teams."""

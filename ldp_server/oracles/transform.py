@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["support", "weights_of_reports"]
+__all__ = ["drawn", "support", "weights_of_reports"]
 
 _GROUP = 32
 """Digits are taken together while their matrix has at most this many rows."""
@@ -43,6 +43,9 @@ _SINGLE = 1 << 15
 _MANY = 1 << 28
 _BLOCK = 32
 """How many c are worked out at a time."""
+
+_COLUMNS = 16
+"""So many answers to a point, and more, are summed line by line."""
 
 Values = npt.NDArray[Any]
 """Complex numbers, or real ones for q = 2; in single or double precision."""
@@ -160,3 +163,14 @@ def weights_of_reports(weights: npt.NDArray[Any], q: int, t: int) -> npt.NDArray
         parts.append(_level(np.ascontiguousarray(table), q, place)[:, minus].T.ravel())
         minus = ((-np.arange(q)[:, None]) % q * size + minus).ravel()
     return np.concatenate(parts)
+
+
+def drawn(counts: npt.NDArray[np.unsignedinteger], q: int) -> npt.NDArray[np.int64]:
+    """Return how many reports named each point, with any answer."""
+    table = counts.reshape(-1, q)
+    if q >= _COLUMNS:
+        return np.asarray(table.sum(axis=1, dtype=np.int64))
+    total = table[:, 0].astype(np.int64)
+    for answer in range(1, q):
+        total += table[:, answer].astype(np.int64)
+    return total

@@ -43,7 +43,7 @@ __all__ = ["Expected", "expected_oracle", "frequency_error", "widening"]
 
 Floats = npt.NDArray[np.float64]
 
-_TREES = 12
+_TREES = 32
 
 
 @dataclass(frozen=True)
@@ -170,26 +170,33 @@ _LAWS: Mapping[type[Randomizer], Callable[..., Floats]] = {
 }
 
 
-def widening(collection: Collection, shares: Floats, users: int, share: float, confidence: float) -> float:
-    """Return how much wider a quantile's interval is than its noise: the average over some trees with normal noise.
+def widening(
+    collection: Collection, shares: Floats, users: int, share: float, confidence: float
+) -> tuple[float, float]:
+    """Return how much larger a quantile's error is than the noise at one integer, and how much wider its interval.
 
-    An integer belongs to the interval unless a test at that integer excludes it. The noise of neighbours differs, so
-    the outermost integers that no test excludes lie further out than the noise at one integer.
+    Both are averages over trees with normal noise. The estimate is the first integer whose count is large enough, and
+    an integer belongs to the interval unless a test at that integer excludes it. The noise of neighbours differs, so
+    the first of them lies too low, and the outermost ones further out than the noise at one integer.
     """
     randomizer = collection.randomizer
     if not isinstance(randomizer, Hierarchy):
         raise TypeError("only a tree has quantiles")
     exact = _ExpectedTree(randomizer, shares, users)
     cumulated = np.concatenate(([0.0], np.cumsum(shares[1:]))) / float(shares[1:].sum())
-    reach = two_sided(confidence) * exact.quantile_error(share) / users
-    found, least = [], min(1.0, share + reach) - max(0.0, share - reach)
+    noise = exact.quantile_error(share) / users
+    reach = two_sided(confidence) * noise
+    errors, found, least = [], [], min(1.0, share + reach) - max(0.0, share - reach)
     for number in range(_TREES):
         tree = _ExpectedTree(randomizer, shares, users, np.random.Generator(np.random.PCG64(number)))
         one = tree.quantile(share, confidence)
         # Each end is uncertain by one integer: half of what lies at it counts.
         ends = [(cumulated[end] + cumulated[end + 1]) / 2 for end in (one.low, one.high)]
         found.append(ends[1] - ends[0])
-    return max(1.0, float(np.mean(found)) / least)
+        middle = (cumulated[one.estimate] + cumulated[one.estimate + 1]) / 2
+        errors.append((middle - share) ** 2)
+    larger = math.sqrt(float(np.mean(errors))) / noise
+    return max(1.0, larger), max(1.0, float(np.mean(found)) / least)
 
 
 class _ExpectedTree(HierarchyOracle):

@@ -27,7 +27,17 @@ from ldp_server.oracles.hierarchy import HierarchyOracle
 from ldp_server.planning.expected import Expected, Floats, expected_oracle, frequency_error, widening
 from ldp_server.planning.goals import Goal, QuestionKind
 
-__all__ = ["Outlook", "assumption", "list_outlook", "outlook", "shares_of", "sketch_of", "smallest_share"]
+__all__ = [
+    "Outlook",
+    "assumption",
+    "item_of",
+    "list_outlook",
+    "outlook",
+    "range_of",
+    "shares_of",
+    "sketch_of",
+    "smallest_share",
+]
 
 _KINDS = {
     QuestionKind.FREQUENCIES: Kind.FREQUENCIES,
@@ -77,7 +87,8 @@ _ASSUMED = {
 
 def assumption(goal: Goal) -> str:
     """Return in words what an error is worked out for."""
-    share, sampled = f"{goal.share or _USUAL.get(goal.kind, 0.0):.3g}", goal.sample is not None
+    planned = item_of(goal)[1] if goal.kind is QuestionKind.FREQUENCIES else goal.share or _USUAL.get(goal.kind, 0.0)
+    share, sampled = f"{planned:.3g}", goal.sample is not None
     return _ASSUMED[goal.kind].format(
         share=share,
         spread="as in the sample" if sampled else "evenly",
@@ -155,8 +166,18 @@ def shares_of(goal: Goal) -> Floats:
     return shares
 
 
-def _frequencies(goal: Goal, found: Outlook) -> Expected:
+def item_of(goal: Goal) -> tuple[int, float]:
+    """Return the index that a goal about frequencies is planned for, and its share: in a sample, the nearest share."""
     share = goal.share or _USUAL[goal.kind]
+    if goal.sample is None:
+        return 1, share
+    shares = shares_of(goal)
+    index = int(np.argmin(np.abs(shares[1:] - share))) + 1
+    return index, float(shares[index])
+
+
+def _frequencies(goal: Goal, found: Outlook) -> Expected:
+    _, share = item_of(goal)
     error = frequency_error(_randomizer(goal, found), found.users, share, _skew(goal), goal.confidence)
     return error.scaled(1 / found.users)
 
@@ -207,27 +228,43 @@ def _quantile(goal: Goal, found: Outlook) -> Expected:
     share = goal.share or _USUAL[goal.kind]
     error = _tree(goal, found).quantile_error(share) / found.users
     asked = replace(goal, users=1, epsilon="1", within=None, per_day=None)
-    reach = two_sided(goal.confidence) * error * _widening(asked, found.epsilon, found.users.bit_length())
-    return Expected(share, error, max(0.0, share - reach), min(1.0, share + reach))
+    larger, wider = _widening(asked, _near_epsilon(found.epsilon), _near(found.users))
+    reach = two_sided(goal.confidence) * error * wider
+    return Expected(share, error * larger, max(0.0, share - reach), min(1.0, share + reach))
+
+
+def _near(users: int) -> int:
+    """A number of users within 7% of this one, eight of them to a doubling."""
+    cut = max(0, users.bit_length() - 4)
+    return ((users >> cut) << cut) + ((1 << cut) >> 1)
+
+
+def _near_epsilon(epsilon: str) -> str:
+    """An epsilon within 12% of this one."""
+    return f"{max(0.01, 1.25 ** round(math.log(float(epsilon)) / math.log(1.25))):.2f}"
 
 
 @lru_cache(maxsize=256)
-def _widening(goal: Goal, epsilon: str, bits: int) -> float:
-    """The factor at a number of users of so many bits: it hardly depends on their number."""
-    users = 3 << bits >> 2
+def _widening(goal: Goal, epsilon: str, users: int) -> tuple[float, float]:
+    """What shared noise does to a quantile; remembered, since it hardly depends on the number of users."""
     collection = _collection(goal, _outlook_without_error(goal, users, epsilon))
     return widening(collection, shares_of(goal), users, goal.share or _USUAL[goal.kind], goal.confidence)
 
 
-def _range(goal: Goal, found: Outlook) -> Expected:
+def range_of(goal: Goal) -> tuple[int, int]:
+    """Return the range that a goal about ranges is planned for: from the lowest number on."""
     domain = goal.domain
     if not isinstance(domain, Integers):
         raise AssertionError("a goal has checked its domain")
     sums = np.cumsum(shares_of(goal)[1:])
     last = int(np.searchsorted(sums, (goal.share or _USUAL[goal.kind]) * sums[-1] - 1e-12))
-    last = domain.lowest + min(last, domain.count - 1)
+    return domain.lowest, domain.lowest + min(last, domain.count - 1)
+
+
+def _range(goal: Goal, found: Outlook) -> Expected:
+    first, last = range_of(goal)
     collection, oracle = _collection(goal, found), _tree(goal, found)
-    one = numbers.count_between(collection, oracle, domain.lowest, last, confidence=goal.confidence)
+    one = numbers.count_between(collection, oracle, first, last, confidence=goal.confidence)
     return Expected(one.estimate, one.standard_error, one.low, one.high).scaled(1 / found.users)
 
 

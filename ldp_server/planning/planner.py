@@ -1,7 +1,7 @@
 """From what is wanted to a plan: `solve` works out the users, the epsilon or the error, whichever is not given.
 
-Pure: no clock, disk or network. Predicting from users and epsilon takes milliseconds (heavy hitters: some tenths of a
-second the first time, then they are remembered). An epsilon is found by halving a grid of hundredths, users by
+Pure: no clock, disk or network. A plan takes some tens of milliseconds; heavy hitters and quantiles take some tenths of
+a second the first time, and are then remembered. An epsilon is looked for on a grid of hundredths, a number of users by
 following the error, which falls about as 1/sqrt(n).
 
 What is predicted is what an answer prints at its expected counts (expected.py). Where the error depends on who holds

@@ -36,7 +36,7 @@ from ldp_server.service.lifecycle import CreationRules, Lifecycle
 from ldp_server.service.live import LiveCollections
 from ldp_server.service.logs import event
 from ldp_server.service.metrics import Metrics
-from ldp_server.service.operators import Auth, Calls, Operators, Queries, QuerySources, ServerFacts
+from ldp_server.service.operators import Auth, Calls, Exports, Operators, Queries, QuerySources, ServerFacts
 from ldp_server.service.ports import ANALYST, COLLECTOR, Ports, Service
 from ldp_server.service.signed_list import ListPublisher
 from ldp_server.service.structure import StructureCheck
@@ -114,8 +114,9 @@ class _Assembly:
         worker = self._worker(nice=10, remembered=_remembered(collections, waiting))
         self._stack.push_async_callback(worker.close)
         lifecycle = self._lifecycle(collections, commit, verifier)
-        compaction = Compaction(lifecycle, commit, worker, clock)
+        compaction = Compaction(lifecycle, commit, worker, self._directory.states, clock)
         queries = self._queries(collections, worker)
+        exports = Exports(collections, worker, lambda: SqliteReader(self._directory.log), clock)
         calls = Calls(self._auth(access), metrics, self._bounds.operators, self._spans)
         facts = ServerFacts(clock, lambda: waiting.bytes, self._log_bytes, self._free_bytes, metrics)
         return Parts(
@@ -130,7 +131,7 @@ class _Assembly:
             gauges=Gauges(metrics, waiting, self._log_bytes, config.data),
             queries=queries,
             collector=self._collector(collections, publisher, waiting, commit, verifier),
-            operators=Operators(calls, queries, lifecycle, compaction, facts),
+            operators=Operators(calls, queries, exports, lifecycle, compaction, facts),
             bounds=self._bounds,
         )
 
@@ -172,13 +173,17 @@ class _Assembly:
         return Lifecycle(collections, commit, self._directory.states, rules, self._clock)
 
     def _queries(self, collections: LiveCollections, worker: Worker) -> Queries:
-        sources = QuerySources(worker, lambda: self._worker(nice=19), lambda: SqliteReader(self._directory.log))
+        sources = QuerySources(worker, lambda: self._worker(nice=19))
         return Queries(collections, sources, self._config.limits, self._metrics, self._clock)
 
     def _schedule(self) -> BackgroundSchedule:
         retention = self._config.retention
         return BackgroundSchedule(
-            self._clock, every=retention.checkpoint_seconds, compact_after=retention.compact_seconds
+            self._clock,
+            every=retention.checkpoint_seconds,
+            compact_after=retention.compact_seconds,
+            fold_after=retention.fold_seconds,
+            drop_after=retention.drop_seconds,
         )
 
     def _collector(

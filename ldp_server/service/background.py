@@ -40,8 +40,12 @@ class BackgroundSchedule:
     """Seconds between rounds."""
     compact_after: float | None
     """Seconds from a collection's end to its compaction; None: never by itself."""
+    fold_after: float | None = None
+    """Seconds from a period's end to the folding of its reports; None: when its collection is compacted."""
+    drop_after: float | None = None
+    """Seconds from a period's end until its counts go, too; None: never."""
     patience: float = 600.0
-    """Seconds of monotonic time for which a collection must be due before it is compacted."""
+    """Seconds of monotonic time for which a collection or period must be due before it is compacted or folded."""
 
 
 class Gauges:
@@ -82,6 +86,7 @@ class BackgroundWork:
         self.schedule = schedule
         self._spans = spans
         self._over_since: dict[int, float] = {}
+        self._past_since: dict[int, tuple[tuple[int, int], float]] = {}
         self._counted: dict[int, float] = {}
         self._lag: dict[int, int] = {}
 
@@ -100,7 +105,7 @@ class BackgroundWork:
     async def once(self) -> None:
         """One round over all collections."""
         for live in self._collections:
-            if live.record.deleted is None and live.record.generation is None:
+            if live.record.deleted is None:
                 try:
                     await self._tend(live)
                 except Corrupt as error:  # the other collections go on
@@ -111,8 +116,10 @@ class BackgroundWork:
         await self._compaction.forget()
 
     async def _tend(self, live: LiveCollection) -> None:
-        await self._checkpoint(live)
-        if self._due(live):
+        if not live.record.compacted:
+            await self._checkpoint(live)
+        await self._retire(live)
+        if not live.record.compacted and self._due(live):
             with self._span("compact", live):
                 await self._compaction.compact(live)
             event(logging.INFO, "compacted", collection=live.label)
@@ -133,6 +140,33 @@ class BackgroundWork:
                 self._lag[number] = behind
                 await asyncio.sleep(0)
         self._counted[number] = arrived
+
+    async def _retire(self, live: LiveCollection) -> None:
+        """Fold and drop the periods that are long past."""
+        wanted, number = self._past(live), live.record.number
+        if wanted == (0, 0):
+            return
+        due, since = self._past_since.get(number, (wanted, time.monotonic()))
+        if wanted < due:  # the clock was wrong
+            due, since = wanted, time.monotonic()
+        self._past_since[number] = due, since
+        if time.monotonic() - since < self.schedule.patience:
+            return
+        changed = await self._compaction.retire(live, *due)
+        del self._past_since[number]
+        if changed:
+            event(logging.INFO, "periods folded or dropped", collection=live.label, periods=changed)
+
+    def _past(self, live: LiveCollection) -> tuple[int, int]:
+        """The first period that is not to be folded yet, and the first one whose counts are not to be dropped yet."""
+        if not live.period_seconds:
+            return 0, 0
+        now, length = self.schedule.clock(), live.period_seconds
+        fold, drop = (
+            0 if after is None else min(max(0, int((now - after) // length)), live.periods[1] + 1)
+            for after in (self.schedule.fold_after, self.schedule.drop_after)
+        )
+        return fold, drop
 
     def _due(self, live: LiveCollection) -> bool:
         after, patience = self.schedule.compact_after, self.schedule.patience

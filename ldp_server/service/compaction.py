@@ -1,10 +1,14 @@
-"""Compaction: a collection's reports become counts. What nothing needs is dropped, like the order of arrival."""
+"""Compaction: reports become counts, of a whole collection that is over, or of periods that are long past.
+
+What nothing needs is dropped, like the order of arrival.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 import grpc
@@ -12,7 +16,8 @@ import grpc
 from ldp_server.service.lifecycle import Lifecycle
 from ldp_server.service.live import LiveCollection
 from ldp_server.service.wire import CallStatus
-from ldp_server.store import CollectionRecord, Fold, GroupCommit, ReportLog, fold_parts
+from ldp_server.store import CollectionRecord, Fold, GroupCommit, PeriodRecord, ReportLog, fold_parts
+from ldp_server.store.checkpoints import drop_checkpoint
 from ldp_server.worker.client import Worker
 
 __all__ = ["Compaction"]
@@ -27,10 +32,13 @@ PAUSE = 0.1
 class Compaction:
     """Folds and sweeps, one collection at a time, in short pieces of work on the writer thread."""
 
-    def __init__(self, lifecycle: Lifecycle, commit: GroupCommit, worker: Worker, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, lifecycle: Lifecycle, commit: GroupCommit, worker: Worker, states: Path, clock: Callable[[], float]
+    ) -> None:
         self._lifecycle = lifecycle
         self._commit = commit
         self._worker = worker
+        self._states = states
         self._clock = clock
         self._lock = asyncio.Lock()
 
@@ -39,7 +47,7 @@ class Compaction:
         async with self._lock:
             live = self._lifecycle.collections.numbered(live.record.number)
             record = live.record
-            if record.generation is not None:
+            if record.compacted:
                 return live
             if record.closed is None and self._clock() < live.takes_until:
                 raise CallStatus(
@@ -47,22 +55,49 @@ class Compaction:
                 )
             await self._on_writer(lambda log: log.seal(record.number))
             try:
-                await self._on_writer(lambda log: log.finish(record.number))
-                return await self._fold(record)
+                for period in await self._on_writer(lambda log: log.periods(record.number)):
+                    await self._fold(record, period)
+                return await self._lifecycle.change(lambda log: log.compact(record.number))
             except BaseException:
                 # Perhaps the clock was wrong and the window is not over: a fold that failed must not close it.
                 # Whoever is told of the failure may send at once, so the seal is off before it is told.
                 await asyncio.shield(self._on_writer(lambda log: log.unseal(record.number)))
                 raise
 
-    async def _fold(self, record: CollectionRecord) -> LiveCollection:
-        counts = await self._worker.checkpoint(record)
-        generation = secrets.randbits(62)
-        for part in fold_parts(record.number, generation, counts.state):
+    async def retire(self, live: LiveCollection, kept: int, counted: int) -> int:
+        """Fold the periods before `kept`, and drop the counts of those before `counted`; return how many changed.
+
+        From now on the collection takes no reports of them: their batch ids go, and with them the means to count a
+        batch once.
+        """
+        async with self._lock:
+            record = self._lifecycle.collections.numbered(live.record.number).record
+            if record.oldest < max(kept, counted) and not record.compacted:
+                await self._lifecycle.change(lambda log: log.take_from(record.number, max(kept, counted)))
+            changed = 0
+            for period in await self._on_writer(lambda log: log.periods(record.number)):
+                old = period.period < max(kept, counted) and period.generation is None
+                gone = period.period < counted and not period.dropped
+                if old:
+                    await self._fold(record, period)
+                if gone:
+                    await self._on_writer(lambda log, one=period: log.drop_period(one.number))  # type: ignore[misc]
+                    drop_checkpoint(self._states, record.id, period.period)
+                changed += old or gone
+            return changed
+
+    async def _fold(self, record: CollectionRecord, period: PeriodRecord) -> None:
+        """Fold one period that takes no more batches."""
+        if period.generation is not None:
+            return
+        number, generation = period.number, secrets.randbits(62)
+        await self._on_writer(lambda log: log.finish(number))
+        counts = await self._worker.checkpoint(record, period)
+        for part in fold_parts(number, generation, counts.state):
             await self._on_writer(lambda log, part=part: log.write_part(part))  # type: ignore[misc]
         size, sequence = len(counts.state), counts.sequence
-        fold = Fold(record.number, generation, size, sequence, batches=counts.batches, reports=counts.reports)
-        return await self._lifecycle.change(lambda log: log.fold(fold))
+        fold = Fold(number, generation, size, sequence, batches=counts.batches, reports=counts.reports)
+        await self._on_writer(lambda log: log.fold(fold))
 
     async def sweep(self) -> None:
         """Drop what nothing refers to any more, slice by slice, so that ingest goes on between slices."""

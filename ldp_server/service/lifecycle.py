@@ -17,7 +17,7 @@ from ldp_server.oracles import ORACLES, oracle_for
 from ldp_server.service.live import LiveCollection, LiveCollections, Naming
 from ldp_server.service.wire import CallStatus
 from ldp_server.store import Admission, CollectionRecord, GroupCommit, NewCollection, ReportLog
-from ldp_server.store.checkpoints import drop_checkpoint, drop_other_checkpoints
+from ldp_server.store.checkpoints import drop_other_checkpoints
 from ldp_server.worker.counts import memory_bytes
 
 __all__ = ["CreationRules", "Lifecycle"]
@@ -82,7 +82,7 @@ class Lifecycle:
         """Keep the id and the spec only. `Compaction.sweep` drops the rest."""
         number, now = self.collections.find_kept(request).record.number, int(self._clock())
         live = await self.change(lambda log: log.delete_collection(number, now))
-        drop_checkpoint(self._states, live.record.id)
+        self.drop_checkpoints()
         return live
 
     def drop_checkpoints(self) -> None:

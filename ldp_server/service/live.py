@@ -48,7 +48,7 @@ _HOURS = 7 * 24
 _DAY = 86_400
 
 
-class Intake:
+class Arrivals:
     """How many reports a collection takes, as this process has seen it: by the hour, for a week. It is not stored."""
 
     def __init__(self) -> None:
@@ -80,7 +80,8 @@ class LiveCollection:
     """One collection, as ingest sees it."""
 
     __slots__ = (
-        "bound", "closes", "collection", "intake", "label", "opens", "record", "sealed_reason", "statement",
+        "arrivals", "bound", "closes", "collection", "label", "opens", "period_seconds", "periods", "record",
+        "sealed_reason", "statement",
         "takes_from", "takes_until", "width",
     )  # fmt: skip
 
@@ -92,10 +93,12 @@ class LiveCollection:
         self.bound = collection.randomizer.bound
         self.opens = collection.opens
         self.closes = collection.closes
+        self.periods = collection.periods
+        self.period_seconds = 0 if collection.schedule is None else collection.schedule.period_seconds
         self.takes_from = collection.opens - WINDOW_SLACK_SECONDS
         self.takes_until = collection.closes + WINDOW_SLACK_SECONDS
         self.sealed_reason = _sealed_reason(record)
-        self.intake = Intake()
+        self.arrivals = Arrivals()
         self.statement: tuple[str, ...] = ()
         """The privacy statement, once it has been asked for."""
 
@@ -112,13 +115,27 @@ class LiveCollection:
             return "NOT_YET_OPEN"
         return "WINDOW_CLOSED" if now >= self.takes_until else None
 
+    def period_reason(self, period: int, now: float) -> str | None:
+        """Why no batch of this period is taken at this time, or None.
+
+        A period comes from the sender's own clock and lies in the window by this clock. So it is the begin of a period
+        that clocks may differ about.
+        """
+        if not self.periods[0] <= period <= self.periods[1]:
+            return "WRONG_PERIOD"
+        if period < self.record.oldest:
+            return "PERIOD_OVER"
+        if period * self.period_seconds > now + WINDOW_SLACK_SECONDS:
+            return "PERIOD_NOT_BEGUN"
+        return None
+
 
 def _sealed_reason(record: CollectionRecord) -> str | None:
     if record.deleted is not None:
         return "COLLECTION_DELETED"
     if record.closed is not None:
         return "COLLECTION_CLOSED"
-    return None if record.generation is None else "WINDOW_CLOSED"
+    return "WINDOW_CLOSED" if record.compacted else None
 
 
 class LiveCollections:
@@ -152,7 +169,7 @@ class LiveCollections:
             return
         live = LiveCollection(record, collection, self._label(record.id))
         if known is not None:
-            live.intake = known.intake
+            live.arrivals = known.arrivals
         self._by_id[record.id] = live
         self._by_number[record.number] = live
         self._publisher.put(record)

@@ -3,7 +3,7 @@
 log            what a report log must do (`LogReader`, `ReportLog`), and the types that go in and out
 sqlite         writing the log on SQLite; reader: reading and copying it. Both are made of:
   schema         the tables and their versions
-  catalog        the rows of collections
+  catalog        the rows of collections and of their periods
   insert         inserting a group of submissions
   blocks         where the order of arrival is forgotten
   retention      folding reports into counts, dropping what is not needed
@@ -26,6 +26,7 @@ from ldp_server.store.log import (
     Fold,
     LogReader,
     NewCollection,
+    PeriodRecord,
     ReportLog,
     StoredBatch,
     Submission,
@@ -48,6 +49,7 @@ __all__ = [
     "GroupCommit",
     "LogReader",
     "NewCollection",
+    "PeriodRecord",
     "ReportLog",
     "SqliteLog",
     "SqliteReader",

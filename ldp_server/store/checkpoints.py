@@ -1,7 +1,7 @@
-"""Checkpoints of additive state: the counts of a part of the log, in one file for each collection.
+"""Checkpoints of additive state: the counts of a part of the log, in one file for each period of a collection.
 
-    "HSCP" | version 2 | collection id (32) | sequence (8) | reports (8) | batches (8) | tie (16) | recent ids (8)
-    | length of the state (8) | recent ids (16 each, in order) | state | SHA-256 of everything before
+    "HSCP" | version 3 | collection id (32) | period (8) | sequence (8) | reports (8) | batches (8) | tie (16)
+    | recent ids (8) | length of the state (8) | recent ids (16 each, in order) | state | SHA-256 of everything before
 
 It counts the blocks up to `sequence`, and the batches that were recent then, by their ids.
 
@@ -22,10 +22,17 @@ from pathlib import Path
 
 from ldp_server.store.errors import translated
 
-__all__ = ["Checkpoint", "drop_checkpoint", "drop_other_checkpoints", "read_checkpoint", "write_checkpoint"]
+__all__ = [
+    "Checkpoint",
+    "checkpoint_path",
+    "drop_checkpoint",
+    "drop_other_checkpoints",
+    "read_checkpoint",
+    "write_checkpoint",
+]
 
-_MAGIC = b"HSCP\x02"
-_HEAD = struct.Struct("<5s32sQQQ16sQQ")
+_MAGIC = b"HSCP\x03"
+_HEAD = struct.Struct("<5s32sQQQQ16sQQ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +40,7 @@ class Checkpoint:
     """Counts of the blocks up to and including `sequence`, and of some recent batches."""
 
     collection_id: bytes
+    period: int
     sequence: int
     reports: int
     batches: int
@@ -42,16 +50,18 @@ class Checkpoint:
     state: bytes
 
 
-def _path(folder: Path, collection_id: bytes) -> Path:
-    return folder / f"{collection_id.hex()}.state"
+def checkpoint_path(folder: Path, collection_id: bytes, period: int) -> Path:
+    """Return the file of a period's checkpoint. A question without a schedule has period 0 only."""
+    return folder / (f"{collection_id.hex()}-{period}.state" if period else f"{collection_id.hex()}.state")
 
 
 def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
-    """Replace the collection's checkpoint, all or nothing."""
-    path = _path(folder, checkpoint.collection_id)
+    """Replace the period's checkpoint, all or nothing."""
+    path = checkpoint_path(folder, checkpoint.collection_id, checkpoint.period)
     head = _HEAD.pack(
         _MAGIC,
         checkpoint.collection_id,
+        checkpoint.period,
         checkpoint.sequence,
         checkpoint.reports,
         checkpoint.batches,
@@ -74,28 +84,28 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
     return path
 
 
-def read_checkpoint(folder: Path, collection_id: bytes) -> Checkpoint | None:
-    """The collection's checkpoint, or None if there is no sound one."""
+def read_checkpoint(folder: Path, collection_id: bytes, period: int = 0) -> Checkpoint | None:
+    """The period's checkpoint, or None if there is no sound one."""
     try:
-        data = _path(folder, collection_id).read_bytes()
+        data = checkpoint_path(folder, collection_id, period).read_bytes()
     except OSError:
         return None
     if len(data) < _HEAD.size + 32:
         return None
-    magic, held, sequence, reports, batches, tie, ids, length = _HEAD.unpack_from(data)
+    magic, held, number, sequence, reports, batches, tie, ids, length = _HEAD.unpack_from(data)
     start = _HEAD.size + 16 * ids
-    if magic != _MAGIC or held != collection_id or len(data) != start + length + 32:
+    if magic != _MAGIC or (held, number) != (collection_id, period) or len(data) != start + length + 32:
         return None
     if hashlib.sha256(memoryview(data)[:-32]).digest() != data[-32:]:
         return None
     recent = [data[place : place + 16] for place in range(_HEAD.size, start, 16)]
-    return Checkpoint(collection_id, sequence, reports, batches, tie, recent, data[start:-32])
+    return Checkpoint(collection_id, period, sequence, reports, batches, tie, recent, data[start:-32])
 
 
-def drop_checkpoint(folder: Path, collection_id: bytes) -> None:
-    """Delete the collection's checkpoint."""
+def drop_checkpoint(folder: Path, collection_id: bytes, period: int) -> None:
+    """Delete the period's checkpoint."""
     with contextlib.suppress(OSError):
-        _path(folder, collection_id).unlink()
+        checkpoint_path(folder, collection_id, period).unlink()
 
 
 def drop_other_checkpoints(folder: Path, kept: Collection[bytes]) -> None:
@@ -103,5 +113,5 @@ def drop_other_checkpoints(folder: Path, kept: Collection[bytes]) -> None:
     names = {collection_id.hex() for collection_id in kept}
     with contextlib.suppress(OSError):
         for path in folder.iterdir():
-            if path.suffix in {".state", ".draft"} and path.stem not in names:
+            if path.suffix in {".state", ".draft"} and path.stem.partition("-")[0] not in names:
                 path.unlink()

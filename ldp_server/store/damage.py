@@ -15,7 +15,7 @@ from ldp_client.protocol import tags
 from ldp_server.store.errors import Corrupt
 from ldp_server.store.log import CollectionRecord
 
-__all__ = ["Row", "check_recent", "check_rows", "check_spec"]
+__all__ = ["Row", "check_payloads", "check_recent", "check_rows", "check_spec"]
 
 Row = tuple[int, bytes, bytes, bytes]
 """Position, batch id, payload, digest."""
@@ -39,6 +39,11 @@ def check_recent(rows: Sequence[Row], index: Sequence[tuple[int, bytes]]) -> Non
     """Raise `Corrupt` unless rows and index name the same batches and every payload fits its digest."""
     if len(rows) != len(index) or {row[0]: row[1] for row in rows} != dict(index):
         raise Corrupt("the recent batches of a collection do not fit their index: restore a backup (docs/operating.md)")
+    check_payloads(rows)
+
+
+def check_payloads(rows: Sequence[Row]) -> None:
+    """Raise `Corrupt` unless every payload fits its digest."""
     for row in rows:
         _check_payload(row)
 

@@ -2,7 +2,7 @@
 
 Every call into SQLite releases the interpreter lock and must take it back from the event loop, which is busy exactly
 when there is much to insert. One call for each submission would wait for the lock a thousand times. So submissions of
-one collection and one length (a run) are inserted by one statement: their ids, digests and payloads are three long byte
+one period and one length (a run) are inserted by one statement: their ids, digests and payloads are three long byte
 strings, and the statement cuts piece i out of each with `substr`, with i from the table `counter`.
 
 `INSERT OR IGNORE` skips ids that are there already. If as many rows were inserted as were sent, all were new, which is
@@ -39,35 +39,35 @@ AND (?9 IS NULL OR NOT EXISTS
 
 
 def runs(submissions: Sequence[Submission]) -> list[list[int]]:
-    """The submissions' places, split into runs of one collection and length, all with tokens or all without.
+    """The submissions' places, split into runs of one period and length, all with tokens or all without.
 
     A run is in the order of its ids, so that its rows say nothing of the order in which they came.
     """
-    found: dict[tuple[int, int, bool], list[int]] = {}
+    found: dict[tuple[int, int, int, bool], list[int]] = {}
     for place, one in sorted(enumerate(submissions), key=lambda pair: pair[1].batch_id):
-        key = (one.collection, len(one.payload), one.token_id is not None)
+        key = (one.collection, one.period, len(one.payload), one.token_id is not None)
         found.setdefault(key, []).append(place)
     return [run[i : i + COUNTER] for run in found.values() for i in range(0, len(run), COUNTER)]
 
 
-def insert_run(db: sqlite3.Connection, run: Sequence[Submission]) -> list[AppendOutcome]:
-    """Insert one run among the recent batches, and return the outcomes."""
+def insert_run(db: sqlite3.Connection, number: int, run: Sequence[Submission]) -> list[AppendOutcome]:
+    """Insert one run among the recent batches of the period whose row has this number, and return the outcomes."""
     if len(run) > 1:
         db.execute("SAVEPOINT run")
-        if _insert_all(db, run):
+        if _insert_all(db, number, run):
             db.execute("RELEASE run")
             return [AppendOutcome.STORED] * len(run)
         db.execute("ROLLBACK TO run")
         db.execute("RELEASE run")
-    return [_insert_one(db, one) for one in run]
+    return [_insert_one(db, number, one) for one in run]
 
 
-def _insert_all(db: sqlite3.Connection, run: Sequence[Submission]) -> bool:
+def _insert_all(db: sqlite3.Connection, number: int, run: Sequence[Submission]) -> bool:
     collection, count, length = run[0].collection, len(run), len(run[0].payload)
     tokens = None if run[0].token_id is None else b"".join([one.token_id or b"" for one in run])
     start = None if length < LARGE else secrets.randbits(38)
     values = (
-        collection << SEQUENCE_BITS,
+        number << SEQUENCE_BITS,
         collection,
         b"".join([one.batch_id for one in run]),
         b"".join([one.digest for one in run]),
@@ -80,19 +80,20 @@ def _insert_all(db: sqlite3.Connection, run: Sequence[Submission]) -> bool:
     return db.execute(_RECENT, values).rowcount == count
 
 
-def _insert_one(db: sqlite3.Connection, one: Submission) -> AppendOutcome:
-    for table in ("batches", "recent"):
-        digest = f"SELECT digest FROM {table} WHERE collection = ? AND batch_id = ?"  # noqa: S608 - one of two names
-        held = db.execute(digest, (one.collection, one.batch_id)).fetchone()
+def _insert_one(db: sqlite3.Connection, number: int, one: Submission) -> AppendOutcome:
+    for table, key in (("batches", "position"), ("recent", "place")):
+        known = f"SELECT digest, {key} >> {SEQUENCE_BITS} FROM {table} WHERE collection = ? AND batch_id = ?"  # noqa: S608 - two names
+        held = db.execute(known, (one.collection, one.batch_id)).fetchone()
         if held is not None:
-            return AppendOutcome.DUPLICATE if hmac.compare_digest(held[0], one.digest) else AppendOutcome.CONFLICT
+            same = hmac.compare_digest(held[0], one.digest) and held[1] == number
+            return AppendOutcome.DUPLICATE if same else AppendOutcome.CONFLICT
     if one.token_id is not None:
         for table in ("used_tokens", "recent"):
             used = f"SELECT 1 FROM {table} WHERE collection = ? AND token_id = ?"  # noqa: S608 - one of two names
             if db.execute(used, (one.collection, one.token_id)).fetchone():
                 return AppendOutcome.TOKEN_USED
     while True:
-        place = (one.collection << SEQUENCE_BITS) + secrets.randbits(39)
+        place = (number << SEQUENCE_BITS) + secrets.randbits(39)
         row = (place, one.collection, one.batch_id, one.digest, one.token_id, one.payload)
         if db.execute("INSERT OR IGNORE INTO recent VALUES (?, ?, ?, ?, ?, ?)", row).rowcount == 1:
             return AppendOutcome.STORED  # else the place was taken

@@ -1,11 +1,13 @@
 """The report log: what every store must do.
 
 A log keeps submissions exactly once. `append` returns when they are durable and says what became of each. A batch id
-that returns with the same payload is a `DUPLICATE` and is not kept again; with another payload it is a `CONFLICT`.
+that returns with the same payload and period is a `DUPLICATE` and is not kept again; with others it is a `CONFLICT`.
 
-A batch is recent at first. It gets a sequence number when the recent batches of its collection become a block. A block
-keeps nothing of the order in which its batches came, and is final: sequence numbers only grow. `read` gives what is in
-blocks, `recent` the rest, `read_all` both. Everything else that the server knows (counts, estimates) is additive state
+Batches are kept by period. Each period of a collection has a record with a number of its own, and a question without a
+schedule has one period. A batch is recent at first. It gets a sequence number when the recent batches of its period
+become a block. A block keeps nothing of the order in which its batches came, and is final: sequence numbers only grow.
+`read` gives what is in blocks, `recent` the rest, `read_all` both; all of them go by the number of a period's record.
+Everything else that the server knows (counts, estimates) is additive state
 that can be rebuilt from them.
 
     LogReader   reading: any number of readers, in any thread or process
@@ -33,6 +35,7 @@ __all__ = [
     "FoldPart",
     "LogReader",
     "NewCollection",
+    "PeriodRecord",
     "ReportLog",
     "StoredBatch",
     "Submission",
@@ -53,6 +56,8 @@ class AppendOutcome(IntEnum):
     SEALED = 4
     """The collection was closed, deleted or compacted while the submission waited."""
     OUT_OF_RANGE = 5
+    PERIOD_OVER = 6
+    """The collection takes no more reports of this period (retention)."""
 
 
 class Submission(NamedTuple):
@@ -64,6 +69,7 @@ class Submission(NamedTuple):
     """The first 16 bytes of SHA-256(payload)."""
     payload: bytes
     token_id: bytes | None = None
+    period: int = 0
 
     def __repr__(self) -> str:
         return f"Submission(collection={self.collection}, {len(self.payload)} bytes)"
@@ -114,23 +120,43 @@ class CollectionRecord:
     created: int
     closed: int | None
     deleted: int | None
+    compacted: bool = False
+    """All its reports are counts."""
+    oldest: int = 0
+    """The first period of which it takes reports."""
+    periods: int = 0
+    """How many periods it has had reports of."""
+
+    @property
+    def sealed(self) -> bool:
+        """Whether the log takes no more batches of it, at any time."""
+        return self.closed is not None or self.deleted is not None or self.compacted
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodRecord:
+    """What the store knows of one period of a collection."""
+
+    number: int
+    """Of this record. The only period of a question without a schedule has the number of its collection."""
+    collection: int
+    period: int
     folded: int
     """The last sequence whose reports are in the folded counts."""
     folded_batches: int
     folded_reports: int
     generation: int | None
-    """Which folded counts are in force; None before compaction."""
-
-    @property
-    def sealed(self) -> bool:
-        """Whether the log takes no more batches of it, at any time."""
-        return self.closed is not None or self.deleted is not None or self.generation is not None
+    """Which folded counts are in force; None before folding."""
+    dropped: bool
+    """Its counts were dropped too."""
+    deleted: bool
+    """Its collection was deleted."""
 
 
 class FoldPart(NamedTuple):
-    """A piece of a collection's folded counts."""
+    """A piece of a period's folded counts."""
 
-    collection: int
+    number: int
     generation: int
     part: int
     data: bytes
@@ -138,9 +164,9 @@ class FoldPart(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Counts that take the place of a collection's reports: written in parts before, `size` bytes in all."""
+    """Counts that take the place of a period's reports: written in parts before, `size` bytes in all."""
 
-    collection: int
+    number: int
     generation: int
     size: int
     sequence: int
@@ -148,10 +174,10 @@ class Fold:
     reports: int
 
 
-def fold_parts(collection: int, generation: int, state: bytes, size: int = PART) -> Iterator[FoldPart]:
+def fold_parts(number: int, generation: int, state: bytes, size: int = PART) -> Iterator[FoldPart]:
     """Cut folded counts into parts, so that ingest never waits for a long transaction."""
     for part, start in enumerate(range(0, max(1, len(state)), size)):
-        yield FoldPart(collection, generation, part, state[start : start + size])
+        yield FoldPart(number, generation, part, state[start : start + size])
 
 
 class LogReader(ABC):
@@ -170,49 +196,65 @@ class LogReader(ABC):
         """The collection with this id."""
 
     @abstractmethod
-    def read(self, collection: int, after: int, *, max_bytes: int = ...) -> Iterator[list[StoredBatch]]:
+    def periods(self, collection: int) -> list[PeriodRecord]:
+        """The periods of a collection that ever had a batch, oldest first."""
+
+    @abstractmethod
+    def period(self, number: int) -> PeriodRecord | None:
+        """The period whose record has this number."""
+
+    @abstractmethod
+    def read(self, number: int, after: int, *, max_bytes: int = ...) -> Iterator[list[StoredBatch]]:
         """The batches in blocks with a sequence above `after`, in order, in lists of about `max_bytes`."""
 
     @abstractmethod
-    def recent(self, collection: int, after: int) -> list[StoredBatch] | None:
+    def recent(self, number: int, after: int) -> list[StoredBatch] | None:
         """The batches in no block, as of a moment at which `after` was the newest sequence; None if it is not."""
 
-    def read_all(self, collection: int, after: int, *, max_bytes: int = 4_000_000) -> Iterator[list[StoredBatch]]:
+    def read_all(self, number: int, after: int, *, max_bytes: int = 4_000_000) -> Iterator[list[StoredBatch]]:
         """The batches in blocks with a sequence above `after`, then the recent ones; each batch once."""
         recent = None
         while recent is None:
-            newest = self.last(collection)
-            for batches in self.read(collection, after, max_bytes=max_bytes):
+            newest = self.last(number)
+            for batches in self.read(number, after, max_bytes=max_bytes):
                 yield batches
                 after = batches[-1].sequence
             if after < newest:
-                record = self.record(collection)
-                if record is None or record.deleted is not None or record.generation is not None:
+                record = self.period(number)
+                if record is None or record.deleted or record.generation is not None:
                     return  # its reports were dropped meanwhile
                 raise Corrupt("the newest batches of a collection cannot be read: restore a backup (docs/operating.md)")
-            recent = self.recent(collection, after)
+            recent = self.recent(number, after)
         if recent:
             yield recent
 
     @abstractmethod
-    def last(self, collection: int) -> int:
-        """The newest sequence of a collection, 0 before the first block."""
+    def last(self, number: int) -> int:
+        """The newest sequence of a period, 0 before the first block."""
 
     @abstractmethod
-    def count(self, collection: int) -> int:
-        """How many batches of a collection were taken, folded ones included."""
+    def count(self, number: int) -> int:
+        """How many batches of a period were taken, folded ones included."""
 
     @abstractmethod
-    def tie(self, collection: int, sequence: int) -> bytes | None:
+    def held_bytes(self, number: int) -> int:
+        """How many bytes of reports of a period the log holds."""
+
+    @abstractmethod
+    def check_recent(self, collection: int) -> None:
+        """Raise `Corrupt` if recent batches of a collection are in none of its periods."""
+
+    @abstractmethod
+    def tie(self, number: int, sequence: int) -> bytes | None:
         """The random tie of the block that ends with `sequence`: it ties a checkpoint of counts to this very log."""
 
     @abstractmethod
-    def known(self, collection: int, ids: Sequence[bytes]) -> bool:
-        """Whether all of these batches are in the log."""
+    def known(self, record: PeriodRecord, ids: Sequence[bytes]) -> bool:
+        """Whether the log has all of these batches in this period."""
 
     @abstractmethod
-    def folded_state(self, record: CollectionRecord) -> bytes | None:
-        """The folded counts of a collection, if it was compacted."""
+    def folded_state(self, record: PeriodRecord) -> bytes | None:
+        """The folded counts of a period, if there are any."""
 
     @abstractmethod
     def check(self) -> None:
@@ -259,16 +301,31 @@ class ReportLog(LogReader):
         """Take `seal` back, unless the collection was closed, deleted or compacted."""
 
     @abstractmethod
+    def take_from(self, number: int, oldest: int) -> CollectionRecord:
+        """Take no more batches of periods before `oldest`. The latest period that was ever given stands."""
+
+    @abstractmethod
     def finish(self, number: int) -> None:
-        """Put the recent batches into a block, however few: for a collection that takes no more of them."""
+        """Put a period's recent batches into a block, however few: for a period that takes no more of them."""
 
     @abstractmethod
     def write_part(self, part: FoldPart) -> None:
         """Write a piece of folded counts. Nothing refers to it before `fold`."""
 
     @abstractmethod
-    def fold(self, fold: Fold) -> CollectionRecord:
-        """Put folded counts in force. Refused if there are batches after `fold.sequence`, or if parts are missing."""
+    def fold(self, fold: Fold) -> PeriodRecord:
+        """Put folded counts in force; the period takes no more batches.
+
+        Refused if there are batches after `fold.sequence`, or if parts are missing.
+        """
+
+    @abstractmethod
+    def drop_period(self, number: int) -> PeriodRecord:
+        """Drop the folded counts of a period. `sweep` removes them."""
+
+    @abstractmethod
+    def compact(self, number: int) -> CollectionRecord:
+        """Note that all reports of a collection are counts. Refused while a period is not folded."""
 
     @abstractmethod
     def sweep(self) -> bool:
@@ -276,7 +333,7 @@ class ReportLog(LogReader):
 
     @abstractmethod
     def lay_anew(self) -> bool:
-        """Make one collection's recent batches forget the order of arrival; False when all have."""
+        """Make one period's recent batches forget the order of arrival; False when all have."""
 
     @abstractmethod
     def purge(self) -> bool:

@@ -12,7 +12,7 @@ from ldp_server.store import blocks, retention
 from ldp_server.store.catalog import Catalog
 from ldp_server.store.damage import Row, check_rows
 from ldp_server.store.errors import Corrupt, Removed, StorageError, translated
-from ldp_server.store.log import CollectionRecord, LogReader, StoredBatch
+from ldp_server.store.log import CollectionRecord, LogReader, PeriodRecord, StoredBatch
 from ldp_server.store.schema import SEQUENCE_BITS, connect, open_log
 from ldp_server.store.wal import LogFiles
 
@@ -22,9 +22,9 @@ _MASK = (1 << SEQUENCE_BITS) - 1
 _ROWS = 4096
 
 
-def _positions(collection: int) -> tuple[int, int]:
-    """The positions between which a collection's batches lie."""
-    return collection << SEQUENCE_BITS, (collection + 1) << SEQUENCE_BITS
+def _positions(number: int) -> tuple[int, int]:
+    """The positions between which the batches of a period lie."""
+    return number << SEQUENCE_BITS, (number + 1) << SEQUENCE_BITS
 
 
 class SqliteReader(LogReader):
@@ -61,26 +61,43 @@ class SqliteReader(LogReader):
     def record_of(self, collection_id: bytes) -> CollectionRecord | None:
         return self._catalog.by_id(collection_id)
 
-    def last(self, collection: int) -> int:
+    def periods(self, collection: int) -> list[PeriodRecord]:
+        return self._catalog.periods(collection)
+
+    def period(self, number: int) -> PeriodRecord | None:
+        return self._catalog.period(number)
+
+    def last(self, number: int) -> int:
         with translated(self.path):
-            return blocks.last(self.db, collection)
+            return blocks.last(self.db, number)
 
-    def count(self, collection: int) -> int:
+    def count(self, number: int) -> int:
         with self._snapshot() as db:
-            return blocks.last(db, collection) + blocks.recent_size(db, collection)[0]
+            return blocks.last(db, number) + blocks.recent_size(db, number)[0]
 
-    def recent(self, collection: int, after: int) -> list[StoredBatch] | None:
+    def held_bytes(self, number: int) -> int:
         with self._snapshot() as db:
-            newest, record = blocks.last(db, collection), self._catalog.by_number(collection)
-            if record is None or record.deleted is not None:
+            return blocks.held_bytes(db, number)
+
+    def recent(self, number: int, after: int) -> list[StoredBatch] | None:
+        with self._snapshot() as db:
+            newest, record = blocks.last(db, number), self._catalog.period(number)
+            if record is None or record.deleted:
                 return []
             if newest < after:
                 raise Corrupt("a collection has batches after its last block: restore a backup (docs/operating.md)")
-            return blocks.recent(db, collection) if newest == after else None
+            return blocks.recent(db, number, record.collection) if newest == after else None
 
-    def read(self, collection: int, after: int, *, max_bytes: int = 4_000_000) -> Iterator[list[StoredBatch]]:
+    def check_recent(self, collection: int) -> None:
+        with self._snapshot() as db:
+            record = self._catalog.by_number(collection)
+            if record is not None and record.deleted is None:
+                numbers = [period.number for period in self._catalog.periods(collection)]
+                blocks.check_all_recent(db, collection, numbers)
+
+    def read(self, number: int, after: int, *, max_bytes: int = 4_000_000) -> Iterator[list[StoredBatch]]:
         """Each list is one short read transaction, so that the writer never waits."""
-        low, high = _positions(collection)
+        low, high = _positions(number)
         position = low + after
         while True:
             found: list[StoredBatch] = []
@@ -92,7 +109,7 @@ class SqliteReader(LogReader):
                     (position, high, max(1, min(_ROWS * 16, max_bytes))),
                 )
                 while size < max_bytes and (rows := cursor.fetchmany(256)):
-                    if self._dropped(collection, rows, position):
+                    if self._dropped(number, rows, position):
                         return
                     check_rows(rows, position)
                     found.extend([StoredBatch(row[0] & _MASK, row[1], row[2]) for row in rows])
@@ -103,22 +120,22 @@ class SqliteReader(LogReader):
                 return
             yield found
 
-    def _dropped(self, collection: int, rows: Sequence[Row], position: int) -> bool:
-        """Whether rows are missing because the collection was deleted or compacted meanwhile."""
+    def _dropped(self, number: int, rows: Sequence[Row], position: int) -> bool:
+        """Whether rows are missing because the collection was deleted, or the period folded, meanwhile."""
         if rows[0][0] == position + 1 and rows[-1][0] == position + len(rows):
             return False
-        record = self.record(collection)
-        return record is None or record.deleted is not None or record.folded > (position & _MASK)
+        record = self.period(number)
+        return record is None or record.deleted or record.folded > (position & _MASK)
 
-    def tie(self, collection: int, sequence: int) -> bytes | None:
+    def tie(self, number: int, sequence: int) -> bytes | None:
         with translated(self.path):
-            return blocks.tie(self.db, collection, sequence)
+            return blocks.tie(self.db, number, sequence)
 
-    def known(self, collection: int, ids: Sequence[bytes]) -> bool:
+    def known(self, record: PeriodRecord, ids: Sequence[bytes]) -> bool:
         with translated(self.path):
-            return blocks.known(self.db, collection, ids)
+            return blocks.known(self.db, record.number, record.collection, ids)
 
-    def folded_state(self, record: CollectionRecord) -> bytes | None:
+    def folded_state(self, record: PeriodRecord) -> bytes | None:
         with translated(self.path):
             return retention.folded_state(self.db, record)
 

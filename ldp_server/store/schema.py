@@ -1,13 +1,14 @@
 """The tables of log.db, their version, and migration from older versions.
 
-A batch is `recent` at first, at a random place. When a collection has enough of them for a block, they move to
-`batches` in the order of their ids (blocks.py). There a batch's rowid is `collection number << 40 | sequence`. So the
-batches of one collection lie together, block after block, and "everything after position p" is one range scan that
-needs no second index. Inside a block nothing follows the order of arrival.
+A batch is `recent` at first, at a random place. When a period of a collection has enough of them for a block, they move
+to `batches` in the order of their ids (blocks.py). There a batch's rowid is `number of the period's row << 40 |
+sequence`. So the batches of one period lie together, block after block, and "everything after position p" is one range
+scan that needs no second index. Inside a block nothing follows the order of arrival.
 """
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -33,15 +34,27 @@ CREATE TABLE collections (
     created           INTEGER NOT NULL,
     closed            INTEGER,                 -- closed by the operator
     deleted           INTEGER,                 -- deleted by the operator: the id cannot be used again
-    folded            INTEGER NOT NULL DEFAULT 0,  -- the last sequence whose reports are in the folded counts
-    folded_batches    INTEGER NOT NULL DEFAULT 0,
-    folded_reports    INTEGER NOT NULL DEFAULT 0,
-    generation        INTEGER,                 -- which rows of `folded_state` count
-    folded_digest     BLOB                     -- of the folded counts (retention.py)
+    compacted         INTEGER NOT NULL DEFAULT 0,  -- all its reports are counts
+    oldest            INTEGER NOT NULL DEFAULT 0,  -- the first period of which it takes reports
+    periods           INTEGER NOT NULL DEFAULT 0   -- how many rows it has in the next table
+) STRICT;
+
+CREATE TABLE periods (                         -- those that had a batch; one, of period 0, without a schedule
+    number         INTEGER PRIMARY KEY,        -- random; that of the collection for period 0
+    collection     INTEGER NOT NULL,
+    period         INTEGER NOT NULL,
+    folded         INTEGER NOT NULL DEFAULT 0, -- the last sequence whose reports are in the folded counts
+    folded_batches INTEGER NOT NULL DEFAULT 0,
+    folded_reports INTEGER NOT NULL DEFAULT 0,
+    generation     INTEGER,                    -- which rows of `folded_state` count
+    folded_digest  BLOB,                       -- of the folded counts (retention.py)
+    dropped        INTEGER NOT NULL DEFAULT 0, -- the folded counts too
+    tag            BLOB NOT NULL,              -- a check sum of the first three columns (catalog.py)
+    UNIQUE (collection, period)
 ) STRICT;
 
 CREATE TABLE batches (
-    position   INTEGER PRIMARY KEY,            -- collection number << 40 | sequence
+    position   INTEGER PRIMARY KEY,            -- the number of the period's row << 40 | sequence
     collection INTEGER NOT NULL,
     batch_id   BLOB NOT NULL,
     digest     BLOB NOT NULL,                  -- the first 16 bytes of SHA-256(payload)
@@ -50,14 +63,15 @@ CREATE TABLE batches (
 ) STRICT;
 
 CREATE TABLE blocks (
-    collection INTEGER NOT NULL,
+    number     INTEGER NOT NULL,               -- of the period's row
     last       INTEGER NOT NULL,               -- the sequence of its last batch
     tie        BLOB NOT NULL,                  -- random: ties a checkpoint of counts to this very block
-    PRIMARY KEY (collection, last)
+    bytes      INTEGER NOT NULL,               -- of the payloads of its batches
+    PRIMARY KEY (number, last)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE recent (                          -- batches that are in no block yet
-    place      INTEGER PRIMARY KEY,            -- collection number << 40 | a random number
+    place      INTEGER PRIMARY KEY,            -- the number of the period's row << 40 | a random number
     collection INTEGER NOT NULL,
     batch_id   BLOB NOT NULL,
     digest     BLOB NOT NULL,
@@ -74,11 +88,11 @@ CREATE TABLE used_tokens (                     -- of batches that are in a block
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE folded_state (
-    collection INTEGER NOT NULL,
+    number     INTEGER NOT NULL,               -- of the period's row
     generation INTEGER NOT NULL,
     part       INTEGER NOT NULL,
     data       BLOB NOT NULL,
-    PRIMARY KEY (collection, generation, part)
+    PRIMARY KEY (number, generation, part)
 ) STRICT;
 
 -- 0, 1, ... 4095: lets one statement insert a whole group of batches (insert.py)
@@ -108,10 +122,51 @@ def _refuse_arrivals(db: sqlite3.Connection) -> None:
         )
 
 
+_PERIODS = """
+CREATE TABLE periods (number INTEGER PRIMARY KEY, collection INTEGER NOT NULL, period INTEGER NOT NULL,
+    folded INTEGER NOT NULL DEFAULT 0, folded_batches INTEGER NOT NULL DEFAULT 0,
+    folded_reports INTEGER NOT NULL DEFAULT 0, generation INTEGER, folded_digest BLOB,
+    dropped INTEGER NOT NULL DEFAULT 0, tag BLOB NOT NULL, UNIQUE (collection, period)) STRICT;
+CREATE TABLE new_collections (number INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, spec BLOB NOT NULL,
+    public INTEGER NOT NULL, admission TEXT NOT NULL, reports_per_token INTEGER NOT NULL, created INTEGER NOT NULL,
+    closed INTEGER, deleted INTEGER, compacted INTEGER NOT NULL DEFAULT 0, oldest INTEGER NOT NULL DEFAULT 0,
+    periods INTEGER NOT NULL DEFAULT 0) STRICT;
+CREATE TABLE new_blocks (number INTEGER NOT NULL, last INTEGER NOT NULL, tie BLOB NOT NULL, bytes INTEGER NOT NULL,
+    PRIMARY KEY (number, last)) STRICT, WITHOUT ROWID;
+INSERT INTO new_collections SELECT number, id, spec, public, admission, reports_per_token, created, closed, deleted,
+    generation IS NOT NULL, 0, 1 FROM collections;
+INSERT INTO new_blocks SELECT collection, last, tie, coalesce((SELECT sum(length(payload)) FROM batches
+    WHERE position > (b.collection << 40) + coalesce((SELECT max(last) FROM blocks a WHERE a.collection = b.collection
+    AND a.last < b.last), 0) AND position <= (b.collection << 40) + b.last), 0) FROM blocks b;
+DROP TABLE blocks;
+DROP TABLE collections;
+ALTER TABLE new_collections RENAME TO collections;
+ALTER TABLE new_blocks RENAME TO blocks;
+ALTER TABLE folded_state RENAME COLUMN collection TO number;
+"""
+
+
+def _into_periods(db: sqlite3.Connection) -> None:
+    """Version 3 knew no periods. All reports of a collection become those of period 0, which means "not known"."""
+    if db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'periods'").fetchone():
+        return
+    rows = db.execute(
+        "SELECT number, number, 0, folded, folded_batches, folded_reports, generation, folded_digest FROM collections"
+    ).fetchall()
+    _run(_PERIODS)(db)
+    tagged = [(*row, hashlib.sha256(b"%d %d %d" % row[:3]).digest()[:8]) for row in rows]
+    db.executemany(
+        "INSERT INTO periods (number, collection, period, folded, folded_batches, folded_reports, generation, "
+        "folded_digest, tag) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        tagged,
+    )
+
+
 MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {
     0: _run(_TABLES),
     1: _refuse_arrivals,
     2: _refuse_arrivals,
+    3: _into_periods,
 }
 """From each version to the next one; 0 is an empty file."""
 

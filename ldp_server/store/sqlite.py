@@ -9,13 +9,24 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from ldp_server.store import blocks, retention
+from ldp_server.store.catalog import Catalog
 from ldp_server.store.errors import Corrupt, InUse, Removed, StorageError, translated
 from ldp_server.store.insert import insert_run, runs
-from ldp_server.store.log import AppendOutcome, CollectionRecord, Fold, FoldPart, NewCollection, ReportLog, Submission
+from ldp_server.store.log import (
+    AppendOutcome,
+    CollectionRecord,
+    Fold,
+    FoldPart,
+    NewCollection,
+    PeriodRecord,
+    ReportLog,
+    Submission,
+)
 from ldp_server.store.reader import SqliteReader
 from ldp_server.store.schema import PAGE
 from ldp_server.store.wal import LogFiles, WalMover
@@ -36,7 +47,13 @@ class SqliteLog(SqliteReader, ReportLog):
         super()._open()
         self._wal = WalMover(self.db, self.path)
         self._recent: dict[int, tuple[int, int]] = {}
+        periods = self._catalog.all_periods()
+        self._rows = {(one.collection, one.period): one for one in periods}
+        self._folded = {one.number for one in periods if one.generation is not None}
+        self._oldest: dict[int, int] = {record.number: record.oldest for record in self.records()}
         self._sealed.update(record.number for record in self.records() if record.sealed)
+        self._to_sweep = {one.number for one in periods}
+        self._over = set(self._sealed)
         self._unlaid: set[int] = set()
         with suppress(Corrupt), translated(self.path):  # counting says which collections are damaged
             self._unlaid = blocks.unlaid(self.db)
@@ -52,40 +69,60 @@ class SqliteLog(SqliteReader, ReportLog):
     def append(self, submissions: Sequence[Submission]) -> list[AppendOutcome]:
         outcomes = [AppendOutcome.SEALED] * len(submissions)
         recent: dict[int, tuple[int, int]] = {}
+        owners: dict[int, int] = {}
+        rows = _Rows(self._rows, {})
 
         def work(db: sqlite3.Connection) -> int:
             for places in runs(submissions):
-                collection = submissions[places[0]].collection
-                if collection in self._sealed:
+                first = submissions[places[0]]
+                refused = self._refused(first)
+                if refused is not None:
+                    for place in places:
+                        outcomes[place] = refused
                     continue
-                count, size = recent[collection] if collection in recent else self._size(collection)
-                for place, fate in zip(places, insert_run(db, [submissions[place] for place in places]), strict=True):
+                row = rows.of(first.collection, first.period, self._catalog)
+                count, size = recent[row.number] if row.number in recent else self._size(row.number)
+                fates = insert_run(db, row.number, [submissions[place] for place in places])
+                for place, fate in zip(places, fates, strict=True):
                     outcomes[place] = fate
                     if fate is AppendOutcome.STORED:
                         count, size = count + 1, size + len(submissions[place].payload)
-                recent[collection] = count, size
-            return sum(self._finish_full(db, collection, recent) for collection in list(recent))
+                recent[row.number] = count, size
+                owners[row.number] = row.collection
+            return sum(self._finish_full(db, number, owner, recent) for number, owner in owners.items())
 
         moved = self._transaction(work)
-        self._recent.update(recent)  # only after the commit: what was rolled back is not there
+        self._rows.update(rows.fresh)  # only after the commit: what was rolled back is not there
+        self._recent.update(recent)
         self._unlaid.update(recent)
         self._purged = False
         self._wal.wrote(sum(len(one.payload) for one in submissions) + moved + PAGE * _pages(len(submissions), recent))
         return outcomes
 
-    def _size(self, collection: int) -> tuple[int, int]:
-        """Counted once, because only this object writes."""
-        if collection not in self._recent:
-            self._recent[collection] = blocks.recent_size(self.db, collection)
-        return self._recent[collection]
+    def _refused(self, one: Submission) -> AppendOutcome | None:
+        """Why nothing of this collection and period is taken, if nothing is."""
+        if one.collection in self._sealed:
+            return AppendOutcome.SEALED
+        if one.period < self._oldest.get(one.collection, 0):
+            return AppendOutcome.PERIOD_OVER
+        row = self._rows.get((one.collection, one.period))
+        return AppendOutcome.SEALED if row is not None and row.number in self._folded else None
 
-    def _finish_full(self, db: sqlite3.Connection, collection: int, recent: dict[int, tuple[int, int]]) -> int:
+    def _size(self, number: int) -> tuple[int, int]:
+        """Counted once, because only this object writes."""
+        if number not in self._recent:
+            self._recent[number] = blocks.recent_size(self.db, number)
+        return self._recent[number]
+
+    def _finish_full(
+        self, db: sqlite3.Connection, number: int, collection: int, recent: dict[int, tuple[int, int]]
+    ) -> int:
         """Finish a block if there is enough for one; return about how many bytes that writes."""
-        count, size = recent[collection]
+        count, size = recent[number]
         if count < blocks.BLOCK and size < blocks.BLOCK_BYTES:
             return 0
-        last = blocks.finish(db, collection, count)
-        recent[collection] = 0, 0
+        last = blocks.finish(db, number, collection, (count, size))
+        recent[number] = 0, 0
         return size + PAGE * min(count, 1 + last // 200)
 
     def add(self, new: NewCollection) -> CollectionRecord:
@@ -101,12 +138,15 @@ class SqliteLog(SqliteReader, ReportLog):
     def close_collection(self, number: int, when: int) -> CollectionRecord:
         self._transaction(lambda _: self._catalog.close(number, when))
         self.seal(number)
-        self.finish(number)
+        for period in self.periods(number):
+            self.finish(period.number)
         return self._catalog.existing(number)
 
     def delete_collection(self, number: int, when: int) -> CollectionRecord:
         self._transaction(lambda _: self._catalog.delete(number, when))
         self.seal(number)
+        self._over.add(number)
+        self._to_sweep.update(period.number for period in self.periods(number))
         return self._catalog.existing(number)
 
     def seal(self, number: int) -> None:
@@ -117,46 +157,82 @@ class SqliteLog(SqliteReader, ReportLog):
         if record is not None and not record.sealed:
             self._sealed.discard(number)
 
+    def take_from(self, number: int, oldest: int) -> CollectionRecord:
+        self._transaction(lambda _: self._catalog.take_from(number, oldest))
+        record = self._catalog.existing(number)
+        self._oldest[number] = record.oldest
+        return record
+
     def finish(self, number: int) -> None:
-        count, _ = self._size(number)
-        if count:
-            self._transaction(lambda db: blocks.finish(db, number, count))
+        held = self._size(number)
+        if held[0]:
+            collection = self._catalog.existing_period(number).collection
+            self._transaction(lambda db: blocks.finish(db, number, collection, held))
             self._recent[number] = 0, 0
             self._purged = False
 
     def write_part(self, part: FoldPart) -> None:
+        self._to_sweep.add(part.number)
         self._transaction(lambda db: retention.write_part(db, part))
 
-    def fold(self, fold: Fold) -> CollectionRecord:
-        self.seal(fold.collection)
-        before = self._catalog.existing(fold.collection)
+    def fold(self, fold: Fold) -> PeriodRecord:
+        number, before = fold.number, self._catalog.existing_period(fold.number)
 
         def work(db: sqlite3.Connection) -> None:
-            taken = blocks.last(db, fold.collection) + blocks.recent_size(db, fold.collection)[0]
-            if before.generation is not None or not taken == blocks.last(db, fold.collection) == fold.sequence:
+            taken = blocks.last(db, number) + blocks.recent_size(db, number)[0]
+            if before.generation is not None or not taken == blocks.last(db, number) == fold.sequence:
                 raise StorageError("the collection changed while it was being compacted: compact it again")
             retention.put_in_force(db, fold)
 
         self._transaction(work)
-        return self._catalog.existing(fold.collection)
+        self._folded.add(number)
+        self._to_sweep.add(number)
+        return self._catalog.existing_period(number)
+
+    def drop_period(self, number: int) -> PeriodRecord:
+        if self._catalog.existing_period(number).generation is None:
+            raise StorageError("a period is folded before its counts are dropped")
+        self._transaction(lambda _: self._catalog.drop_period(number))
+        self._to_sweep.add(number)
+        return self._catalog.existing_period(number)
+
+    def compact(self, number: int) -> CollectionRecord:
+        def work(_: sqlite3.Connection) -> None:
+            if any(period.generation is None for period in self._catalog.periods(number)):
+                raise StorageError("the collection changed while it was being compacted: compact it again")
+            self._catalog.compact(number)
+
+        self._transaction(work)
+        self.seal(number)
+        self._over.add(number)
+        return self._catalog.existing(number)
 
     def sweep(self) -> bool:
-        for record in self.records():
-            if self._transaction(lambda db, record=record: retention.sweep_slice(db, record)):  # type: ignore[misc]
+        for number in sorted(self._to_sweep):
+            period = self.period(number)
+            if period is not None and self._transaction(lambda db, one=period: retention.sweep_slice(db, one)):  # type: ignore[misc]
                 self._purged = False
-                self._recent.pop(record.number, None)
+                self._recent.pop(number, None)
                 return True
+            self._to_sweep.discard(number)
+        for number in sorted(self._over):
+            record = self._catalog.existing(number)
+            if self._transaction(lambda db, one=record: retention.sweep_tokens(db, one)):  # type: ignore[misc]
+                self._purged = False
+                return True
+            self._over.discard(number)
         with translated(self.path):
             return retention.give_back(self.db)
 
     def lay_anew(self) -> bool:
         if not self._unlaid:
             return False
-        collection = next(iter(self._unlaid))
+        number = next(iter(self._unlaid))
         with suppress(Corrupt):  # the other collections go on, and counting says that this one is damaged
-            self._transaction(lambda db: blocks.lay_anew(db, collection))
-        self._unlaid.remove(collection)
-        self._wal.wrote(self._size(collection)[1])
+            collection = self._catalog.existing_period(number).collection
+            self._transaction(lambda db: blocks.lay_anew(db, number, collection))
+        self._unlaid.remove(number)
+        self._wal.wrote(self._size(number)[1])
         self._purged = False
         return True
 
@@ -207,6 +283,22 @@ class SqliteLog(SqliteReader, ReportLog):
                 raise
         self._files.check()
         return result
+
+
+@dataclass
+class _Rows:
+    """The rows of periods, those of the transaction under way included."""
+
+    known: dict[tuple[int, int], PeriodRecord]
+    fresh: dict[tuple[int, int], PeriodRecord]
+
+    def of(self, collection: int, period: int, catalog: Catalog) -> PeriodRecord:
+        """The row of a period; it is entered if this is the period's first batch."""
+        key = (collection, period)
+        row = self.known.get(key) or self.fresh.get(key)
+        if row is None:
+            row = self.fresh[key] = catalog.existing_period(catalog.add_period(collection, period))
+        return row
 
 
 def _pages(submissions: int, recent: dict[int, tuple[int, int]]) -> int:

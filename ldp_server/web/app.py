@@ -16,7 +16,7 @@ from ldp_client.errors import Cancelled, InvalidSpec, LdpError, ServerRefused, U
 from ldp_server.analyst import RoleNeeded, TokenRefused
 from ldp_server.web.gate import Visit, same_csrf
 from ldp_server.web.guard import Guard, log_line
-from ldp_server.web.pages import collections, downloads, planning, question, serverpage, signin
+from ldp_server.web.pages import collections, downloads, planning, public, question, serverpage, signin
 from ldp_server.web.render import page, static_file, static_names
 from ldp_server.web.site import Site, form_of, site_of
 
@@ -54,6 +54,9 @@ def application(site: Site) -> ASGIApp:
         Route("/sign-in", _logged("sign-in", signin.form), methods=["GET"]),
         Route("/sign-in", _logged("sign-in", signin.sign_in), methods=["POST"]),
         Route("/enter", _logged("enter", signin.enter), methods=["GET"]),
+        Route("/public", _logged("public", public.public_list), methods=["GET"]),
+        Route("/public/{which}", _logged("public-question", public.public_question), methods=["GET"]),
+        Route("/public/{which}/spec.ldp", _logged("public-spec", public.public_spec), methods=["GET"]),
         *(Route(path, _page(name, handler), methods=[method]) for path, method, name, handler in _PAGES),
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: _refused})

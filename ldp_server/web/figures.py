@@ -98,14 +98,16 @@ def _estimates(
     title: str, answer: Estimates, summary: CollectionSummary, options: ViewOptions, truth: Truth | None
 ) -> DotChart:
     rows = [_dot(row, truth) for row in answer.rows[:_MOST_DOTS]]
-    rest = answer.everything_else
-    if rest is not None and len(answer.rows) <= _MOST_DOTS:
-        rows.append(Dot("everything else", rest.estimate, rest.low, rest.high, "rest"))
     collection = summary.info.collection
     items = {Coverage.EACH: 1, Coverage.TOGETHER: len(answer.rows), Coverage.SELECTED: collection.domain.size}
     among = items[answer.coverage]
     noise = noise_reach(collection, answer.reports, summary.standard_error, answer.confidence, among)
-    return DotChart(title, rows, noise=noise if summary.standard_error else None, threshold=options.threshold)
+    return DotChart(
+        title,
+        rows,
+        noise=noise if summary.standard_error and not answer.every_look else None,
+        threshold=options.threshold,
+    )
 
 
 def _hitters(title: str, answer: HeavyHitters, truth: Truth | None) -> DotChart:

@@ -39,10 +39,10 @@ class _Pages(uvicorn.Server):
 
 def serve_pages(site: Site, started: Started, *, link: bool = False, until_stdin_closes: bool = False) -> None:
     """Serve a site. SIGTERM and Ctrl-C end it cleanly; `link` makes a key that signs the owner in once."""
-    with contextlib.suppress(OSError):
-        os.nice(_NICENESS)
     listening = _listen(site.settings)
     try:
+        with contextlib.suppress(OSError):
+            os.nice(_NICENESS)
         asyncio.run(_serve(site, listening, started, link=link, until_stdin_closes=until_stdin_closes))
     finally:
         listening.close()

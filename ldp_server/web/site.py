@@ -16,14 +16,14 @@ import anyio.to_thread
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from ldp_server.analyst import Analyst
+from ldp_server.analyst import Analyst, CollectionInfo
 from ldp_server.web.guard import Browser
 from ldp_server.web.searches import Searches
 from ldp_server.web.sessions import Attempts, OneTimeKeys, Sessions
 from ldp_server.web.settings import WebSettings
 from ldp_server.web.views import VIEWS, ViewOptions
 
-__all__ = ["Connect", "Intake", "Site", "browser_of", "form_of", "site_of"]
+__all__ = ["Connect", "Pace", "Site", "browser_of", "form_of", "site_of"]
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ _MOST_SEEN = 10_000
 _INTAKE_SECONDS = 600.0
 
 
-class Intake:
+class Pace:
     """How many reports there were at the last looks, of each collection and of the server: how fast they come."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -69,10 +69,14 @@ class Site:
     """The token of the data directory's owner, which is good on this machine only."""
     truth: Mapping[str, Mapping[Any, int]] = field(default_factory=dict)
     """Of a demo: how many simulated users hold each item, by the collection's id."""
+    public: bool = False
+    """Whether everybody may read what is asked (pages/public.py)."""
+    listed: list[CollectionInfo] = field(default_factory=list)
+    listed_until: float = 0.0
     sessions: Sessions = field(default_factory=Sessions)
     keys: OneTimeKeys = field(default_factory=OneTimeKeys)
     attempts: Attempts = field(default_factory=Attempts)
-    intake: Intake = field(default_factory=Intake)
+    intake: Pace = field(default_factory=Pace)
     searches: Searches = field(default_factory=Searches)
     _kept: OrderedDict[Any, tuple[float, Any]] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)

@@ -14,7 +14,7 @@ from typing import Any
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Attributes, Integers
-from ldp_server.analyst import Analyst, CollectionSummary
+from ldp_server.analyst import Analyst, CollectionSummary, EveryLook
 from ldp_server.answers.numbers import Between
 from ldp_server.heavy_hitters import BETA
 from ldp_server.oracles import ORACLES
@@ -42,9 +42,15 @@ class ViewOptions:
     bins: int = 20
     shares: tuple[float, ...] = QUARTILES
     between: tuple[Between, ...] = ()
+    every_look: bool = False
     beta: float = BETA
     items: tuple[str, ...] = ()
     """Never part of an address."""
+
+    @property
+    def sure(self) -> float:
+        """The confidence as the calls take it."""
+        return EveryLook(self.confidence) if self.every_look else self.confidence
 
 
 @dataclass(frozen=True)
@@ -65,7 +71,8 @@ def _number(value: float) -> str:
 
 
 def _confidence(options: ViewOptions) -> str:
-    return "" if options.confidence == 0.95 else f" --confidence {_number(options.confidence)}"
+    text = "" if options.confidence == 0.95 else f" --confidence {_number(options.confidence)}"
+    return text + (" --every-look" if options.every_look else "")
 
 
 def _threshold(options: ViewOptions) -> str:
@@ -74,10 +81,12 @@ def _threshold(options: ViewOptions) -> str:
 
 def _keywords(options: ViewOptions, **more: object) -> str:
     """The keyword arguments that differ from the defaults of the calls."""
-    given = dict(more)
-    if options.confidence != 0.95:
-        given["confidence"] = options.confidence
-    return "".join(f", {name}={value!r}" for name, value in given.items())
+    given = {name: repr(value) for name, value in more.items()}
+    if options.every_look:
+        given["confidence"] = f"EveryLook({options.confidence!r})"
+    elif options.confidence != 0.95:
+        given["confidence"] = repr(options.confidence)
+    return "".join(f", {name}={value}" for name, value in given.items())
 
 
 def _asked(options: ViewOptions, **more: object) -> str:
@@ -85,7 +94,12 @@ def _asked(options: ViewOptions, **more: object) -> str:
 
 
 def _same(options: ViewOptions) -> dict[str, Any]:
-    return {"confidence": options.confidence, "together": True}
+    return {"confidence": options.sure, "together": True}
+
+
+def _once(options: ViewOptions) -> ViewOptions:
+    """Quantiles have no intervals that are right at every look."""
+    return replace(options, every_look=False)
 
 
 VIEWS: Mapping[str, View] = {
@@ -98,7 +112,7 @@ VIEWS: Mapping[str, View] = {
     ),
     "average": View(
         "Average",
-        lambda a, which, o: a.average(which, confidence=o.confidence),
+        lambda a, which, o: a.average(which, confidence=o.sure),
         lambda o: _confidence(o).strip(),
         "average",
         lambda o: f"average({{}}{_keywords(o)})",
@@ -112,10 +126,10 @@ VIEWS: Mapping[str, View] = {
     ),
     "quantiles": View(
         "Quantiles",
-        lambda a, which, o: a.quantiles(which, o.shares, **_same(o)),
-        lambda o: " ".join(f"--at {_number(share)}" for share in o.shares) + " --together" + _confidence(o),
+        lambda a, which, o: a.quantiles(which, o.shares, **_same(_once(o))),
+        lambda o: " ".join(f"--at {_number(share)}" for share in o.shares) + " --together" + _confidence(_once(o)),
         "quantiles",
-        lambda o: f"quantiles({{}}, {o.shares!r}{_keywords(o, together=True)})",
+        lambda o: f"quantiles({{}}, {o.shares!r}{_keywords(_once(o), together=True)})",
     ),
     "ranges": View(
         "Between bounds",
@@ -140,7 +154,7 @@ VIEWS: Mapping[str, View] = {
     ),
     "top": View(
         "Most frequent",
-        lambda a, which, o: a.estimate(which, top=o.count, confidence=o.confidence, threshold=o.threshold),
+        lambda a, which, o: a.estimate(which, top=o.count, confidence=o.sure, threshold=o.threshold),
         lambda o: f"--top {o.count}{_confidence(o)}{_threshold(o)}",
         "estimate",
         lambda o: f"estimate({{}}{_asked(o, top=o.count)})",
@@ -206,6 +220,7 @@ def read_options(given: Mapping[str, str], items: tuple[str, ...] = ()) -> ViewO
         bins=int(_real(given, "bins", 20, 1, _MOST_BINS)),
         shares=_shares(given.get("shares", "")),
         between=_between(given.get("between", "")),
+        every_look=given.get("every_look") == "1",
         beta=_real(given, "beta", BETA, 1e-9, 0.5),
         items=items,
     )

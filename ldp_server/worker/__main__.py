@@ -13,28 +13,39 @@ from typing import Any
 
 from ldp_client.errors import LdpError
 from ldp_client.protocol.v1 import analyst_pb2 as pb
+from ldp_server.answers.wire import to_wire
 from ldp_server.oracles import FrequencyOracle
 from ldp_server.store import DataDirectory, SqliteReader
-from ldp_server.worker import decoding, estimating
-from ldp_server.worker.counts import CountsCache
+from ldp_server.worker import decoding, estimating, over_time
+from ldp_server.worker.counts import CollectionCounts, CountsCache
 from ldp_server.worker.messages import (
     Advanced,
     Answer,
     AskAdvance,
     AskAttributes,
+    AskChange,
     AskCheckpoint,
+    AskCompare,
+    AskCounts,
     AskDecode,
     AskEstimate,
     AskNumbers,
+    AskPeriods,
     AskSummarise,
+    AskTrend,
     CheckpointWritten,
     Done,
     Failure,
+    PeriodsCounted,
     Progress,
     Question,
     WorkerSummary,
     read_question,
     write_message,
+)
+
+_NamesPeriods = (
+    pb.EstimateRequest | pb.NumbersRequest | pb.AttributesRequest | pb.HeavyHittersRequest | pb.ExportRequest
 )
 
 
@@ -52,6 +63,11 @@ class Child:
             AskAdvance: self._advance,
             AskCheckpoint: self._checkpoint,
             AskDecode: self._decode,
+            AskPeriods: self._periods,
+            AskCounts: self._counted,
+            AskTrend: self._trend,
+            AskChange: self._change,
+            AskCompare: self._compare,
         }
 
     def answer(self, question: Question, body: bytes) -> tuple[Answer, bytes]:
@@ -65,49 +81,68 @@ class Child:
             return Failure.of(error), b""
 
     def _estimate(self, question: AskEstimate, body: bytes) -> tuple[Answer, bytes]:
-        counts = self._counts.get(question.number)
-        return Done(), estimating.estimate(counts, pb.EstimateRequest.FromString(body))
+        request = pb.EstimateRequest.FromString(body)
+        return Done(), estimating.estimate(self._get(question, request), request)
 
     def _numbers(self, question: AskNumbers, body: bytes) -> tuple[Answer, bytes]:
-        counts = self._counts.get(question.number)
-        return Done(), estimating.numbers_of(counts, pb.NumbersRequest.FromString(body))
+        request = pb.NumbersRequest.FromString(body)
+        return Done(), estimating.numbers_of(self._get(question, request), request)
 
     def _attributes(self, question: AskAttributes, body: bytes) -> tuple[Answer, bytes]:
-        counts = self._counts.get(question.number)
-        return Done(), estimating.attributes_of(counts, pb.AttributesRequest.FromString(body))
+        request = pb.AttributesRequest.FromString(body)
+        return Done(), estimating.attributes_of(self._get(question, request), request)
+
+    def _get(self, question: Question, request: _NamesPeriods) -> CollectionCounts:
+        """The counts of the periods that a request names."""
+        return self._counts.get(question.number, request.periods if request.HasField("periods") else None)
+
+    def _periods(self, question: AskPeriods, body: bytes) -> tuple[Answer, bytes]:
+        request = pb.ListPeriodsRequest.FromString(body)
+        found = self._counts.lines(question.number, request.periods if request.HasField("periods") else None)
+        response = pb.ListPeriodsResponse(periods=[to_wire(line, pb.PeriodInfo) for line in found])
+        return Done(), response.SerializeToString()
+
+    def _trend(self, question: AskTrend, body: bytes) -> tuple[Answer, bytes]:
+        return Done(), over_time.trend_of(self._counts, question.number, pb.TrendRequest.FromString(body))
+
+    def _change(self, question: AskChange, body: bytes) -> tuple[Answer, bytes]:
+        return Done(), over_time.change_of(self._counts, question.number, pb.TrendRequest.FromString(body))
+
+    def _compare(self, question: AskCompare, body: bytes) -> tuple[Answer, bytes]:
+        numbers = (question.number, question.other)
+        return Done(), over_time.comparison_of(self._counts, numbers, pb.CompareRequest.FromString(body))
+
+    def _counted(self, question: AskCounts, body: bytes) -> tuple[Answer, bytes]:
+        counts = self._get(question, pb.ExportRequest.FromString(body))
+        first, last = (0, 0) if counts.periods is None else (counts.periods.first, counts.periods.last)
+        return PeriodsCounted(counts.oracle.reports, first, last, counts.held), counts.oracle.to_bytes()
 
     def _summarise(self, question: AskSummarise, _: bytes) -> tuple[Answer, bytes]:
         counts = self._counts.get(question.number)
-        oracle, compacted = counts.oracle, counts.record.generation is not None
+        oracle = counts.oracle
         summary = WorkerSummary(
             reports=oracle.reports,
             batches=counts.batches,
             standard_error=estimating.null_error(oracle),
             lists_domain=isinstance(oracle, FrequencyOracle) and oracle.can_list,
             decodes_heavy_hitters=decoding.can_decode(oracle.randomizer.name),
-            stored_bytes=0 if compacted else oracle.reports * oracle.randomizer.report_bytes,
+            stored_bytes=self._counts.held_bytes(question.number),
         )
         return summary, b""
 
     def _advance(self, question: AskAdvance, _: bytes) -> tuple[Answer, bytes]:
-        counts = self._counts.get(question.number, seconds=question.seconds)
-        behind = self._counts.behind(counts)
-        if not behind and counts.batches > counts.saved:
-            self._counts.save(counts)
-        return Advanced(counts.batches, behind), b""
+        return Advanced(*self._counts.advance(question.number, question.seconds)), b""
 
     def _checkpoint(self, question: AskCheckpoint, _: bytes) -> tuple[Answer, bytes]:
-        counts = self._counts.get(question.number)
-        self._counts.save(counts)
-        return CheckpointWritten(counts.batches), b""
+        return CheckpointWritten(self._counts.checkpoint(question.number).batches), b""
 
-    def _decode(self, question: AskDecode, dictionary: bytes) -> tuple[Answer, bytes]:
+    def _decode(self, question: AskDecode, body: bytes) -> tuple[Answer, bytes]:
         def progress(stage: str, fraction: float) -> None:
             self._send(Progress(stage, fraction), b"")
 
         progress("counting", 0.0)
-        counts = self._counts.get(question.number)
-        return Done(), decoding.decode(counts, question, dictionary, progress)
+        request = pb.HeavyHittersRequest.FromString(body)
+        return Done(), decoding.decode(self._get(question, request), question, request.dictionary, progress)
 
 
 def serve(child: Child, send: Callable[[Answer, bytes], None]) -> None:

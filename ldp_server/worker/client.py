@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from ldp_client.errors import StorageError, Unavailable
 from ldp_server.child import safe_command, safe_environment
-from ldp_server.store import CollectionRecord, DataDirectory, checkpoints
+from ldp_server.store import CollectionRecord, DataDirectory, PeriodRecord, checkpoints
 from ldp_server.watch.spans import Spans
 from ldp_server.worker import messages
 from ldp_server.worker.messages import (
@@ -23,14 +23,17 @@ from ldp_server.worker.messages import (
     Answer,
     AskAdvance,
     AskAttributes,
+    AskCounts,
     AskDecode,
     AskEstimate,
     AskNumbers,
+    AskPeriods,
     AskSummarise,
     CheckpointWritten,
     Done,
     Failure,
     OverTime,
+    PeriodsCounted,
     Progress,
     Question,
     WorkerSummary,
@@ -85,20 +88,45 @@ class Worker:
         found, _ = await self._one(Advanced, AskAdvance(number, seconds))
         return found
 
-    async def checkpoint(self, record: CollectionRecord) -> checkpoints.Checkpoint:
-        """A checkpoint of everything that was durable when this was called."""
-        written, _ = await self._one(CheckpointWritten, messages.AskCheckpoint(record.number))
-        found = await asyncio.to_thread(checkpoints.read_checkpoint, self._directory.states, record.id)
+    async def periods(self, number: int, request: bytes) -> bytes:
+        """The serialised ListPeriodsResponse to a serialised ListPeriodsRequest."""
+        _, response = await self._one(Done, AskPeriods(number), request)
+        return response
+
+    async def trend(self, number: int, request: bytes) -> bytes:
+        """The serialised TrendResponse to a serialised TrendRequest."""
+        _, response = await self._one(Done, messages.AskTrend(number), request)
+        return response
+
+    async def change(self, number: int, request: bytes) -> bytes:
+        """The serialised ChangeResponse to a serialised TrendRequest."""
+        _, response = await self._one(Done, messages.AskChange(number), request)
+        return response
+
+    async def compare(self, numbers: tuple[int, int], request: bytes) -> bytes:
+        """The serialised CompareResponse to a serialised CompareRequest about these two collections."""
+        _, response = await self._one(Done, messages.AskCompare(*numbers), request)
+        return response
+
+    async def counted(self, number: int, request: bytes) -> tuple[PeriodsCounted, bytes]:
+        """The state of the periods that a serialised ExportRequest names."""
+        return await self._one(PeriodsCounted, AskCounts(number), request)
+
+    async def checkpoint(self, record: CollectionRecord, period: PeriodRecord) -> checkpoints.Checkpoint:
+        """A checkpoint of everything of a period that was durable when this was called."""
+        written, _ = await self._one(CheckpointWritten, messages.AskCheckpoint(period.number))
+        read = checkpoints.read_checkpoint
+        found = await asyncio.to_thread(read, self._directory.states, record.id, period.period)
         if found is None or found.batches < written.batches:
             raise StorageError("the checkpoint that was just written is not there: check the disk")
         return found
 
     async def decode(
-        self, question: AskDecode, seconds: float, dictionary: bytes = b""
+        self, question: AskDecode, seconds: float, request: bytes = b""
     ) -> AsyncGenerator[Progress | bytes, None]:
         """Progress, and last the serialised HeavyHittersResult. Leaving early cancels, and so does the time limit."""
         ends = time.monotonic() + seconds
-        async with contextlib.aclosing(self._ask(question, dictionary)) as answers:
+        async with contextlib.aclosing(self._ask(question, request)) as answers:
             while True:
                 try:
                     answer, body = await asyncio.wait_for(anext(answers), ends - time.monotonic())

@@ -1,179 +1,227 @@
-"""Counts in memory: a query reads only what was added to the log since the last one, or since a checkpoint.
+"""Counts of collections: those of the periods that are asked for, put together.
 
-counts in memory   are brought up to date from the log: each query reads the blocks after their sequence, and the recent
-                   batches (fewer than a block), and counts what is new
-none in memory     begin with the checkpoint file, if it belongs to this log; else with the folded counts, if the
-                   collection was compacted; else with nothing, and read the whole log
+Each period is counted on its own (period_counts.py). Counts are additive, so a span of periods, or the whole
+collection, is their sum.
 """
 
 from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from ldp_client.collection import Collection
-from ldp_client.errors import InvalidSpec, ServerRefused, Unavailable
-from ldp_server.oracles import oracle_for, restore
-from ldp_server.oracles.base import Oracle
-from ldp_server.store import CollectionRecord, LogReader, StoredBatch
-from ldp_server.store.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
+from ldp_client.collection import Collection, Schedule
+from ldp_client.errors import InvalidSpec
+from ldp_client.protocol.v1 import analyst_pb2 as pb
+from ldp_server.answers.over_time.periods import PeriodLine, PeriodSpan, span_of
+from ldp_server.answers.wire import to_wire
+from ldp_server.oracles import oracle_for
+from ldp_server.oracles.base import Oracle, TooFewReports
+from ldp_server.store import CollectionRecord, LogReader, PeriodRecord
 from ldp_server.store.damage import check_spec
-from ldp_server.store.errors import Corrupt
+from ldp_server.worker.period_counts import PeriodCounter, PeriodCounts
 
-__all__ = ["CollectionCounts", "CountsCache", "memory_bytes", "state_bytes"]
+__all__ = ["CollectionCounts", "CountsCache", "PeriodsOfCollection", "memory_bytes", "state_bytes"]
 
-CHUNK = 4_000_000
-"""Bytes of payloads read from the log at a time."""
 TIMES = 3
 """Memory for counting and estimating, as a multiple of the counts: the counts, and the estimates beside them."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class CollectionCounts:
-    """The counts of one collection: of its blocks up to and including `sequence`, and of recent batches."""
+    """The counts of a collection, or of some of its periods."""
 
     record: CollectionRecord
     collection: Collection
     oracle: Oracle
-    sequence: int
-    recent: set[bytes] = field(default_factory=set)
-    """Ids of the counted batches that are not in those blocks."""
-    saved: int = 0
-    """How many batches the newest checkpoint file counts."""
+    batches: int
+    periods: PeriodSpan | None
+    """The first and the last period that is counted; None for a question without a schedule."""
 
-    @property
-    def batches(self) -> int:
-        """How many batches are counted. Sequences have no gaps, and go on after the folded ones."""
-        return self.sequence + len(self.recent)
+    def serialized(self, response: Any) -> bytes:
+        """Return a response's bytes, after noting in it which periods it is about."""
+        if self.periods is not None:
+            response.periods.CopyFrom(to_wire(self.periods, pb.PeriodSpan))
+        found: bytes = response.SerializeToString()
+        return found
+
+    held: bool = True
+    """Whether the reports of at least one of these periods are in the log."""
+
+
+@dataclass(frozen=True)
+class PeriodsOfCollection:
+    """The periods of a collection, with their counts."""
+
+    collection: Collection
+    schedule: Schedule
+    periods: list[int]
+    counts: Iterator[PeriodCounts]
+    """They are loaded one after the other; each is good until the next one is asked for."""
 
 
 class CountsCache:
-    """The counts of the collections that were asked about last, as many as fit into `keep_bytes`."""
+    """The counts of the periods that were asked about last, as many as fit into `keep_bytes`."""
 
     def __init__(self, log: LogReader, states: Path, *, keep_bytes: int) -> None:
         self._log = log
-        self._states = states
+        self._counter = PeriodCounter(log, states)
         self._keep = keep_bytes
-        self._held: OrderedDict[int, CollectionCounts] = OrderedDict()
+        self._held: OrderedDict[int, PeriodCounts] = OrderedDict()
+        self._sizes: dict[int, int] = {}
+        self._collections: dict[bytes, Collection] = {}
+        self._sum: tuple[object, Oracle] | None = None
+        """The last sum of several periods, and what it is the sum of."""
+        self._done: dict[int, int] = {}
+        """How many batches a period had when its newest checkpoint was written."""
 
-    def get(self, number: int, *, seconds: float | None = None) -> CollectionCounts:
-        """The counts of a collection, with everything that was durable when this was called.
+    def get(self, number: int, asked: pb.AskedPeriods | None = None) -> CollectionCounts:
+        """The counts of a collection, with everything that was durable when this was called."""
+        record, collection = self._of(number)
+        records = self._records(record, None if asked is None else span_of(collection, asked))
+        span = None
+        if collection.schedule is not None and records:
+            span = PeriodSpan.of(collection.schedule, records[0].period, records[-1].period)
+        if len(records) == 1:
+            counts = self._period(records[0], collection)
+            oracle, batches = counts.oracle, counts.batches
+        else:
+            oracle, batches = self._added_up(records, collection)
+        held = any(one.generation is None for one in records)
+        return CollectionCounts(record, collection, oracle, batches, span, held)
 
-        With `seconds` it may stop early (see `behind`), for work in the background.
+    def each(self, number: int, asked: pb.AskedPeriods | None = None) -> PeriodsOfCollection:
+        """The counts of each period that has any, oldest first."""
+        record, collection = self._of(number)
+        if collection.schedule is None:
+            raise InvalidSpec(
+                "this question has no schedule, so there is one count and no trend: compare it with another"
+            )
+        records = self._records(record, None if asked is None else span_of(collection, asked))
+        if not records:
+            raise TooFewReports("this collection has no reports yet")
+        counts = (self._period(one, collection) for one in records)
+        return PeriodsOfCollection(collection, collection.schedule, [one.period for one in records], counts)
+
+    def lines(self, number: int, asked: pb.AskedPeriods | None = None) -> list[PeriodLine]:
+        """What there is of each period. Nothing is counted."""
+        record, collection = self._of(number)
+        schedule, width = collection.schedule, collection.randomizer.report_bytes
+        if schedule is None:
+            raise InvalidSpec("this question has no schedule, so its reports have no periods")
+        found = []
+        for one in self._records(record, None if asked is None else span_of(collection, asked), dropped=True):
+            held = one.generation is None
+            reports = self._log.held_bytes(one.number) // width if held else one.folded_reports
+            batches = self._log.count(one.number) if held else one.folded_batches
+            state = "held" if held else "dropped" if one.dropped else "folded"
+            ends = schedule.begins(one.period + 1)
+            found.append(PeriodLine(one.period, schedule.begins(one.period), ends, reports, batches, state))
+        return found
+
+    def held_bytes(self, number: int) -> int:
+        """How many bytes of a collection's reports the log holds."""
+        return sum(self._log.held_bytes(one.number) for one in self._log.periods(number) if one.generation is None)
+
+    def advance(self, number: int, seconds: float) -> tuple[int, int]:
+        """Count for at most `seconds`, and write checkpoints of what is counted; return how many batches are, and not.
+
+        Periods that have no new batches are not even loaded.
         """
+        deadline = time.monotonic() + seconds
+        record, collection = self._of(number)
+        counted = behind = 0
+        for one in self._log.periods(record.number):
+            there = self._log.count(one.number)
+            if self._done.get(one.number) == there or one.dropped:
+                counted += there
+                continue
+            if time.monotonic() >= deadline:
+                behind += there
+                continue
+            counts = self._period(one, collection, deadline)
+            left = self._counter.behind(counts)
+            if not left and counts.batches > counts.saved:
+                self._counter.save(counts)
+            if not left:
+                self._done[one.number] = counts.batches
+            counted, behind = counted + counts.batches, behind + left
+        return counted, behind
+
+    def checkpoint(self, number: int) -> PeriodCounts:
+        """Count everything of the period whose record has this number, and write its checkpoint."""
+        self._log.renew()
+        period = self._log.period(number)
+        if period is None or period.deleted:
+            raise InvalidSpec("no such collection")
+        _, collection = self._of(period.collection)
+        counts = self._period(period, collection)
+        self._counter.save(counts)
+        return counts
+
+    def _of(self, number: int) -> tuple[CollectionRecord, Collection]:
         self._log.renew()
         record = self._log.record(number)
         if record is None or record.deleted is not None:
-            self._held.pop(number, None)
+            for one in self._log.periods(number):
+                self._forget(one.number)
             raise InvalidSpec("no such collection")
-        counts = self._held.pop(number, None)
+        collection = self._collections.get(record.id)
+        if collection is None:
+            check_spec(record)
+            collection = self._collections[record.id] = Collection.from_bytes(record.spec)
+        return record, collection
+
+    def _records(
+        self, record: CollectionRecord, span: PeriodSpan | None, *, dropped: bool = False
+    ) -> list[PeriodRecord]:
+        """The periods of a span that have counts; `TooFewReports` if a span has none."""
+        found = self._log.periods(record.number)
+        if len(found) > 1:
+            self._log.check_recent(record.number)
+        if span is not None:
+            found = [one for one in found if span.first <= one.period <= span.last]
+        kept = [one for one in found if dropped or not one.dropped]
+        if span is not None and not kept:
+            why = "its counts were dropped" if found else "there are no reports"
+            raise TooFewReports(f"{why} in {span}: `ldp-server periods` lists the periods that have reports")
+        return kept
+
+    def _period(self, record: PeriodRecord, collection: Collection, deadline: float | None = None) -> PeriodCounts:
+        """The counts of one period. With a deadline they may not be complete."""
+        counts = self._forget(record.number)
         if counts is None or counts.record.generation != record.generation:
-            counts = self._load(record)
+            counts = self._counter.load(record, collection)
         counts.record = record
-        self._advance(counts, None if seconds is None else time.monotonic() + seconds)
-        self._held[number] = counts  # not before: counts that met damage are dropped
+        self._counter.advance(counts, deadline)
+        self._held[record.number] = counts  # not before: counts that met damage are dropped
+        self._sizes[record.number] = memory_bytes(counts.oracle)
         self._evict()
         return counts
 
-    def behind(self, counts: CollectionCounts) -> int:
-        """How many batches the log holds that the counts do not."""
-        return max(0, self._log.count(counts.record.number) - counts.batches)
+    def _added_up(self, records: list[PeriodRecord], collection: Collection) -> tuple[Oracle, int]:
+        """The sum of these periods. It is kept for the next question, as long as nothing new comes."""
+        there = [(one.number, one.generation, self._log.count(one.number)) for one in records]
+        if self._sum is not None and self._sum[0] == (collection.id, there):
+            return self._sum[1], sum(batches for *_, batches in there)
+        found, counted = oracle_for(collection), []
+        for one in records:
+            counts = self._period(one, collection)
+            found.merge(counts.oracle)
+            counted.append((one.number, one.generation, counts.batches))
+        self._sum = ((collection.id, counted), found) if memory_bytes(found) <= self._keep else None
+        return found, sum(batches for *_, batches in counted)
 
-    def save(self, counts: CollectionCounts) -> Path:
-        """Write a checkpoint of the counts."""
-        record, oracle, recent = counts.record, counts.oracle, sorted(counts.recent)
-        tie = self._log.tie(record.number, counts.sequence) or _fold_tie(record)
-        checkpoint = Checkpoint(
-            record.id, counts.sequence, oracle.reports, counts.batches, tie, recent, oracle.to_bytes()
-        )
-        path = write_checkpoint(self._states, checkpoint)
-        counts.saved = counts.batches
-        return path
-
-    def _advance(self, counts: CollectionCounts, deadline: float | None) -> None:
-        """Count blocks, then recent batches. If a block was finished in between, go on with it."""
-        number = counts.record.number
-        recent = None
-        while recent is None:
-            newest = self._log.last(number)
-            for batches in self._log.read(number, counts.sequence, max_bytes=CHUNK):
-                self._count(counts, [batch for batch in batches if batch.batch_id not in counts.recent])
-                counts.recent.difference_update(batch.batch_id for batch in batches)
-                counts.sequence = batches[-1].sequence
-                if deadline is not None and time.monotonic() >= deadline:
-                    return
-            if counts.sequence < newest:
-                self._unless_gone(counts)
-                raise Corrupt("the newest batches of a collection cannot be read: restore a backup (docs/operating.md)")
-            recent = self._log.recent(number, counts.sequence)
-        self._count(counts, [batch for batch in recent if batch.batch_id not in counts.recent])
-        ids = {batch.batch_id for batch in recent}
-        if not counts.recent <= ids:
-            self._unless_gone(counts)
-            raise Corrupt("recent batches that were counted are gone: restore a backup (docs/operating.md)")
-        counts.recent = ids
-        self._unless_gone(counts)
-
-    def _count(self, counts: CollectionCounts, batches: Sequence[StoredBatch]) -> None:
-        try:
-            counts.oracle.accumulate(b"".join([batch.payload for batch in batches]))
-        except ServerRefused:
-            # The log was checked before it was acknowledged: it is damaged, or of another version.
-            width = counts.collection.randomizer.report_bytes
-            raise Corrupt(
-                f"the log holds a report that is out of range ({width} bytes each): restore a backup"
-            ) from None
-
-    def _unless_gone(self, counts: CollectionCounts) -> None:
-        """Say so if batches may be missing because their collection was deleted or compacted meanwhile."""
-        record = self._log.record(counts.record.number)
-        if record is None or (record.deleted, record.generation) != (None, counts.record.generation):
-            raise Unavailable("the collection was deleted or compacted meanwhile: ask again", 1.0)
-
-    def _load(self, record: CollectionRecord) -> CollectionCounts:
-        check_spec(record)
-        collection = Collection.from_bytes(record.spec)
-        return self._from_checkpoint(record, collection) or self._from_log(record, collection)
-
-    def _from_checkpoint(self, record: CollectionRecord, collection: Collection) -> CollectionCounts | None:
-        found = read_checkpoint(self._states, record.id)
-        if found is None or not self._belongs(found, record):
-            return None
-        try:
-            oracle = restore(collection, found.state)
-        except ServerRefused:
-            return None
-        return CollectionCounts(record, collection, oracle, found.sequence, set(found.recent), found.batches)
-
-    def _from_log(self, record: CollectionRecord, collection: Collection) -> CollectionCounts:
-        state = self._log.folded_state(record)
-        if state is None:
-            return CollectionCounts(record, collection, oracle_for(collection), 0)
-        try:
-            oracle = restore(collection, state)
-        except ServerRefused:
-            raise Corrupt("the folded counts of a collection are damaged: restore a backup") from None
-        return CollectionCounts(record, collection, oracle, record.folded)
-
-    def _belongs(self, checkpoint: Checkpoint, record: CollectionRecord) -> bool:
-        """Whether a checkpoint continues this very log, and not one that was since replaced by a backup."""
-        if checkpoint.sequence < record.folded or not self._log.known(record.number, checkpoint.recent):
-            return False
-        if checkpoint.sequence == record.folded:
-            return checkpoint.tie == _fold_tie(record)
-        return checkpoint.tie == self._log.tie(record.number, checkpoint.sequence)
+    def _forget(self, number: int) -> PeriodCounts | None:
+        self._sizes.pop(number, None)
+        return self._held.pop(number, None)
 
     def _evict(self) -> None:
-        while len(self._held) > 1 and sum(memory_bytes(counts.oracle) for counts in self._held.values()) > self._keep:
-            self._held.popitem(last=False)
-
-
-def _fold_tie(record: CollectionRecord) -> bytes:
-    """What stands for a block's tie in a checkpoint that has no block after the folded counts."""
-    return b"folded!!" + (record.generation or 0).to_bytes(8, "little")
+        while len(self._held) > 1 and sum(self._sizes.values()) > self._keep:
+            self._forget(next(iter(self._held)))
 
 
 def state_bytes(oracle: Oracle) -> int:

@@ -30,16 +30,23 @@ def decode(
     counts: CollectionCounts, question: AskDecode, dictionary: bytes, progress: Callable[[str, float], None]
 ) -> bytes:
     """Return the serialised HeavyHittersResult of a collection; whoever wants to cancel ends this process."""
-    name = counts.collection.randomizer.name
+    name, beta = counts.collection.randomizer.name, question.beta or heavy_hitters.BETA
     if not can_decode(name):
         raise Unsupported(
             f"collections of the mechanism {name} have no heavy-hitter decoder: "
             "ask for the top of a listable domain, or for given items"
         )
     words = Dictionary.unpacked(counts.collection.domain, dictionary) if dictionary else None
-    beta = question.beta or heavy_hitters.BETA
+    limits = heavy_hitters.DecodeLimits(copies=heavy_hitters.Copies(question.copies))
     with ThreadPoolExecutor(THREADS) as threads:
         found = heavy_hitters.decode(
-            counts.collection, counts.oracle, beta=beta, progress=progress, executor=threads, dictionary=words
+            counts.collection,
+            counts.oracle,
+            beta=beta,
+            dictionary=words,
+            limits=limits,
+            progress=progress,
+            executor=threads,
         )
-    return to_wire(replace(found, items=found.items[: question.limit]), pb.HeavyHittersResult).SerializeToString()
+    found = replace(found, items=found.items[: question.limit])
+    return counts.serialized(to_wire(found, pb.HeavyHittersResult))

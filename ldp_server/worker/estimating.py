@@ -36,7 +36,7 @@ def null_error(oracle: Oracle) -> float:
 
 def estimate(counts: CollectionCounts, request: pb.EstimateRequest) -> bytes:
     """Return the serialised EstimateResponse to a request."""
-    return to_wire(_answer(counts, request), pb.EstimateResponse).SerializeToString()
+    return counts.serialized(to_wire(_answer(counts, request), pb.EstimateResponse))
 
 
 def _answer(counts: CollectionCounts, request: pb.EstimateRequest) -> Estimates:
@@ -81,7 +81,7 @@ def numbers_of(counts: CollectionCounts, request: pb.NumbersRequest) -> bytes:
         response.ranges.CopyFrom(to_wire(ranges, pb.RangesAnswer))
     else:
         raise InvalidSpec("ask for the average, for quantiles or for ranges")
-    return response.SerializeToString()
+    return counts.serialized(response)
 
 
 def _ranges(counts: CollectionCounts, asked: pb.RangesQuestion, how: dict[str, Any]) -> numbers.RangesAnswer:
@@ -105,4 +105,4 @@ def attributes_of(counts: CollectionCounts, request: pb.AttributesRequest) -> by
         together=request.together,
         every_look=request.every_look,
     )
-    return to_wire(found, pb.AttributesResponse).SerializeToString()
+    return counts.serialized(to_wire(found, pb.AttributesResponse))

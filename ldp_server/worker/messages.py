@@ -16,6 +16,7 @@ from typing import IO, Any
 
 from ldp_client.errors import Cancelled, InvalidSpec, LdpError, ServerRefused, StorageError, Unavailable
 from ldp_server.oracles.base import TooFewReports, Unsupported
+from ldp_server.oracles.independence.result import NotIndependent
 from ldp_server.store.errors import Corrupt, DiskFull
 
 __all__ = [
@@ -23,15 +24,21 @@ __all__ = [
     "Answer",
     "AskAdvance",
     "AskAttributes",
+    "AskChange",
     "AskCheckpoint",
+    "AskCompare",
+    "AskCounts",
     "AskDecode",
     "AskEstimate",
     "AskNumbers",
+    "AskPeriods",
     "AskSummarise",
+    "AskTrend",
     "CheckpointWritten",
     "Done",
     "Failure",
     "OverTime",
+    "PeriodsCounted",
     "Progress",
     "Question",
     "WorkerSummary",
@@ -83,18 +90,47 @@ class AskAdvance(Question):
 
 @dataclass(frozen=True, slots=True)
 class AskCheckpoint(Question):
-    """Count everything and write a checkpoint: `CheckpointWritten`."""
+    """Count everything and write a checkpoint: `CheckpointWritten`. The number is that of a period's record."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskPeriods(Question):
+    """Answer the ListPeriodsRequest in the body with a ListPeriodsResponse: `Done`."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskTrend(Question):
+    """Answer the TrendRequest in the body with a TrendResponse: `Done`."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskChange(Question):
+    """Answer the TrendRequest in the body with a ChangeResponse: `Done`."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskCompare(Question):
+    """Answer the CompareRequest in the body with a CompareResponse: `Done`. `other` is the second collection."""
+
+    other: int
+
+
+@dataclass(frozen=True, slots=True)
+class AskCounts(Question):
+    """Count the periods that the ExportRequest in the body names: `PeriodsCounted`, its body is the oracle's state."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskDecode(Question):
     """Find at most `limit` heavy hitters: any number of `Progress`, then `Done` with a HeavyHittersResult.
 
-    `beta` is the failure probability of the list; 0 is the decoder's own. The body is the packed dictionary, if any.
+    `beta` is the failure probability of the list; 0 is the decoder's own. `copies` says how copied reports count
+    (ldp_server/heavy_hitters/copies.py). The body is the HeavyHittersRequest, for its periods and its dictionary.
     """
 
     limit: int
     beta: float
+    copies: str = "weighed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +163,17 @@ class CheckpointWritten:
     """The checkpoint file holds so many batches."""
 
     batches: int
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodsCounted:
+    """The state of so many reports is in the body, and which periods they are of (both 0 without a schedule)."""
+
+    reports: int
+    first: int
+    last: int
+    held: bool
+    """Whether the reports of at least one of these periods are in the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,18 +211,42 @@ class Failure:
         return Unavailable("the estimating process met an unexpected error") if kind is None else kind(self.text)
 
 
-Answer = Done | WorkerSummary | Advanced | CheckpointWritten | Progress | Failure
+Answer = Done | WorkerSummary | Advanced | CheckpointWritten | PeriodsCounted | Progress | Failure
 
 _ERRORS: dict[str, type[LdpError]] = {
     kind.__name__: kind
-    for kind in (InvalidSpec, Unsupported, TooFewReports, StorageError, Corrupt, DiskFull, Unavailable, Cancelled)
+    for kind in (
+        InvalidSpec,
+        Unsupported,
+        TooFewReports,
+        NotIndependent,
+        StorageError,
+        Corrupt,
+        DiskFull,
+        Unavailable,
+        Cancelled,
+    )
 }
 QUESTIONS: dict[str, type[Question]] = {
     kind.__name__: kind
-    for kind in (AskEstimate, AskNumbers, AskAttributes, AskSummarise, AskAdvance, AskCheckpoint, AskDecode)
+    for kind in (
+        AskEstimate,
+        AskNumbers,
+        AskAttributes,
+        AskSummarise,
+        AskAdvance,
+        AskCheckpoint,
+        AskDecode,
+        AskPeriods,
+        AskCounts,
+        AskTrend,
+        AskChange,
+        AskCompare,
+    )
 }
 ANSWERS: dict[str, type[Answer]] = {
-    kind.__name__: kind for kind in (Done, WorkerSummary, Advanced, CheckpointWritten, Progress, Failure)
+    kind.__name__: kind
+    for kind in (Done, WorkerSummary, Advanced, CheckpointWritten, PeriodsCounted, Progress, Failure)
 }
 
 

@@ -20,6 +20,8 @@ from ldp_server.answers.choose import DEFAULT_MEMORY, alternatives
 from ldp_server.answers.to_json import item_json
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.oracles import FrequencyOracle, as_frequency
+from ldp_server.oracles.independence.judge import accepted, widening
+from ldp_server.oracles.independence.result import Independence
 from simulator.engine import Job, count, run_seed
 from simulator.experiments.options import MAX_RUNS, MAX_USERS, MECHANISMS, SimulationOptions
 from simulator.machine import Stopwatch, peak_rss_mb
@@ -52,6 +54,8 @@ class Frequencies:
     """The most popular items of the first run: truth, estimate and 95% interval."""
     standard_error: float
     """That of an item which nobody holds, in the last run."""
+    independence: Independence
+    """What the first run's reports show of copies."""
 
 
 @dataclass(frozen=True)
@@ -128,20 +132,26 @@ def run(options: SimulationOptions, progress: Callable[[int], None] | None = Non
     """Simulate, estimate, compare."""
     setting = prepare(options)
     watch, errors, top, error = Stopwatch(), list[Errors](), tuple[dict[str, Any], ...](), 0.0
+    seen = list[Independence]()
     collection = build(setting, options.epsilon)
     for number in range(options.runs):
         collection = build(setting, options.epsilon, number)
-        job = Job(collection, setting.population, setting.naming, options.users, run_seed(options.seed, number))
+        seed = run_seed(options.seed, number)
+        job = Job(collection, setting.population, setting.naming, options.users, seed, options.copies)
         counted = count(job, processes=options.processes, progress=progress)
         watch.merge(counted.seconds)
-        oracle = as_frequency(counted.oracle)
+        oracle, independence = accepted(as_frequency(counted.oracle))
+        seen.append(independence)
         with watch.stage("estimate"):
             indexes, raw, truth = _estimates(oracle, counted.held, setting.naming)
         errors.append(measure(oracle, raw, truth, float(collection.epsilon), indexes))
-        error = float(np.sqrt(oracle.variance(0.0)))
+        error = widening(oracle).error(float(np.sqrt(oracle.variance(0.0))))
         if not number:
             top = _top(oracle, setting.naming, (indexes, raw, truth[: len(counted.held)]))
-    return Frequencies(_shape(options, setting, collection, errors, watch), tuple(errors), top, error)
+    shape = _shape(options, setting, collection, errors, watch)
+    shape["variance_factor"] = mean([one.variance_factor for one in seen])
+    shape["warned"] = mean([float(bool(one.warnings)) for one in seen])
+    return Frequencies(shape, tuple(errors), top, error, seen[0])
 
 
 def _estimates(oracle: FrequencyOracle, held: Counts, named: NamedRanks) -> tuple[Indexes, Floats, Counts]:
@@ -162,8 +172,9 @@ def _top(
 ) -> tuple[dict[str, Any], ...]:
     indexes, raw, truth = found
     order = np.argsort(-truth, kind="stable")[:TOP]
-    errors = oracle.standard_errors(indexes[order], raw[order])
-    low, high = oracle.intervals(indexes[order], raw[order], ALPHA / 2)
+    widened = widening(oracle)
+    errors = widened.errors(oracle.standard_errors(indexes[order], raw[order]))
+    low, high = oracle.intervals(indexes[order], raw[order], widened.tail(ALPHA / 2))
     return tuple(
         {
             "item": item_json(named.item(int(rank))),
@@ -198,6 +209,9 @@ def _shape(
         "max_error": mean([e.max_error for e in errors]),
         "lower_bound": floor_of(options.users, float(epsilon), size),
         "coverage": mean([e.coverage for e in errors]),
+        "copies": options.copies,
+        "variance_factor": 1.0,
+        "warned": 0.0,
         "seconds": {
             "randomize": watch.seconds["randomize"] / options.runs,
             "aggregate": watch.seconds["aggregate"] / options.runs,

@@ -10,7 +10,7 @@ from simulator.report.item_plots import Interval, draw_intervals
 from simulator.report.output import OutputOptions, asked_command
 from simulator.report.page import Report, Section, Table
 from simulator.report.terminal import print_table, progress_bar
-from simulator.report.values import pairs, summary, with_item_text
+from simulator.report.values import independence_text, pairs, summary, with_item_text
 
 __all__ = ["command", "page", "show"]
 
@@ -28,6 +28,7 @@ _PRINTED = 12
     "runs",
     "processes",
     "seed",
+    "copies",
     domain={
         "default": None,
         "help": "Domain: a number of elements (`none` is one), or strings:L for strings of up to L bytes. "
@@ -59,6 +60,7 @@ def show(found: frequencies.Frequencies) -> None:
         f"{shape['coverage']:.1%} of the 95% intervals contain the truth. "
         f"The largest error is {shape['max_error']:,.0f} users.\n"
         f"The lower bound has the shape {shape['lower_bound']:,.0f} users, up to an unknown constant.\n"
+        f"{independence_text(found.independence)}"
         f"CPU seconds: {seconds['randomize']:.3f} to randomize, {seconds['aggregate']:.3f} to count, "
         f"{seconds['estimate']:.3f} to estimate. Memory: {shape['peak_rss_mb']:.0f} MB."
     )

@@ -28,6 +28,7 @@ from ldp_server.oracles.base import binomial_variance
 from simulator.engine import Counted, Job, count, run_seed
 from simulator.experiments.options import SimulationOptions
 from simulator.machine import Stopwatch, check_memory, peak_rss_mb
+from simulator.metrics import mean
 from simulator.population.kinds import Planted, Population
 from simulator.population.naming import NamedRanks, naming
 from simulator.population.text import NamedPopulation, read
@@ -122,7 +123,8 @@ def run(search: Search, progress: Callable[[int], None] | None = None) -> Hitter
     answers, rows = list[HeavyHitters](), list[dict[str, Any]]()
     for number in range(options.runs):
         collection = create("simulation", search.domain, options.epsilon, chosen, opens=1, closes=2, nonce=number)
-        job = Job(collection, population, named, options.users, run_seed(options.seed, number))
+        seed = run_seed(options.seed, number)
+        job = Job(collection, population, named, options.users, seed, options.copies)
         counted = count(job, processes=options.processes, progress=progress)
         watch.merge(counted.seconds)
         truth, planted = _truth(counted, named), _Planted(collection, multiples, named)
@@ -132,9 +134,10 @@ def run(search: Search, progress: Callable[[int], None] | None = None) -> Hitter
         answers.append(found)
         _score(tally, found, truth, planted)
         rows = rows if number else _rows(answers[0], truth, search)
-    return HittersRun(
-        _shape(search, chosen, tally, watch, rows, answers[0]), answers[0], _inner_error(collection, options.users)
-    )
+    shape = _shape(search, chosen, tally, watch, rows, answers[0])
+    shape["variance_factor"] = mean([one.independence.variance_factor for one in answers])
+    shape["warned"] = mean([float(bool(one.independence.warnings)) for one in answers])
+    return HittersRun(shape, answers[0], _inner_error(collection, options.users))
 
 
 def _dictionary(search: Search, planted: _Planted, truth: dict[int, int], number: int) -> Dictionary | None:
@@ -272,6 +275,9 @@ def _shape(
         "rmse_over_oracle": math.sqrt(sum(tally.squares) / len(tally.squares)) if tally.squares else None,
         "coverage": sum(tally.covered) / len(tally.covered) if tally.covered else None,
         "smallest_all_found": smallest,
+        "copies": search.options.copies,
+        "variance_factor": 1.0,
+        "warned": 0.0,
         "seconds": {
             "randomize": watch.seconds["randomize"] / search.options.runs,
             "accumulate": watch.seconds["aggregate"] / search.options.runs,

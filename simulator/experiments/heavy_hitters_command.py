@@ -19,7 +19,7 @@ from simulator.report.output import OutputOptions, asked_command
 from simulator.report.page import Report, Section, Table
 from simulator.report.plots import Panel, Series, draw
 from simulator.report.terminal import print_table, progress_bar
-from simulator.report.values import pairs, summary, with_item_text
+from simulator.report.values import independence_text, pairs, summary, with_item_text
 
 __all__ = ["command", "multiples_of", "page", "show"]
 
@@ -56,6 +56,7 @@ class _Asked(TypedDict):
     "runs",
     "processes",
     "seed",
+    "copies",
     users={"default": 1_000_000},
     domain={
         "default": None,
@@ -110,7 +111,7 @@ def show(found: HittersRun, search: Search) -> None:
     planted = f"Planted items that were found, by multiple of D_opt: {recall}." if recall else "No items were planted."
     told = "\n".join(found.answer.guarantee)
     caption = (
-        f"{told}\nD_opt = {shape['d_opt']:,.0f} users. {planted}\n"
+        f"{independence_text(found.answer.independence)}{told}\nD_opt = {shape['d_opt']:,.0f} users. {planted}\n"
         f"Items listed per run: {shape['listed']:g}. Listed items that nobody holds, per run: "
         f"{shape['false_items']:g}.\nCPU seconds: {seconds['randomize']:.2f} to randomize, "
         f"{seconds['accumulate']:.2f} to count, {seconds['decode']:.2f} to decode. "

@@ -59,6 +59,8 @@ class SimulationOptions:
     runs: int = 1
     seed: int = 1
     processes: int = 1
+    copies: float = 0.0
+    """The part of all reports that are copies of others."""
     memory: int | None = None
     """Bytes that the server's counts may take; None: the default of the chooser or planner."""
 
@@ -103,6 +105,14 @@ _OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "runs": (
         "--runs",
         {"type": click.IntRange(1, MAX_RUNS), "default": 1, "help": "Number of runs, each with its own coins."},
+    ),
+    "copies": (
+        "--copies",
+        {
+            "type": click.FloatRange(0, 0.5),
+            "default": 0.0,
+            "help": "Part of all reports that are copies of others, such as 0.05; a copy counts as one more holder.",
+        },
     ),
     "memory": (
         "--memory",

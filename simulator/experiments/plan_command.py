@@ -9,6 +9,7 @@ import click
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Strings
 from ldp_server.heavy_hitters.promise import BETA
+from ldp_server.planning import solve
 from simulator.experiments import heavy_hitters, plan
 from simulator.experiments.options import SimulationOptions, output_options, simulation_options
 from simulator.report.item_plots import Bar, draw_bars
@@ -17,7 +18,10 @@ from simulator.report.page import Report, Section, Table
 from simulator.report.plots import Panel, Series, draw
 from simulator.report.terminal import print_table, progress_bar
 from simulator.report.values import elements
-from simulator.shapes import PlanRow
+from simulator.shapes import GoalRow, PlanRow
+from simulator.trials import goals
+from simulator.trials.goals import GoalOptions, goal_options
+from simulator.trials.trial import tried
 
 __all__ = ["command", "page", "show"]
 
@@ -46,6 +50,7 @@ BROKEN = 5
 )
 @click.option("--frequency", type=float, help="A share of the users, such as 0.01: how many users does it take?")
 @click.option("--verify", is_flag=True, help="Simulate every line, and show the measured error beside the promise.")
+@goal_options
 @output_options
 def command(
     options: SimulationOptions,
@@ -54,8 +59,17 @@ def command(
     beta: float | None,
     frequency: float | None,
     verify: bool,
+    goal: GoalOptions | None,
 ) -> int:
-    """Show every mechanism that fits: its error, the smallest share that it can show, users needed, bytes, time."""
+    """Show every mechanism that fits: its error, the smallest share that it can show, users needed, bytes, time.
+
+    With --kind: plan one question of that kind, and work out the error, or with --within what is not given of --users
+    and --epsilon. --verify then runs the plan, with users as assumed or as in --data.
+    """
+    if goal is not None:
+        if item_bytes is not None or beta is not None or frequency is not None:
+            raise InvalidSpec("--kind goes with none of --item-bytes, --beta and --frequency")
+        return _goal(options, output, goal, verify=verify)
     domain = None if item_bytes is None else Strings(item_bytes)
     if domain is None:
         if beta is not None:
@@ -69,6 +83,36 @@ def command(
             kept = _verify(table, options, domain, advance)
     output.deliver(table, lambda: show(table, verify), lambda: page(table, options))
     return 0 if kept else BROKEN
+
+
+def _goal(options: SimulationOptions, output: OutputOptions, goal: GoalOptions, *, verify: bool) -> int:
+    found = solve(goal.goal(options))
+    row, kept = goals.row(found), True
+    if verify:
+        periods = 1 + found.goal.change
+        with progress_bar("users", found.users * options.runs * periods) as advance:
+            kept = goals.verify(row, tried(found, options.runs, options.seed, advance))
+    output.deliver([row], lambda: _show_goal(row), lambda: _goal_page(row))
+    return 0 if kept else BROKEN
+
+
+def _show_goal(row: GoalRow) -> None:
+    for sentence in row["promise"]:
+        click.echo(sentence)
+    if "runs" not in row:
+        return
+    columns = ["mechanism", "standard_error", "printed_error", "measured_error", "coverage"]
+    print_table(f"{row['runs']} runs of {row['users']:,} users", [row], columns)
+    click.echo(f"The error was {_held(row['error_held'])}; the intervals were {_held(row['intervals_held'])}.")
+
+
+def _held(kept: bool) -> str:
+    return "held: as planned" if kept else "missed: not as planned"
+
+
+def _goal_page(row: GoalRow) -> Report:
+    rows = [{name: value for name, value in row.items() if name != "promise"}]
+    return Report("A plan", " ".join(row["promise"]), asked_command(), [Section("Plan", "", None, Table("plan", rows))])
 
 
 def _verify(

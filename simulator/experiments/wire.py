@@ -1,7 +1,7 @@
 """`ldp-simulate wire`: simulated users over real gRPC to a real server process, with faults.
 
 At the end the server must have counted every report that was sent inside the window exactly once, and its estimates
-must be the very numbers that an oracle here gives for the same bytes.
+must be the very numbers that an oracle here gives for the same bytes. With a schedule, each period by itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ldp_client.collection import Collection
+from ldp_client.collection import Collection, Schedule
 from ldp_client.errors import InvalidSpec
 from ldp_server.analyst import Analyst, CollectionEstimates
 from ldp_server.oracles import Oracle, as_frequency, oracle_for, restore
@@ -36,6 +36,7 @@ from simulator.wire.senders import SenderTask, SentPart, patience, send_all
 __all__ = ["Remote", "WireResult", "run"]
 
 DAY = 86_400
+MAX_PERIODS = 400
 MAX_BATCH = 250_000
 MAX_DOMAIN = 1 << 20
 SHOWN = 12
@@ -57,7 +58,7 @@ class WireResult:
     errors: Errors
     top: list[dict[str, Any]]
     same_estimates: bool
-    """Whether the server's estimates are the numbers that an oracle here gives for what was sent."""
+    """Whether the server's estimates, also of each period, are those that an oracle here gives for what was sent."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,8 @@ class _Ended:
     late: Sent
     counted: int
     answer: CollectionEstimates
+    periods: dict[int, CollectionEstimates]
+    """The answer for each period, if there is a schedule."""
     restarts: int
     seconds: float
 
@@ -77,21 +80,29 @@ def run(
     faults: Faults,
     *,
     batch: int = 1000,
+    periods: int = 0,
     remote: Remote | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> WireResult:
-    """Start a server, send everybody's reports, kill the server, close the collection, and compare."""
+    """Start a server, send everybody's reports, kill the server, close the collection, and compare.
+
+    With `periods`, the question has a schedule of a day, and each batch was made on one of the last so many days.
+    """
     setting = _prepare(wanted, faults, batch, remote)
+    if not 0 <= periods <= MAX_PERIODS:
+        raise InvalidSpec(f"periods: 0 (no schedule) to {MAX_PERIODS}")
     with ExitStack() as stack:
         server = None if remote is not None else stack.enter_context(_own_server(stack))
         analyst = stack.enter_context(_analyst(remote, server))
         target = analyst.target if server is None else server.target
-        collection = _collection(setting, wanted)
+        collection = _collection(setting, wanted, periods)
         analyst.create(collection, unlisted=True)
         job = Job(collection, setting.population, setting.naming, wanted.users, wanted.seed)
         started = time.perf_counter()
         killer = _killer(stack, server, faults)
-        parts = send_all(SenderTask(job, faults, batch, target), wanted.processes, progress)
+        parts = send_all(
+            SenderTask(job, faults, batch, target, _made_in(collection, periods)), wanted.processes, progress
+        )
         seconds = time.perf_counter() - started
         if killer is not None:
             killer.join()
@@ -99,7 +110,8 @@ def run(
         late = send(target, [batch for part in parts for batch in part.late], patience(wanted.users))
         counted = analyst.show(collection).reports
         answer = analyst.estimate(collection, every_item=True)
-        ended = _Ended(parts, late, counted, answer, server.restarts if server else 0, seconds)
+        apart = _apart(analyst, collection)
+        ended = _Ended(parts, late, counted, answer, apart, server.restarts if server else 0, seconds)
     return _compare(job, setting, ended)
 
 
@@ -126,7 +138,23 @@ def _analyst(remote: Remote | None, server: ServerProcess | None) -> Analyst:
     return server.analyst()
 
 
-def _collection(setting: FrequencySetting, wanted: SimulationOptions) -> Collection:
+def _made_in(collection: Collection, periods: int) -> tuple[int, ...]:
+    """The periods in which batches are made: the last ones before the present, or no period."""
+    if collection.schedule is None:
+        return (0,)
+    today = collection.schedule.period(int(time.time()))
+    return tuple(range(today - periods + 1, today + 1))
+
+
+def _apart(analyst: Analyst, collection: Collection) -> dict[int, CollectionEstimates]:
+    """Ask for each period by itself."""
+    if collection.schedule is None:
+        return {}
+    found = [line.period for line in analyst.periods(collection).rows]
+    return {period: analyst.estimate(collection, every_item=True, periods=period) for period in found}
+
+
+def _collection(setting: FrequencySetting, wanted: SimulationOptions, periods: int) -> Collection:
     """A question that is open now."""
     now = int(time.time())
     return Collection.create(
@@ -135,7 +163,8 @@ def _collection(setting: FrequencySetting, wanted: SimulationOptions) -> Collect
         setting.mechanism,
         wanted.epsilon,
         parameters=setting.parameters,
-        opens=now - DAY,
+        opens=now - DAY * max(1, periods),
+        schedule=Schedule(DAY, periods) if periods else None,
         closes=now + DAY,
     )
 
@@ -158,23 +187,37 @@ def _killer(stack: ExitStack, server: ServerProcess | None, faults: Faults) -> t
 
 def _compare(job: Job, setting: FrequencySetting, ended: _Ended) -> WireResult:
     """Compare the server's count and estimates with those of an oracle here, and with the truth."""
-    oracle = _oracle(job, ended.parts)
+    oracles = _oracles(job, ended.parts)
+    oracle = oracle_for(job.collection)
+    for one in oracles.values():
+        oracle.merge(one)
     held = np.sum([part.held for part in ended.parts], axis=0)
     truth = np.zeros(setting.naming.domain.size, np.int64)
     truth[: len(held)] = held
     theirs = np.asarray(ended.answer.rows.columns["estimate"], np.float64)
     everything = np.arange(oracle.randomizer.size, dtype=np.uint64)
     errors = measure(oracle, theirs, truth, float(job.collection.epsilon), everything)
-    same = bool(np.array_equal(theirs, as_frequency(oracle).estimate_all()))
+    same = _same(ended.answer, oracle)
+    if job.collection.schedule is not None:
+        sent = {period: one for period, one in oracles.items() if one.reports}
+        same = same and ended.periods.keys() == sent.keys()
+        same = same and all(_same(answer, sent[period]) for period, answer in ended.periods.items())
     return WireResult(_shape(job.users, oracle.reports, ended), errors, _top(setting, truth, ended.answer), same)
 
 
-def _oracle(job: Job, parts: Sequence[SentPart]) -> Oracle:
-    """Count what was sent inside the window."""
-    oracle = oracle_for(job.collection)
+def _same(answer: CollectionEstimates, oracle: Oracle) -> bool:
+    """Whether an answer has the very numbers of an oracle here."""
+    theirs = np.asarray(answer.rows.columns["estimate"], np.float64)
+    return answer.reports == oracle.reports and bool(np.array_equal(theirs, as_frequency(oracle).estimate_all()))
+
+
+def _oracles(job: Job, parts: Sequence[SentPart]) -> dict[int, Oracle]:
+    """Count what was sent inside the window, period by period."""
+    oracles: dict[int, Oracle] = {}
     for part in parts:
-        oracle.merge(restore(job.collection, part.state))
-    return oracle
+        for period, state in part.states.items():
+            oracles.setdefault(period, oracle_for(job.collection)).merge(restore(job.collection, state))
+    return oracles
 
 
 def _shape(users: int, sent: int, ended: _Ended) -> WireRun:
@@ -186,6 +229,7 @@ def _shape(users: int, sent: int, ended: _Ended) -> WireRun:
         "reports_sent": sent,
         "reports_counted": ended.counted,
         "exactly_once": ended.counted == sent,
+        "periods": len(ended.periods),
         "duplicates": sum(part.sent.duplicates for part in ended.parts),
         "refused": dict(refused),
         "restarts": ended.restarts,

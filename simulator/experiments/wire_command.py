@@ -38,6 +38,13 @@ BROKEN = 5
 @click.option(
     "--batch", type=click.IntRange(1, 250_000), default=1000, show_default=True, help="Reports in each batch."
 )
+@click.option(
+    "--periods",
+    type=click.IntRange(0, wire.MAX_PERIODS),
+    default=0,
+    show_default=True,
+    help="Ask every day; each batch was made on one of the last N days, and arrives late. 0: ask once.",
+)
 @click.option("--server", metavar="HOST:PORT", help="A server that runs already. [default: one of our own]")
 @click.option("--token-file", type=click.Path(path_type=Path, dir_okay=False), help="Operator's token for --server.")
 @click.option(
@@ -48,6 +55,7 @@ def command(
     options: SimulationOptions,
     output: OutputOptions,
     batch: int,
+    periods: int,
     server: str | None,
     token_file: Path | None,
     faults: str,
@@ -58,7 +66,7 @@ def command(
         raise InvalidSpec("--server and --token-file (an operator's token) belong together")
     remote = wire.Remote(server, token_file) if server is not None and token_file is not None else None
     with progress_bar("reports", options.users) as advance:
-        found = wire.run(options, wrong, batch=batch, remote=remote, progress=advance)
+        found = wire.run(options, wrong, batch=batch, periods=periods, remote=remote, progress=advance)
     if wrong.kill_after is not None and not found.shape["restarts"]:
         sys.stderr.write("the run ended before the server could be killed: give kill-server a shorter time\n")
     output.deliver([found.shape], lambda: show(found), lambda: page(found, faults))
@@ -71,9 +79,10 @@ def show(found: wire.WireResult) -> None:
     refused = ", ".join(f"{number:,} {reason}" for reason, number in shape["refused"].items()) or "none"
     verdict = "each counted exactly once" if shape["exactly_once"] else "NOT counted exactly once"
     same = "equal" if found.same_estimates else "DO NOT equal"
+    apart = f", in each of {shape['periods']} periods too" if shape["periods"] else ""
     caption = (
         f"{shape['reports_sent']:,} reports sent inside the window, {shape['reports_counted']:,} counted: {verdict}.\n"
-        f"The server's estimates {same} those that an oracle here computes from what was sent. "
+        f"The server's estimates {same} those that an oracle here computes from what was sent{apart}. "
         f"{found.errors.coverage:.1%} of its intervals contain the truth.\n{shape['duplicates']:,} repeated "
         f"batches were not counted again. Batches refused: {refused}. Restarts of the server: {shape['restarts']}.\n"
         f"{shape['seconds']:.1f} s, {shape['reports_per_second']:,.0f} reports a second, all acknowledged as durable."

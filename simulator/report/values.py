@@ -6,7 +6,19 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["elements", "heading", "item_text", "pairs", "plain", "shown", "summary", "with_item_text"]
+from ldp_server.oracles.independence.result import Independence
+
+__all__ = [
+    "elements",
+    "heading",
+    "independence_text",
+    "item_text",
+    "pairs",
+    "plain",
+    "shown",
+    "summary",
+    "with_item_text",
+]
 
 HEADINGS = {
     "aggregate_per_second": "counted per second",
@@ -35,6 +47,11 @@ HEADINGS = {
 def heading(name: str) -> str:
     """Return the heading of a column."""
     return HEADINGS.get(name, name.replace("_", " "))
+
+
+def independence_text(found: Independence) -> str:
+    """Write what reports show of copies, each line with its end."""
+    return "".join(f"{line}\n" for line in (found.line, *(f"Warning: {one}" for one in found.warnings)))
 
 
 def item_text(item: Mapping[str, Any]) -> str:

@@ -45,6 +45,8 @@ class SenderTask:
     batch: int
     """Reports a batch."""
     target: str
+    periods: tuple[int, ...] = (0,)
+    """The periods in which the batches were made; (0,) for a question without a schedule."""
 
 
 @dataclass
@@ -53,8 +55,8 @@ class SentPart:
 
     held: npt.NDArray[np.int64]
     """How many of its users hold each rank."""
-    state: bytes = b""
-    """The counts of an oracle over the same bytes."""
+    states: dict[int, bytes] = field(default_factory=dict)
+    """The counts of an oracle over the same bytes, for each period."""
     late: list[Unacknowledged] = field(default_factory=list)
     """Batches to send after the collection is closed."""
     sent: Sent = field(default_factory=Sent)
@@ -88,7 +90,7 @@ def _send_blocks(task: SenderTask, blocks: range, told: Queue[int]) -> SentPart:
     """Run one sender: prepare and send its batches, block by block."""
     job = task.job
     part = SentPart(np.zeros(job.population.distinct + 1, np.int64))
-    oracle = oracle_for(job.collection)
+    oracles = {period: oracle_for(job.collection) for period in task.periods}
     waiting = 0
 
     def tell(reports: int) -> None:
@@ -98,15 +100,18 @@ def _send_blocks(task: SenderTask, blocks: range, told: Queue[int]) -> SentPart:
             told.put(waiting)
             waiting = 0
 
-    batches = (batch for block in blocks for batch in _block(task, block, oracle, part))
+    batches = (batch for block in blocks for batch in _block(task, block, oracles, part))
     part.sent = send(task.target, batches, patience(job.users), tell)
     told.put(waiting)
-    part.state = oracle.to_bytes()
+    part.states = {period: oracle.to_bytes() for period, oracle in oracles.items()}
     return part
 
 
-def _block(task: SenderTask, block: int, oracle: Oracle, part: SentPart) -> Iterator[Unacknowledged]:
-    """The batches of one block. What is sent inside the window is counted here too, once."""
+def _block(task: SenderTask, block: int, oracles: dict[int, Oracle], part: SentPart) -> Iterator[Unacknowledged]:
+    """The batches of one block. What is sent inside the window is counted here too, once.
+
+    The period of each batch is drawn, so most of them arrive late, and in no order.
+    """
     job = task.job
     randomizer = job.collection.randomizer
     width = randomizer.report_bytes
@@ -115,14 +120,16 @@ def _block(task: SenderTask, block: int, oracle: Oracle, part: SentPart) -> Iter
     (reports,) = crowd.simulate(randomizer, job.naming.indexes(ranks), job.seed, block)
     starts = range(0, len(reports), step)
     plan = task.faults.plan(job.seed, block, len(starts))
+    made = np.random.Generator(np.random.SFC64(np.random.SeedSequence([job.seed, block, 6])))
+    periods = made.choice(task.periods, len(starts)).tolist()
     ids = np.random.Generator(np.random.SFC64(np.random.SeedSequence([job.seed, block, 5]))).bytes(16 * len(starts))
     for number, start in enumerate(starts):
         payload = pack(reports[start : start + step], width)
-        batch = Batch(job.collection.id, ids[16 * number : 16 * number + 16], payload)
+        batch = Batch(job.collection.id, ids[16 * number : 16 * number + 16], payload, period=periods[number])
         if plan.late[number]:
             part.late.append(Unacknowledged(batch, len(payload) // width))
             continue
-        oracle.accumulate(payload)
+        oracles[batch.period].accumulate(payload)
         part.held += np.bincount(ranks[start : start + step].astype(np.intp), minlength=len(part.held))
         yield Unacknowledged(batch, len(payload) // width, bool(plan.drop[number]))
         if plan.duplicate[number]:

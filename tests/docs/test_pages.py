@@ -8,7 +8,6 @@ import re
 import shlex
 from functools import cache
 from pathlib import Path
-from pkgutil import iter_modules
 from urllib.parse import unquote
 
 import click
@@ -130,9 +129,9 @@ def programs() -> tuple[argparse.ArgumentParser, dict[str, click.Group]]:
     from ldp_client.cli.arguments import make_parser
     from simulator.commands import group as simulate
 
-    package = importlib.import_module("ldp_server.cli")
-    modules = {name: importlib.import_module(f"ldp_server.cli.{name}") for _, name, _ in iter_modules(package.__path__)}
-    return make_parser(), {"ldp-server": modules["main"].cli, "ldp-simulate": simulate}
+    server = importlib.import_module("ldp_server.cli.main")
+    server.load()
+    return make_parser(), {"ldp-server": server.cli, "ldp-simulate": simulate}
 
 
 def _of_click(group: click.Command, words: list[str]) -> set[str]:

@@ -27,15 +27,19 @@ def free_port() -> int:
         return port
 
 
-def script(page: list[Block], port: int) -> str:
-    """What a reader does: save each file, run each command. The server gets a free port."""
+def script(page: list[Block], port: int, pages: int) -> str:
+    """What a reader does: save each file, run each command, open the page. The server gets free ports."""
     lines = ["set -e", "trap 'kill $(jobs -p) 2> /dev/null || true; wait' EXIT"]
     for block in page:
         if block.title:
             lines += [f"cat > {block.title} <<'END-OF-FILE'", block.text + "END-OF-FILE"]
         elif block.language == "bash":
             lines.append(block.text)
-    return "\n".join(lines).replace("127.0.0.1:7900", f"127.0.0.1:{port}") + "\n"
+    opened = (
+        "python -c 'from urllib.request import urlopen as o; print(o(\"http://127.0.0.1:7980\").read().decode())'\n"
+    )
+    text = "\n".join(lines).replace("kill %1", opened + "kill %1")
+    return text.replace("127.0.0.1:7900", f"127.0.0.1:{port}").replace("127.0.0.1:7980", f"127.0.0.1:{pages}") + "\n"
 
 
 def follow(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -55,7 +59,7 @@ def follow(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_desktop_recipe_leads_to_a_chart(tmp_path: Path) -> None:
-    text = script(blocks(RECIPE.read_text("utf-8")), free_port())
+    text = script(blocks(RECIPE.read_text("utf-8")), free_port(), free_port())
     done = follow(text, tmp_path)
     log = tmp_path / "server.log"
     assert done.returncode == 0, done.stderr + (log.read_text() if log.exists() else "")
@@ -70,13 +74,14 @@ def test_the_desktop_recipe_leads_to_a_chart(tmp_path: Path) -> None:
     assert "Whatever it says, the odds" in done.stdout
     chart = (tmp_path / "usage.svg").read_text()
     assert "<svg" in chart
-    assert chart.count("LineCollection") >= 1
+    assert "vim keys" in chart
+    assert re.search("(?i)sign in", done.stdout)
     assert "draining" in log.read_text()
 
 
 def test_a_recipe_that_is_wrong_fails(tmp_path: Path) -> None:
     page = blocks("```bash\nfalse\n```\n\n```bash\ntouch went-on\n```\n")
-    assert follow(script(page, 1), tmp_path).returncode != 0
+    assert follow(script(page, 1, 2), tmp_path).returncode != 0
     assert not (tmp_path / "went-on").exists()
 
 

@@ -10,6 +10,8 @@ import io
 import json
 import sys
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
 from itertools import product
 
 import grpc
@@ -17,9 +19,10 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 
-from ldp_client.collection import Collection
+from ldp_client.collection import Collection, Schedule
 from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_client.mechanisms import MECHANISMS, REPRODUCTIONS
+from ldp_client.mechanisms.hierarchy import design
 from ldp_client.privacy.statement import privacy_statement
 from ldp_client.protocol.domain import Attributes, Integers
 from ldp_client.protocol.v1 import analyst_pb2 as pb
@@ -29,11 +32,15 @@ from ldp_server.analyst import EveryLook
 from ldp_server.answers import estimates, numbers
 from ldp_server.answers.attributes import attributes_answer
 from ldp_server.answers.estimates import Coverage
+from ldp_server.answers.over_time.change import change
+from ldp_server.answers.over_time.compare import compare
+from ldp_server.answers.over_time.trend import TrendQuestion, trend
 from ldp_server.answers.to_json import dump, item_json, to_json
 from ldp_server.cli.main import load, run
 from ldp_server.cli.show import item_text
 from ldp_server.heavy_hitters import DECODERS
 from ldp_server.heavy_hitters.dictionary import Dictionary
+from ldp_server.oracles import oracle_for
 from ldp_server.tables import csv_rows
 from tests.examples import EXAMPLES
 from tests.server.analyst.conftest import deliver
@@ -60,50 +67,56 @@ def an_item(collection):
 QUESTIONS = {
     "given": Doors(
         lambda c, o: estimates.given_items(c, o, [an_item(c)]),
-        lambda a, c: a.estimate(c, items=[an_item(c)]),
+        lambda a, c, **p: a.estimate(c, items=[an_item(c)], **p),
         ("estimate", "--items", "-"),
     ),
-    "heavy hitters": Doors(heavy_hitters.decode, lambda a, c: a.heavy_hitters(c, limit=1000), ("heavy-hitters",)),
+    "heavy hitters": Doors(
+        heavy_hitters.decode, lambda a, c, **p: a.heavy_hitters(c, limit=1000, **p), ("heavy-hitters",)
+    ),
     "heavy hitters of a dictionary": Doors(
         lambda c, o: heavy_hitters.decode(c, o, dictionary=Dictionary.of(c.domain, [an_item(c)])),
-        lambda a, c: a.heavy_hitters(c, limit=1000, dictionary=[item_text(an_item(c))]),
+        lambda a, c, **p: a.heavy_hitters(c, limit=1000, dictionary=[item_text(an_item(c))], **p),
         ("heavy-hitters", "--dictionary", "-"),
     ),
-    "top": Doors(lambda c, o: estimates.top(c, o, 3), lambda a, c: a.estimate(c, top=3), ("estimate", "--top", "3")),
+    "top": Doors(
+        lambda c, o: estimates.top(c, o, 3), lambda a, c, **p: a.estimate(c, top=3, **p), ("estimate", "--top", "3")
+    ),
     "every item": Doors(
-        estimates.every_item, lambda a, c: a.estimate(c, every_item=True, confidence=0.95), ("estimate", "--all")
+        estimates.every_item,
+        lambda a, c, **p: a.estimate(c, every_item=True, confidence=0.95, **p),
+        ("estimate", "--all"),
     ),
     "average": Doors(
         lambda c, o: numbers.average_answer(c, o, confidence=0.9),
-        lambda a, c: a.average(c, confidence=0.9),
+        lambda a, c, **p: a.average(c, confidence=0.9, **p),
         ("average", "--confidence", "0.9"),
     ),
     "quantiles": Doors(
         lambda c, o: numbers.quantiles_answer(c, o, (0.5, 0.9), coverage=TOGETHER),
-        lambda a, c: a.quantiles(c, (0.5, 0.9), together=True),
+        lambda a, c, **p: a.quantiles(c, (0.5, 0.9), together=True, **p),
         ("quantiles", "--at", "0.5", "--at", "0.9", "--together"),
     ),
     "ranges": Doors(
         lambda c, o: numbers.ranges_answer(c, o, [(1, 2), (0, 3)]),
-        lambda a, c: a.ranges(c, [(1, 2), (0, 3)]),
+        lambda a, c, **p: a.ranges(c, [(1, 2), (0, 3)], **p),
         ("ranges", "--between", "1:2", "--between", "0:3"),
     ),
     "histogram": Doors(
         lambda c, o: numbers.bins_answer(c, o, 3, coverage=TOGETHER),
-        lambda a, c: a.histogram(c, 3, together=True),
+        lambda a, c, **p: a.histogram(c, 3, together=True, **p),
         ("ranges", "--bins", "3", "--together"),
     ),
     "attributes": Doors(
         lambda c, o: attributes_answer(c, o, together=True),
-        lambda a, c: a.attributes(c, together=True),
+        lambda a, c, **p: a.attributes(c, together=True, **p),
         ("attributes", "--together"),
     ),
     "pairs": Doors(
         lambda c, o: attributes_answer(c, o, pairs=True, top=1),
-        lambda a, c: a.pairs(c, top=1),
+        lambda a, c, **p: a.pairs(c, top=1, **p),
         ("attributes", "--pairs", "--top", "1"),
     ),
-    "table": Doors(estimates.every_item, lambda a, c: a.table(c), ("attributes", "--table")),
+    "table": Doors(estimates.every_item, lambda a, c, **p: a.table(c, **p), ("attributes", "--table")),
 }
 
 LISTED = {"given", "top", "every item", "table"}
@@ -129,15 +142,16 @@ USERS = 3000
 _WINDOW = {"opens": 0, "closes": 1 << 33}
 
 
-def example(name):
+def example(name, **details):
     """A collection of a mechanism: its first example whose domain can be listed, or the first."""
+    details = {**_WINDOW, **details}
     if name.endswith(" over attributes"):
         domain = Attributes(("smoke", "drive", "vote"))
-        return Collection.create("Which?", domain, name.split()[0], "2", **_WINDOW)
+        return Collection.create("Which?", domain, name.split()[0], "2", **details)
     known = [one for mechanism, one in EXAMPLES if mechanism == name and one.word_bits == 64]
     wide = [one for one in known if 5 <= one.domain.size <= 4096]
     one = (wide or known)[0]
-    return Collection.create("Which?", one.domain, name, one.epsilon, parameters=one.parameters, **_WINDOW)
+    return Collection.create("Which?", one.domain, name, one.epsilon, parameters=one.parameters, **details)
 
 
 @pytest.fixture(scope="module")
@@ -180,9 +194,9 @@ def shell(monkeypatch, capsys, data, *arguments, stdin=""):
 def test_every_mechanism_has_a_line_and_every_call_a_question():
     assert {name.split()[0] for name in ANSWERS} == set(MECHANISMS) - REPRODUCTIONS
     assert set(QUESTIONS) == set().union(*ANSWERS.values())
-    asking = {"Estimate", "Numbers", "Attributes", "HeavyHitters"}
+    asking = {"Estimate", "Numbers", "Attributes", "HeavyHitters", "Trend", "Change", "Compare"}
     changing = {"CreateCollection", "CloseCollection", "DeleteCollection", "CompactCollection"}
-    others = {"ListAllCollections", "ShowCollection", "Export", "ServerStatus"}
+    others = {"ListAllCollections", "ShowCollection", "ListPeriods", "Export", "ServerStatus"}
     assert {one.name for one in pb.DESCRIPTOR.services_by_name["Analyst"].methods} == asking | changing | others
 
 
@@ -237,6 +251,8 @@ def test_every_door_gives_the_same_numbers(server, counted, question, monkeypatc
         code, out, err = shell(monkeypatch, capsys, server.data, *arguments, stdin=line)
         assert (code, err) == (0, "")
         assert "Which?" in out
+        assert "copies of reports" in out
+        assert "Warning" not in out
     else:
         assert isinstance(found, InvalidSpec), found
         assert isinstance(called, ServerRefused)
@@ -244,6 +260,173 @@ def test_every_door_gives_the_same_numbers(server, counted, question, monkeypatc
         assert not list(tmp_path.iterdir())
         assert err == f"ldp-server: {called.reason.lower().replace('_', ' ')}: {called.detail}\n"
         assert question.startswith("heavy hitters") or called.detail == str(found)
+
+
+MONTH = 30 * 86_400
+PERIODS = (600, 602, 603)
+"""Months that are long past: the reports come late."""
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_every_question_may_name_a_period_at_every_door(server, name, monkeypatch, capsys, tmp_path):
+    """One period, the same by a date, a span of two, and all of them."""
+    collection = example(name, schedule=Schedule(MONTH, 10))
+    server.create(collection)
+    users = [np.arange(900 + 300 * i) % min(collection.domain.size, 7 + i) for i in range(3)]
+    oracles = [deliver(server, collection, part, seed=i, period=PERIODS[i]) for i, part in enumerate(users)]
+    day = datetime.fromtimestamp(602 * MONTH, UTC).date()
+    wanted = [(602, "602", [1]), (day, str(day), [1]), ((601, 603), "601..603", [1, 2]), (None, None, [0, 1, 2])]
+    item = f"{item_text(an_item(collection))}\n"
+    for question in sorted(ANSWERS[name]):
+        doors = QUESTIONS[question]
+        for periods, text, parts in wanted:
+            expected = ask(doors.in_process, collection, added(collection, [oracles[part] for part in parts]))
+            first, last = PERIODS[parts[0]], PERIODS[parts[-1]]
+            expected["periods"] = {"first": first, "last": last, "begins": first * MONTH, "ends": (last + 1) * MONTH}
+            with server.analyst() as analyst:
+                assert ask(partial(doors.analyst, periods=periods), analyst, collection) == expected
+            if periods == 602 or parts == [1, 2]:
+                option = "--periods" if ".." in text else "--period"
+                command, *options = doors.shell
+                arguments = (command, collection.id.hex(), *options, option, text)
+                code, out, err = shell(monkeypatch, capsys, server.data, *arguments, "--json", stdin=item)
+                assert (code, json.loads(out or "0")) == (0, expected), err
+    arguments = ("export", collection.id.hex(), "--period", "603", "--out", str(tmp_path / "counts"), "--json")
+    code, out, err = shell(monkeypatch, capsys, server.data, *arguments)
+    assert (code, err, json.loads(out)["reports"]) == (0, "", 1500)
+    assert (tmp_path / "counts").read_bytes() == oracles[2].to_bytes()
+    code, out, err = shell(monkeypatch, capsys, server.data, "periods", collection.id.hex(), "--json")
+    found = [json.loads(line) for line in out.splitlines()]
+    assert [(one["period"], one["reports"], one["state"]) for one in found] == [
+        (period, len(part), "held") for period, part in zip(PERIODS, users, strict=True)
+    ]
+
+
+def over_time(collection, answers):
+    """What a mechanism answers for each period: the question in process and for `Analyst`, and as arguments."""
+    item = an_item(collection)
+    if "given" in answers:
+        yield {"items": (item,)}, ("--items", "-"), f"{item_text(item)}\n"
+    if "quantiles" in answers:
+        yield {"quantiles": (0.5, 0.9)}, ("--at", "0.5", "--at", "0.9"), ""
+        yield {"ranges": ((1, 2),)}, ("--between", "1:2"), ""
+    if "average" in answers:
+        yield {"average": True}, ("--average",), ""
+    if "attributes" in answers:
+        names = collection.domain.names[:2]
+        yield {"attributes": names}, ("--attributes", "-"), "".join(f"{name}\n" for name in names)
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_trends_changes_and_comparisons_are_the_same_at_every_door(server, name, monkeypatch, capsys):
+    collection = example(name, schedule=Schedule(MONTH, 10), nonce=1)
+    server.create(collection)
+    users = [np.arange(900 + 300 * i) % min(collection.domain.size, 7 + i) for i in range(3)]
+    oracles = [deliver(server, collection, part, seed=i, period=PERIODS[i]) for i, part in enumerate(users)]
+    where = [(period, period * MONTH, (period + 1) * MONTH) for period in PERIODS]
+    span = {"periods": {"first": 600, "last": 603, "begins": 600 * MONTH, "ends": 604 * MONTH}}
+    sides = {f"{side}_periods": {"first": n, "last": n, "begins": n * MONTH, "ends": (n + 1) * MONTH}
+             for side, n in (("first", 600), ("second", 602))}  # fmt: skip
+    for given, options, line in over_time(collection, ANSWERS[name]):
+        asked = TrendQuestion(**given)
+        in_process = partial(trend, collection, zip(where, oracles, strict=True), asked, count=3, coverage=TOGETHER)
+        pairs = [(collection, oracle) for oracle in oracles[:2]]
+        doors = {
+            "trend": (in_process, lambda a, g: a.trend(collection, together=True, **g), ("--together",), span),
+            "change": (
+                partial(change, collection, list(zip(where, oracles, strict=True)), asked),
+                lambda a, g: a.change(collection, **g), (), span,
+            ),
+            "compare": (
+                partial(compare, *pairs, asked),
+                lambda a, g: a.compare((collection, 600), (collection, 602), **g),
+                ("--from", "600", "--to", "602"), sides,
+            ),
+        }  # fmt: skip
+        for command, (here, there, more, about) in doors.items():
+            found = ask(here)
+            with server.analyst() as analyst:
+                called = ask(there, analyst, given)
+            arguments = (command, collection.id.hex(), *options, *more, "--json")
+            code, out, err = shell(monkeypatch, capsys, server.data, *arguments, stdin=line)
+            if isinstance(found, InvalidSpec):
+                assert command != "trend" and (code, out) == (1, "") and called.detail == str(found), (command, found)
+                continue
+            assert (code, err) == (0, ""), (command, err)
+            assert called == json.loads(out) == {**found, **about}
+            code, out, err = shell(monkeypatch, capsys, server.data, *arguments[:-1], stdin=line)
+            assert (code, err) == (0, "") and "Which?" in out
+
+
+def test_what_makes_no_trend_is_one_line(server, monkeypatch, capsys):
+    once, often = example("linear-hash", nonce=7), example("linear-hash", nonce=8, schedule=Schedule(MONTH, 10))
+    for collection in (once, often):
+        server.create(collection)
+    item = f"{item_text(an_item(often))}\n"
+    for collection, arguments, code, words in (
+        (once, ("trend", "--items", "-"), 1, "has no schedule"),
+        (often, ("trend", "--items", "-"), 1, "no reports yet"),
+        (often, ("change", "--items", "-"), 1, "no reports yet"),
+        (often, ("compare", "--items", "-"), 2, "two periods"),
+        (often, ("compare", "--items", "-", "--from", "600", "--to", "601"), 1, "no reports in period 600"),
+        (often, ("trend",), 2, "give one of"),
+        (often, ("trend", "--average", "--at", "0.5"), 2, "give one of"),
+    ):
+        command, *options = arguments
+        found, out, err = shell(monkeypatch, capsys, server.data, command, collection.id.hex(), *options, stdin=item)
+        assert (found, out) == (code, ""), (arguments, err)
+        assert words in err and "Traceback" not in err, (arguments, err)
+    deliver(server, often, np.arange(50), period=600)
+    with server.analyst() as analyst:
+        assert "two periods" in str(ask(partial(analyst.change, often, items=[an_item(often)])))
+        assert "average" in str(ask(partial(analyst.trend, often, average=True)))
+        assert "one of them" in str(ask(partial(analyst.trend, often)))
+
+
+def added(collection, oracles):
+    total = oracle_for(collection)
+    for one in oracles:
+        total.merge(one)
+    return total
+
+
+def test_a_period_that_cannot_be_meant_is_one_line(server, monkeypatch, capsys):
+    collection = example("linear-hash", schedule=Schedule(MONTH, 10), nonce=3)
+    server.create(collection)
+    deliver(server, collection, np.arange(50), period=600)
+    for arguments, code, words in (
+        (("--period", "601"), 1, "there are no reports in period 601"),
+        (("--period", "tomorrow"), 2, "is no period"),
+        (("--periods", "600"), 2, "is no span"),
+        (("--periods", "603..600"), 2, "lies after its last one"),
+        (("--periods", "600..2026-11-01"), 2, "both ends"),
+        (("--period", "600", "--periods", "600..601"), 2, "not both"),
+        (("--period", "1969-12-31"), 2, "before it"),
+        (("--period", "999999"), 1, "is not of this question"),
+    ):
+        found, out, err = shell(
+            monkeypatch, capsys, server.data, "estimate", collection.id.hex(), "--top", "1", *arguments
+        )
+        assert (found, out) == (code, ""), (arguments, err)
+        assert words in err and "Traceback" not in err, (arguments, err)
+    code, out, err = shell(
+        monkeypatch, capsys, server.data, "estimate", collection.id.hex(), "--top", "1", "--period", "600"
+    )
+    assert (code, err) == (0, "")
+    assert "period 600 (2019-04-14 to 2019-05-14 UTC)" in out
+
+
+MANY = 20_000
+COPIED = {
+    "linear-hash": (Integers(1, 1999), {"q": 3, "t": 7}, ("given", "top", "every item")),
+    "hashtogram": (Integers(1, 5000), {"rows": 4, "q": 3, "t": 7}, ("top",)),
+    "hierarchy": (Integers(0, 3999), design("2", 4000), ("given", "quantiles", "ranges", "histogram")),
+    "tree-sketch": (
+        Integers(0, (1 << 24) - 1),
+        {"first_bits": 14, "step_bits": 6, "cell_bits": 14, "q": 7, "t": 5, "check_levels": 1},
+        ("given", "heavy hitters"),
+    ),
+}
 
 
 EVERY_LOOK = {
@@ -309,6 +492,50 @@ LOOKING = {
         ("attributes", "--pairs", "--every-look"),
     ),
 }
+
+
+@pytest.fixture(scope="module", params=COPIED)
+def copied(server, request):
+    """A collection with 18% of copies."""
+    domain, parameters, questions = COPIED[request.param]
+    collection = Collection.create("Copied?", domain, request.param, "2", parameters=parameters, **_WINDOW)
+    server.create(collection)
+    users = np.arange(MANY) % 4 + 1
+    return collection, deliver(server, collection, users, copies=MANY * 18 // 100), questions
+
+
+def test_copies_are_said_at_every_door(server, copied, monkeypatch, capsys, tmp_path):
+    collection, oracle, questions = copied
+    for question in questions:
+        doors, line = QUESTIONS[question], f"{item_text(an_item(collection))}\n"
+        found = ask(doors.in_process, collection, oracle)
+        seen = found["independence"]
+        assert seen["variance_factor"] == pytest.approx(1.36, abs=0.15)
+        assert seen["widened"] > 1.3
+        assert "are not independent" in seen["warnings"][0]
+        with server.analyst() as analyst:
+            assert ask(doors.analyst, analyst, collection) == found
+        command, *options = doors.shell
+        arguments = (command, collection.id.hex(), *options)
+        files = ("--csv", str(tmp_path / "a.csv"))
+        for more in ((), files, ("--json",)):
+            code, out, err = shell(monkeypatch, capsys, server.data, *arguments, *more, stdin=line)
+            assert (code, err) == (0, "")
+            assert seen["warnings"][0] in (out if more != ("--json",) else json.loads(out)["independence"]["warnings"])
+        (facts,) = json.loads((tmp_path / "a.csv-metadata.json").read_text())["notes"]
+        assert facts["more"]["independence"] == seen
+
+
+def test_too_many_copies_are_refused_in_a_sentence(server, monkeypatch, capsys):
+    collection = Collection.create(
+        "Thrice?", Integers(1, 1999), "linear-hash", "2", parameters={"q": 3, "t": 7}, **_WINDOW
+    )
+    server.create(collection)
+    for _ in range(3):
+        deliver(server, collection, np.arange(5000) % 4 + 1)
+    code, out, err = shell(monkeypatch, capsys, server.data, "estimate", collection.id.hex(), "--top", "3")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith("ldp-server: failed precondition: these reports are not independent")
 
 
 def test_every_look_has_a_line_for_every_mechanism_and_all_its_questions():

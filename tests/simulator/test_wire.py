@@ -40,6 +40,30 @@ def test_exactly_once_with_every_fault_and_a_killed_server():
     assert found.errors.coverage > 0.9
 
 
+def test_each_period_is_counted_exactly_with_late_reports_and_faults():
+    found = wire.run(
+        SimulationOptions(6_000, domain="16", processes=2), Faults(0.1, 0.1, 0.1, 0.15), batch=20, periods=5
+    )
+    assert found.shape["exactly_once"] and found.same_estimates
+    assert found.shape["periods"] == 5
+    with pytest.raises(InvalidSpec, match="periods"):
+        wire.run(SimulationOptions(10, domain="16"), FAULTS, periods=wire.MAX_PERIODS + 1)
+
+
+def test_a_period_that_was_counted_in_another_one_shows(monkeypatch):
+    """The same reports in all, but some of them in the wrong period."""
+    apart = wire._apart
+
+    def mixed(analyst, collection):
+        found = apart(analyst, collection)
+        first, second = sorted(found)[:2]
+        return {**found, first: found[second], second: found[first]}
+
+    monkeypatch.setattr(wire, "_apart", mixed)
+    found = wire.run(SimulationOptions(500, domain="16"), Faults(), batch=10, periods=2)
+    assert found.shape["exactly_once"] and not found.same_estimates
+
+
 def test_devices_send_one_report_a_batch():
     found = wire.run(SimulationOptions(400, domain="16"), FAULTS, batch=1)
     assert found.shape["exactly_once"]

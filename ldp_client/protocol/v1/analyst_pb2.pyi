@@ -30,6 +30,12 @@ class Verdict(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     NO: _ClassVar[Verdict]
     CANNOT_TELL: _ClassVar[Verdict]
 
+class Copies(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    COPIES_UNSPECIFIED: _ClassVar[Copies]
+    WEIGHED: _ClassVar[Copies]
+    ONCE: _ClassVar[Copies]
+
 class ExportKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     EXPORT_UNSPECIFIED: _ClassVar[ExportKind]
@@ -50,6 +56,9 @@ VERDICT_UNSPECIFIED: Verdict
 YES: Verdict
 NO: Verdict
 CANNOT_TELL: Verdict
+COPIES_UNSPECIFIED: Copies
+WEIGHED: Copies
+ONCE: Copies
 EXPORT_UNSPECIFIED: ExportKind
 COUNTS: ExportKind
 REPORTS: ExportKind
@@ -73,6 +82,62 @@ class CreateCollectionRequest(_message.Message):
     reports_per_token: int
     unlisted: bool
     def __init__(self, spec_bytes: _Optional[bytes] = ..., admission: _Optional[_Union[AdmissionKind, str]] = ..., reports_per_token: _Optional[int] = ..., unlisted: bool = ...) -> None: ...
+
+class AskedPeriods(_message.Message):
+    __slots__ = ("first", "last", "moments")
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    MOMENTS_FIELD_NUMBER: _ClassVar[int]
+    first: int
+    last: int
+    moments: bool
+    def __init__(self, first: _Optional[int] = ..., last: _Optional[int] = ..., moments: bool = ...) -> None: ...
+
+class PeriodSpan(_message.Message):
+    __slots__ = ("first", "last", "begins", "ends")
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    BEGINS_FIELD_NUMBER: _ClassVar[int]
+    ENDS_FIELD_NUMBER: _ClassVar[int]
+    first: int
+    last: int
+    begins: int
+    ends: int
+    def __init__(self, first: _Optional[int] = ..., last: _Optional[int] = ..., begins: _Optional[int] = ..., ends: _Optional[int] = ...) -> None: ...
+
+class ListPeriodsRequest(_message.Message):
+    __slots__ = ("collection_id", "id_prefix", "periods")
+    COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
+    ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
+    collection_id: bytes
+    id_prefix: str
+    periods: AskedPeriods
+    def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ...) -> None: ...
+
+class ListPeriodsResponse(_message.Message):
+    __slots__ = ("periods", "collection")
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    periods: _containers.RepeatedCompositeFieldContainer[PeriodInfo]
+    collection: CollectionInfo
+    def __init__(self, periods: _Optional[_Iterable[_Union[PeriodInfo, _Mapping]]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ...) -> None: ...
+
+class PeriodInfo(_message.Message):
+    __slots__ = ("period", "begins", "ends", "reports", "batches", "state")
+    PERIOD_FIELD_NUMBER: _ClassVar[int]
+    BEGINS_FIELD_NUMBER: _ClassVar[int]
+    ENDS_FIELD_NUMBER: _ClassVar[int]
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
+    BATCHES_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    period: int
+    begins: int
+    ends: int
+    reports: int
+    batches: int
+    state: str
+    def __init__(self, period: _Optional[int] = ..., begins: _Optional[int] = ..., ends: _Optional[int] = ..., reports: _Optional[int] = ..., batches: _Optional[int] = ..., state: _Optional[str] = ...) -> None: ...
 
 class CollectionInfo(_message.Message):
     __slots__ = ("collection_id", "spec_bytes", "state", "admission", "reports_per_token", "unlisted", "created", "closed", "deleted", "statement", "reports_per_day", "rate_seconds")
@@ -177,7 +242,7 @@ class TopItems(_message.Message):
     def __init__(self, count: _Optional[int] = ...) -> None: ...
 
 class EstimateRequest(_message.Message):
-    __slots__ = ("collection_id", "given", "all", "top", "confidence", "threshold", "together", "id_prefix", "every_look")
+    __slots__ = ("collection_id", "given", "all", "top", "confidence", "threshold", "together", "id_prefix", "periods", "every_look")
     COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
     GIVEN_FIELD_NUMBER: _ClassVar[int]
     ALL_FIELD_NUMBER: _ClassVar[int]
@@ -186,6 +251,7 @@ class EstimateRequest(_message.Message):
     THRESHOLD_FIELD_NUMBER: _ClassVar[int]
     TOGETHER_FIELD_NUMBER: _ClassVar[int]
     ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
     EVERY_LOOK_FIELD_NUMBER: _ClassVar[int]
     collection_id: bytes
     given: GivenItems
@@ -195,11 +261,12 @@ class EstimateRequest(_message.Message):
     threshold: float
     together: bool
     id_prefix: str
+    periods: AskedPeriods
     every_look: bool
-    def __init__(self, collection_id: _Optional[bytes] = ..., given: _Optional[_Union[GivenItems, _Mapping]] = ..., all: _Optional[_Union[AllItems, _Mapping]] = ..., top: _Optional[_Union[TopItems, _Mapping]] = ..., confidence: _Optional[float] = ..., threshold: _Optional[float] = ..., together: bool = ..., id_prefix: _Optional[str] = ..., every_look: bool = ...) -> None: ...
+    def __init__(self, collection_id: _Optional[bytes] = ..., given: _Optional[_Union[GivenItems, _Mapping]] = ..., all: _Optional[_Union[AllItems, _Mapping]] = ..., top: _Optional[_Union[TopItems, _Mapping]] = ..., confidence: _Optional[float] = ..., threshold: _Optional[float] = ..., together: bool = ..., id_prefix: _Optional[str] = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ..., every_look: bool = ...) -> None: ...
 
 class EstimateResponse(_message.Message):
-    __slots__ = ("reports", "items", "estimates", "standard_errors", "lows", "highs", "consistent", "verdicts", "confidence", "coverage", "everything_else", "collection", "every_look", "more_for_half")
+    __slots__ = ("reports", "items", "estimates", "standard_errors", "lows", "highs", "consistent", "verdicts", "confidence", "coverage", "everything_else", "collection", "periods", "every_look", "more_for_half", "independence")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     ESTIMATES_FIELD_NUMBER: _ClassVar[int]
@@ -212,8 +279,10 @@ class EstimateResponse(_message.Message):
     COVERAGE_FIELD_NUMBER: _ClassVar[int]
     EVERYTHING_ELSE_FIELD_NUMBER: _ClassVar[int]
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
     EVERY_LOOK_FIELD_NUMBER: _ClassVar[int]
     MORE_FOR_HALF_FIELD_NUMBER: _ClassVar[int]
+    INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
     reports: int
     items: _containers.RepeatedCompositeFieldContainer[Item]
     estimates: _containers.RepeatedScalarFieldContainer[float]
@@ -226,9 +295,27 @@ class EstimateResponse(_message.Message):
     coverage: str
     everything_else: Rest
     collection: CollectionInfo
+    periods: PeriodSpan
     every_look: bool
     more_for_half: int
-    def __init__(self, reports: _Optional[int] = ..., items: _Optional[_Iterable[_Union[Item, _Mapping]]] = ..., estimates: _Optional[_Iterable[float]] = ..., standard_errors: _Optional[_Iterable[float]] = ..., lows: _Optional[_Iterable[float]] = ..., highs: _Optional[_Iterable[float]] = ..., consistent: _Optional[_Iterable[float]] = ..., verdicts: _Optional[_Iterable[_Union[Verdict, str]]] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., everything_else: _Optional[_Union[Rest, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., every_look: bool = ..., more_for_half: _Optional[int] = ...) -> None: ...
+    independence: Independence
+    def __init__(self, reports: _Optional[int] = ..., items: _Optional[_Iterable[_Union[Item, _Mapping]]] = ..., estimates: _Optional[_Iterable[float]] = ..., standard_errors: _Optional[_Iterable[float]] = ..., lows: _Optional[_Iterable[float]] = ..., highs: _Optional[_Iterable[float]] = ..., consistent: _Optional[_Iterable[float]] = ..., verdicts: _Optional[_Iterable[_Union[Verdict, str]]] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., everything_else: _Optional[_Union[Rest, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ..., every_look: bool = ..., more_for_half: _Optional[int] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
+
+class Independence(_message.Message):
+    __slots__ = ("z", "variance_factor", "widened", "visible_from", "cut", "warnings")
+    Z_FIELD_NUMBER: _ClassVar[int]
+    VARIANCE_FACTOR_FIELD_NUMBER: _ClassVar[int]
+    WIDENED_FIELD_NUMBER: _ClassVar[int]
+    VISIBLE_FROM_FIELD_NUMBER: _ClassVar[int]
+    CUT_FIELD_NUMBER: _ClassVar[int]
+    WARNINGS_FIELD_NUMBER: _ClassVar[int]
+    z: float
+    variance_factor: float
+    widened: float
+    visible_from: float
+    cut: int
+    warnings: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, z: _Optional[float] = ..., variance_factor: _Optional[float] = ..., widened: _Optional[float] = ..., visible_from: _Optional[float] = ..., cut: _Optional[int] = ..., warnings: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Rest(_message.Message):
     __slots__ = ("estimate", "standard_error", "low", "high")
@@ -243,7 +330,7 @@ class Rest(_message.Message):
     def __init__(self, estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
 
 class NumbersRequest(_message.Message):
-    __slots__ = ("collection_id", "id_prefix", "average", "quantiles", "ranges", "confidence", "together", "every_look")
+    __slots__ = ("collection_id", "id_prefix", "average", "quantiles", "ranges", "confidence", "together", "periods", "every_look")
     COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
     ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
     AVERAGE_FIELD_NUMBER: _ClassVar[int]
@@ -251,6 +338,7 @@ class NumbersRequest(_message.Message):
     RANGES_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     TOGETHER_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
     EVERY_LOOK_FIELD_NUMBER: _ClassVar[int]
     collection_id: bytes
     id_prefix: str
@@ -259,8 +347,9 @@ class NumbersRequest(_message.Message):
     ranges: RangesQuestion
     confidence: float
     together: bool
+    periods: AskedPeriods
     every_look: bool
-    def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., average: _Optional[_Union[AverageQuestion, _Mapping]] = ..., quantiles: _Optional[_Union[QuantilesQuestion, _Mapping]] = ..., ranges: _Optional[_Union[RangesQuestion, _Mapping]] = ..., confidence: _Optional[float] = ..., together: bool = ..., every_look: bool = ...) -> None: ...
+    def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., average: _Optional[_Union[AverageQuestion, _Mapping]] = ..., quantiles: _Optional[_Union[QuantilesQuestion, _Mapping]] = ..., ranges: _Optional[_Union[RangesQuestion, _Mapping]] = ..., confidence: _Optional[float] = ..., together: bool = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ..., every_look: bool = ...) -> None: ...
 
 class AverageQuestion(_message.Message):
     __slots__ = ()
@@ -289,30 +378,34 @@ class Between(_message.Message):
     def __init__(self, first: _Optional[str] = ..., last: _Optional[str] = ...) -> None: ...
 
 class NumbersResponse(_message.Message):
-    __slots__ = ("average", "quantiles", "ranges", "collection")
+    __slots__ = ("average", "quantiles", "ranges", "collection", "periods")
     AVERAGE_FIELD_NUMBER: _ClassVar[int]
     QUANTILES_FIELD_NUMBER: _ClassVar[int]
     RANGES_FIELD_NUMBER: _ClassVar[int]
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
     average: AverageAnswer
     quantiles: QuantilesAnswer
     ranges: RangesAnswer
     collection: CollectionInfo
-    def __init__(self, average: _Optional[_Union[AverageAnswer, _Mapping]] = ..., quantiles: _Optional[_Union[QuantilesAnswer, _Mapping]] = ..., ranges: _Optional[_Union[RangesAnswer, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ...) -> None: ...
+    periods: PeriodSpan
+    def __init__(self, average: _Optional[_Union[AverageAnswer, _Mapping]] = ..., quantiles: _Optional[_Union[QuantilesAnswer, _Mapping]] = ..., ranges: _Optional[_Union[RangesAnswer, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ...) -> None: ...
 
 class AverageAnswer(_message.Message):
-    __slots__ = ("reports", "confidence", "average", "every_look", "more_for_half")
+    __slots__ = ("reports", "confidence", "average", "every_look", "more_for_half", "independence")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     AVERAGE_FIELD_NUMBER: _ClassVar[int]
     EVERY_LOOK_FIELD_NUMBER: _ClassVar[int]
     MORE_FOR_HALF_FIELD_NUMBER: _ClassVar[int]
+    INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
     reports: int
     confidence: float
     average: Average
     every_look: bool
     more_for_half: int
-    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., average: _Optional[_Union[Average, _Mapping]] = ..., every_look: bool = ..., more_for_half: _Optional[int] = ...) -> None: ...
+    independence: Independence
+    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., average: _Optional[_Union[Average, _Mapping]] = ..., every_look: bool = ..., more_for_half: _Optional[int] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
 
 class Average(_message.Message):
     __slots__ = ("estimate", "standard_error", "low", "high", "holders")
@@ -329,20 +422,22 @@ class Average(_message.Message):
     def __init__(self, estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., holders: _Optional[float] = ...) -> None: ...
 
 class QuantilesAnswer(_message.Message):
-    __slots__ = ("reports", "confidence", "coverage", "holders", "quantiles", "more_for_half")
+    __slots__ = ("reports", "confidence", "coverage", "holders", "quantiles", "more_for_half", "independence")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     COVERAGE_FIELD_NUMBER: _ClassVar[int]
     HOLDERS_FIELD_NUMBER: _ClassVar[int]
     QUANTILES_FIELD_NUMBER: _ClassVar[int]
     MORE_FOR_HALF_FIELD_NUMBER: _ClassVar[int]
+    INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
     reports: int
     confidence: float
     coverage: str
     holders: float
     quantiles: _containers.RepeatedCompositeFieldContainer[Quantile]
     more_for_half: int
-    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., holders: _Optional[float] = ..., quantiles: _Optional[_Iterable[_Union[Quantile, _Mapping]]] = ..., more_for_half: _Optional[int] = ...) -> None: ...
+    independence: Independence
+    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., holders: _Optional[float] = ..., quantiles: _Optional[_Iterable[_Union[Quantile, _Mapping]]] = ..., more_for_half: _Optional[int] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
 
 class Quantile(_message.Message):
     __slots__ = ("share", "estimate", "low", "high")
@@ -357,7 +452,7 @@ class Quantile(_message.Message):
     def __init__(self, share: _Optional[float] = ..., estimate: _Optional[str] = ..., low: _Optional[str] = ..., high: _Optional[str] = ...) -> None: ...
 
 class RangesAnswer(_message.Message):
-    __slots__ = ("reports", "confidence", "coverage", "holders", "ranges", "every_look", "more_for_half")
+    __slots__ = ("reports", "confidence", "coverage", "holders", "ranges", "every_look", "more_for_half", "independence")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     COVERAGE_FIELD_NUMBER: _ClassVar[int]
@@ -365,6 +460,7 @@ class RangesAnswer(_message.Message):
     RANGES_FIELD_NUMBER: _ClassVar[int]
     EVERY_LOOK_FIELD_NUMBER: _ClassVar[int]
     MORE_FOR_HALF_FIELD_NUMBER: _ClassVar[int]
+    INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
     reports: int
     confidence: float
     coverage: str
@@ -372,7 +468,8 @@ class RangesAnswer(_message.Message):
     ranges: _containers.RepeatedCompositeFieldContainer[Range]
     every_look: bool
     more_for_half: int
-    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., holders: _Optional[float] = ..., ranges: _Optional[_Iterable[_Union[Range, _Mapping]]] = ..., every_look: bool = ..., more_for_half: _Optional[int] = ...) -> None: ...
+    independence: Independence
+    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., holders: _Optional[float] = ..., ranges: _Optional[_Iterable[_Union[Range, _Mapping]]] = ..., every_look: bool = ..., more_for_half: _Optional[int] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
 
 class Range(_message.Message):
     __slots__ = ("first", "last", "estimate", "standard_error", "low", "high")
@@ -391,13 +488,14 @@ class Range(_message.Message):
     def __init__(self, first: _Optional[str] = ..., last: _Optional[str] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
 
 class AttributesRequest(_message.Message):
-    __slots__ = ("collection_id", "id_prefix", "pairs", "top", "confidence", "together", "every_look")
+    __slots__ = ("collection_id", "id_prefix", "pairs", "top", "confidence", "together", "periods", "every_look")
     COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
     ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
     PAIRS_FIELD_NUMBER: _ClassVar[int]
     TOP_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     TOGETHER_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
     EVERY_LOOK_FIELD_NUMBER: _ClassVar[int]
     collection_id: bytes
     id_prefix: str
@@ -405,26 +503,31 @@ class AttributesRequest(_message.Message):
     top: int
     confidence: float
     together: bool
+    periods: AskedPeriods
     every_look: bool
-    def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., pairs: bool = ..., top: _Optional[int] = ..., confidence: _Optional[float] = ..., together: bool = ..., every_look: bool = ...) -> None: ...
+    def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., pairs: bool = ..., top: _Optional[int] = ..., confidence: _Optional[float] = ..., together: bool = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ..., every_look: bool = ...) -> None: ...
 
 class AttributesResponse(_message.Message):
-    __slots__ = ("reports", "confidence", "coverage", "rows", "collection", "every_look", "more_for_half")
+    __slots__ = ("reports", "confidence", "coverage", "rows", "collection", "periods", "every_look", "more_for_half", "independence")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     COVERAGE_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
     EVERY_LOOK_FIELD_NUMBER: _ClassVar[int]
     MORE_FOR_HALF_FIELD_NUMBER: _ClassVar[int]
+    INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
     reports: int
     confidence: float
     coverage: str
     rows: _containers.RepeatedCompositeFieldContainer[Held]
     collection: CollectionInfo
+    periods: PeriodSpan
     every_look: bool
     more_for_half: int
-    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., rows: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., every_look: bool = ..., more_for_half: _Optional[int] = ...) -> None: ...
+    independence: Independence
+    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., rows: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ..., every_look: bool = ..., more_for_half: _Optional[int] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
 
 class Held(_message.Message):
     __slots__ = ("attributes", "estimate", "standard_error", "low", "high")
@@ -440,19 +543,211 @@ class Held(_message.Message):
     high: float
     def __init__(self, attributes: _Optional[_Iterable[str]] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
 
+class Asked(_message.Message):
+    __slots__ = ("given", "attributes", "ranges", "quantiles", "average")
+    GIVEN_FIELD_NUMBER: _ClassVar[int]
+    ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
+    RANGES_FIELD_NUMBER: _ClassVar[int]
+    QUANTILES_FIELD_NUMBER: _ClassVar[int]
+    AVERAGE_FIELD_NUMBER: _ClassVar[int]
+    given: GivenItems
+    attributes: AttributeSet
+    ranges: RangesQuestion
+    quantiles: QuantilesQuestion
+    average: AverageQuestion
+    def __init__(self, given: _Optional[_Union[GivenItems, _Mapping]] = ..., attributes: _Optional[_Union[AttributeSet, _Mapping]] = ..., ranges: _Optional[_Union[RangesQuestion, _Mapping]] = ..., quantiles: _Optional[_Union[QuantilesQuestion, _Mapping]] = ..., average: _Optional[_Union[AverageQuestion, _Mapping]] = ...) -> None: ...
+
+class TrendRequest(_message.Message):
+    __slots__ = ("collection_id", "id_prefix", "periods", "asked", "confidence", "together")
+    COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
+    ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
+    ASKED_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    TOGETHER_FIELD_NUMBER: _ClassVar[int]
+    collection_id: bytes
+    id_prefix: str
+    periods: AskedPeriods
+    asked: Asked
+    confidence: float
+    together: bool
+    def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ..., asked: _Optional[_Union[Asked, _Mapping]] = ..., confidence: _Optional[float] = ..., together: bool = ...) -> None: ...
+
+class TrendResponse(_message.Message):
+    __slots__ = ("confidence", "coverage", "unit", "lines", "periods", "collection")
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    COVERAGE_FIELD_NUMBER: _ClassVar[int]
+    UNIT_FIELD_NUMBER: _ClassVar[int]
+    LINES_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    confidence: float
+    coverage: str
+    unit: str
+    lines: _containers.RepeatedCompositeFieldContainer[TrendLine]
+    periods: PeriodSpan
+    collection: CollectionInfo
+    def __init__(self, confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., unit: _Optional[str] = ..., lines: _Optional[_Iterable[_Union[TrendLine, _Mapping]]] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ...) -> None: ...
+
+class TrendLine(_message.Message):
+    __slots__ = ("label", "points")
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    POINTS_FIELD_NUMBER: _ClassVar[int]
+    label: str
+    points: _containers.RepeatedCompositeFieldContainer[TrendPoint]
+    def __init__(self, label: _Optional[str] = ..., points: _Optional[_Iterable[_Union[TrendPoint, _Mapping]]] = ...) -> None: ...
+
+class TrendPoint(_message.Message):
+    __slots__ = ("period", "begins", "ends", "reports", "estimate", "standard_error", "low", "high")
+    PERIOD_FIELD_NUMBER: _ClassVar[int]
+    BEGINS_FIELD_NUMBER: _ClassVar[int]
+    ENDS_FIELD_NUMBER: _ClassVar[int]
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATE_FIELD_NUMBER: _ClassVar[int]
+    STANDARD_ERROR_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    period: int
+    begins: int
+    ends: int
+    reports: int
+    estimate: float
+    standard_error: float
+    low: float
+    high: float
+    def __init__(self, period: _Optional[int] = ..., begins: _Optional[int] = ..., ends: _Optional[int] = ..., reports: _Optional[int] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
+
+class ChangeResponse(_message.Message):
+    __slots__ = ("confidence", "lines", "periods", "collection")
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    LINES_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    confidence: float
+    lines: _containers.RepeatedCompositeFieldContainer[ChangeLine]
+    periods: PeriodSpan
+    collection: CollectionInfo
+    def __init__(self, confidence: _Optional[float] = ..., lines: _Optional[_Iterable[_Union[ChangeLine, _Mapping]]] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ...) -> None: ...
+
+class ChangeLine(_message.Message):
+    __slots__ = ("label", "changed", "since", "looks")
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    CHANGED_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    LOOKS_FIELD_NUMBER: _ClassVar[int]
+    label: str
+    changed: bool
+    since: int
+    looks: _containers.RepeatedCompositeFieldContainer[Look]
+    def __init__(self, label: _Optional[str] = ..., changed: bool = ..., since: _Optional[int] = ..., looks: _Optional[_Iterable[_Union[Look, _Mapping]]] = ...) -> None: ...
+
+class Look(_message.Message):
+    __slots__ = ("period", "begins", "ends", "reports", "share", "before", "low", "high", "direction")
+    PERIOD_FIELD_NUMBER: _ClassVar[int]
+    BEGINS_FIELD_NUMBER: _ClassVar[int]
+    ENDS_FIELD_NUMBER: _ClassVar[int]
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
+    SHARE_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    period: int
+    begins: int
+    ends: int
+    reports: int
+    share: float
+    before: float
+    low: float
+    high: float
+    direction: str
+    def __init__(self, period: _Optional[int] = ..., begins: _Optional[int] = ..., ends: _Optional[int] = ..., reports: _Optional[int] = ..., share: _Optional[float] = ..., before: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., direction: _Optional[str] = ...) -> None: ...
+
+class CompareRequest(_message.Message):
+    __slots__ = ("first", "second", "asked", "confidence", "together")
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    SECOND_FIELD_NUMBER: _ClassVar[int]
+    ASKED_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    TOGETHER_FIELD_NUMBER: _ClassVar[int]
+    first: Side
+    second: Side
+    asked: Asked
+    confidence: float
+    together: bool
+    def __init__(self, first: _Optional[_Union[Side, _Mapping]] = ..., second: _Optional[_Union[Side, _Mapping]] = ..., asked: _Optional[_Union[Asked, _Mapping]] = ..., confidence: _Optional[float] = ..., together: bool = ...) -> None: ...
+
+class Side(_message.Message):
+    __slots__ = ("collection_id", "id_prefix", "periods")
+    COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
+    ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
+    collection_id: bytes
+    id_prefix: str
+    periods: AskedPeriods
+    def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ...) -> None: ...
+
+class CompareResponse(_message.Message):
+    __slots__ = ("first_reports", "second_reports", "confidence", "coverage", "unit", "rows", "first_periods", "second_periods", "first", "second")
+    FIRST_REPORTS_FIELD_NUMBER: _ClassVar[int]
+    SECOND_REPORTS_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    COVERAGE_FIELD_NUMBER: _ClassVar[int]
+    UNIT_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    FIRST_PERIODS_FIELD_NUMBER: _ClassVar[int]
+    SECOND_PERIODS_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    SECOND_FIELD_NUMBER: _ClassVar[int]
+    first_reports: int
+    second_reports: int
+    confidence: float
+    coverage: str
+    unit: str
+    rows: _containers.RepeatedCompositeFieldContainer[Difference]
+    first_periods: PeriodSpan
+    second_periods: PeriodSpan
+    first: CollectionInfo
+    second: CollectionInfo
+    def __init__(self, first_reports: _Optional[int] = ..., second_reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., unit: _Optional[str] = ..., rows: _Optional[_Iterable[_Union[Difference, _Mapping]]] = ..., first_periods: _Optional[_Union[PeriodSpan, _Mapping]] = ..., second_periods: _Optional[_Union[PeriodSpan, _Mapping]] = ..., first: _Optional[_Union[CollectionInfo, _Mapping]] = ..., second: _Optional[_Union[CollectionInfo, _Mapping]] = ...) -> None: ...
+
+class Difference(_message.Message):
+    __slots__ = ("label", "first", "second", "difference", "standard_error", "low", "high", "direction")
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    SECOND_FIELD_NUMBER: _ClassVar[int]
+    DIFFERENCE_FIELD_NUMBER: _ClassVar[int]
+    STANDARD_ERROR_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    label: str
+    first: float
+    second: float
+    difference: float
+    standard_error: float
+    low: float
+    high: float
+    direction: str
+    def __init__(self, label: _Optional[str] = ..., first: _Optional[float] = ..., second: _Optional[float] = ..., difference: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., direction: _Optional[str] = ...) -> None: ...
+
 class HeavyHittersRequest(_message.Message):
-    __slots__ = ("collection_id", "limit", "id_prefix", "beta", "dictionary")
+    __slots__ = ("collection_id", "limit", "id_prefix", "beta", "periods", "copies", "dictionary")
     COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
     BETA_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
+    COPIES_FIELD_NUMBER: _ClassVar[int]
     DICTIONARY_FIELD_NUMBER: _ClassVar[int]
     collection_id: bytes
     limit: int
     id_prefix: str
     beta: float
+    periods: AskedPeriods
+    copies: Copies
     dictionary: bytes
-    def __init__(self, collection_id: _Optional[bytes] = ..., limit: _Optional[int] = ..., id_prefix: _Optional[str] = ..., beta: _Optional[float] = ..., dictionary: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, collection_id: _Optional[bytes] = ..., limit: _Optional[int] = ..., id_prefix: _Optional[str] = ..., beta: _Optional[float] = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ..., copies: _Optional[_Union[Copies, str]] = ..., dictionary: _Optional[bytes] = ...) -> None: ...
 
 class HeavyHittersResponse(_message.Message):
     __slots__ = ("progress", "result")
@@ -505,7 +800,7 @@ class UsedDictionary(_message.Message):
     def __init__(self, candidates: _Optional[int] = ..., outside: _Optional[int] = ..., each: _Optional[float] = ...) -> None: ...
 
 class HeavyHittersResult(_message.Message):
-    __slots__ = ("reports", "items", "threshold", "probability", "guarantee", "too_few_reports", "none", "users_needed", "false_items", "decoder", "collection", "beta", "threshold_all", "dictionary")
+    __slots__ = ("reports", "items", "threshold", "probability", "guarantee", "too_few_reports", "none", "users_needed", "false_items", "decoder", "collection", "beta", "threshold_all", "periods", "independence", "dictionary")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     THRESHOLD_FIELD_NUMBER: _ClassVar[int]
@@ -519,6 +814,8 @@ class HeavyHittersResult(_message.Message):
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
     BETA_FIELD_NUMBER: _ClassVar[int]
     THRESHOLD_ALL_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
+    INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
     DICTIONARY_FIELD_NUMBER: _ClassVar[int]
     reports: int
     items: _containers.RepeatedCompositeFieldContainer[HeavyHitter]
@@ -533,28 +830,34 @@ class HeavyHittersResult(_message.Message):
     collection: CollectionInfo
     beta: float
     threshold_all: float
+    periods: PeriodSpan
+    independence: Independence
     dictionary: UsedDictionary
-    def __init__(self, reports: _Optional[int] = ..., items: _Optional[_Iterable[_Union[HeavyHitter, _Mapping]]] = ..., threshold: _Optional[float] = ..., probability: _Optional[float] = ..., guarantee: _Optional[_Iterable[str]] = ..., too_few_reports: bool = ..., none: _Optional[_Union[HeavyHitter, _Mapping]] = ..., users_needed: _Optional[int] = ..., false_items: _Optional[float] = ..., decoder: _Optional[str] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., beta: _Optional[float] = ..., threshold_all: _Optional[float] = ..., dictionary: _Optional[_Union[UsedDictionary, _Mapping]] = ...) -> None: ...
+    def __init__(self, reports: _Optional[int] = ..., items: _Optional[_Iterable[_Union[HeavyHitter, _Mapping]]] = ..., threshold: _Optional[float] = ..., probability: _Optional[float] = ..., guarantee: _Optional[_Iterable[str]] = ..., too_few_reports: bool = ..., none: _Optional[_Union[HeavyHitter, _Mapping]] = ..., users_needed: _Optional[int] = ..., false_items: _Optional[float] = ..., decoder: _Optional[str] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., beta: _Optional[float] = ..., threshold_all: _Optional[float] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ..., dictionary: _Optional[_Union[UsedDictionary, _Mapping]] = ...) -> None: ...
 
 class ExportRequest(_message.Message):
-    __slots__ = ("collection_id", "kind", "id_prefix")
+    __slots__ = ("collection_id", "kind", "id_prefix", "periods")
     COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
     collection_id: bytes
     kind: ExportKind
     id_prefix: str
-    def __init__(self, collection_id: _Optional[bytes] = ..., kind: _Optional[_Union[ExportKind, str]] = ..., id_prefix: _Optional[str] = ...) -> None: ...
+    periods: AskedPeriods
+    def __init__(self, collection_id: _Optional[bytes] = ..., kind: _Optional[_Union[ExportKind, str]] = ..., id_prefix: _Optional[str] = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ...) -> None: ...
 
 class ExportResponse(_message.Message):
-    __slots__ = ("data", "reports", "collection")
+    __slots__ = ("data", "reports", "collection", "periods")
     DATA_FIELD_NUMBER: _ClassVar[int]
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
     data: bytes
     reports: int
     collection: CollectionInfo
-    def __init__(self, data: _Optional[bytes] = ..., reports: _Optional[int] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ...) -> None: ...
+    periods: PeriodSpan
+    def __init__(self, data: _Optional[bytes] = ..., reports: _Optional[int] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ...) -> None: ...
 
 class ServerStatusRequest(_message.Message):
     __slots__ = ()

@@ -84,6 +84,26 @@ class AnalystStub(object):
                 request_serializer=ldp_dot_v1_dot_analyst__pb2.HeavyHittersRequest.SerializeToString,
                 response_deserializer=ldp_dot_v1_dot_analyst__pb2.HeavyHittersResponse.FromString,
                 _registered_method=True)
+        self.ListPeriods = channel.unary_unary(
+                '/ldp.v1.Analyst/ListPeriods',
+                request_serializer=ldp_dot_v1_dot_analyst__pb2.ListPeriodsRequest.SerializeToString,
+                response_deserializer=ldp_dot_v1_dot_analyst__pb2.ListPeriodsResponse.FromString,
+                _registered_method=True)
+        self.Trend = channel.unary_unary(
+                '/ldp.v1.Analyst/Trend',
+                request_serializer=ldp_dot_v1_dot_analyst__pb2.TrendRequest.SerializeToString,
+                response_deserializer=ldp_dot_v1_dot_analyst__pb2.TrendResponse.FromString,
+                _registered_method=True)
+        self.Change = channel.unary_unary(
+                '/ldp.v1.Analyst/Change',
+                request_serializer=ldp_dot_v1_dot_analyst__pb2.TrendRequest.SerializeToString,
+                response_deserializer=ldp_dot_v1_dot_analyst__pb2.ChangeResponse.FromString,
+                _registered_method=True)
+        self.Compare = channel.unary_unary(
+                '/ldp.v1.Analyst/Compare',
+                request_serializer=ldp_dot_v1_dot_analyst__pb2.CompareRequest.SerializeToString,
+                response_deserializer=ldp_dot_v1_dot_analyst__pb2.CompareResponse.FromString,
+                _registered_method=True)
         self.Export = channel.unary_stream(
                 '/ldp.v1.Analyst/Export',
                 request_serializer=ldp_dot_v1_dot_analyst__pb2.ExportRequest.SerializeToString,
@@ -169,6 +189,34 @@ class AnalystServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListPeriods(self, request, context):
+        """The periods of a question with a schedule that have reports.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Trend(self, request, context):
+        """The same question for each period: values with intervals.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Change(self, request, context):
+        """Whether shares changed over the periods. The error rate holds however often one looks.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Compare(self, request, context):
+        """The difference between two periods, two spans or two collections.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Export(self, request, context):
         """Counts or reports, in pieces.
         """
@@ -235,6 +283,26 @@ def add_AnalystServicer_to_server(servicer, server):
                     servicer.HeavyHitters,
                     request_deserializer=ldp_dot_v1_dot_analyst__pb2.HeavyHittersRequest.FromString,
                     response_serializer=ldp_dot_v1_dot_analyst__pb2.HeavyHittersResponse.SerializeToString,
+            ),
+            'ListPeriods': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListPeriods,
+                    request_deserializer=ldp_dot_v1_dot_analyst__pb2.ListPeriodsRequest.FromString,
+                    response_serializer=ldp_dot_v1_dot_analyst__pb2.ListPeriodsResponse.SerializeToString,
+            ),
+            'Trend': grpc.unary_unary_rpc_method_handler(
+                    servicer.Trend,
+                    request_deserializer=ldp_dot_v1_dot_analyst__pb2.TrendRequest.FromString,
+                    response_serializer=ldp_dot_v1_dot_analyst__pb2.TrendResponse.SerializeToString,
+            ),
+            'Change': grpc.unary_unary_rpc_method_handler(
+                    servicer.Change,
+                    request_deserializer=ldp_dot_v1_dot_analyst__pb2.TrendRequest.FromString,
+                    response_serializer=ldp_dot_v1_dot_analyst__pb2.ChangeResponse.SerializeToString,
+            ),
+            'Compare': grpc.unary_unary_rpc_method_handler(
+                    servicer.Compare,
+                    request_deserializer=ldp_dot_v1_dot_analyst__pb2.CompareRequest.FromString,
+                    response_serializer=ldp_dot_v1_dot_analyst__pb2.CompareResponse.SerializeToString,
             ),
             'Export': grpc.unary_stream_rpc_method_handler(
                     servicer.Export,
@@ -517,6 +585,114 @@ class Analyst(object):
             '/ldp.v1.Analyst/HeavyHitters',
             ldp_dot_v1_dot_analyst__pb2.HeavyHittersRequest.SerializeToString,
             ldp_dot_v1_dot_analyst__pb2.HeavyHittersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListPeriods(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ldp.v1.Analyst/ListPeriods',
+            ldp_dot_v1_dot_analyst__pb2.ListPeriodsRequest.SerializeToString,
+            ldp_dot_v1_dot_analyst__pb2.ListPeriodsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Trend(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ldp.v1.Analyst/Trend',
+            ldp_dot_v1_dot_analyst__pb2.TrendRequest.SerializeToString,
+            ldp_dot_v1_dot_analyst__pb2.TrendResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Change(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ldp.v1.Analyst/Change',
+            ldp_dot_v1_dot_analyst__pb2.TrendRequest.SerializeToString,
+            ldp_dot_v1_dot_analyst__pb2.ChangeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Compare(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ldp.v1.Analyst/Compare',
+            ldp_dot_v1_dot_analyst__pb2.CompareRequest.SerializeToString,
+            ldp_dot_v1_dot_analyst__pb2.CompareResponse.FromString,
             options,
             channel_credentials,
             insecure,

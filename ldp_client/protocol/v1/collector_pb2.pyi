@@ -26,6 +26,9 @@ class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     NOT_ADMITTED: _ClassVar[Reason]
     TOKEN_USED: _ClassVar[Reason]
     BAD_STATE: _ClassVar[Reason]
+    WRONG_PERIOD: _ClassVar[Reason]
+    PERIOD_NOT_BEGUN: _ClassVar[Reason]
+    PERIOD_OVER: _ClassVar[Reason]
 REASON_UNSPECIFIED: Reason
 UNKNOWN_COLLECTION: Reason
 NOT_YET_OPEN: Reason
@@ -42,6 +45,9 @@ BATCH_ID_CONFLICT: Reason
 NOT_ADMITTED: Reason
 TOKEN_USED: Reason
 BAD_STATE: Reason
+WRONG_PERIOD: Reason
+PERIOD_NOT_BEGUN: Reason
+PERIOD_OVER: Reason
 
 class GetCollectionRequest(_message.Message):
     __slots__ = ("collection_id",)
@@ -90,16 +96,18 @@ class SignedList(_message.Message):
     def __init__(self, list_bytes: _Optional[bytes] = ..., signature: _Optional[bytes] = ..., public_key: _Optional[bytes] = ...) -> None: ...
 
 class SubmitRequest(_message.Message):
-    __slots__ = ("collection_id", "batch_id", "payload", "admission_token")
+    __slots__ = ("collection_id", "batch_id", "payload", "admission_token", "period")
     COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
     BATCH_ID_FIELD_NUMBER: _ClassVar[int]
     PAYLOAD_FIELD_NUMBER: _ClassVar[int]
     ADMISSION_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    PERIOD_FIELD_NUMBER: _ClassVar[int]
     collection_id: bytes
     batch_id: bytes
     payload: bytes
     admission_token: bytes
-    def __init__(self, collection_id: _Optional[bytes] = ..., batch_id: _Optional[bytes] = ..., payload: _Optional[bytes] = ..., admission_token: _Optional[bytes] = ...) -> None: ...
+    period: int
+    def __init__(self, collection_id: _Optional[bytes] = ..., batch_id: _Optional[bytes] = ..., payload: _Optional[bytes] = ..., admission_token: _Optional[bytes] = ..., period: _Optional[int] = ...) -> None: ...
 
 class SubmitResponse(_message.Message):
     __slots__ = ("batch_id", "accepted", "refusal")

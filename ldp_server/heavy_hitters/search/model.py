@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ldp_server.heavy_hitters.search.acceptance import Noise
 from ldp_server.heavy_hitters.search.scores import TeamScores
 
-__all__ = ["Model", "joint_fit"]
+__all__ = ["Model", "fitted_together", "joint_fit"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -83,3 +83,12 @@ def joint_fit(cells: Ints, z: Floats, weights: Floats) -> Floats:
     for _ in range(_DESCENTS):
         fitted = np.maximum(0.0, fitted + step * (z - shared @ fitted))
     return fitted
+
+
+def fitted_together(cells: Ints, teams: Sequence[TeamScores], noise: Noise) -> tuple[Floats, Floats]:
+    """Return the scores and errors of known items in these teams, by least squares."""
+    share = np.array([team.reports for team in teams], float)
+    model = Model(teams, np.sqrt(share / share.sum()), noise)
+    model.cells, model.scores = cells, np.zeros(len(cells))
+    errors = model.refit()
+    return model.scores, errors

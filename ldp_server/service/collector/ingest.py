@@ -74,14 +74,16 @@ class Ingest:
         if len(batch_id) != 16:
             raise ServerRefused("BAD_BATCH_ID", "a batch id has 16 bytes")
         reports = check_length(len(payload), live.width)
-        reason = live.refusal_reason(self._clock())
+        now = self._clock()
+        reason = live.refusal_reason(now) or live.period_reason(request.period, now)
         if reason is not None:
             raise ServerRefused(reason)
         token_id = self._admission.admit(live.record, request.admission_token, peer, reports)
         if not self.waiting.enter(len(payload)):
             raise Busy("full", 0.5)
         digest = hashlib.sha256(payload).digest()[:16]
-        ticket = Ticket(Submission(live.record.number, batch_id, digest, payload, token_id), reports, done)
+        submission = Submission(live.record.number, batch_id, digest, payload, token_id, request.period)
+        ticket = Ticket(submission, reports, done)
         self._commit.submit(ticket)
         return ticket
 

@@ -21,6 +21,7 @@ REASONS = {
     AppendOutcome.CONFLICT: "BATCH_ID_CONFLICT",
     AppendOutcome.TOKEN_USED: "TOKEN_USED",
     AppendOutcome.OUT_OF_RANGE: "REPORT_OUT_OF_RANGE",
+    AppendOutcome.PERIOD_OVER: "PERIOD_OVER",
     AppendOutcome.SEALED: "WINDOW_CLOSED",  # by a fold, which may fail and be undone: a device asks again later
 }
 """The wire's reason for each outcome that is a refusal."""
@@ -86,7 +87,7 @@ class Waiting:
         for number, (batches, reports) in counts.items():
             self.stored[number] = self.stored.get(number, 0) + batches
             live = self._collections.numbered(number)
-            live.intake.note(reports, self._clock())
+            live.arrivals.note(reports, self._clock())
             label = live.label
             self._metrics.batches.labels(label).inc(batches)
             self._metrics.reports.labels(label).inc(reports)

@@ -1,7 +1,8 @@
 """The methods that operators and analysts call.
 
 handlers    the methods by name; creating, closing, deleting, compacting
-queries     what only reads: show, list, estimate, heavy hitters, export
+queries     what only reads: show, list, estimate, heavy hitters, periods
+exports     counts or reports, in pieces
 calls       around every method: who calls, how long it takes, how it ends
 auth        who may call, and what
 local_token the token for commands on the server's own machine
@@ -9,8 +10,9 @@ local_token the token for commands on the server's own machine
 
 from ldp_server.service.operators.auth import Auth
 from ldp_server.service.operators.calls import Calls
+from ldp_server.service.operators.exports import Exports
 from ldp_server.service.operators.handlers import Operators, ServerFacts
 from ldp_server.service.operators.local_token import LocalToken
 from ldp_server.service.operators.queries import Queries, QuerySources
 
-__all__ = ["Auth", "Calls", "LocalToken", "Operators", "Queries", "QuerySources", "ServerFacts"]
+__all__ = ["Auth", "Calls", "Exports", "LocalToken", "Operators", "Queries", "QuerySources", "ServerFacts"]

@@ -16,6 +16,7 @@ from ldp_server.service.lifecycle import Lifecycle
 from ldp_server.service.live import LiveCollection
 from ldp_server.service.metrics import Metrics
 from ldp_server.service.operators.calls import Calls, role_of_caller
+from ldp_server.service.operators.exports import Exports
 from ldp_server.service.operators.queries import KINDS, Queries, info
 from ldp_server.store import Admission
 
@@ -50,10 +51,17 @@ class Operators:
     """The methods of the service."""
 
     def __init__(
-        self, calls: Calls, queries: Queries, lifecycle: Lifecycle, compaction: Compaction, facts: ServerFacts
+        self,
+        calls: Calls,
+        queries: Queries,
+        exports: Exports,
+        lifecycle: Lifecycle,
+        compaction: Compaction,
+        facts: ServerFacts,
     ) -> None:
         self._calls = calls
         self._queries = queries
+        self._exports = exports
         self._lifecycle = lifecycle
         self._compaction = compaction
         self._facts = facts
@@ -73,8 +81,12 @@ class Operators:
             "Estimate": one("Estimate", pb.EstimateRequest, queries.estimate),
             "Numbers": one("Numbers", pb.NumbersRequest, queries.numbers),
             "Attributes": one("Attributes", pb.AttributesRequest, queries.attributes),
+            "ListPeriods": one("ListPeriods", pb.ListPeriodsRequest, queries.periods),
+            "Trend": one("Trend", pb.TrendRequest, queries.trend),
+            "Change": one("Change", pb.TrendRequest, queries.change),
+            "Compare": one("Compare", pb.CompareRequest, queries.compare),
             "HeavyHitters": many("HeavyHitters", pb.HeavyHittersRequest, queries.heavy_hitters),
-            "Export": many("Export", pb.ExportRequest, queries.export),
+            "Export": many("Export", pb.ExportRequest, self._exports.export),
             "ServerStatus": one("ServerStatus", pb.ServerStatusRequest, self._status),
         }
 

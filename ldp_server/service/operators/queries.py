@@ -1,5 +1,5 @@
 """What operators and analysts ask without changing anything: list, show, estimate, numbers, attributes, heavy
-hitters, export.
+hitters, periods.
 
 `info` is a collection as the wire describes it, in these answers and in those of handlers.py.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass
 
 import grpc
@@ -18,10 +18,9 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Attributes, Domain, Integers
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.config import LimitsConfig
-from ldp_server.service.live import LiveCollection, LiveCollections
+from ldp_server.service.live import LiveCollection, LiveCollections, Naming
 from ldp_server.service.metrics import Metrics
 from ldp_server.service.wire import CallStatus
-from ldp_server.store import LogReader
 from ldp_server.worker.client import Worker
 from ldp_server.worker.messages import AskDecode, Progress
 
@@ -29,7 +28,7 @@ __all__ = ["KINDS", "Queries", "QuerySources", "info"]
 
 KINDS = {pb.ADMISSION_UNSPECIFIED: "open", pb.OPEN: "open", pb.CERTIFICATE: "certificate", pb.TOKEN: "token"}
 _WIRE_KINDS = {"open": pb.OPEN, "certificate": pb.CERTIFICATE, "token": pb.TOKEN}
-_PIECE = 1 << 20
+_COPIES = {pb.COPIES_UNSPECIFIED: "weighed", pb.WEIGHED: "weighed", pb.ONCE: "once"}
 _AND = " + "
 """Between the names of a set of attributes that is given as text."""
 
@@ -42,8 +41,6 @@ class QuerySources:
     """Counts and estimates."""
     decoder: Callable[[], Worker]
     """Makes a child process of its own for one decode."""
-    reader: Callable[[], LogReader]
-    """Opens the log for reading."""
 
 
 class Queries:
@@ -107,6 +104,36 @@ class Queries:
             response = await self._sources.worker.attributes(live.record.number, request.SerializeToString())
         return response + pb.AttributesResponse(collection=await self._about(live)).SerializeToString()
 
+    async def periods(self, request: pb.ListPeriodsRequest) -> bytes:
+        live = self._collections.find_kept(request)
+        response = await self._sources.worker.periods(live.record.number, request.SerializeToString())
+        return response + pb.ListPeriodsResponse(collection=info(live, self._clock())).SerializeToString()
+
+    async def trend(self, request: pb.TrendRequest) -> bytes:
+        live = self._named(request, request.asked)
+        with self._metrics.query.time():
+            response = await self._sources.worker.trend(live.record.number, request.SerializeToString())
+        return response + pb.TrendResponse(collection=info(live, self._clock())).SerializeToString()
+
+    async def change(self, request: pb.TrendRequest) -> bytes:
+        live = self._named(request, request.asked)
+        with self._metrics.query.time():
+            response = await self._sources.worker.change(live.record.number, request.SerializeToString())
+        return response + pb.ChangeResponse(collection=info(live, self._clock())).SerializeToString()
+
+    async def compare(self, request: pb.CompareRequest) -> bytes:
+        first, second = self._named(request.first, request.asked), self._named(request.second, request.asked)
+        numbers = (first.record.number, second.record.number)
+        with self._metrics.query.time():
+            response = await self._sources.worker.compare(numbers, request.SerializeToString())
+        now = self._clock()
+        return response + pb.CompareResponse(first=info(first, now), second=info(second, now)).SerializeToString()
+
+    def _named(self, request: Naming, asked: pb.Asked) -> LiveCollection:
+        live = self._collections.find_kept(request)
+        _read_items(asked.given.items, live.collection.domain)
+        return live
+
     async def heavy_hitters(self, request: pb.HeavyHittersRequest) -> AsyncGenerator[bytes, None]:
         live = self._collections.find_kept(request)
         if self.decodes.locked():
@@ -116,9 +143,13 @@ class Queries:
             started = time.perf_counter()
             most = min(request.limit or self._limits.query_items, self._limits.query_items)
             worker = self._sources.decoder()
-            question, seconds = AskDecode(live.record.number, most, request.beta), self._limits.decode_seconds
+            copies = _COPIES.get(request.copies)
+            if copies is None:
+                raise InvalidSpec("copies are weighed or counted once")
+            question = AskDecode(live.record.number, most, request.beta, copies)
+            named = request.SerializeToString()
             try:
-                async with contextlib.aclosing(worker.decode(question, seconds, request.dictionary)) as answers:
+                async with contextlib.aclosing(worker.decode(question, self._limits.decode_seconds, named)) as answers:
                     async for answer in answers:
                         if isinstance(answer, Progress):
                             yield _progress(answer)
@@ -135,43 +166,6 @@ class Queries:
         about.statement.extend(live.statement or await asyncio.to_thread(live.write_statement))
         return about
 
-    async def export(self, request: pb.ExportRequest) -> AsyncGenerator[bytes, None]:
-        live = self._collections.find_kept(request)
-        if request.kind == pb.COUNTS:
-            pieces = self._counts(live)
-        elif request.kind == pb.REPORTS:
-            if live.record.generation is not None:
-                raise CallStatus(
-                    grpc.StatusCode.FAILED_PRECONDITION, "compacted: its reports were dropped, export counts"
-                )
-            pieces = self._reports(live)
-        else:
-            raise InvalidSpec("export counts or reports")
-        about: pb.CollectionInfo | None = await self._about(live)
-        async with contextlib.aclosing(pieces):
-            async for data, reports in pieces:
-                yield pb.ExportResponse(data=data, reports=reports, collection=about).SerializeToString()
-                about = None
-
-    async def _counts(self, live: LiveCollection) -> AsyncGenerator[tuple[bytes, int], None]:
-        checkpoint = await self._sources.worker.checkpoint(live.record)
-        for start in range(0, max(1, len(checkpoint.state)), _PIECE):
-            yield checkpoint.state[start : start + _PIECE], checkpoint.reports
-
-    async def _reports(self, live: LiveCollection) -> AsyncGenerator[tuple[bytes, int], None]:
-        log = await asyncio.to_thread(self._sources.reader)
-        try:
-            batches = log.read_all(live.record.number, 0, max_bytes=_PIECE)
-            reports = 0
-            while (found := await asyncio.to_thread(next, batches, None)) is not None:
-                data = b"".join(batch.payload for batch in found)
-                reports += len(data) // live.width
-                yield data, reports
-            if not reports:
-                yield b"", 0
-        finally:
-            log.close()
-
 
 def _decoded(answer: bytes, about: pb.CollectionInfo) -> bytes:
     result = pb.HeavyHittersResult.FromString(answer)
@@ -185,8 +179,12 @@ def _progress(answer: Progress) -> bytes:
 
 
 def _read_text(request: pb.EstimateRequest, domain: Domain) -> None:
+    _read_items(request.given.items, domain)
+
+
+def _read_items(items: Iterable[pb.Item], domain: Domain) -> None:
     """Lets a caller who has not seen the spec give integers and sets of attributes as text."""
-    for item in request.given.items:
+    for item in items:
         if item.WhichOneof("kind") == "text":
             if isinstance(domain, Integers):
                 item.integer = item.text
@@ -198,7 +196,7 @@ def _read_text(request: pb.EstimateRequest, domain: Domain) -> None:
 def info(live: LiveCollection, now: float) -> pb.CollectionInfo:
     """The collection at this time."""
     record = live.record
-    per_day, seconds = (0.0, 0) if live.refusal_reason(now) else live.intake.rate(now)
+    per_day, seconds = (0.0, 0) if live.refusal_reason(now) else live.arrivals.rate(now)
     return pb.CollectionInfo(
         collection_id=record.id,
         spec_bytes=record.spec,
@@ -219,7 +217,7 @@ def _state(live: LiveCollection, now: float) -> pb.CollectionState:
     record = live.record
     if record.deleted is not None:
         return pb.DELETED
-    if record.generation is not None:
+    if record.compacted:
         return pb.COMPACTED
     if record.closed is not None:
         return pb.CLOSED

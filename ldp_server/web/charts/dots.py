@@ -29,7 +29,7 @@ class Dot:
     low: float
     high: float
     kind: str = ""
-    """"unsure", "no", "rest", or nothing special."""
+    """"unsure", "no", or nothing special."""
     truth: float | None = None
 
     @property
@@ -75,7 +75,7 @@ def dots(chart: DotChart, width: float = 860.0) -> Markup:
     parts += [_row(chart, dot, scale, _TOP + _ROW * (i + 0.5), room) for i, dot in enumerate(chart.dots)]
     if chart.threshold is not None and math.isfinite(chart.threshold):
         parts += _threshold(chart, scale, bottom)
-    parts.append(text_at(left, 14.0, chart.unit, "start", "minor"))
+    parts.append(text_at(left - 10.0, 18.0, chart.unit, "end", "minor"))
     told = f"{len(chart.dots)} lines, each an estimate with its interval, in {chart.unit}"
     return picture((width, height), chart.title, told, parts, "narrow" if narrow else "wide")
 

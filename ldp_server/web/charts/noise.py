@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from ldp_client.collection import Collection
+from ldp_client.mechanisms.base import Randomizer
+from ldp_client.mechanisms.linear_hash import LinearHash
+from ldp_client.mechanisms.randomized_response import RandomizedResponse
+from ldp_client.mechanisms.subset_selection import SubsetSelection
 from ldp_server.oracles.laws.support import SupportLaw, normal_quantile
 
 __all__ = ["noise_reach"]
 
 _STEPS = 60
+
+
+def _law(randomizer: Randomizer, reports: int) -> SupportLaw | None:
+    """The law of the reports that support an item, for the mechanisms whose oracle counts by it."""
+    if isinstance(randomizer, RandomizedResponse):
+        return SupportLaw(reports, float(randomizer.response.p), float(randomizer.response.q))
+    if isinstance(randomizer, LinearHash | SubsetSelection):
+        p, s = randomizer.support
+        return SupportLaw(reports, float(p), float(s))
+    return None
 
 
 def noise_reach(collection: Collection, reports: int, error: float, confidence: float, items: int = 1) -> float:
@@ -18,11 +32,9 @@ def noise_reach(collection: Collection, reports: int, error: float, confidence: 
     """
     tail = max((1 - confidence) / 2 / max(1, items), 1e-300)
     normal = normal_quantile(tail) * error
-    support = getattr(collection.randomizer, "support", None)
-    if support is None or not reports or collection.domain.size != collection.randomizer.size:
+    law = _law(collection.randomizer, reports)
+    if law is None or not reports:
         return normal
-    p, s = (float(one) for one in support)
-    law = SupportLaw(reports, p, s)
     low, high = 0.0, max(2 * normal, 4 * law.unit)
     for _ in range(_STEPS):
         middle = (low + high) / 2

@@ -9,7 +9,7 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from ldp_client.errors import InvalidSpec, ServerRefused
+from ldp_client.errors import InvalidSpec
 from ldp_server.analyst import CollectionSummary
 from ldp_server.answers.to_json import dump, to_json
 from ldp_server.web import figures
@@ -53,7 +53,7 @@ async def _download(visit: Visit, options: ViewOptions) -> Response:
     summary = await known(visit)
     which, options = summary.info.id.hex(), fitting(options, summary.info.collection)
     if summary.info.state == "deleted":
-        raise ServerRefused("NOT_FOUND", "this collection was deleted")
+        raise HTTPException(410, "This collection was deleted.")
     if name == "given" and not options.items:
         raise InvalidSpec("give the items, one a line")
     if name == "hitters":

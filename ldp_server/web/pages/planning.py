@@ -1,153 +1,129 @@
-"""What would be learned: a plan for so many users, at this epsilon, over such answers."""
+"""What would be learned: of users, epsilon and the error, two are given, and the third is worked out."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from starlette.responses import Response
 
 from ldp_client.errors import InvalidSpec, LdpError
-from ldp_client.privacy.information import best_guess
-from ldp_client.protocol.domain import Strings
-from ldp_client.protocol.epsilon import Epsilon
-from ldp_server.answers.choose import Alternative, Kind, alternatives
-from ldp_server.answers.words import whole
-from ldp_server.heavy_hitters.planner import SketchPlan, plan
-from ldp_server.oracles.base import two_sided
+from ldp_client.protocol.domain import Attributes, Domain, Integers, Strings
+from ldp_server.planning import Goal, Plan, QuestionKind, solve
+from ldp_server.planning.promise import plan_in_words
 from ldp_server.web.charts.dots import Dot, DotChart, dots
 from ldp_server.web.figures import NARROW, WIDE
 from ldp_server.web.gate import Visit
 
 __all__ = ["KINDS", "Foreseen", "PlanChoices", "plan_page"]
 
-KINDS = {
-    "frequencies": "How many users hold each of a list of items",
-    "list": "Which texts many users hold, without a list",
-    "attributes": "How many users hold each of some attributes",
-    "average": "The average of a number",
-    "quantiles": "Quantiles and a histogram of a number",
+KINDS: Mapping[str, tuple[str, str, int, int]] = {
+    "frequencies": ("How many users hold each of a list of items", "Items", 1000, 1 << 24),
+    "heavy-hitters": ("Which texts many users hold, without a list", "Longest text, in bytes", 8, 64),
+    "average": ("The average of a number", "Largest number", 100, 1 << 40),
+    "quantiles": ("Quantiles of a number", "Largest number", 1000, 1 << 24),
+    "ranges": ("How many numbers lie in ranges", "Largest number", 1000, 1 << 24),
+    "attributes": ("How many users hold each of some attributes", "Attributes", 8, 20),
+    "pairs": ("How many users hold two attributes together", "Attributes", 8, 20),
 }
+"""What can be planned: in words, what its size is, the size to begin with, and the largest one."""
 _SHARES = (0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
-_MOST_USERS = 10**10
+_DRAWN = {"frequencies", "attributes"}
 
 
 @dataclass(frozen=True)
 class PlanChoices:
-    """What a reader wants to plan."""
+    """What a reader wants to plan, as it was typed. An empty field is worked out."""
 
     kind: str = "frequencies"
-    users: int = 100_000
+    users: str = "100000"
     epsilon: str = "1"
-    size: int = 1000
-    """Items, numbers, attributes, or bytes of a text."""
+    within: str = ""
+    """In percent of the users; of an average, in the numbers' own unit."""
+    size: str = ""
+    per_day: str = ""
 
 
 @dataclass(frozen=True)
 class Foreseen:
     """What a plan says."""
 
+    plan: Plan
     sentences: tuple[str, ...]
-    heads: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    chart: DotChart | None = None
+    chart: DotChart | None
 
 
 async def plan_page(visit: Visit) -> Response:
     """The planning page: a form, and what would be seen."""
-    values: dict[str, Any] = {"choices": PlanChoices(), "foreseen": None, "wide": None, "narrow": None}
+    choices = _read(visit.query)
+    values: dict[str, Any] = {"choices": choices, "kinds": KINDS, "foreseen": None, "wide": None, "narrow": None}
     try:
-        choices = _read(visit)
         foreseen = await visit.site.call(_foresee, choices)
-        values |= {"choices": choices, "foreseen": foreseen}
-        if foreseen.chart is not None:
-            values |= {"wide": dots(foreseen.chart, WIDE), "narrow": dots(foreseen.chart, NARROW)}
-        return visit.page("plan", "plan", kinds=KINDS, problem="", **values)
     except LdpError as error:
-        return visit.page("plan", "plan", 400, kinds=KINDS, problem=str(error), **values)
+        return visit.page("plan", "plan", 400, problem=str(error), **values)
+    if foreseen.chart is not None:
+        values |= {"wide": dots(foreseen.chart, WIDE), "narrow": dots(foreseen.chart, NARROW)}
+    return visit.page("plan", "plan", problem="", **{**values, "foreseen": foreseen})
 
 
-def _read(visit: Visit) -> PlanChoices:
-    default, given = PlanChoices(), visit.query
-    kind = given.get("kind", default.kind)
-    if kind not in KINDS:
-        raise InvalidSpec("choose what you want to learn")
-    numbers = {}
-    for name, most in (("users", _MOST_USERS), ("size", 1 << 24)):
-        text = given.get(name, "").replace(",", "").strip() or str(getattr(default, name))
-        if not text.isdigit() or not 1 <= int(text[:18]) <= most:
-            raise InvalidSpec(f"{name} is a whole number from 1 to {most:,}")
-        numbers[name] = int(text)
-    epsilon = given.get("epsilon", "").strip() or default.epsilon
-    Epsilon.parse(epsilon)
-    most_of = {"attributes": 20, "list": 64}
-    if kind in most_of and "size" not in given:
-        numbers["size"] = 8
-    if numbers["size"] > most_of.get(kind, 1 << 24):
-        raise InvalidSpec(f"there are at most {most_of[kind]} of these here")
-    return PlanChoices(kind, epsilon=epsilon, **numbers)
+def _read(given: Mapping[str, str]) -> PlanChoices:
+    kind = given.get("kind", "frequencies")
+    kind = kind if kind in KINDS else "frequencies"
+    if not given:
+        return PlanChoices(size=str(KINDS[kind][2]))
+    texts = {name: given.get(name, "").strip()[:40] for name in ("users", "epsilon", "within", "size", "per_day")}
+    if given.get("was", kind) != kind:
+        texts["size"] = ""  # it was the size of another kind of question
+    if "users" not in given and "epsilon" not in given:
+        texts |= {"users": PlanChoices.users, "epsilon": PlanChoices.epsilon}
+    return PlanChoices(kind, **{**texts, "size": texts["size"] or str(KINDS[kind][2])})
+
+
+def _number(text: str, name: str, most: float) -> float | None:
+    if not text:
+        return None
+    try:
+        value = float(text.replace(",", ""))
+    except ValueError:
+        value = float("nan")
+    if not 0 < value <= most:
+        raise InvalidSpec(f"{name} is a number above 0 and at most {most:,.12g}")
+    return value
+
+
+def _domain(kind: str, size: int) -> Domain:
+    if kind == "heavy-hitters":
+        return Strings(size)
+    if kind in {"attributes", "pairs"}:
+        return Attributes(tuple(f"attribute {i + 1}" for i in range(size)))
+    return Integers(1, size) if kind == "frequencies" else Integers(0, size + 1)
 
 
 def _foresee(choices: PlanChoices) -> Foreseen:
-    return _list(choices) if choices.kind == "list" else _numbers(choices)
-
-
-def _privacy(choices: PlanChoices) -> str:
-    guess = best_guess(choices.epsilon, 0.5)
-    text = "Privacy: somebody who sees a report, and had two answers in mind as equally likely, guesses right with"
-    return f"{text} {guess:.1%} at most."
-
-
-def _list(choices: PlanChoices) -> Foreseen:
-    found: SketchPlan = plan(choices.users, Strings(choices.size), choices.epsilon)
-    sentences = [_privacy(choices), *found.promise.split("\n")]
-    row = (found.mechanism, _parameters(found.parameters), f"{found.report_bits} bits")
-    return Foreseen(tuple(sentences), ("mechanism", "parameters", "a report"), (row,))
-
-
-def _numbers(choices: PlanChoices) -> Foreseen:
-    kind = Kind(choices.kind)
-    size = 1 << choices.size if kind is Kind.ATTRIBUTES else choices.size + 1
-    found = alternatives(choices.users, size, choices.epsilon, kind)
-    best = next(one for one in found if not one.yardstick)
-    heads = ("mechanism", "parameters", "95% interval", "variance over the best known", "a report", "remark")
-    return Foreseen(
-        (_privacy(choices), *_said(choices, best)), heads, tuple(map(_row, found[:6])), _chart(choices, best)
+    _, what, begin, most = KINDS[choices.kind]
+    size = int(_number(choices.size, what.lower(), most) or begin)
+    users = _number(choices.users, "users", 1e12)
+    within = _number(choices.within, "the error", 1e12)
+    if within is not None and choices.kind != "average":
+        within /= 100
+    goal = Goal(
+        QuestionKind(choices.kind),
+        _domain(choices.kind, size),
+        None if users is None else int(users),
+        choices.epsilon or None,
+        within,
+        per_day=_number(choices.per_day, "reports a day", 1e12),
     )
+    plan = solve(goal)
+    return Foreseen(plan, plan_in_words(plan), _chart(plan) if choices.kind in _DRAWN else None)
 
 
-def _said(choices: PlanChoices, best: Alternative) -> list[str]:
-    reach = two_sided(0.95) * best.standard_error
-    share = reach / choices.users
-    if choices.kind == "average":
-        return [f"The average would be known to within ± {reach:,.4g}, in the worst case (95%)."]
-    text = f"A share would be known to within ± {share:.2%} ({whole(reach)} of {whole(choices.users)} users, 95%)."
-    more = f"Half this error takes {whole(4 * choices.users)} users, or about twice the epsilon while epsilon is small."
-    if share > 0.5:
-        more = "These are too few users to learn anything: ask more, or allow a larger epsilon."
-    return [text, more]
-
-
-def _row(one: Alternative) -> tuple[str, ...]:
-    value = two_sided(0.95) * one.standard_error
-    reach = f"± {whole(value)} {one.unit}" if one.unit else f"± {value:,.4g}"
-    optimum = f"{one.variance_over_optimum:.3g}"
-    size = "" if one.yardstick else f"{one.report_bits} bits"
-    return (one.mechanism, _parameters(one.parameters), reach, optimum, size, one.remark)
-
-
-def _parameters(parameters: dict[str, int]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in parameters.items())
-
-
-def _chart(choices: PlanChoices, best: Alternative) -> DotChart | None:
-    """Items of round shares as they would be seen: the interval around the truth."""
-    if choices.kind not in {"frequencies", "attributes"}:
-        return None
-    reach = two_sided(0.95) * best.standard_error
+def _chart(plan: Plan) -> DotChart:
+    """Items of round shares as they would be seen: what an answer prints at its expected counts."""
     rows = []
     for share in _SHARES:
-        held = share * choices.users
-        low, high = max(0.0, held - reach), min(float(choices.users), held + reach)
-        rows.append(Dot(f"held by {share * 100:g}%", held, low, high, "unsure" if held <= reach else ""))
-    return DotChart("What would be seen", rows, noise=reach)
+        seen = solve(Goal(plan.goal.kind, plan.goal.domain, plan.users, plan.epsilon, share=share))
+        low, high = (max(0.0, end * plan.users) for end in (seen.low, seen.high))
+        rows.append(Dot(f"held by {share * 100:g}%", share * plan.users, low, high, "unsure" if low <= 0 else ""))
+    return DotChart("What would be seen", rows)

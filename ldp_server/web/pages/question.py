@@ -22,7 +22,7 @@ from ldp_server.web.views import CONFIDENCES, VIEWS, ViewOptions, fitting, offer
 
 __all__ = ["asked", "cancel_search", "items_of", "known", "overview", "search_progress", "start_search", "view"]
 
-_CHOSEN = ("confidence", "threshold", "count", "bins", "shares", "between", "beta")
+_CHOSEN = ("confidence", "threshold", "count", "bins", "shares", "between", "every_look", "beta")
 """The parts of an address that say what to show. None of them tells an item."""
 
 
@@ -73,7 +73,7 @@ async def _view(visit: Visit, summary: CollectionSummary, name: str) -> Response
         return _page(visit, summary, name, options)
     try:
         answer = await visit.site.ask(visit.analyst, summary.info.id.hex(), name, options)
-        over = await _quantiles(visit, summary, options) if name == "histogram" else None
+        over = await _quantiles(visit, summary, options) if name == "histogram" and not options.every_look else None
     except ServerRefused as error:
         if error.reason not in {"FAILED_PRECONDITION", "INVALID_ARGUMENT"}:
             raise
@@ -134,8 +134,10 @@ def _coverage(answer: Any) -> str:
 def _chosen(options: ViewOptions, name: str) -> str:
     """What was chosen, as the end of an address."""
     default = ViewOptions()
-    found = {key: getattr(options, key) for key in _CHOSEN if key not in {"shares", "between"}}
+    found = {key: getattr(options, key) for key in _CHOSEN if key not in {"shares", "between", "every_look"}}
     found = {key: value for key, value in found.items() if value != getattr(default, key)}
+    if options.every_look:
+        found["every_look"] = 1
     if options.shares != default.shares:
         found["shares"] = " ".join(f"{share:.12g}" for share in options.shares)
     if options.between and name == "ranges":

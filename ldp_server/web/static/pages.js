@@ -46,17 +46,17 @@ if (plan) {
   for (const input of plan.querySelectorAll("input[data-low]")) {
     const low = Math.log(Number(input.dataset.low)), high = Math.log(Number(input.dataset.high));
     const slider = document.createElement("input");
-    Object.assign(slider, { type: "range", min: 0, max: 1000, step: 1 });
+    Object.assign(slider, { type: "range", min: 0, max: 1000, step: 10 });
     slider.setAttribute("aria-label", `${input.labels[0].textContent.trim()}, slider`);
     const place = () => { slider.value = Math.round(1000 * (Math.log(Number(input.value) || 1) - low) / (high - low)); };
     slider.addEventListener("input", () => {
       const value = Math.exp(low + (slider.value / 1000) * (high - low));
-      input.value = Number(value.toPrecision(2)) >= 100 ? Math.round(Number(value.toPrecision(2))) : Number(value.toPrecision(2));
+      input.value = Number(value.toPrecision(3));
       clearTimeout(waiting);
       waiting = setTimeout(() => plan.requestSubmit(), 600);
     });
     input.addEventListener("change", place);
     place();
-    input.after(slider);
+    if (input.value) input.after(slider);
   }
 }

@@ -250,8 +250,16 @@ def test_reprs_show_no_report(open_client):
 
 def test_slots_are_whole_periods_since_1970():
     collection = daily(period=DAY)
-    assert [budget.slot_at(collection, now) for now in (0, DAY - 1, DAY, 10 * DAY + 5)] == [0, 0, 1, 10]
+    first = collection.opens // DAY
+    moments = ((first + 1) * DAY - 1, (first + 1) * DAY, (first + 10) * DAY + 5)
+    assert [budget.slot_at(collection, now) - first for now in moments] == [0, 1, 10]
     assert budget.slot_at(make(), 10 * DAY) == 0
+
+
+def test_a_report_made_before_the_window_is_one_of_its_first_period():
+    collection = daily(period=DAY)
+    for now in (0, collection.opens - 5 * DAY, collection.opens - 1, collection.opens):
+        assert budget.slot_at(collection, now) == collection.periods[0]
 
 
 def test_a_question_s_words_are_stored_with_its_first_answer_only(open_client, clock, wide):

@@ -28,16 +28,23 @@ def analyst(server):
         yield analyst
 
 
-def deliver(server, collection, indexes, seed=5):
-    """Send the reports of users with these indexes; return the oracle that counted the same bytes."""
+def deliver(server, collection, indexes, seed=5, copies=0, period=0):
+    """Send the reports of users with these indexes; return the oracle that counted the same bytes.
+
+    So many of the first block's users send copies of other reports instead of their own.
+    """
     oracle, width = oracle_for(collection), collection.randomizer.report_bytes
     gateway = Gateway(server.target, tls=False)
-    for reports in simulate(collection.randomizer, np.asarray(indexes, np.uint64), seed=seed):
+    for made in simulate(collection.randomizer, np.asarray(indexes, np.uint64), seed=seed):
+        reports, copies = np.concatenate([made[: len(made) - copies], made[:copies]]), 0
         payloads = [pack(reports[start : start + 5000], width) for start in range(0, len(reports), 5000)]
         for payload in payloads:
             oracle.accumulate(payload)
         ids = np.random.default_rng().bytes(16 * len(payloads))
-        batches = [Batch(collection.id, ids[16 * i : 16 * i + 16], payload) for i, payload in enumerate(payloads)]
+        batches = [
+            Batch(collection.id, ids[16 * i : 16 * i + 16], payload, period=period)
+            for i, payload in enumerate(payloads)
+        ]
         assert all(isinstance(outcome, Accepted) for outcome in gateway.send(batches, 60))
     gateway.close()
     return oracle

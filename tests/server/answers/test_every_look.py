@@ -23,6 +23,7 @@ from ldp_server.arrays.packing import pack
 from ldp_server.oracles import oracle_for
 from ldp_server.oracles.laws.every_look import support_ends
 from ldp_server.oracles.laws.support import SupportLaw
+from ldp_server.planning.expected import expected_oracle
 from simulator.crowd import simulate
 
 LOOKS = [*range(1, 21), *(int(20 * 1.4**k) for k in range(1, 15))]
@@ -197,6 +198,27 @@ def test_they_are_at_most_about_twice_as_wide(p, s):
             assert low[0] <= fixed_low[0] + 1
             assert high[0] >= fixed_high[0] - 1
             assert high[0] - low[0] <= 2.1 * (fixed_high[0] - fixed_low[0]) + 3
+
+
+@pytest.mark.parametrize("epsilon", ["0.5", "1", "4"])
+@pytest.mark.parametrize("users", [3000, 10**5, 10**7])
+def test_averages_ranges_and_attributes_are_at_most_a_few_times_as_wide(epsilon, users):
+    domain, shares = Integers(0, 60), np.append(0, np.full(60, 1 / 60))
+    asked = collection(domain, "bounded-number", epsilon, **bounded_number.design(epsilon))
+    oracle = expected_oracle(asked, shares, users)
+    row = numbers.average_answer(asked, oracle).average
+    low, high = average_ends(oracle, TAIL)
+    assert 1.4 * (row.high - row.low) < high - low < 3.2 * (row.high - row.low) or (row.low, row.high) == (0, 59)
+    tree = collection(domain, "hierarchy", epsilon, **hierarchy.design(epsilon, 60))
+    oracle = expected_oracle(tree, shares, users)
+    row = numbers.count_between(tree, oracle, 0, 29)
+    low, high = range_ends(oracle, 0, 29, TAIL)
+    assert high - low < 3.8 * (row.high - row.low)
+    habits = collection(Attributes(("a", "b", "c")), "sampled-attribute", epsilon)
+    oracle = expected_oracle(habits, np.full(8, 1 / 8), users)
+    row = attributes_answer(habits, oracle).rows[0]
+    low, high = attribute_ends(oracle, [(0,)], TAIL)[0]
+    assert 1.4 * (row.high - row.low) < high - low < 2.3 * (row.high - row.low)
 
 
 def test_the_ends_are_the_zeros_of_the_average():

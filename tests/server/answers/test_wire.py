@@ -71,19 +71,19 @@ def test_every_number_of_a_heavy_hitter_has_its_own_field():
 
 
 def test_no_field_of_a_message_is_left_over():
-    """What the dataclass does not have is about the collection, which the service adds."""
+    """What the dataclass does not have is about the collection and its periods, which the service adds."""
     for kind, message in ((HeavyHitters, pb.HeavyHittersResult), (HeavyHitter, pb.HeavyHitter), (Rest, pb.Rest)):
         missing = {field.name for field in message.DESCRIPTOR.fields} - {field.name for field in fields(kind)}
-        assert missing <= {"collection"}
+        assert missing <= {"collection", "periods"}
     names = {field.name.removesuffix("s") for field in pb.EstimateResponse.DESCRIPTOR.fields}
     known = {field.name.removesuffix("s") for kind in (Estimates, Estimate) for field in fields(kind)}
-    assert names - known <= {"collection"}
+    assert names - known <= {"collection", "period"}
 
 
 def test_the_json_of_heavy_hitters_is_what_it_was():
     assert list(to_json(FOUND)) == [
         "reports", "items", "none", "decoder", "threshold", "probability", "threshold_all", "beta", "false_items",
-        "guarantee", "too_few_reports", "users_needed", "dictionary",
+        "guarantee", "too_few_reports", "users_needed", "dictionary", "independence",
     ]  # fmt: skip
     assert to_json(HITTER) == {
         "item": {"text": "köln"},
@@ -130,7 +130,7 @@ def test_estimates_come_back(oracle, threshold):
 def test_the_json_of_estimates_is_what_it_was(oracle):
     plain = to_json(estimates.given_items(COLORS, oracle, ["dog"], threshold=150.0))
     first = ["reports", "confidence", "coverage", "rows", "everything_else"]
-    assert list(plain) == [*first, "every_look", "more_for_half"]
+    assert list(plain) == [*first, "every_look", "more_for_half", "independence"]
     assert plain["coverage"] == "each"
     assert list(plain["rows"][0]) == ["item", "estimate", "standard_error", "low", "high", "verdict"]
     assert plain["rows"][0]["verdict"] == "yes"

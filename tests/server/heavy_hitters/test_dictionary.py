@@ -11,10 +11,9 @@ import pytest
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Categories, Integers, Strings
-from ldp_server.heavy_hitters import DecodeLimits, decode
+from ldp_server.heavy_hitters import DecodeLimits, decode, dictionary
 from ldp_server.heavy_hitters.dictionary import (
     CANDIDATES,
-    MOST_ITEMS,
     Dictionary,
     candidate_bars,
     packed,
@@ -25,6 +24,7 @@ from ldp_server.heavy_hitters.search.acceptance import Settings
 from ldp_server.heavy_hitters.search.rounds import Hooks, _Search
 from ldp_server.heavy_hitters.search.tails import binomial_tail_log, threshold, thresholds
 from ldp_server.oracles.base import Unsupported
+from ldp_server.oracles.independence.result import INDEPENDENT
 from tests.server.heavy_hitters.cases import EXPANDER, PAPER, PREFIX, TREE, WIDE, collection, filled
 
 USERS = 60_000
@@ -58,11 +58,11 @@ def test_the_candidates_tails_add_up_to_what_is_allowed_and_hardly_less(weights)
 
 def taken_of(spec, oracle, words, bars):
     """How many candidates of noise reach these bars and are in balance."""
-    run = Run(spec, oracle, "soft", 0.05, DecodeLimits(), Watch(None, None), None, words)
+    run = Run(spec, oracle, "soft", 0.05, DecodeLimits(), Watch(None, None), None, INDEPENDENT, words)
     candidates, part = run.candidates()
     assert part == CANDIDATES
     candidates.bars[:] = bars
-    search = _Search(run.code, run.scores(), run.noise(), Settings(20.0), Hooks())
+    search = _Search(run.code, run.scores(run.finding), run.noise(run.finding), Settings(20.0), Hooks())
     search.take(candidates)
     return len(search.listed(candidates).messages)
 
@@ -142,7 +142,6 @@ def test_items_outside_of_the_domain_are_counted_and_left_out():
         (zlib.compress(b"tea\t-1"), "weight"),
         (zlib.compress(b"tea\tnan"), "weight"),
         (zlib.compress(bytes(70 << 20), 9), "64 MB"),
-        (zlib.compress(b"\n" * (MOST_ITEMS + 1), 9), "at most"),
     ],
 )
 def test_what_is_no_dictionary_is_refused_in_a_line(data, part):
@@ -157,12 +156,22 @@ def test_what_cannot_be_sent_is_refused_before():
         (["a\nb"], "line break"),
         ("tea", "list of items"),
         ([None], "texts"),
-        ((f"{x:x}" for x in np.random.default_rng(1).integers(0, 1 << 62, 600_000).tolist()), "can be sent"),
     ):
         with pytest.raises(InvalidSpec, match=part):
             packed(words)
     with pytest.raises(InvalidSpec, match="line 2"):
         words_of(["tea\t1", "mate\tmany"])
+
+
+@pytest.mark.parametrize("items", [1000, pytest.param(dictionary.MOST_ITEMS, marks=pytest.mark.slow)])
+def test_a_dictionary_is_not_larger_than_it_may_be(items, monkeypatch):
+    monkeypatch.setattr(dictionary, "MOST_ITEMS", items)
+    with pytest.raises(InvalidSpec, match=f"at most {items:,} items"):
+        Dictionary.unpacked(Strings(8), zlib.compress(b"\n" * items, 9))
+    monkeypatch.setattr(dictionary, "MOST_PACKED", 2 * items)
+    words = (f"{x:x}" for x in np.random.default_rng(1).integers(0, 1 << 62, items).tolist())
+    with pytest.raises(InvalidSpec, match=f"at most {2 * items:,} can be sent"):
+        packed(words)
 
 
 @pytest.mark.parametrize(("mechanism", "parameters"), [("prefix-tree", PREFIX), ("expander-sketch", PAPER)])

@@ -146,10 +146,10 @@ def test_the_quantile_is_as_far_off_as_planned():
     people = spread_over(shares_of(goal), USERS)
     found = [numbers.quantile(*counted(plan, people, run), 0.5) for run in range(RUNS)]
     ranks = [(row.estimate + 0.5) / 200 for row in found]
-    ratio = statistics.variance(ranks) / plan.standard_error**2
-    assert 0.2 < ratio < bounds(RUNS)[1]
+    ratio = statistics.mean((rank - 0.5) ** 2 for rank in ranks) / plan.standard_error**2
+    assert bounds(RUNS)[0] / 1.3 < ratio < bounds(RUNS)[1] * 1.3  # the plan itself comes from 32 random trees
     width = statistics.mean((row.high - row.low) / 200 for row in found)
-    assert plan.high - plan.low == pytest.approx(width, rel=0.06)
+    assert plan.high - plan.low == pytest.approx(width, rel=0.12)
 
 
 def test_a_prediction_that_is_half_off_would_be_noticed():

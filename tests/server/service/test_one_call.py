@@ -116,7 +116,7 @@ def test_a_prefix_of_two_collections_is_refused():
     held = LiveCollections(lambda _: "", ListPublisher(None, None))
     first, second = two_of_one_prefix()
     for number, one in enumerate((first, second), 1):
-        record = CollectionRecord(number, one.id, one.spec_bytes, True, Admission(), 0, None, None, 0, 0, 0, None)
+        record = CollectionRecord(number, one.id, one.spec_bytes, True, Admission(), 0, None, None)
         held.put(record)
     assert held.find(pb.CollectionRequest(id_prefix=second.id.hex()[:40])).record.number == 2
     with pytest.raises(InvalidSpec, match=r"2 collections .* give more digits"):

@@ -69,6 +69,10 @@ METHODS = {
     "ServerStatus": pb.ServerStatusRequest,
     "HeavyHitters": pb.HeavyHittersRequest,
     "Export": pb.ExportRequest,
+    "ListPeriods": pb.ListPeriodsRequest,
+    "Trend": pb.TrendRequest,
+    "Change": pb.TrendRequest,
+    "Compare": pb.CompareRequest,
 }
 
 

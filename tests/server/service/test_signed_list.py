@@ -71,9 +71,7 @@ async def test_the_signed_list_only_grows_and_its_signature_fits(tmp_path, publi
 
 
 def record(number, id_=None, *, public=True):
-    return CollectionRecord(
-        number, id_ or number.to_bytes(32, "big"), b"", public, Admission(), 0, None, None, 0, 0, 0, None
-    )
+    return CollectionRecord(number, id_ or number.to_bytes(32, "big"), b"", public, Admission(), 0, None, None)
 
 
 def test_parts_of_a_full_list(publish, public):

@@ -23,7 +23,7 @@ from ldp_server.store.errors import InUse, StorageError
 from ldp_server.store.reader import backup
 
 ID = bytes(range(32))
-CHECKPOINT = Checkpoint(ID, 5, 300, 7, b"b" * 16, [b"c" * 16, b"d" * 16], b"state of any length")
+CHECKPOINT = Checkpoint(ID, 0, 5, 300, 7, b"b" * 16, [b"c" * 16, b"d" * 16], b"state of any length")
 
 
 def mode(path):
@@ -38,7 +38,7 @@ def test_a_checkpoint_comes_back(tmp_path):
     newer = replace(CHECKPOINT, sequence=6, state=b"")
     write_checkpoint(tmp_path, newer)
     assert read_checkpoint(tmp_path, ID) == newer
-    assert len(path.read_bytes()) == 5 + 32 + 8 + 8 + 8 + 16 + 8 + 8 + 2 * 16 + 32
+    assert len(path.read_bytes()) == 5 + 32 + 8 + 8 + 8 + 8 + 16 + 8 + 8 + 2 * 16 + 32
 
 
 def test_a_checkpoint_of_nothing_comes_back_too(tmp_path):
@@ -48,8 +48,8 @@ def test_a_checkpoint_of_nothing_comes_back_too(tmp_path):
 
 
 def test_the_bytes_of_a_checkpoint(tmp_path):
-    head = b"HSCP\x02" + ID
-    for number in (5, 300, 7):
+    head = b"HSCP\x03" + ID
+    for number in (0, 5, 300, 7):
         head += number.to_bytes(8, "little")
     head += b"b" * 16 + (2).to_bytes(8, "little") + (19).to_bytes(8, "little")
     body = head + b"c" * 16 + b"d" * 16 + b"state of any length"
@@ -77,8 +77,8 @@ def test_a_checkpoint_of_another_collection_is_not_used(tmp_path):
 
 def test_dropping_a_checkpoint_twice_is_nothing(tmp_path):
     write_checkpoint(tmp_path, CHECKPOINT)
-    drop_checkpoint(tmp_path, ID)
-    drop_checkpoint(tmp_path, ID)
+    drop_checkpoint(tmp_path, ID, 0)
+    drop_checkpoint(tmp_path, ID, 0)
     assert list(tmp_path.iterdir()) == []
 
 

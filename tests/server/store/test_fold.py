@@ -77,7 +77,7 @@ def test_a_fold_with_missing_parts_or_new_batches_is_refused(tmp_path):
         log.write_part(row)
     with pytest.raises(StorageError, match="changed"):
         log.fold(Fold(1, 5, len(state), 19, batches=19, reports=133))
-    assert log.record(1).generation is None
+    assert log.period(1).generation is None
     log.unseal(1)
     from tests.server.helpers import payload
 
@@ -91,8 +91,8 @@ def test_a_fold_with_missing_parts_or_new_batches_is_refused(tmp_path):
 # -- dropping what nothing refers to
 
 
-TABLES = {"batches": "collection", "recent": "collection", "used_tokens": "collection", "blocks": "collection",
-          "folded_state": "collection"}  # fmt: skip
+TABLES = {"batches": "collection", "recent": "collection", "used_tokens": "collection", "blocks": "number",
+          "folded_state": "number", "periods": "collection"}  # fmt: skip
 
 
 def rows(log, number):
@@ -113,7 +113,7 @@ def fill(log, number):
         log.write_part(FoldPart(number, 7, part, b"x"))
 
 
-FULL = {"batches": 5, "recent": 3, "used_tokens": 5, "blocks": 2, "folded_state": 2}
+FULL = {"batches": 5, "recent": 3, "used_tokens": 5, "blocks": 2, "folded_state": 2, "periods": 1}
 EMPTY = dict.fromkeys(TABLES, 0)
 
 
@@ -142,7 +142,7 @@ def swept(log, number):
 def test_a_deleted_collection_goes_slice_by_slice_and_its_neighbours_stay(log, numbers):
     before, number, after = numbers
     for other in (before, after):  # their own abandoned parts would be dropped as well
-        log.db.execute("DELETE FROM folded_state WHERE collection = ?", (other,))
+        log.db.execute("DELETE FROM folded_state WHERE number = ?", (other,))
     log.delete_collection(number, 5)
     found = swept(log, number)
     assert (found[0], found[-1]) == (FULL, EMPTY)
@@ -161,8 +161,10 @@ def test_of_a_compacted_collection_the_counts_in_force_stay_and_nothing_else(log
     for part, data in enumerate((b"new", b"counts")):
         log.write_part(FoldPart(number, 8, part, data))
     log.fold(Fold(number, 8, 9, log.last(number), 8, 8))
-    assert swept(log, number)[-1] == EMPTY | {"folded_state": 2}
-    assert log.folded_state(log.record(number)) == b"newcounts"
+    assert swept(log, number)[-1] == EMPTY | {"used_tokens": 8, "folded_state": 2, "periods": 1}
+    assert log.compact(number).compacted
+    assert swept(log, number)[-1] == EMPTY | {"folded_state": 2, "periods": 1}
+    assert log.folded_state(log.period(number)) == b"newcounts"
     assert (log.last(number), held(log, number)) == (8, [])
 
 
@@ -215,9 +217,9 @@ def test_counts_that_are_not_what_was_written_are_refused(log, change):
         log.db.execute("UPDATE folded_state SET data = x'00'")
     else:
         column = {"sequence": "folded", "batches": "folded_batches", "reports": "folded_reports"}[change]
-        log.db.execute(f"UPDATE collections SET {column} = 2")
+        log.db.execute(f"UPDATE periods SET {column} = 2")
     with pytest.raises(retention.Corrupt, match="do not fit their digest"):
-        log.folded_state(log.record(number))
+        log.folded_state(log.period(number))
 
 
 def test_the_first_place_of_a_collection_is_dropped_with_it_and_not_with_its_neighbour(log):
@@ -228,5 +230,6 @@ def test_the_first_place_of_a_collection_is_dropped_with_it_and_not_with_its_nei
         log.db.execute("UPDATE recent SET place = ? WHERE collection = ?", (number << SEQUENCE_BITS, number))
     log.delete_collection(numbers[0], 5)
     assert [log.count(number) for number in numbers] == [1, 1]
-    assert log.sweep() and not log.sweep()
+    while log.sweep():
+        pass
     assert [log.count(number) for number in numbers] == [0, 1]

@@ -53,7 +53,7 @@ def test_what_is_laid_anew_lies_in_the_order_of_ids_and_far_apart(log):
     log.append([a_batch(number, os.urandom(3)) for _ in range(100)])
     log.append([a_batch(other)])
     kept = places(log, other)
-    blocks.lay_anew(log.db, number)
+    blocks.lay_anew(log.db, number, number)
     found = places(log, number)
     assert [place >> blocks.APART for place in found] == list(range(1, 101))
     assert len({place & ((1 << blocks.APART) - 1) for place in found}) > 90  # and at random within its part
@@ -70,11 +70,11 @@ def test_a_block_of_other_batches_than_were_counted_is_not_made(log):
     number = add(log)
     log.append([a_batch(number, bytes([i])) for i in range(3)])
     with pytest.raises(Corrupt, match="are missing"):
-        log._transaction(lambda db: blocks.finish(db, number, 4))
+        log._transaction(lambda db: blocks.finish(db, number, number, (4, 4)))
     assert (log.last(number), log.count(number), len(held(log, number))) == (0, 3, 3)
-    assert blocks.finish(log.db, number, 3) == 3
-    assert blocks.finish(log.db, number, 0) == 3  # nothing is recent: no block is made
-    assert log.db.execute("SELECT collection, last, length(tie) FROM blocks").fetchall() == [(number, 3, 16)]
+    assert blocks.finish(log.db, number, number, (3, 3)) == 3
+    assert blocks.finish(log.db, number, number, (0, 0)) == 3  # nothing is recent: no block is made
+    assert log.db.execute("SELECT number, last, length(tie), bytes FROM blocks").fetchall() == [(number, 3, 16, 3)]
 
 
 def test_blocks_follow_one_another_and_each_has_a_tie_of_its_own(log):
@@ -98,10 +98,11 @@ def test_known_means_every_one_of_them_here(log, finished):
     if finished == 2:
         log.finish(number)
     ids = [first.batch_id, second.batch_id]
-    assert log.known(number, ids) and log.known(number, ids[:1]) and log.known(number, [])
-    assert not log.known(number, [*ids, third.batch_id])
-    assert not log.known(number, [b"x" * 16, *ids])
-    assert not log.known(other, ids[:1])
+    here, there = log.period(number), log.period(other)
+    assert log.known(here, ids) and log.known(here, ids[:1]) and log.known(here, [])
+    assert not log.known(here, [*ids, third.batch_id])
+    assert not log.known(here, [b"x" * 16, *ids])
+    assert not log.known(there, ids[:1])
 
 
 def test_which_collections_have_recent_batches(log):

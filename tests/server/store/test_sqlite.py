@@ -204,7 +204,7 @@ def test_a_reader_migrates_nothing(tmp_path):
 
 
 def test_outcomes_differ():
-    assert len(set(AppendOutcome)) == len(AppendOutcome.__members__) == 6
+    assert len(set(AppendOutcome)) == len(AppendOutcome.__members__) == 7
 
 
 def test_another_program_s_database_is_refused_and_left_alone(tmp_path):
@@ -370,7 +370,7 @@ def test_names_of_collections_and_what_is_not_there(log):
     assert log.records() == [first, second]
     assert log.record(2) == log.record_of(b"b" * 32) == second
     assert (second.spec, second.public, second.admission, second.created) == (b"two", False, ("token", 3), 20)
-    assert (second.closed, second.deleted, second.generation, second.sealed) == (None, None, None, False)
+    assert (second.closed, second.deleted, second.compacted, second.sealed) == (None, None, False, False)
     with pytest.raises(StorageError, match="row of collection 3 is not in"):
         log._catalog.existing(3)
 
@@ -430,11 +430,12 @@ def test_a_collection_s_batches_are_its_own(log):
     one = held(log, second)[0]
     assert len({log.tie(first, 2), log.tie(second, 1)}) == 2
     assert [log.tie(first, 1), log.tie(second, 2), log.tie(99, 1)] == [None] * 3
-    assert log.known(second, [one.batch_id]) and log.known(second, [])
-    assert not log.known(first, [one.batch_id])
-    assert not log.known(second, [one.batch_id, b"x" * 16])
+    periods = [log.period(number) for number in (first, second)]
+    assert log.known(periods[1], [one.batch_id]) and log.known(periods[1], [])
+    assert not log.known(periods[0], [one.batch_id])
+    assert not log.known(periods[1], [one.batch_id, b"x" * 16])
     assert sorted(batch.payload for batch in held(log, first)) == [b"1", b"3"]
-    assert log.folded_state(log.record(first)) is None
+    assert log.folded_state(periods[0]) is None
 
 
 def test_reprs_hold_no_payload():
@@ -443,9 +444,10 @@ def test_reprs_hold_no_payload():
     assert repr(StoredBatch(3, b"i" * 16, b"secret")) == "StoredBatch(sequence=3, 6 bytes)"
 
 
-def test_runs_are_of_one_collection_length_and_kind():
+def test_runs_are_of_one_period_length_and_kind():
     group = [a_batch(1, b"aa"), a_batch(2, b"aa"), a_batch(1, b"bb"), a_batch(1, b"ccc"), a_batch(1, b"dd", token=b"t")]
-    assert sorted(sorted(run) for run in runs(group)) == [[0, 2], [1], [3], [4]]
+    group.append(a_batch(1, b"ee")._replace(period=7))
+    assert sorted(sorted(run) for run in runs(group)) == [[0, 2], [1], [3], [4], [5]]
     for run in runs([a_batch(1, b"aa") for _ in range(50)]):
         assert sorted(run) == list(range(50)) != run
     ids = [group[place].batch_id for place in next(run for run in runs(group) if len(run) == 2)]

@@ -195,12 +195,14 @@ def test_a_plot_is_the_same_each_time_and_is_saved(plots, tmp_path):
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
+    answer = estimated("integers")
+
     def missing(name):
         raise ModuleNotFoundError(name=name)
 
     monkeypatch.setattr("ldp_server.tables.extras.importlib.import_module", missing)
     with pytest.raises(MissingExtra, match=r"pip install 'hearsay\[plots\]'"):
-        estimated("integers").plot()
+        answer.plot()
 
 
 @pytest.mark.parametrize("name", ANSWERS)

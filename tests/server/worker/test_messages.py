@@ -28,12 +28,18 @@ QUESTIONS = [
     messages.AskAdvance(3, 0.25),
     messages.AskCheckpoint(4),
     messages.AskDecode(5, 1000, 0.2),
+    messages.AskPeriods(8),
+    messages.AskCounts(9),
+    messages.AskTrend(10),
+    messages.AskChange(11),
+    messages.AskCompare(12, 13),
 ]
 ANSWERS = [
     messages.Done(),
     messages.WorkerSummary(10, 2, 0.5, True, False, 30),
     messages.Advanced(7, 0),
     messages.CheckpointWritten(7),
+    messages.PeriodsCounted(7, 100, 102, True),
     messages.Progress("counting", 0.5),
     Failure("Corrupt", "text", "reason"),
 ]
@@ -82,7 +88,12 @@ class Broken:
     def __init__(self, error):
         self.error = error
 
-    def get(self, number, *, seconds=None):
+    def get(self, number, asked=None):
+        raise self.error
+
+    advance = lines = each = get
+
+    def checkpoint(self, number):
         raise self.error
 
 

@@ -191,7 +191,7 @@ async def test_collections_that_ask_for_a_certificate(tmp_path, authority):
 
 def test_a_collection_for_certificates_refuses_who_has_none():
     """The port asks for a certificate, and so does the collection: the port's settings may be loosened later."""
-    record = CollectionRecord(1, bytes(32), b"", True, Admission("certificate", 1), 0, None, None, 0, 0, 0, None)
+    record = CollectionRecord(1, bytes(32), b"", True, Admission("certificate", 1), 0, None, None)
     control = AdmissionControl(RateLimit(0, 0, Clock()), RateLimit(0, 0, Clock()), TokenVerifier([]))
     with pytest.raises(ServerRefused, match="NOT_ADMITTED"):
         control.admit(record, b"", Peer("1.2.3.4", False, frozenset()), 1)

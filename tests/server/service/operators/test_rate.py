@@ -5,40 +5,40 @@ import pytest
 
 from ldp_server.analyst.answers import CollectionEstimates
 from ldp_server.analyst.collections import CollectionInfo
-from ldp_server.service.live import Intake
+from ldp_server.service.live import Arrivals
 from tests.server.helpers import NOW, Clock, batch, live, make_collection, taken
 
 HOUR, DAY = 3600, 86_400
 
 
 def test_a_rate_is_known_after_an_hour():
-    intake = Intake()
-    assert intake.rate(NOW) == (0.0, 0)
-    intake.note(50, NOW)
-    assert intake.rate(NOW + HOUR - 1) == (0.0, 0)
-    assert intake.rate(NOW + HOUR) == (50 * 24, HOUR)
-    intake.note(50, NOW + 2 * HOUR)
-    assert intake.rate(NOW + DAY) == (100, DAY)
+    arrivals = Arrivals()
+    assert arrivals.rate(NOW) == (0.0, 0)
+    arrivals.note(50, NOW)
+    assert arrivals.rate(NOW + HOUR - 1) == (0.0, 0)
+    assert arrivals.rate(NOW + HOUR) == (50 * 24, HOUR)
+    arrivals.note(50, NOW + 2 * HOUR)
+    assert arrivals.rate(NOW + DAY) == (100, DAY)
 
 
 def test_a_rate_is_that_of_the_last_week():
-    intake = Intake()
+    arrivals = Arrivals()
     for day in range(30):
         for hour in range(24):
-            intake.note(10 if day < 20 else 1, NOW + day * DAY + hour * HOUR)
-    per_day, seconds = intake.rate(NOW + 30 * DAY)
+            arrivals.note(10 if day < 20 else 1, NOW + day * DAY + hour * HOUR)
+    per_day, seconds = arrivals.rate(NOW + 30 * DAY)
     assert 7 * DAY - HOUR <= seconds <= 7 * DAY
     assert per_day == pytest.approx(24, rel=0.02)
-    assert len(intake._hours) <= 7 * 24 + 1
-    assert intake.rate(NOW + 40 * DAY)[0] == 0
+    assert len(arrivals._hours) <= 7 * 24 + 1
+    assert arrivals.rate(NOW + 40 * DAY)[0] == 0
 
 
 def test_a_clock_that_goes_back_loses_no_report():
-    intake = Intake()
-    intake.note(5, NOW)
-    intake.note(5, NOW - 10 * HOUR)
-    intake.note(5, NOW + HOUR)
-    assert intake.rate(NOW + 5 * HOUR)[0] == 15 * 24 / 5
+    arrivals = Arrivals()
+    arrivals.note(5, NOW)
+    arrivals.note(5, NOW - 10 * HOUR)
+    arrivals.note(5, NOW + HOUR)
+    assert arrivals.rate(NOW + 5 * HOUR)[0] == 15 * 24 / 5
 
 
 async def test_an_answer_says_how_long_half_the_error_takes(tmp_path):

@@ -1,0 +1,121 @@
+"""What an analyst asks about several periods, or about two collections: trends, changes, comparisons.
+
+Each takes `items`, `attributes`, `ranges`, `quantiles` or `average=True`: exactly one of them. What can be asked
+depends on the mechanism, as for the questions about one set of reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypedDict, Unpack
+
+from ldp_client.errors import InvalidSpec
+from ldp_client.protocol.domain import Item
+from ldp_client.protocol.v1 import analyst_pb2 as pb
+from ldp_server.analyst.answers import CollectionChange, CollectionComparison, CollectionTrend
+from ldp_server.analyst.asking import Call, asked
+from ldp_server.analyst.questions import Questions, Which, named
+from ldp_server.answers.numbers import Between
+from ldp_server.answers.over_time.periods import Periods, asked_periods
+from ldp_server.answers.wire import item_to_wire
+
+__all__ = ["AcrossPeriods", "AskedValues", "Side"]
+
+Side = Which | tuple[Which, Periods]
+"""One side of a comparison: a collection, or a collection and some of its periods."""
+
+
+class AskedValues(TypedDict, total=False):
+    """What is asked of each period or side: exactly one of these."""
+
+    items: Iterable[Item]
+    attributes: Iterable[str]
+    ranges: Iterable[Between]
+    quantiles: Iterable[float]
+    average: bool
+
+
+class AcrossPeriods(Questions):
+    """The questions about several periods or two collections, over a connection."""
+
+    @asked
+    def trend(
+        self,
+        which: Which,
+        *,
+        periods: Periods | None = None,
+        confidence: float = 0.95,
+        together: bool = False,
+        **values: Unpack[AskedValues],
+    ) -> Call[CollectionTrend]:
+        """Estimate values for each period, with intervals.
+
+        With `together`, the intervals of all lines and periods are right at once.
+        """
+        request = pb.TrendRequest(
+            **named(which),
+            periods=asked_periods(periods),
+            asked=_asked(values),
+            confidence=confidence,
+            together=together,
+        )
+        return Call("Trend", request, CollectionTrend.of, long=True)
+
+    @asked
+    def change(
+        self,
+        which: Which,
+        *,
+        periods: Periods | None = None,
+        confidence: float = 0.95,
+        **values: Unpack[AskedValues],
+    ) -> Call[CollectionChange]:
+        """Say of items or attributes whether their share changed from one period to the next ones.
+
+        If nothing changes, the probability of ever saying so is at most 1 - confidence, however often this is asked
+        about periods with the same beginning.
+        """
+        request = pb.TrendRequest(
+            **named(which), periods=asked_periods(periods), asked=_asked(values), confidence=confidence
+        )
+        return Call("Change", request, CollectionChange.of, long=True)
+
+    @asked
+    def compare(
+        self,
+        first: Side,
+        second: Side,
+        *,
+        confidence: float = 0.95,
+        together: bool = False,
+        **values: Unpack[AskedValues],
+    ) -> Call[CollectionComparison]:
+        """Estimate by how much the second side's shares (or average) differ from the first's.
+
+        analyst.compare(("3fa9", 2954), ("3fa9", 2955), items=["www.example.org"])
+        """
+        request = pb.CompareRequest(
+            first=_side(first), second=_side(second), asked=_asked(values), confidence=confidence, together=together
+        )
+        return Call("Compare", request, CollectionComparison.of, long=True)
+
+
+def _side(side: Side) -> pb.Side:
+    which, periods = side if isinstance(side, tuple) else (side, None)
+    return pb.Side(**named(which), periods=asked_periods(periods))
+
+
+def _asked(values: AskedValues) -> pb.Asked:
+    given = [name for name, value in values.items() if value is not None and value is not False]
+    if len(given) != 1:
+        raise InvalidSpec("ask for items, attributes, ranges, quantiles or the average: for one of them")
+    if "items" in given:
+        return pb.Asked(given=pb.GivenItems(items=[item_to_wire(item) for item in values["items"]]))
+    if "attributes" in given:
+        return pb.Asked(attributes=pb.AttributeSet(names=list(values["attributes"])))
+    if "ranges" in given:
+        between = [pb.Between(first=str(first), last=str(last)) for first, last in values["ranges"]]
+        return pb.Asked(ranges=pb.RangesQuestion(between=between))
+    if "quantiles" in given:
+        return pb.Asked(quantiles=pb.QuantilesQuestion(shares=values["quantiles"]))
+    return pb.Asked(average=pb.AverageQuestion())

@@ -1,0 +1,7 @@
+"""Answers about periods of a question with a schedule.
+
+periods   which periods a request asks for, and which ones an answer is about
+trend     the same question for each period
+compare   two periods, spans or collections
+change    did it change? With an error rate that holds however often one looks
+"""

@@ -1,0 +1,187 @@
+r"""Did it change? An answer whose error rate holds however often one looks.
+
+The share of an item is compared in each period with that in all earlier periods of the span together. The statement is:
+if the share never changed, the probability that any look ever says "changed" is at most alpha = 1 - confidence, over
+all looks at all periods, however many there will be, and also over looks within a period and after late reports.
+
+**Never changed** means: each report, of whatever period, comes from a holder of the item with the same probability
+theta, independently of the others. Then each report supports the item with the same probability q = s + theta (p - s),
+and the S supports among n reports are binomial. What is tested is thus about the people who could have reported, and
+not only about those who did: that the crowd of one week is another draw than that of the next is no change. If the same
+people report every week, the shares of two weeks differ less than those of two draws, and the rate is smaller.
+
+**One set of reports, at any number of reports.** Let them come in any order, and let S_n be the supports among the
+first n. Averaged over all q' with equal weights, the likelihood of what came is 1/((n+1) C(n, S_n)). Its ratio to the
+likelihood q^S_n (1-q)^(n-S_n) of the true q is a martingale that begins at 1, so it ever exceeds 1/a with probability a
+at most (Ville's inequality). So the q with
+
+    P(Bin(n, q) = S_n) >= a / (n + 1)
+
+hold the true q for all n at once, but for probability a (Robbins). The set is an interval, because the likelihood has
+one peak. (q - s)/(p - s), cut to [0, 1], gives the shares.
+
+**All looks.** Look t (t = 1, 2, ...) is at period t + 1 of those that have reports. It gets alpha_t = alpha/(t (t+1)),
+which adds up to alpha. One half is for the interval of its period, one half for that of the earlier periods together.
+The look says "changed" if the two are disjoint. If nothing changed both hold the same theta, but for alpha_t. For m
+items alpha is divided by m. The numbers of looks, periods and items do not depend on the reports' answers.
+
+The looks are numbered from the first period of the span: choose it once. A span that begins at the most striking week
+has another error rate.
+
+Mechanisms where the supports have this law: those of `FrequencyOracle.law`, and composed-response for single
+attributes. For the others the sum of reports is no binomial count, and the question is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from ldp_client.collection import Collection
+from ldp_client.errors import InvalidSpec
+from ldp_server.answers.estimates import Coverage, item_indexes
+from ldp_server.answers.numbers import share_of
+from ldp_server.answers.over_time.compare import Direction
+from ldp_server.answers.over_time.trend import TrendQuestion, attribute_place
+from ldp_server.oracles import as_frequency
+from ldp_server.oracles.base import FrequencyOracle, Oracle, TooFewReports, Unsupported
+from ldp_server.oracles.composed_response import ComposedResponseOracle
+from ldp_server.oracles.laws.support import SupportLaw
+
+__all__ = ["ChangeAnswer", "ChangeLine", "Look", "always_valid", "change"]
+
+_STEPS = 60
+
+
+@dataclass(frozen=True)
+class Look:
+    """One period against all earlier ones. Shares of the reports; the interval holds for all looks at once."""
+
+    period: int
+    begins: int
+    ends: int
+    reports: int
+    share: float
+    before: float
+    """The share in all earlier periods together."""
+    low: float
+    """Of the difference, as `high`."""
+    high: float
+    direction: Direction
+
+
+@dataclass(frozen=True)
+class ChangeLine:
+    """Whether the share of one item or attribute changed, and the looks that say so, oldest first."""
+
+    label: str
+    changed: bool
+    since: int | None
+    """The first period that differs from all before it."""
+    looks: tuple[Look, ...]
+
+
+@dataclass(frozen=True)
+class ChangeAnswer:
+    """The answer to: did it change? If nothing did, the probability that it ever says so is 1 - confidence at most."""
+
+    confidence: float
+    lines: tuple[ChangeLine, ...]
+
+
+def always_valid(reports: int, supports: int, alpha: float) -> tuple[float, float]:
+    """Return the interval for the chance of a support that holds at every number of reports, but for `alpha`."""
+    n, s = reports, supports
+    ways = math.lgamma(n + 1) - math.lgamma(s + 1) - math.lgamma(n - s + 1)
+    least = math.log(alpha) - math.log(n + 1) - ways
+
+    def inside(q: float) -> bool:
+        held = s * math.log(q) if s else 0.0
+        return held + ((n - s) * math.log1p(-q) if n > s else 0.0) >= least
+
+    ends = []
+    for outer in (0.0, 1.0):
+        out, within = outer, s / n if n else 0.5
+        if within == outer or (n == 0):
+            ends.append(outer)
+            continue
+        for _ in range(_STEPS):
+            middle = (out + within) / 2
+            out, within = (out, middle) if 0 < middle < 1 and inside(middle) else (middle, within)
+        ends.append(out)
+    return ends[0], ends[1]
+
+
+def change(
+    collection: Collection,
+    periods: Iterable[tuple[tuple[int, int, int], Oracle]],
+    asked: TrendQuestion,
+    *,
+    confidence: float = 0.95,
+) -> ChangeAnswer:
+    """Return whether the share of each item or attribute changed. Periods come as for a trend."""
+    if not (asked.items or asked.attributes):
+        raise InvalidSpec("whether something changed is told of items or attributes")
+    alpha = 1 - share_of(confidence, Coverage.TOGETHER, asked.lines)
+    reports_before = 0
+    looks: list[list[Look]] = [[] for _ in range(asked.lines)]
+    seen_before = [0] * asked.lines
+    for number, (where, oracle) in enumerate(periods):
+        law, seen = _law(oracle, asked), _supports(collection, oracle, asked)
+        if number:
+            spent, law_before = alpha / (number * (number + 1)) / 2, replace(law, reports=reports_before)
+            for line, now, then in zip(looks, seen, seen_before, strict=True):
+                line.append(_look(where, law, now, law_before, then, spent))
+        reports_before = law.reports + reports_before
+        seen_before = [now + then for now, then in zip(seen, seen_before, strict=True)]
+    if not looks[0]:
+        raise TooFewReports("a change needs reports of two periods: there are fewer")
+    return ChangeAnswer(confidence, tuple(_line(*pair) for pair in zip(asked.labels, looks, strict=True)))
+
+
+def _line(label: str, looks: list[Look]) -> ChangeLine:
+    since = next((look.period for look in looks if look.direction is not Direction.CANNOT_TELL), None)
+    return ChangeLine(label, since is not None, since, tuple(looks))
+
+
+def _look(
+    where: tuple[int, int, int], law: SupportLaw, now: int, law_before: SupportLaw, then: int, alpha: float
+) -> Look:
+    low, high = _shares(law, now, alpha)
+    low_before, high_before = _shares(law_before, then, alpha)
+    ends = (low - high_before, high - low_before)
+    share, before = ((seen / one.reports - one.s) / (one.p - one.s) for one, seen in ((law, now), (law_before, then)))
+    return Look(*where, law.reports, share, before, *ends, Direction.of(*ends))
+
+
+def _shares(law: SupportLaw, supports: int, alpha: float) -> tuple[float, float]:
+    low, high = always_valid(law.reports, supports, alpha)
+    gap = law.p - law.s
+    return max(0.0, (low - law.s) / gap), min(1.0, (high - law.s) / gap)
+
+
+def _law(oracle: Oracle, asked: TrendQuestion) -> SupportLaw:
+    """The law of the supports of one item, or of one attribute."""
+    if asked.attributes and isinstance(oracle, ComposedResponseOracle):
+        return oracle.attribute_law
+    law = oracle.law if asked.items and isinstance(oracle, FrequencyOracle) else None
+    if law is None:
+        raise Unsupported(
+            f"{oracle.randomizer.name} has no exact law for each number of reports here, so nobody could say how often "
+            "a change is seen where there is none: compare two periods, or ask items of randomized-response, "
+            "linear-hash or subset-selection, or attributes of composed-response"
+        )
+    return law
+
+
+def _supports(collection: Collection, oracle: Oracle, asked: TrendQuestion) -> list[int]:
+    """The number of supports of each item or attribute."""
+    law = _law(oracle, asked)
+    if isinstance(oracle, ComposedResponseOracle) and asked.attributes:
+        places = [attribute_place(collection, name) for name in asked.attributes]
+        found = oracle.attribute_counts()[0][places]
+    else:
+        found = as_frequency(oracle).estimate(item_indexes(collection, asked.items))
+    counts: list[int] = law.supports(found).astype(int).tolist()
+    return counts

@@ -1,0 +1,95 @@
+r"""Two periods, two spans, or two collections: how much larger is the share, or the average, of the second one?
+
+Crowds differ in size, so frequencies are compared as shares of the reports. The two sets of reports are randomized
+independently of each other given the items, also where the same people are in both. The interval of a difference is
+
+    [ low_2 - high_1, high_2 - low_1 ]
+
+from two intervals that each err with half of 1 - confidence. It is right whenever both are. The two estimates being
+independent, a narrower interval is usual: the square root of the two widths' squares. It was tried and left out. With
+20 reports beside 400, its real coverage at 95% was between 74% and 90% at some frequencies, because intervals of few
+reports are neither symmetric nor continuous.
+
+The difference is about the people who reported in each of the two. It is no statement about those who did not.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+
+from ldp_client.collection import Collection
+from ldp_client.errors import InvalidSpec
+from ldp_server.answers.estimates import Coverage
+from ldp_server.answers.numbers import share_of
+from ldp_server.answers.over_time.trend import TrendQuestion, values_of
+from ldp_server.oracles.base import Oracle, TooFewReports
+
+__all__ = ["Comparison", "Difference", "Direction", "compare"]
+
+
+class Direction(Enum):
+    """What an interval says about a difference."""
+
+    ROSE = "rose"
+    FELL = "fell"
+    CANNOT_TELL = "cannot tell"
+
+    @classmethod
+    def of(cls, low: float, high: float) -> Direction:
+        return cls.ROSE if low > 0 else cls.FELL if high < 0 else cls.CANNOT_TELL
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The second value minus the first. Frequencies are shares of the reports."""
+
+    label: str
+    first: float
+    second: float
+    difference: float
+    standard_error: float
+    low: float
+    high: float
+    direction: Direction
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The answer to one question about two sets of reports."""
+
+    first_reports: int
+    second_reports: int
+    confidence: float
+    coverage: Coverage
+    unit: str
+    """share, or number: in the unit of the domain."""
+    rows: tuple[Difference, ...]
+
+
+def compare(
+    first: tuple[Collection, Oracle],
+    second: tuple[Collection, Oracle],
+    asked: TrendQuestion,
+    *,
+    confidence: float = 0.95,
+    coverage: Coverage = Coverage.EACH,
+) -> Comparison:
+    """Return the differences. The two collections must be able to answer the same question."""
+    if asked.quantiles:
+        raise InvalidSpec("quantiles are not compared: compare ranges, or look at a trend")
+    reports = (first[1].reports, second[1].reports)
+    if not all(reports):
+        raise TooFewReports("one of the two has no reports yet")
+    each = share_of(confidence, coverage, asked.lines)
+    before, after = (values_of(collection, oracle, asked, 1 - (1 - each) / 2) for collection, oracle in (first, second))
+    scales = [1 / number if asked.counts_users else 1.0 for number in reports]
+    rows = []
+    for one, two in zip(before, after, strict=True):
+        low, high = two.low * scales[1] - one.high * scales[0], two.high * scales[1] - one.low * scales[0]
+        error = math.hypot(one.standard_error * scales[0], two.standard_error * scales[1])
+        values = (one.estimate * scales[0], two.estimate * scales[1])
+        row = (*values, values[1] - values[0], error, low, high, Direction.of(low, high))
+        rows.append(Difference(one.label, *row))
+    return Comparison(*reports, confidence, coverage, "share" if asked.counts_users else "number", tuple(rows))

@@ -1,0 +1,188 @@
+"""Values over time: the same question for each period, with an interval for each.
+
+What is asked is fixed beforehand: given items, attributes, ranges, quantiles, or the average. A value is about the
+reports of its period. The randomization of a report is independent of all others given its item, also where one person
+reports in several periods. So the errors of different periods are independent of each other. The values themselves are
+as alike as the people who reported.
+
+Coverage.EACH: each interval is right with the stated confidence, taken alone. Coverage.TOGETHER: all intervals of the
+answer, of every line and every period, are right at once. With m of them each errs with (1 - confidence)/m at most
+(Bonferroni), and m is known before a value is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ldp_client.collection import Collection
+from ldp_client.errors import InvalidSpec
+from ldp_client.protocol.domain import Attributes, Item
+from ldp_server.answers import numbers
+from ldp_server.answers.attributes import attributes_answer
+from ldp_server.answers.estimates import Coverage, item_indexes
+from ldp_server.answers.numbers import share_of
+from ldp_server.answers.words import item_text
+from ldp_server.oracles import as_frequency
+from ldp_server.oracles.base import FrequencyOracle, Oracle, Unsupported
+from ldp_server.oracles.bounded_number import Average
+from ldp_server.oracles.independence.judge import accepted
+
+__all__ = ["TrendAnswer", "TrendLine", "TrendPoint", "TrendQuestion", "Value", "attribute_place", "trend", "values_of"]
+
+MOST_LINES = 100
+
+
+@dataclass(frozen=True)
+class TrendQuestion:
+    """One kind of value: exactly one of these fields is given."""
+
+    items: tuple[Item, ...] = ()
+    attributes: tuple[str, ...] = ()
+    ranges: tuple[tuple[int, int], ...] = ()
+    quantiles: tuple[float, ...] = ()
+    average: bool = False
+
+    def __post_init__(self) -> None:
+        given = [bool(one) for one in (self.items, self.attributes, self.ranges, self.quantiles, self.average)]
+        if sum(given) != 1:
+            raise InvalidSpec("ask for items, attributes, ranges, quantiles or the average: for one of them")
+        if self.lines > MOST_LINES:
+            raise InvalidSpec(f"ask for at most {MOST_LINES} items, attributes, ranges or quantiles at a time")
+
+    @property
+    def lines(self) -> int:
+        """How many values each period has."""
+        return len(self.items) + len(self.attributes) + len(self.ranges) + len(self.quantiles) + self.average
+
+    @property
+    def labels(self) -> list[str]:
+        """What each line is about."""
+        found = [item_text(item) for item in self.items] + list(self.attributes)
+        found += [f"{first} to {last}" for first, last in self.ranges]
+        found += [f"quantile {share:g}" for share in self.quantiles]
+        return found + ["average"] * self.average
+
+    @property
+    def counts_users(self) -> bool:
+        """Whether the values are numbers of users, and not numbers in the unit of the domain."""
+        return not self.average and not self.quantiles
+
+
+@dataclass(frozen=True)
+class Value:
+    """What is asked about, and its estimate."""
+
+    label: str
+    estimate: float
+    standard_error: float
+    """Infinite if it is not known."""
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class TrendPoint:
+    """The value of one period. `begins` and `ends` are seconds since 1970."""
+
+    period: int
+    begins: int
+    ends: int
+    reports: int
+    estimate: float
+    standard_error: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class TrendLine:
+    """The values of one item, attribute, range or quantile, or of the average, oldest first."""
+
+    label: str
+    points: tuple[TrendPoint, ...]
+
+
+@dataclass(frozen=True)
+class TrendAnswer:
+    """The answer to one question about values over time."""
+
+    confidence: float
+    coverage: Coverage
+    unit: str
+    """users (divide by the reports of the point to get a share), or number: in the unit of the domain."""
+    lines: tuple[TrendLine, ...]
+
+
+def values_of(collection: Collection, oracle: Oracle, asked: TrendQuestion, confidence: float) -> list[Value]:
+    """Return the values of one set of reports, each with an interval of this confidence, taken alone."""
+    if asked.items:
+        return _items(collection, accepted(as_frequency(oracle))[0], asked, confidence)
+    if asked.attributes:
+        return _attributes(collection, oracle, asked.attributes, confidence)
+    if asked.ranges:
+        ranges = numbers.ranges_answer(collection, oracle, asked.ranges, confidence=confidence).ranges
+        return [Value(label, *_four(one)) for label, one in zip(asked.labels, ranges, strict=True)]
+    if asked.quantiles:
+        cuts = numbers.quantiles_answer(collection, oracle, asked.quantiles, confidence=confidence).quantiles
+        unknown = float("inf")
+        return [
+            Value(label, one.estimate, unknown, one.low, one.high)
+            for label, one in zip(asked.labels, cuts, strict=True)
+        ]
+    return [Value("average", *_four(numbers.average_answer(collection, oracle, confidence=confidence).average))]
+
+
+def _items(collection: Collection, oracle: FrequencyOracle, asked: TrendQuestion, confidence: float) -> list[Value]:
+    """Return the frequencies of the items, without those of everything else, which take the most time."""
+    indexes = item_indexes(collection, asked.items)
+    raw = oracle.estimate(indexes)
+    low, high = oracle.intervals(indexes, raw, (1 - confidence) / 2)
+    columns = (raw, oracle.standard_errors(indexes, raw), low, high)
+    numbers_of_each = zip(*(column.tolist() for column in columns), strict=True)
+    return [Value(label, *four) for label, four in zip(asked.labels, numbers_of_each, strict=True)]
+
+
+def _four(one: numbers.Range | Average) -> tuple[float, float, float, float]:
+    return one.estimate, one.standard_error, one.low, one.high
+
+
+def attribute_place(collection: Collection, name: str) -> int:
+    """Return the place of an attribute in the collection's domain."""
+    domain = collection.domain
+    if not isinstance(domain, Attributes):
+        raise Unsupported("this collection is not about attributes: ask a collection of attributes")
+    if name not in domain.names:
+        raise InvalidSpec("an attribute asked for is not one of the collection's")
+    return domain.names.index(name)
+
+
+def _attributes(collection: Collection, oracle: Oracle, names: Sequence[str], confidence: float) -> list[Value]:
+    places = [attribute_place(collection, name) for name in names]
+    rows = attributes_answer(collection, oracle, confidence=confidence).rows
+    return [Value(rows[place].attributes[0], *(getattr(rows[place], field) for field in _FIELDS)) for place in places]
+
+
+_FIELDS = ("estimate", "standard_error", "low", "high")
+
+
+def trend(
+    collection: Collection,
+    periods: Iterable[tuple[tuple[int, int, int], Oracle]],
+    asked: TrendQuestion,
+    *,
+    count: int,
+    confidence: float = 0.95,
+    coverage: Coverage = Coverage.EACH,
+) -> TrendAnswer:
+    """Return the values of `count` periods. Each comes as its number, its begin and its end, and its counts."""
+    each = share_of(confidence, coverage, asked.lines * count)
+    points: list[list[TrendPoint]] = [[] for _ in range(asked.lines)]
+    for (period, begins, ends), oracle in periods:
+        for line, value in zip(points, values_of(collection, oracle, asked, each), strict=True):
+            point = TrendPoint(
+                period, begins, ends, oracle.reports, value.estimate, value.standard_error, value.low, value.high
+            )
+            line.append(point)
+    lines = tuple(TrendLine(label, tuple(found)) for label, found in zip(asked.labels, points, strict=True))
+    return TrendAnswer(confidence, coverage, "users" if asked.counts_users else "number", lines)

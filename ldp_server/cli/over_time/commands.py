@@ -1,0 +1,188 @@
+"""trend, change, compare: the questions about several periods or two collections."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from ldp_server.analyst import Analyst, CollectionChange, CollectionComparison, CollectionTrend, Which
+from ldp_server.analyst.over_time import AskedValues
+from ldp_server.answers.over_time.periods import Periods, period_dates
+from ldp_server.answers.to_json import to_json
+from ldp_server.cli.connection import COLLECTION, connected, json_option, which_argument
+from ldp_server.cli.main import cli
+from ldp_server.cli.over_time.options import PERIODS, period_options, periods_text
+from ldp_server.cli.queries import COVERAGE, read_items
+from ldp_server.cli.questions import BETWEEN, confidence_option, together_option
+from ldp_server.cli.show import busy, print_json, table, whole
+
+__all__ = ["change", "compare", "trend"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_ASKED = (
+    click.option("--items", metavar="FILE", help="The shares of the items in a file, one a line; - is standard input."),
+    click.option("--attributes", metavar="FILE", help="The shares of the attributes in a file, one a line; or -."),
+    click.option("--between", type=BETWEEN, multiple=True, metavar="FIRST:LAST", help="A range; repeatable."),
+    click.option("--at", type=click.FloatRange(0, 1, min_open=True, max_open=True), multiple=True, metavar="SHARE",
+                 help="A quantile of numbers; may be repeated."),
+    click.option("--average", is_flag=True, help="The average of numbers."),
+)  # fmt: skip
+
+
+def _asked_options(command: F) -> F:
+    """Add the options that say what is asked of each period; the command gets them in its parameter `asked`."""
+
+    @functools.wraps(command)
+    def wrapper(*args: Any, **given: Any) -> Any:
+        items, attributes = (given.pop(name) for name in ("items", "attributes"))
+        between, at, average = (given.pop(name) for name in ("between", "at", "average"))
+        if sum(map(bool, (items, attributes, between, at, average))) != 1:
+            raise click.UsageError("give one of --items, --attributes, --between, --at and --average")
+        asked: AskedValues = {}
+        if items:
+            asked["items"] = read_items(items)
+        elif attributes:
+            asked["attributes"] = read_items(attributes)
+        elif between:
+            asked["ranges"] = between
+        elif at:
+            asked["quantiles"] = at
+        else:
+            asked["average"] = True
+        return command(*args, asked=asked, **given)
+
+    for option in reversed(_ASKED):
+        wrapper = option(wrapper)
+    return wrapper  # type: ignore[return-value]  # the options change what click sees
+
+
+@cli.command()
+@which_argument
+@_asked_options
+@confidence_option
+@together_option
+@period_options
+@json_option
+@connected
+def trend(analyst: Analyst, which: Which, asked: AskedValues, as_json: bool, **options: Any) -> None:
+    """Estimate values for each period of a question with a schedule.
+
+    COLLECTION is an id, its first digits (at least four), or the collection's file.
+    """
+    with busy("estimating", quiet=as_json):
+        found = analyst.trend(which, **options, **asked)
+    if as_json:
+        print_json(to_json(found))
+    else:
+        _show_trend(found)
+
+
+def _show_trend(found: CollectionTrend) -> None:
+    users = found.unit == "users"
+    columns = [("what", ""), ("period", "right"), ("dates", ""), ("reports", "right")]
+    columns += [("share" if users else "value", "right"), (f"{found.confidence * 100:.6g}% interval", "right")]
+    rows = []
+    for line in found.lines:
+        for point in line.points:
+            scale = 1 / point.reports if users else 1.0
+            value, low, high = (_value(one * scale, share=users) for one in (point.estimate, point.low, point.high))
+            dates = period_dates(point.begins, point.ends)
+            rows.append([line.label, str(point.period), dates, whole(point.reports), value, f"{low} to {high}"])
+    table(found.question, columns, rows, f"{COVERAGE[found.coverage]}{periods_text(found.periods)}")
+
+
+def _value(value: float, *, share: bool) -> str:
+    if math.isinf(value):
+        return "unknown"
+    return f"{value:.2%}" if share else f"{value:,.6g}"
+
+
+@cli.command()
+@which_argument
+@_asked_options
+@confidence_option
+@period_options
+@json_option
+@connected
+def change(analyst: Analyst, which: Which, asked: AskedValues, as_json: bool, **options: Any) -> None:
+    """Say of items or attributes whether their share changed, period by period.
+
+    If nothing changes, the probability of ever saying so is at most 1 - confidence, however often you look. Begin with
+    the same first period each time.
+
+    COLLECTION is an id, its first digits (at least four), or the collection's file.
+    """
+    with busy("estimating", quiet=as_json):
+        found = analyst.change(which, **options, **asked)
+    if as_json:
+        print_json(to_json(found))
+    else:
+        _show_change(found)
+
+
+def _show_change(found: CollectionChange) -> None:
+    columns = [("what", ""), ("period", "right"), ("share", "right"), ("before", "right")]
+    columns += [("difference between", "right"), ("changed?", "")]
+    rows = []
+    for line in found.lines:
+        for look in line.looks:
+            ends = f"{look.low:+.2%} and {look.high:+.2%}"
+            rows.append(
+                [line.label, str(look.period), f"{look.share:.2%}", f"{look.before:.2%}", ends, look.direction.value]
+            )
+    alpha = f"{(1 - found.confidence) * 100:.3g}%"
+    caption = f"where nothing changes, all looks together say that it did with a probability of at most {alpha}"
+    table(found.question, columns, rows, caption + periods_text(found.periods))
+
+
+@cli.command()
+@which_argument
+@click.argument("other", metavar="[OTHER]", required=False, type=COLLECTION)
+@click.option("--from", "first", type=PERIODS, metavar="PERIODS", help="The first side's periods: one, or FIRST..LAST.")
+@click.option("--to", "second", type=PERIODS, metavar="PERIODS", help="The second side's periods.")
+@_asked_options
+@confidence_option
+@together_option
+@json_option
+@connected
+def compare(
+    analyst: Analyst, which: Which, other: Which | None, first: Periods | None, second: Periods | None, **options: Any
+) -> None:
+    """Estimate by how much a share (or an average) differs between two periods, or between two collections.
+
+    COLLECTION and OTHER are ids, their first digits (at least four), or files. Without OTHER, two periods of COLLECTION
+    are compared.
+    """
+    if other is None and first is None and second is None:
+        raise click.UsageError("name another collection, or two periods with --from and --to")
+    asked, as_json = options.pop("asked"), options.pop("as_json")
+    sides = [
+        (one, periods) if periods is not None else one for one, periods in ((which, first), (other or which, second))
+    ]
+    with busy("estimating", quiet=as_json):
+        found = analyst.compare(sides[0], sides[1], **options, **asked)
+    if as_json:
+        print_json(to_json(found))
+    else:
+        _show_comparison(found)
+
+
+def _show_comparison(found: CollectionComparison) -> None:
+    share = found.unit == "share"
+    columns = [("what", ""), ("first", "right"), ("second", "right"), ("difference", "right")]
+    columns += [(f"{found.confidence * 100:.6g}% interval", "right"), ("", "")]
+    rows = []
+    for row in found.rows:
+        first, second, difference, low, high = (
+            _value(one, share=share) for one in (row.first, row.second, row.difference, row.low, row.high)
+        )
+        rows.append([row.label, first, second, difference, f"{low} to {high}", row.direction.value])
+    reports = f"{whole(found.first_reports)} and {whole(found.second_reports)} reports"
+    about = f"{periods_text(found.first_periods)}{periods_text(found.second_periods)}"
+    title = "" if found.first is None else found.first.collection.question
+    table(title, columns, rows, f"{reports}; {COVERAGE[found.coverage]}{about}")
