@@ -233,7 +233,7 @@ class Run:
         a score has the variance of n/f reports, but more skew than their binomial: r = sum c^3 / (n f^2) times as much,
         where each different report came c times. (r >= 1 by Cauchy and Schwarz; 18% sent twice have r = 1.12.) To first
         order this raises the tail at z by the factor exp((r - 1) g z^3 / 6), g being the skew of the binomial. That is
-        2% at z = 4.5 for 80,000 reports with s = 1/7. f is an upper bound of the variance factor, and that outweighs it:
+        2% at z = 4.5 for 80,000 reports with s = 1/7. f is an upper bound of the variance factor, which outweighs it:
         an f that is 1% larger lowers this tail by 10%.
         """
         return candidate_bars(self.worth(self.finding), self.support[1], log_shares, self.false_items)
