@@ -17,7 +17,6 @@ from ldp_server.heavy_hitters.run import Run, Watch
 from ldp_server.heavy_hitters.search.acceptance import Settings
 from ldp_server.heavy_hitters.search.rounds import Hooks, decode_scores
 from ldp_server.oracles import oracle_for
-from ldp_server.oracles.independence.result import INDEPENDENT
 from tests.server.heavy_hitters.cases import EXPANDER, ITEM_POINTERS, PAPER, PREFIX, TREE, collection, filled
 
 POPULAR = {123456789: 9000, 987654321012: 6000, 5: 5000}
@@ -120,12 +119,11 @@ def test_only_the_best_cells_of_a_level_are_kept_and_the_list_is_the_same():
     spec = collection(mechanism, parameters, epsilon)
     oracle = filled(spec, POPULAR, USERS)
     answer = decode(spec, oracle, decoder=decoder)
-    run = Run(spec, oracle, decoder, 0.05, DecodeLimits(), Watch(None, None), None, INDEPENDENT)
-    counting, noise = run.finding, run.noise(run.finding)
-    few, every = run.scores(counting, 3000), run.scores(counting)
+    run = Run(spec, oracle, decoder, 0.05, DecodeLimits(), Watch(None, None), None)
+    few, every = run.scores(3000), run.scores()
     assert [team.kept is None for team in few] == [False] * 3 + [True] * 3
-    settings = Settings(answer.least_estimate / run.unit(counting, noise), width=1 << 12, last=4)
-    lists = [decode_scores(run.code, teams, noise, settings, Hooks(run.in_domain)) for teams in (few, every)]
+    settings = Settings(answer.least_estimate / math.sqrt(run.reports * run.noise().variance), width=1 << 12, last=4)
+    lists = [decode_scores(run.code, teams, run.noise(), settings, Hooks(run.in_domain)) for teams in (few, every)]
     assert lists[0].messages.tolist() == lists[1].messages.tolist()
     assert lists[0].scores.tolist() == lists[1].scores.tolist()
     assert [h.item for h in answer.items] == [spec.domain.item(index) for index in run.indexes(lists[0].messages)]
