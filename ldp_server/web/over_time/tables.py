@@ -15,7 +15,17 @@ from ldp_server.tables.table import AnswerTable, table_of
 from ldp_server.web.periods import dates_of
 from ldp_server.web.tables import TableView
 
-__all__ = ["comparison_file", "comparison_table", "trend_file", "trend_table"]
+__all__ = [
+    "ComparisonFile",
+    "TrendFile",
+    "TrendRow",
+    "comparison_file",
+    "comparison_table",
+    "signed",
+    "trend_file",
+    "trend_table",
+    "value_text",
+]
 
 _MOST_ROWS = 400
 
