@@ -40,7 +40,7 @@ from ldp_server.web.pages.tabs import period_lines, tabs
 from ldp_server.web.periods import addressed, choices, read_side, shell_span
 from ldp_server.web.views import CONFIDENCES
 
-__all__ = ["across_file", "compare", "trend"]
+__all__ = ["AcrossAsked", "across_file", "compare", "trend"]
 
 
 @dataclass(frozen=True)
