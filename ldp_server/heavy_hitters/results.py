@@ -24,7 +24,7 @@ from ldp_server.oracles.independence.result import INDEPENDENT, Independence
 from ldp_server.oracles.laws.listed import joint_intervals, listed_intervals
 from ldp_server.oracles.laws.support import SupportLaw
 
-__all__ = ["HeavyHitter", "HeavyHitters", "heavy_hitters", "item_intervals"]
+__all__ = ["HeavyHitter", "HeavyHitters", "UsedDictionary", "heavy_hitters", "item_intervals"]
 
 CONFIDENCE = 0.95
 _CAUTION = 0.01  # for errors of the search: the ends are those of a 96% interval
