@@ -39,7 +39,7 @@ from ldp_server.oracles.expander_sketch import ExpanderSketchOracle
 from ldp_server.oracles.independence.judge import accepted, judged
 from ldp_server.oracles.team_sketch import TeamSketchOracle
 
-__all__ = ["DECODERS", "decode"]
+__all__ = ["DECODERS", "Means", "decode"]
 
 _AGAINST = 3.5  # standard errors
 _TREE_WIDER, _TREE_LAST = 4, 4
