@@ -31,7 +31,7 @@ from ldp_server.store import CollectionRecord
 from ldp_server.store.damage import check_spec
 from ldp_server.store.errors import Corrupt
 
-__all__ = ["PREFIX", "LiveCollection", "LiveCollections", "Naming"]
+__all__ = ["PREFIX", "Arrivals", "LiveCollection", "LiveCollections", "Naming"]
 
 PREFIX = re.compile("[0-9a-f]{4,64}")
 
