@@ -243,7 +243,7 @@ def test_everything_works_without_scripts(signed_in, pages, world, scheduled):
     users.clear()
     users.send_keys("4000000")
     chrome.find_element(By.CSS_SELECTOR, "form.plan button").click()
-    assert "With 4,000,000 reports" in chrome.page_source
+    wait(chrome, lambda: "With 4,000,000 reports" in chrome.page_source)
     chrome.get(f"{pages.address}/c/{scheduled.which('frequency')}/trend")
     Select(chrome.find_element(By.ID, "first")).select_by_value(str(scheduled.periods[3]))
     chrome.find_element(By.ID, "items").send_keys("tea")
