@@ -56,6 +56,8 @@ class DotChart:
     """Whether a bar leads from 0 to the dot."""
     write: Callable[[float], str] | None = None
     """Writes a number; without it, numbers are those of users."""
+    tick: Callable[[float], str] | None = None
+    """Writes a number at the axis."""
     least: float = 1.0
     """The least that the axis reaches."""
 
@@ -89,7 +91,7 @@ def dots(chart: DotChart, width: float = 860.0) -> Markup:
 
 
 def _tick(chart: DotChart, tick: float, ticks: Sequence[float]) -> str:
-    return compact(tick, ticks) if chart.write is None else chart.write(tick)
+    return compact(tick, ticks) if chart.tick is None else chart.tick(tick)
 
 
 def _scale(chart: DotChart, left: float, right: float) -> Scale:

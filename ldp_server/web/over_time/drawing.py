@@ -42,6 +42,10 @@ def trend_figure(trend: CollectionTrend, schedule: Schedule) -> Figure | None:
     return Figure(lines_chart(chart, WIDE), lines_chart(chart, NARROW), marks)
 
 
+def _points(value: float) -> str:
+    return f"{value * 100:+.4g}" if value else "0"
+
+
 def _percent(value: float) -> str:
     return f"{value * 100:.4g}%"
 
@@ -62,9 +66,10 @@ def comparison_figure(comparison: CollectionComparison) -> Figure | None:
     rows = [
         Dot(visible(row.label), row.difference, row.low, row.high, _KINDS[row.direction]) for row in comparison.rows
     ]
-    unit = "difference" if share else "difference, in the numbers' own unit"
+    unit = "difference (pp)" if share else "difference"
     title = "" if comparison.first is None else visible(comparison.first.collection.question)
-    chart = DotChart(title, rows, unit, write=partial(signed, share=share), least=0.0)
+    chart = DotChart(title, rows, unit, write=partial(signed, share=share), tick=_points if share else None, least=0.0)
     marks = [("dot", "rose"), ("no", "fell"), ("unsure", "cannot tell: the interval holds 0")]
+    said = [("", "pp: percentage points")] if share else []
     used = {dot.kind or "dot" for dot in rows}
-    return Figure(dots(chart, WIDE), dots(chart, NARROW), [mark for mark in marks if mark[0] in used])
+    return Figure(dots(chart, WIDE), dots(chart, NARROW), [mark for mark in marks if mark[0] in used] + said)

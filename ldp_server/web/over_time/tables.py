@@ -99,7 +99,9 @@ def comparison_table(comparison: CollectionComparison, confidence: float) -> Tab
     for row in comparison.rows:
         cells = [value_text(one, share=share) for one in (row.first, row.second)]
         difference, low, high = (signed(one, share=share) for one in (row.difference, row.low, row.high))
-        rows.append([visible(row.label), *cells, difference, f"{low} to {high}", row.direction.value])
+        rows.append(
+            [visible(row.label), *cells, difference, f"{low.removesuffix(' pp')} to {high}", row.direction.value]
+        )
     heads = ("what", "first", "second", "difference", f"{confidence * 100:.6g}% interval", "says")
     return TableView(heads, rows, frozenset({0, 5}))
 

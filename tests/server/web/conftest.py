@@ -7,12 +7,13 @@ import re
 import time
 from contextlib import asynccontextmanager
 from html import unescape
+from types import SimpleNamespace
 
 import httpx
 import numpy as np
 import pytest
 
-from ldp_client.collection import Collection
+from ldp_client.collection import Collection, Schedule
 from ldp_client.protocol.domain import Attributes, Categories
 from ldp_server.analyst import Analyst
 from ldp_server.store import AccessFile
@@ -37,6 +38,10 @@ HOSTILE = (
     "x" * 200,
     "tea",
 )
+DAY = 86_400
+EACH_DAY = 700
+PERIODS = (-6, -5, -4, -2)
+"""Days before today that have reports; there are none of three days ago."""
 _WINDOW = {"opens": 0, "closes": 1 << 33}
 
 
@@ -84,6 +89,41 @@ def world(tmp_path_factory):
         made.add("hostile attributes", attributes, np.arange(USERS) % 8)
         made.add("empty", Collection.create("Empty?", Categories(("yes", "no")), "randomized-response", "1", **_WINDOW))
         yield made
+
+
+def daily(text, domain, mechanism, parameters=None, epsilon="4"):
+    """A question of a period a day, whose window begins twenty days ago."""
+    today = int(time.time()) // DAY
+    window = {"opens": (today - 20) * DAY, "closes": (today + 20) * DAY, "schedule": Schedule(DAY, 40)}
+    return Collection.create(text, domain, mechanism, epsilon, parameters=parameters, **window)
+
+
+def again(name, text):
+    """The example of a mechanism as a question of a period a day."""
+    once = example(name)
+    return daily(text, once.domain, name, dict(once.randomizer.parameters()), once.epsilon.text)
+
+
+@pytest.fixture(scope="package")
+def scheduled(world):
+    """Scheduled collections by name, with reports of the days of `PERIODS`, and the numbers of these days."""
+    today = int(time.time()) // DAY
+    periods = [today + days for days in PERIODS]
+    made = {
+        "frequency": daily("How <often>?", Categories(HOSTILE), "randomized-response"),
+        "hierarchy": again("hierarchy", "Which number each day?"),
+        "bounded-number": again("bounded-number", "How many each day?"),
+        "composed-response": again("composed-response", "Which each day?"),
+        "large": again("prefix-tree", "Which word each day?"),
+        "nothing": daily("Nothing each day?", Categories(("a", "b")), "randomized-response"),
+    }
+    for name, collection in made.items():
+        world.server.create(collection)
+        for place, period in enumerate(periods if name != "nothing" else ()):
+            size, users = min(collection.domain.size, 11), EACH_DAY + 100 * place
+            held = np.arange(users) % (2 if place == 3 else size)  # the last day is another one
+            deliver(world.server, collection, held, seed=place, period=period)
+    return SimpleNamespace(made=made, periods=periods, which=lambda name: made[name].id.hex()[:16])
 
 
 def site_for(server: ServerProcess, **settings) -> Site:

@@ -19,6 +19,7 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.select import Select
 from selenium.webdriver.support.wait import WebDriverWait
 
 from tests.server.analyst.conftest import deliver
@@ -90,7 +91,7 @@ def resize(chrome, width, scale=1):
     chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
 
 
-def every_page(world):
+def every_page(world, scheduled):
     """The address of every page, and of every view of the collections that have charts of their own."""
     views = {
         "hostile": ("top?threshold=260", "every", "given"),
@@ -109,6 +110,8 @@ def every_page(world):
         "/nonsense",
         "/c/ffffffff",
     ]
+    addresses += [f"/c/{scheduled.which('frequency')}/{view}" for view in ("trend", "compare", "top")]
+    addresses += [f"/c/{scheduled.which('hierarchy')}/{view}" for view in ("trend", "compare?kind=ranges")]
     return addresses + [f"/c/{world.which(name)}/{view}" for name, found in views.items() for view in found]
 
 
@@ -145,10 +148,10 @@ def overflow(chrome):
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_every_page_is_whole_quiet_and_accessible(signed_in, pages, world, width):
+def test_every_page_is_whole_quiet_and_accessible(signed_in, pages, world, scheduled, width):
     chrome = signed_in
     resize(chrome, width)
-    for address in every_page(world):
+    for address in every_page(world, scheduled):
         chrome.get(pages.address + address)
         assert chrome.find_elements(By.CSS_SELECTOR, "main h1"), address
         assert overflow(chrome) <= 0, address
@@ -169,11 +172,11 @@ def test_every_page_is_whole_quiet_and_accessible(signed_in, pages, world, width
     ],
     ids=["dark", "dark phone", "zoom 200%", "print"],
 )
-def test_dark_zoomed_and_printed(signed_in, pages, world, media, features, width, scale):
+def test_dark_zoomed_and_printed(signed_in, pages, world, scheduled, media, features, width, scale):
     chrome = signed_in
     chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
     resize(chrome, width, scale)
-    for address in every_page(world)[-12:]:
+    for address in every_page(world, scheduled)[-17:]:
         chrome.get(pages.address + address)
         assert overflow(chrome) <= 0, address
         assert violations(chrome) == [], address
@@ -226,7 +229,7 @@ def test_signing_in_with_the_keyboard_and_out(chrome, pages, world):
     assert chrome.find_elements(By.ID, "token"), "nothing is kept that the way back would show"
 
 
-def test_everything_works_without_scripts(signed_in, pages, world):
+def test_everything_works_without_scripts(signed_in, pages, world, scheduled):
     chrome = signed_in
     chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     chrome.get(f"{pages.address}/c/{world.which('linear-hash')}/every")
@@ -240,7 +243,14 @@ def test_everything_works_without_scripts(signed_in, pages, world):
     users.clear()
     users.send_keys("4000000")
     chrome.find_element(By.CSS_SELECTOR, "form.plan button").click()
-    assert "With 4,000,000 reports" in chrome.page_source
+    wait(chrome, lambda: "With 4,000,000 reports" in chrome.page_source)
+    chrome.get(f"{pages.address}/c/{scheduled.which('frequency')}/trend")
+    Select(chrome.find_element(By.ID, "first")).select_by_value(str(scheduled.periods[3]))
+    chrome.find_element(By.ID, "items").send_keys("tea")
+    chrome.find_element(By.CSS_SELECTOR, "form.controls button").click()
+    wait(chrome, lambda: "a change needs reports of two periods" in chrome.page_source)
+    assert [one.text for one in chrome.find_elements(By.CSS_SELECTOR, "table.numbers tbody th")] == ["tea"]
+    assert urlsplit(chrome.current_url).query == ""
     which = world.which("tree-sketch")
     chrome.get(f"{pages.address}/c/{which}/hitters")
     chrome.find_element(By.CSS_SELECTOR, "form.controls button").click()

@@ -7,66 +7,32 @@ import io
 import json
 import re
 import time
+from dataclasses import replace
 from itertools import product
-from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow.parquet
 import pytest
 
-from ldp_client.collection import Collection, Schedule
+from ldp_client.collection import Schedule
 from ldp_client.protocol.domain import Attributes, Categories, Integers
+from ldp_server.analyst import CollectionTrend
+from ldp_server.answers.estimates import Coverage
+from ldp_server.answers.over_time.trend import TrendLine, TrendPoint
 from ldp_server.answers.to_json import dump, to_json
 from ldp_server.answers.words import item_text, visible
+from ldp_server.web.charts.lines import LinePoint, LinesChart, lines_chart
 from ldp_server.web.over_time.asking import confidences
 from ldp_server.web.over_time.choice import AcrossOptions
+from ldp_server.web.over_time.tables import trend_table
+from ldp_server.web.periods import dates_of
 from ldp_server.web.views import offered
-from tests.server.analyst.conftest import deliver
-from tests.server.test_every_door import example, shell
-from tests.server.web.conftest import HOSTILE, browsing
+from tests.server.test_every_door import shell
+from tests.server.web.conftest import DAY, EACH_DAY, HOSTILE, browsing, daily
 from tests.server.web.test_pages import SVG, Page, charts, marks, until_done
 
-DAY = 86_400
-USERS = 700
-PERIODS = (-6, -5, -4, -2)
-"""Days before today that have reports; there are none of three days ago."""
 DRAWN = {"svg", "title", "desc", "g", "rect", "line", "circle", "text", "path", "style"}
-
-
-def daily(text, domain, mechanism, parameters=None, epsilon="4"):
-    """A question of a period a day, whose window begins twenty days ago."""
-    today = int(time.time()) // DAY
-    window = {"opens": (today - 20) * DAY, "closes": (today + 20) * DAY, "schedule": Schedule(DAY, 40)}
-    return Collection.create(text, domain, mechanism, epsilon, parameters=parameters, **window)
-
-
-def again(name, text):
-    """The example of a mechanism as a question of a period a day."""
-    once = example(name)
-    return daily(text, once.domain, name, dict(once.randomizer.parameters()), once.epsilon.text)
-
-
-@pytest.fixture(scope="module")
-def scheduled(world):
-    """Scheduled collections by name, with reports of the days of `PERIODS`, and the numbers of these days."""
-    today = int(time.time()) // DAY
-    periods = [today + days for days in PERIODS]
-    made = {
-        "frequency": daily("How <often>?", Categories(HOSTILE), "randomized-response"),
-        "hierarchy": again("hierarchy", "Which number each day?"),
-        "bounded-number": again("bounded-number", "How many each day?"),
-        "composed-response": again("composed-response", "Which each day?"),
-        "large": again("prefix-tree", "Which word each day?"),
-        "nothing": daily("Nothing each day?", Categories(("a", "b")), "randomized-response"),
-    }
-    for name, collection in made.items():
-        world.server.create(collection)
-        for place, period in enumerate(periods if name != "nothing" else ()):
-            size, users = min(collection.domain.size, 11), USERS + 100 * place
-            held = np.arange(users) % (2 if place == 3 else size)  # the last day is another one
-            deliver(world.server, collection, held, seed=place, period=period)
-    return SimpleNamespace(made=made, periods=periods, which=lambda name: made[name].id.hex()[:16])
 
 
 KINDS = {
@@ -233,7 +199,7 @@ def test_the_error_of_each_picked_interval_is_that_of_all_items_at_once(among, l
 @pytest.mark.parametrize("name", KINDS)
 async def test_every_view_file_command_and_line_respects_the_period(world, scheduled, name, monkeypatch, capsys):
     which, (first, second, third, last) = scheduled.which(name), scheduled.periods
-    counts = {first: USERS, second: USERS + 100, third: USERS + 200, last: USERS + 300}
+    counts = {first: EACH_DAY, second: EACH_DAY + 100, third: EACH_DAY + 200, last: EACH_DAY + 300}
     dates = [time.strftime("%Y-%m-%d", time.gmtime(period * DAY)) for period in (first, third)]
     asked = {f"?first={last}": (last,), f"?first={dates[0]}&last={dates[1]}": (first, second, third), "": tuple(counts)}
     async with browsing(world) as browser:
@@ -264,7 +230,7 @@ async def test_lists_and_searches_respect_the_period(world, scheduled):
         which = scheduled.which("frequency")
         fields = {"items": "tea", "first": str(last)}
         found = (await browser.post(f"/c/{which}/data/given.json", fields)).json()
-        assert (found["reports"], found["periods"]["first"]) == (USERS + 300, last)
+        assert (found["reports"], found["periods"]["first"]) == (EACH_DAY + 300, last)
         page = await browser.post(f"/c/{which}/given", fields)
         assert f'name="first" value="{last}"' in page.text
         which = scheduled.which("large")
@@ -272,7 +238,7 @@ async def test_lists_and_searches_respect_the_period(world, scheduled):
         await until_done(browser, which)
         page = await browser.get(f"/c/{which}/hitters")
     assert f"--period {last}" in page.text
-    assert f"{USERS + 300:,} reports, period {last}" in page.text
+    assert f"{EACH_DAY + 300:,} reports, period {last}" in page.text
 
 
 @pytest.mark.parametrize(
@@ -417,3 +383,31 @@ async def test_the_attributes_and_integers_of_a_form_are_theirs(world, scheduled
             assert page.status_code in (400, 409), name
             assert page.text.count('role="alert"') == 1
             assert "Traceback" not in page.text
+
+
+@pytest.mark.parametrize("width", [860.0, 358.0])
+def test_hundreds_of_periods_are_drawn_as_lines_alone(width):
+    """A chart of 400 periods and eight lines has the first six, no dots, a path for each piece, and finite places."""
+    line = [
+        LinePoint(day, f"day {day}", day / 400, 0.1, float("inf"), (1.0, 2.0, 3.0)) for day in range(400) if day % 50
+    ]
+    chart = LinesChart("Many", [(f"line {i}", line) for i in range(8)], "share", str)
+    drawn = ElementTree.fromstring(lines_chart(chart, width))
+    paths = [path for path in drawn.iter(f"{SVG}path") if path.get("class") == "series-line"]
+    assert len(paths) == 6 * 8
+    assert not list(drawn.iter(f"{SVG}circle"))
+    assert len(lines_chart(chart, width)) < 150_000
+    places = [tuple(map(float, at.split())) for path in paths for at in path.get("d").removeprefix("M").split("L")]
+    assert len(places) == 6 * len(line)
+    assert all(0 <= x <= width for x, _ in places)
+    assert "nan" not in lines_chart(chart, width)
+    assert "inf" not in "".join(path.get("d") for path in drawn.iter(f"{SVG}path"))
+
+
+def test_a_long_history_has_its_newest_periods_in_the_table():
+    point = TrendPoint(0, 0, DAY, 100, 50.0, 1.0, 40.0, 60.0)
+    points = tuple(replace(point, period=day) for day in range(700))
+    trend = CollectionTrend(0.95, Coverage.EACH, "users", tuple(TrendLine(name, points) for name in "ab"))
+    table, left_out = trend_table(trend, Schedule(DAY, 700), 0.95)
+    assert (len(table.rows), left_out) == (400, 500)
+    assert table.rows[199][1] == dates_of(Schedule(DAY, 700), (699, 699))

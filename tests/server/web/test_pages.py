@@ -340,7 +340,7 @@ async def test_an_empty_and_a_deleted_collection(world):
         page = await browser.get(path)
         assert (page.status_code, "was deleted on" in page.text) == (200, True)
         assert "was deleted on" in (await browser.get(f"{path}/top")).text
-        assert (await browser.get(f"{path}/data/top.json")).status_code == 404
+        assert (await browser.get(f"{path}/data/top.json")).status_code == 410
     del world.collections["gone"]
 
 
