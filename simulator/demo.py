@@ -53,6 +53,7 @@ __all__ = [
     "population",
     "run",
     "show",
+    "truth_of",
     "words",
 ]
 

@@ -45,7 +45,7 @@ from ldp_server.answers.wire import item_to_wire
 from ldp_server.heavy_hitters import BETA, check_beta
 from ldp_server.heavy_hitters.dictionary import Words, packed
 
-__all__ = ["EveryLook", "Questions", "Which", "named"]
+__all__ = ["EveryLook", "Questions", "Which", "at", "named"]
 
 _COPIES = {"weighed": pb.WEIGHED, "once": pb.ONCE}
 
