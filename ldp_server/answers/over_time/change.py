@@ -29,12 +29,13 @@ The looks are numbered from the first period of the span: choose it once. A span
 has another error rate.
 
 **Copies.** Where the reports of a period are seen not to be independent, each of them counts as 1/w of a report: its
-likelihood is taken to the power 1/w, where w is the bound of the variance factor (`Independence.widened`). So n and S
-above are n/w and S/w. Let a report come k times. If k <= w, the power k/w of its likelihood ratio has an expectation of
-at most 1 (Jensen), the averaged ratio is a supermartingale, and the error rate holds as stated. If some reports come
-more often than w times, it holds to the second order in q' - q only. That is what decides for many reports, and is
-measured with 18% of copies, but it is no proof. Copies that are not seen raise the rate: those below
-`Independence.visible_from`, and all of randomized-response, subset-selection and composed-response.
+likelihood is taken to the power 1/w. So n and S above are n/w and S/w. w is 2, or the bound of the variance factor
+(`Independence.widened`) if that is larger. Let a report come k <= w times. The power k/w of its likelihood ratio has an
+expectation of at most 1 (Jensen), the averaged ratio is a supermartingale, and the error rate holds as stated. A test
+computes the expectation exactly with 18% of copies: without the power it is beyond 1,000. If a report comes more than
+w times, the rate holds to the second order in q' - q only, which is what decides for many reports, but is no proof.
+Copies that are not seen raise the rate: those below `Independence.visible_from`, and all of randomized-response,
+subset-selection and composed-response.
 
 Mechanisms where the supports have this law: those of `FrequencyOracle.law`, and composed-response for single
 attributes. For the others the sum of reports is no binomial count, and the question is refused.
@@ -59,9 +60,11 @@ from ldp_server.oracles.composed_response import ComposedResponseOracle
 from ldp_server.oracles.independence.result import INDEPENDENT, Independence
 from ldp_server.oracles.laws.support import SupportLaw
 
-__all__ = ["ChangeAnswer", "ChangeLine", "Look", "always_valid", "change"]
+__all__ = ["ChangeAnswer", "ChangeLine", "Look", "always_valid", "change", "log_ratio"]
 
 _STEPS = 60
+_COPIED = 2.0
+"""How many reports a report stands for at least, where copies are seen."""
 
 
 @dataclass(frozen=True)
@@ -104,18 +107,23 @@ class ChangeAnswer:
     """The worst of the periods."""
 
 
-def always_valid(reports: float, supports: float, alpha: float) -> tuple[float, float]:
-    """Return the interval for the chance of a support that holds at every number of reports, but for `alpha`.
+def log_ratio(reports: float, supports: float, q: float) -> float:
+    """Return the logarithm of the likelihood averaged over all chances of a support, over that of the chance `q`.
 
     Both numbers are fractions where copies count as less than a report.
     """
     n, s = reports, supports
     ways = math.lgamma(n + 1) - math.lgamma(s + 1) - math.lgamma(n - s + 1)
-    least = math.log(alpha) - math.log(n + 1) - ways
+    true = (s * math.log(q) if s else 0.0) + ((n - s) * math.log1p(-q) if n > s else 0.0)
+    return -math.log(n + 1) - ways - true
+
+
+def always_valid(reports: float, supports: float, alpha: float) -> tuple[float, float]:
+    """Return the interval for the chance of a support that holds at every number of reports, but for `alpha`."""
+    n, s = reports, supports
 
     def inside(q: float) -> bool:
-        held = s * math.log(q) if s else 0.0
-        return held + ((n - s) * math.log1p(-q) if n > s else 0.0) >= least
+        return log_ratio(n, s, q) <= -math.log(alpha)
 
     ends = []
     for outer in (0.0, 1.0):
@@ -187,8 +195,8 @@ def _crowd(collection: Collection, oracle: Oracle, asked: TrendQuestion, name: s
     _law(oracle, asked)  # what has none is refused for this, whatever its reports are
     honest, seen = accepted_set(oracle, name)
     law, supports = _law(honest, asked), _supports(collection, honest, asked)
-    counted = tuple(one / seen.widened for one in supports)
-    return _Crowd(law, law.reports, law.reports / seen.widened, counted), seen
+    times = max(_COPIED, seen.widened) if seen.widened > 1 else 1.0
+    return _Crowd(law, law.reports, law.reports / times, tuple(one / times for one in supports)), seen
 
 
 def _line(label: str, looks: list[Look]) -> ChangeLine:
