@@ -196,14 +196,17 @@ class FrequencyOracle(Oracle):
     def intervals(self, indexes: Indexes, estimates: Floats, tail: float) -> tuple[Floats, Floats]:
         """Return intervals for the numbers of holders of these indexes; each end errs with probability `tail` at most.
 
-        From the exact law where there is one (laws/support.py). Otherwise from the normal law, both ends moved by
-        (z^2 - 1) skewness/6 standard errors, which is the second-order term of a skewed law.
+        From the exact law where there is one (laws/support.py). Otherwise from the normal law. The variance V(f) grows
+        with the number f of holders, so the upper end is the f with f - estimate = z sqrt(V(f)): where few reports
+        support an item, its estimate does not show the variance that more holders would have. The lower end is moved
+        down by (z^2 - 1) skewness/6 standard errors, the second-order term of a law with a long upper tail.
         """
         if self.law is not None:
             return self.law.intervals(estimates, tail)
         z, errors = normal_quantile(tail), self.standard_errors(indexes, estimates)
-        shift = (z * z - 1) * self.skewness / 6
-        low, high = estimates - errors * (z + shift), estimates + errors * max(0.0, z - shift)
+        half = z * z / 2 * np.maximum(0.0, self.variance(estimates + 1) - self.variance(estimates))
+        low = estimates - errors * (z + max(0.0, (z * z - 1) * self.skewness / 6))
+        high = estimates + half + np.hypot(half, z * errors)
         return np.clip(low, 0, self.reports), np.clip(high, 0, self.reports)
 
     def standard_errors(self, indexes: Indexes, estimates: Floats) -> Floats:

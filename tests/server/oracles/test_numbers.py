@@ -15,7 +15,7 @@ from ldp_client.mechanisms.bounded_number import BoundedNumber
 from ldp_client.mechanisms.hierarchy import Hierarchy
 from ldp_client.protocol.domain import Integers
 from ldp_client.protocol.epsilon import Epsilon
-from ldp_server.answers import numbers
+from ldp_server.answers import estimates, numbers
 from ldp_server.oracles import as_frequency, oracle_for, restore
 from ldp_server.oracles.base import Share
 from ldp_server.oracles.laws.agreement import Agreement
@@ -270,3 +270,18 @@ def test_intervals_of_ranges_where_users_are_alike(crowd_of, users, epsilon, bet
     assert stats.binom.cdf(right, runs, 0.95) > 1e-4
     if narrow:  # a standard error that is twice too large fails
         assert np.square(scores).sum() > 0.75**2 * runs
+
+
+def test_rare_integers_do_not_look_certain():
+    """Lies are rare at a large epsilon: an estimate of 0 says little where few reports of a level support anything."""
+    held = np.clip(np.random.default_rng(3).normal(200, 60, 1000), 0, COUNT - 1).astype(np.uint64) + np.uint64(1)
+    collection = Collection.create(
+        "?", Integers(0, COUNT), "hierarchy", "10", opens=0, closes=1, parameters=hierarchy.design("10", COUNT)
+    )
+    asked, runs, right = list(range(0, COUNT, 10)), 20, 0
+    truth = np.bincount(held.astype(np.intp) - 1, minlength=COUNT)[asked]
+    for run in range(runs):
+        found = estimates.given_items(collection, filled(collection.randomizer, held, 6000 + run), asked)
+        low, high = (np.asarray(found.rows.columns[end], float) for end in ("low", "high"))
+        right += int(((low <= truth) & (truth <= high)).sum())
+    assert right >= 0.93 * runs * len(asked)
