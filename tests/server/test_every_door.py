@@ -314,16 +314,16 @@ def over_time(collection, answers):
 def test_trends_changes_and_comparisons_are_the_same_at_every_door(server, name, monkeypatch, capsys, tmp_path):
     collection = example(name, schedule=Schedule(MONTH, 10), nonce=1)
     server.create(collection)
-    users = [np.arange(900 + 300 * i) % min(collection.domain.size, 7 + i) for i in range(3)]
-    oracles = [deliver(server, collection, part, seed=i, period=PERIODS[i]) for i, part in enumerate(users)]
-    where = [(period, period * MONTH, (period + 1) * MONTH) for period in PERIODS]
+    where, oracles = [(period, period * MONTH, (period + 1) * MONTH) for period in PERIODS], []
+    for i, period in enumerate(PERIODS):
+        users = np.arange(900 + 300 * i) % min(collection.domain.size, 7 + i)
+        oracles.append(deliver(server, collection, users, seed=i, period=period))
     span = {"periods": {"first": 600, "last": 603, "begins": 600 * MONTH, "ends": 604 * MONTH}}
     sides = {f"{side}_periods": {"first": n, "last": n, "begins": n * MONTH, "ends": (n + 1) * MONTH}
              for side, n in (("first", 600), ("second", 602))}  # fmt: skip
     for given, options, line in over_time(collection, ANSWERS[name]):
         asked = TrendQuestion(**given)
         in_process = partial(trend, collection, zip(where, oracles, strict=True), asked, count=3, coverage=TOGETHER)
-        pairs = [(collection, oracle) for oracle in oracles[:2]]
         doors = {
             "trend": (in_process, lambda a, g: a.trend(collection, together=True, **g), ("--together",), span),
             "change": (
@@ -331,7 +331,7 @@ def test_trends_changes_and_comparisons_are_the_same_at_every_door(server, name,
                 lambda a, g: a.change(collection, **g), (), span,
             ),
             "compare": (
-                partial(compare, *pairs, asked),
+                partial(compare, *((collection, oracle) for oracle in oracles[:2]), asked),
                 lambda a, g: a.compare((collection, 600), (collection, 602), **g),
                 ("--from", "600", "--to", "602"), sides,
             ),
@@ -341,14 +341,14 @@ def test_trends_changes_and_comparisons_are_the_same_at_every_door(server, name,
             with server.analyst() as analyst:
                 called = ask(there, analyst, given)
             arguments = (command, collection.id.hex(), *options, *more)
-            files = ("--csv", str(tmp_path / "a.csv"), "--parquet", str(tmp_path / "a.parquet"))
-            code, out, err = shell(monkeypatch, capsys, server.data, *arguments, "--json", *files, stdin=line)
+            asking = (*arguments, "--json", "--csv", str(tmp_path / "a.csv"), "--parquet", str(tmp_path / "a.parquet"))
+            code, out, err = shell(monkeypatch, capsys, server.data, *asking, stdin=line)
             if isinstance(found, InvalidSpec):
                 assert command != "trend" and (code, out) == (1, "") and called.detail == str(found), (command, found)
                 assert not list(tmp_path.iterdir())
                 continue
-            assert (code, err) == (0, ""), (command, err)
-            assert called == json.loads(out) == {**found, **about}
+            assert (code, err, called) == (0, "", json.loads(out)), (command, err)
+            assert called == {**found, **about}
             check_files_over_time(tmp_path, collection, called)
             code, out, err = shell(monkeypatch, capsys, server.data, *arguments, stdin=line)
             assert (code, err) == (0, "") and "Which?" in out and "copies of reports" in out and "Warning" not in out
