@@ -67,6 +67,10 @@ class HeavyHittersRun(TypedDict):
     beta: float
     threshold_all: float | None
     """Frequency from which all items are listed at once, except with probability beta/2; null: none is."""
+    candidates: int
+    """The size of the dictionary; 0: there was none."""
+    threshold_candidates: float | None
+    """Frequency from which each candidate is listed with probability 95%; null: none is, or there was no dictionary."""
     all_listed: float | None
     """The share of the runs in which all planted items of at least `threshold_all` users were listed."""
     recall: dict[str, float]

@@ -43,6 +43,7 @@ from ldp_server.answers.numbers import Between
 from ldp_server.answers.over_time.periods import Periods, asked_periods
 from ldp_server.answers.wire import item_to_wire
 from ldp_server.heavy_hitters import BETA, check_beta
+from ldp_server.heavy_hitters.dictionary import Words, packed
 
 __all__ = ["EveryLook", "Questions", "Which", "named"]
 
@@ -115,6 +116,7 @@ class Questions:
         *,
         limit: int = 0,
         beta: float = BETA,
+        dictionary: Words | None = None,
         copies: Literal["weighed", "once"] = "weighed",
         progress: Callable[[str, float], None] | None = None,
         periods: Periods | None = None,
@@ -122,7 +124,8 @@ class Questions:
         """Find the items that many users hold, in a domain too large to list.
 
         `limit` is the most items to return (0: as many as the server allows). `beta` is the failure probability of the
-        list: half for missing an item that `threshold_all` users hold, half for items from noise. `copies` says how
+        list: half for missing an item that `threshold_all` users hold, half for items from noise. Items of a
+        `dictionary` (items, or a mapping from items to weights) are listed from lower frequencies. `copies` says how
         reports count that are copies of others: all of them, weighed down, or each different report once. `progress` is
         called with what is being done and how much of it is, from 0 to 1.
         """
@@ -131,6 +134,8 @@ class Questions:
         request = pb.HeavyHittersRequest(
             **_about(which, periods), limit=limit, beta=check_beta(beta), copies=_COPIES[copies]
         )
+        if dictionary is not None:
+            request.dictionary = packed(dictionary)
 
         def take(event: pb.HeavyHittersResponse) -> CollectionHeavyHitters | None:
             if event.WhichOneof("event") == "result":

@@ -21,6 +21,7 @@ from ldp_server.cli.outputs import Output, every_look_option, output_options
 from ldp_server.cli.over_time.options import period_options
 from ldp_server.cli.show import busy, item_text, lines, progress_bar, show_warnings, table, whole
 from ldp_server.heavy_hitters import BETA, Copies
+from ldp_server.heavy_hitters.dictionary import words_of
 from ldp_server.heavy_hitters.results import HeavyHitter
 from ldp_server.oracles.independence.result import Independence
 from ldp_server.tables.words import COVERAGE_WORDS
@@ -155,6 +156,12 @@ def _numbers(row: Estimate | Rest | HeavyHitter) -> list[str]:
 @click.option("--limit", type=click.IntRange(1), default=1000, show_default=True, help="The most items to list.")
 @click.option("--beta", type=float, default=BETA, show_default=True, help="Failure probability of the list.")
 @click.option(
+    "--dictionary",
+    metavar="FILE",
+    help="Candidates that are listed from lower frequencies: one item a line, a weight behind a tab if you like; - is "
+    "standard input. Make it without looking at these reports.",
+)
+@click.option(
     "--copies",
     type=click.Choice([one.value for one in Copies]),
     default=Copies.WEIGHED.value,
@@ -169,6 +176,7 @@ def heavy_hitters(
     which: Which,
     limit: int,
     beta: float,
+    dictionary: str | None,
     copies: Literal["weighed", "once"],
     output: Output,
     periods: Periods | None,
@@ -180,8 +188,11 @@ def heavy_hitters(
 
     COLLECTION is an id, its first digits (at least four), or the collection's file.
     """
+    words = None if dictionary is None else words_of(read_items(dictionary))
     with progress_bar("decoding", quiet=output.quiet) as progress:
-        found = analyst.heavy_hitters(which, limit=limit, beta=beta, copies=copies, progress=progress, periods=periods)
+        found = analyst.heavy_hitters(
+            which, limit=limit, beta=beta, dictionary=words, copies=copies, progress=progress, periods=periods
+        )
     output.show(found, _show_heavy_hitters)
 
 
@@ -189,6 +200,12 @@ def _show_heavy_hitters(found: CollectionHeavyHitters) -> None:
     columns = [("item", ""), ("users", "right"), ("± error", "right"), ("95% interval", "right"), ("score", "right")]
     listed = [*found.items, *([] if found.none is None else [found.none])]
     rows = [[item_text(row.item), *_numbers(row), f"{row.score:.1f}"] for row in listed]
+    if found.dictionary is not None:
+        columns.append(("bar", ""))
+        rows = [
+            [*cells, f"{row.bar:.1f} {'dictionary' if row.candidate else 'domain'}"]
+            for cells, row in zip(rows, listed, strict=True)
+        ]
     caption = (
         f"{whole(found.reports)} reports, {len(found.items)} items; an interval is for its item alone, given that the "
         "item is listed"

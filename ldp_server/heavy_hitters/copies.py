@@ -2,7 +2,7 @@
 
 Weighed   The variance factor f of the reports (ldp_server/oracles/independence) is known. Every sum over the reports
           has the variance of n/f independent ones, f times as large: scores are divided by sqrt(f), and the threshold,
-          the tests and the promise are those of n/f reports. f is 1 unless there is a warning.
+          a dictionary's bars, the tests and the promise are those of n/f reports. f is 1 unless there is a warning.
 Once      Items are *found* with each different report counted once. Copies then change nothing at all. Honest reports
           seldom meet, but a popular item's do: so what is found is *estimated* with all reports, weighed.
 """

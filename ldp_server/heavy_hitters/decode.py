@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from concurrent.futures import Executor
+from typing import TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_server.arrays.team_cells import BulkTreeCode
 from ldp_server.heavy_hitters.copies import Copies
+from ldp_server.heavy_hitters.dictionary import Dictionary
 from ldp_server.heavy_hitters.paper import decoder as paper
 from ldp_server.heavy_hitters.promise import BETA, MIXTURES, check_beta
 from ldp_server.heavy_hitters.results import HeavyHitters
@@ -37,7 +39,7 @@ from ldp_server.oracles.expander_sketch import ExpanderSketchOracle
 from ldp_server.oracles.independence.judge import accepted, judged
 from ldp_server.oracles.team_sketch import TeamSketchOracle
 
-__all__ = ["DECODERS", "decode"]
+__all__ = ["DECODERS", "Means", "decode"]
 
 _AGAINST = 3.5  # standard errors
 _TREE_WIDER, _TREE_LAST = 4, 4
@@ -52,18 +54,28 @@ DECODERS = {
 """The decoders of each mechanism, the default first."""
 
 
+class Means(TypedDict, total=False):
+    """What a decoding calls and runs on."""
+
+    progress: OnProgress | None
+    cancelled: Callable[[], bool] | None
+    executor: Executor | None
+
+
 def decode(
     collection: Collection,
     oracle: Oracle,
     *,
     decoder: str | None = None,
     beta: float = BETA,
+    dictionary: Dictionary | None = None,
     limits: DecodeLimits | None = None,
-    progress: OnProgress | None = None,
-    cancelled: Callable[[], bool] | None = None,
-    executor: Executor | None = None,
+    **means: Unpack[Means],
 ) -> HeavyHitters:
-    """List the heavy hitters, with failure probability `beta` (Definition 3.1; promise.py says what it covers)."""
+    """List the heavy hitters, with failure probability `beta` (Definition 3.1; promise.py says what it covers).
+
+    Candidates of a `dictionary` are listed from lower frequencies (dictionary.py).
+    """
     sketch = collection.randomizer
     if sketch.name not in DECODERS or not (isinstance(oracle, TeamSketchOracle) and isinstance(sketch, TeamSketch)):
         known = ", ".join(DECODERS)
@@ -72,9 +84,11 @@ def decode(
         raise InvalidSpec("the oracle counts reports of another collection")
     check_beta(beta)
     name = _decoder_name(sketch, oracle, decoder)
-    watch, limits = Watch(progress, cancelled), limits or DecodeLimits()
+    if dictionary is not None and _DECODE[name] is not _by_scores:
+        raise Unsupported(f"{sketch.name}: the decoder {name!r} takes no dictionary; ask without one")
+    watch, limits = Watch(means.get("progress"), means.get("cancelled")), limits or DecodeLimits()
     honest, found = judged(oracle) if limits.copies is Copies.ONCE else accepted(oracle)
-    run = Run(collection, honest, name, beta, limits, watch, executor, found)
+    run = Run(collection, honest, name, beta, limits, watch, means.get("executor"), found, dictionary)
     return _DECODE[name](run) if run.reports else run.nothing()
 
 
@@ -91,27 +105,29 @@ def _decoder_name(sketch: TeamSketch, oracle: TeamSketchOracle, wanted: str | No
 
 def _by_scores(run: Run) -> HeavyHitters:
     """Decode all teams together: the decoders "soft" and "paths"."""
-    counting = run.finding
-    bar = threshold(run.worth(counting), run.support[1], run.log_items, run.false_items) + MIXTURES
+    counting, (candidates, part) = run.finding, run.candidates()
+    bar = threshold(run.worth(counting), run.support[1], run.log_items, part * run.false_items) + MIXTURES
     if not math.isfinite(bar):
         return run.nothing()
     width, last, only_best = run.limits.width, 1, 0
     if isinstance(run.code, BulkTreeCode):  # one start instead of one in every team
         width, last, only_best = _TREE_WIDER * width, _TREE_LAST, tree.MOST_CELLS
-    teams, noise = run.scores(counting, only_best), run.noise(counting)
+    teams, noise = run.scores(counting, 0 if candidates else only_best), run.noise(counting)
     settings = Settings(bar, width=width, last=last, rounds=run.limits.rounds, most=run.limits.items)
 
     def on_round(number: int) -> None:
         run.watch.say("search", 1 - 0.7**number)
 
     hooks = Hooks(run.in_domain, run.watch.tick, on_round, run.executor)
-    found = decode_scores(run.code, teams, noise, settings, hooks)
+    found = decode_scores(run.code, teams, noise, settings, hooks, candidates)
     unit, indexes = run.unit(counting, noise), run.indexes(found.messages)
+    named = found.candidates
     if not counting.once or not len(indexes):
-        return run.answer(Estimated(indexes, found.scores, found.errors, unit, bar, bar))
+        return run.answer(Estimated(indexes, found.scores, found.errors, unit, bar, bar, found.bars, named))
     scores, errors = run.estimated(found.messages)
     other = run.unit(run.weighed, run.noise(run.weighed))
-    return run.answer(Estimated(indexes, scores, errors, other, bar * unit / other, bar))
+    part = unit / other  # bars are those of the counts in which items were found; scores are now those of all reports
+    return run.answer(Estimated(indexes, scores, errors, other, bar * part, bar, found.bars * part, named))
 
 
 def _by_levels(run: Run) -> HeavyHitters:

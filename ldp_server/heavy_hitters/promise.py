@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.team_sketch import TeamSketch
@@ -37,6 +37,7 @@ __all__ = [
     "least_users",
     "promised",
     "promised_at",
+    "promised_candidate",
     "told",
 ]
 
@@ -131,6 +132,16 @@ def promised_at(sketch: TeamSketch, decoder: str, bar: float, beta: float, users
 
     each = _least(lambda held: law.missed(held / unit), 1 - PROBABILITY, bar * unit, unit)
     return Promise(users, beta, each, _least(missing, beta / 2, bar * unit, unit))
+
+
+def promised_candidate(sketch: TeamSketch, decoder: str, bar: float, users: int) -> float:
+    """Return the frequency from which a candidate with this bar is listed with probability 95%, taken alone."""
+    if not math.isfinite(bar):
+        return math.inf
+    noise = _noise(sketch, users)
+    law = replace(miss_law(sketch, decoder, bar, noise), copies=(), beam=())  # nothing is searched, no copy is near
+    unit = math.sqrt(noise.reports * noise.variance)
+    return _least(lambda held: law.missed(held / unit), 1 - PROBABILITY, bar * unit, unit)
 
 
 def _least(failing: Callable[[float], float], allowed: float, low: float, step: float) -> float:

@@ -17,13 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_client.protocol.domain import Item
+from ldp_server.heavy_hitters.dictionary import CANDIDATES
 from ldp_server.heavy_hitters.promise import PROBABILITY, Promise, false_items_of, told
 from ldp_server.heavy_hitters.search.tails import normal_quantile
 from ldp_server.oracles.independence.result import INDEPENDENT, Independence
 from ldp_server.oracles.laws.listed import joint_intervals, listed_intervals
 from ldp_server.oracles.laws.support import SupportLaw
 
-__all__ = ["HeavyHitter", "HeavyHitters", "heavy_hitters", "item_intervals"]
+__all__ = ["HeavyHitter", "HeavyHitters", "UsedDictionary", "heavy_hitters", "item_intervals"]
 
 CONFIDENCE = 0.95
 _CAUTION = 0.01  # for errors of the search: the ends are those of a 96% interval
@@ -44,6 +45,22 @@ class HeavyHitter:
     surest_high: float
     score: float
     """The estimate in units of the standard error for an item that nobody holds."""
+    bar: float = 0.0
+    """The score from which this item is listed."""
+    candidate: bool = False
+    """Whether it was tested as a candidate of the dictionary, whose bars are lower than those of all other items."""
+
+
+@dataclass(frozen=True)
+class UsedDictionary:
+    """The dictionary of a list."""
+
+    candidates: int
+    """How many items of the domain it names."""
+    outside: int
+    """How many of its items do not belong to the domain: they were left out."""
+    each: float | None
+    """Frequency from which a candidate (of median weight) is listed with probability 95%; None: no frequency is."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +91,8 @@ class HeavyHitters:
     """True if even an item that all users hold would not be listed."""
     users_needed: int | None
     """If there are too few reports: the number of users from which an item that all of them hold is listed."""
+    dictionary: UsedDictionary | None = None
+    """The dictionary that was given. `threshold` and `threshold_all` are about items that it does not name."""
     least_estimate: float | None = field(default=None, metadata={"json": "never"})
     """The least estimate that is listed. Known to the decoder only: it is not sent to the analyst."""
     independence: Independence = INDEPENDENT
@@ -86,6 +105,7 @@ def heavy_hitters(
     decoder: str,
     users_needed: int | None,
     least_estimate: float | None,
+    dictionary: UsedDictionary | None = None,
     independence: Independence,
 ) -> HeavyHitters:
     """Return the answer with its guarantee; `users_needed` is given where there are too few reports."""
@@ -98,13 +118,13 @@ def heavy_hitters(
             f"stand out from the noise. It takes about {users_needed} users.",
         )
     else:
-        guarantee = told(promise)
+        guarantee = told(promise) if dictionary is None else (*told(promise), *_told(promise, dictionary))
     return HeavyHitters(
         reports=reports,
         items=tuple(hitter for hitter in items if hitter.item is not None),
         none=next((hitter for hitter in items if hitter.item is None), None),
         decoder=decoder,
-        threshold=None if few else promise.each,
+        threshold=None if few or promise.each > reports else promise.each,
         probability=PROBABILITY,
         threshold_all=promise.all_at_once if promise.all_at_once <= reports else None,
         beta=promise.beta,
@@ -113,17 +133,32 @@ def heavy_hitters(
         too_few_reports=few,
         users_needed=users_needed,
         least_estimate=least_estimate,
+        dictionary=dictionary,
         independence=independence,
     )
 
 
+def _told(promise: Promise, tested: UsedDictionary) -> tuple[str, ...]:
+    """Return what a dictionary changes, in sentences."""
+    part, users = f"{false_items_of(promise.beta) * CANDIDATES:g}", promise.users
+    first = (
+        f"The dictionary's {tested.candidates:,} candidates have bars of their own: the noise lists one of them that "
+        f"nobody holds with probability {part} at most, and any other item with probability {part} at most. This holds "
+        "if the dictionary was made without these reports and without their list."
+    )
+    if tested.each is None:
+        return (first,)
+    each = f"{math.ceil(tested.each):,} of {users:,} users ({tested.each / users:.2%})"
+    return first, f"A candidate of median weight that {each} hold is listed with probability {PROBABILITY:.0%}."
+
+
 def item_intervals(
-    law: SupportLaw, estimates: Floats, errors: Floats, cut: float, log_items: float
+    law: SupportLaw, estimates: Floats, errors: Floats, cuts: float | Floats, log_items: float
 ) -> list[tuple[float, float, float, float]]:
     """Return low, high, surest_low and surest_high of every listed item, of a domain of e^log_items."""
     if not len(estimates):
         return []
-    listed = listed_intervals(law, estimates, errors, cut, (1 - CONFIDENCE - _CAUTION) / 2)
+    listed = listed_intervals(law, estimates, errors, cuts, (1 - CONFIDENCE - _CAUTION) / 2)
     z = normal_quantile(math.log((1 - CONFIDENCE) / 2) - log_items)
     surest = joint_intervals(law, estimates, errors, z)
     return list(zip(*(ends.tolist() for ends in (*listed, *surest)), strict=True))

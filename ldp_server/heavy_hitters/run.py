@@ -21,15 +21,25 @@ from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_server.arrays.items import below, to_ints
 from ldp_server.arrays.team_cells import BulkCode, bulk_code
 from ldp_server.heavy_hitters.copies import Copies, Counting
+from ldp_server.heavy_hitters.dictionary import CANDIDATES, Dictionary, candidate_bars
 from ldp_server.heavy_hitters.paper import promise as paper_promise
-from ldp_server.heavy_hitters.promise import PROBABILITY, Promise, false_items_of, least_users, promised_at
+from ldp_server.heavy_hitters.promise import (
+    PROBABILITY,
+    Promise,
+    false_items_of,
+    least_users,
+    promised_at,
+    promised_candidate,
+)
 from ldp_server.heavy_hitters.results import (
     HeavyHitter,
     HeavyHitters,
+    UsedDictionary,
     heavy_hitters,
     item_intervals,
 )
 from ldp_server.heavy_hitters.search.acceptance import Noise
+from ldp_server.heavy_hitters.search.candidates import Candidates, candidates_of
 from ldp_server.heavy_hitters.search.model import fitted_together
 from ldp_server.heavy_hitters.search.scores import TeamScores
 from ldp_server.oracles.expander_sketch import ExpanderSketchOracle
@@ -90,9 +100,13 @@ class Estimated:
     unit: float
     """That standard error, as a number of users."""
     bar: float
-    """The least score that is listed."""
+    """The least score that is listed, of an item that is no candidate."""
     searched: float
     """The same in the units in which items were found: another number if these count each report once."""
+    bars: Floats | None = None
+    """The least score at which each of these is listed, where they differ."""
+    candidates: npt.NDArray[np.bool_] | None = None
+    """Which were tested as candidates of the dictionary."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +121,7 @@ class Run:
     watch: Watch
     executor: Executor | None
     independence: Independence
+    dictionary: Dictionary | None = None
 
     @property
     def sketch(self) -> TeamSketch:
@@ -203,6 +218,26 @@ class Run:
             out.append(jobs.popleft().result())
         return out
 
+    def candidates(self) -> tuple[Candidates | None, float]:
+        """Return the dictionary's candidates with their bars, and the part of the false items left for the others."""
+        words = self.dictionary
+        if words is None:
+            return None, 1.0
+        self.watch.say("candidates", 0.0)
+        return candidates_of(self.code, words.indexes, self.bars(words.log_shares)), 1 - CANDIDATES
+
+    def bars(self, log_shares: Floats) -> Floats:
+        """Return the least scores of candidates with these shares.
+
+        Like the one bar of all other items, they are those of the reports which the counted ones are worth. With copies
+        a score has the variance of n/f reports, but more skew than their binomial: r = sum c^3 / (n f^2) times as much,
+        where each different report came c times. (r >= 1 by Cauchy and Schwarz; 18% sent twice have r = 1.12.) To first
+        order this raises the tail at z by the factor exp((r - 1) g z^3 / 6), g being the skew of the binomial. That is
+        2% at z = 4.5 for 80,000 reports with s = 1/7. f is an upper bound of the variance factor, which outweighs it:
+        an f that is 1% larger lowers this tail by 10%.
+        """
+        return candidate_bars(self.worth(self.finding), self.support[1], log_shares, self.false_items)
+
     def indexes(self, messages: Ints) -> list[int]:
         return to_ints(self.code.indexes(messages))
 
@@ -220,15 +255,26 @@ class Run:
     def answer(self, found: Estimated) -> HeavyHitters:
         """Return the answer that lists what was found."""
         self.watch.say("done", 1.0)
-        promise = self._promised(found.searched)
+        promise, tested = self._promised(found.searched), self._tested()
+        enough = promise.each <= self.reports or (tested is not None and tested.each is not None)
         return heavy_hitters(
             self._items(found),
             promise,
             decoder=self.decoder,
-            users_needed=None if promise.each <= self.reports else self._needed(),
+            users_needed=None if enough else self._needed(),
             least_estimate=found.bar * found.unit,
+            dictionary=tested,
             independence=self.independence,
         )
+
+    def _tested(self) -> UsedDictionary | None:
+        """Return what the answer says of the dictionary."""
+        words = self.dictionary
+        if words is None:
+            return None
+        bar, counting = float(np.median(self.bars(words.log_shares))), self.finding
+        each = counting.factor * promised_candidate(self.sketch, self.decoder, bar, self.worth(counting))
+        return UsedDictionary(len(words), words.outside, each if each <= self.reports else None)
 
     def nothing(self) -> HeavyHitters:
         """Return the answer that there are too few reports."""
@@ -262,12 +308,23 @@ class Run:
 
     def _items(self, found: Estimated) -> list[HeavyHitter]:
         estimates, errors, f = found.scores * found.unit, found.errors * found.unit, self.weighed.factor
-        ends = item_intervals(self.law, estimates / f, errors / f, found.bar * found.unit / f, self.log_items)
+        bars = np.full(len(estimates), found.bar) if found.bars is None else found.bars
+        named = np.zeros(len(estimates), bool) if found.candidates is None else found.candidates
+        ends = item_intervals(self.law, estimates / f, errors / f, bars * found.unit / f, self.log_items)
         ends = [(f * a, f * b, f * c, f * d) for a, b, c, d in ends]
-        columns = zip(found.indexes, estimates.tolist(), errors.tolist(), found.scores.tolist(), ends, strict=True)
+        columns = zip(
+            found.indexes,
+            estimates.tolist(),
+            errors.tolist(),
+            ends,
+            found.scores.tolist(),
+            bars.tolist(),
+            named.tolist(),
+            strict=True,
+        )
         return [
-            HeavyHitter(self.collection.domain.item(index), estimate, error, *four, score)
-            for index, estimate, error, score, four in columns
+            HeavyHitter(self.collection.domain.item(index), estimate, error, *four, *rest)
+            for index, estimate, error, four, *rest in columns
         ]
 
 

@@ -12,6 +12,8 @@ site           what all pages share: calls in threads, answers kept for a moment
 gate           one visit by somebody who is signed in
 pages          the pages themselves
 views          what can be looked at, with its call, its command and its line of Python
+periods        which periods a page is about
+over_time      what is asked about several periods or two collections, and how it is shown
 searches       searches for popular items, with progress
 tables, figures, charts, render    answers as tables, as charts, as HTML
 """

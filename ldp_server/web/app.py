@@ -16,7 +16,7 @@ from ldp_client.errors import Cancelled, InvalidSpec, LdpError, ServerRefused, U
 from ldp_server.analyst import RoleNeeded, TokenRefused
 from ldp_server.web.gate import Visit, same_csrf
 from ldp_server.web.guard import Guard, log_line
-from ldp_server.web.pages import collections, downloads, planning, public, question, serverpage, signin
+from ldp_server.web.pages import across, collections, downloads, planning, public, question, serverpage, signin
 from ldp_server.web.render import page, static_file, static_names
 from ldp_server.web.site import Site, form_of, site_of
 
@@ -32,8 +32,14 @@ _PAGES: tuple[tuple[str, str, str, Handler], ...] = (
     ("/new", "POST", "create", collections.create),
     ("/c/{which}", "GET", "question", question.overview),
     ("/c/{which}/spec.ldp", "GET", "spec", downloads.spec),
+    ("/c/{which}/trend", "GET", "trend", across.trend),
+    ("/c/{which}/trend", "POST", "trend", across.trend),
+    ("/c/{which}/compare", "GET", "compare", across.compare),
+    ("/c/{which}/compare", "POST", "compare", across.compare),
     ("/c/{which}/{view}", "GET", "view", question.view),
     ("/c/{which}/{view}", "POST", "asked", question.asked),
+    ("/c/{which}/data/over-time/{view}.{form}", "GET", "download", across.across_file),
+    ("/c/{which}/data/over-time/{view}.{form}", "POST", "download", across.across_file),
     ("/c/{which}/data/{view}.{form}", "GET", "download", downloads.download),
     ("/c/{which}/data/{view}.{form}", "POST", "download", downloads.download_given),
     ("/c/{which}/search/start", "POST", "search", question.start_search),

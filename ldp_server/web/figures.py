@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -23,7 +24,7 @@ from ldp_server.web.charts.histogram import histogram
 from ldp_server.web.charts.noise import noise_reach
 from ldp_server.web.views import ViewOptions
 
-__all__ = ["Figure", "figure_of", "standalone", "with_quantiles"]
+__all__ = ["NARROW", "WIDE", "Figure", "figure_of", "standalone", "with_quantiles"]
 
 WIDE, NARROW = 860.0, 358.0
 _MOST_DOTS = 60
@@ -101,11 +102,15 @@ def _estimates(
     collection = summary.info.collection
     items = {Coverage.EACH: 1, Coverage.TOGETHER: len(answer.rows), Coverage.SELECTED: collection.domain.size}
     among = items[answer.coverage]
-    noise = noise_reach(collection, answer.reports, summary.standard_error, answer.confidence, among)
+    error = summary.standard_error
+    if error and options.periods is not None:
+        # The summary is about the reports of all periods. The error grows with the square root of the reports.
+        error *= math.sqrt(answer.reports / max(1, summary.reports))
+    noise = noise_reach(collection, answer.reports, error, answer.confidence, among)
     return DotChart(
         title,
         rows,
-        noise=noise if summary.standard_error and not answer.every_look else None,
+        noise=noise if error and not answer.every_look else None,
         threshold=options.threshold,
     )
 

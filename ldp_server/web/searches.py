@@ -109,9 +109,11 @@ class Searches:
 
 
 def _run(search: HitterSearch) -> None:
-    beta = search.options.beta
+    beta, periods = search.options.beta, search.options.periods
     try:
-        search.found = search.analyst.heavy_hitters(search.which, limit=1000, beta=beta, progress=search.progress)
+        search.found = search.analyst.heavy_hitters(
+            search.which, limit=1000, beta=beta, progress=search.progress, periods=periods
+        )
         search.stage, search.fraction = "done", 1.0
     except LdpError as error:
         search.error = error

@@ -6,7 +6,7 @@ import functools
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
@@ -94,22 +94,27 @@ class Site:
         return await anyio.to_thread.run_sync(bound, limiter=self._short, abandon_on_cancel=True)
 
     async def ask(self, analyst: Analyst, which: str, view: str, options: ViewOptions) -> Any:
-        """Ask for a view. An answer is kept for a few seconds, for the next page of a table and for other readers.
+        """Ask for a view."""
+        return await self.ask_long((which, view, options), VIEWS[view].ask, analyst, which, options)
+
+    async def ask_long(self, key: Hashable, work: Callable[..., T], *arguments: Any) -> T:
+        """Ask a question that may take long. The answer is kept for a few seconds, under a key that says all of it,
+        for the next page of a table and for other readers.
 
         The caller has shown that its token is valid just now: every token may ask.
         """
-        key = (which, view, options)
         with self._lock:
             until, found = self._kept.get(key, (0.0, None))
         if time.monotonic() < until:
-            return found
-        asked = functools.partial(VIEWS[view].ask, analyst, which, options)
-        found = await anyio.to_thread.run_sync(asked, limiter=self._long, abandon_on_cancel=True)
+            kept: T = found
+            return kept
+        asked = functools.partial(work, *arguments)
+        made = await anyio.to_thread.run_sync(asked, limiter=self._long, abandon_on_cancel=True)
         with self._lock:
-            self._kept[key] = time.monotonic() + _KEPT_SECONDS, found
+            self._kept[key] = time.monotonic() + _KEPT_SECONDS, made
             while len(self._kept) > _MOST_KEPT:
                 self._kept.popitem(last=False)
-        return found
+        return made
 
 
 def site_of(request: Request) -> Site:

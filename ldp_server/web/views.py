@@ -21,6 +21,7 @@ from ldp_server.oracles import ORACLES
 from ldp_server.oracles.base import AttributesOracle, FrequencyOracle
 from ldp_server.oracles.bounded_number import BoundedNumberOracle
 from ldp_server.oracles.hierarchy import HierarchyOracle
+from ldp_server.web.periods import NumberSpan, python_periods, shell_span
 
 __all__ = ["CONFIDENCES", "QUARTILES", "VIEWS", "View", "ViewOptions", "fitting", "offered", "read_options"]
 
@@ -46,6 +47,8 @@ class ViewOptions:
     beta: float = BETA
     items: tuple[str, ...] = ()
     """Never part of an address."""
+    periods: NumberSpan | None = None
+    """None: all."""
 
     @property
     def sure(self) -> float:
@@ -72,7 +75,14 @@ def _number(value: float) -> str:
 
 def _confidence(options: ViewOptions) -> str:
     text = "" if options.confidence == 0.95 else f" --confidence {_number(options.confidence)}"
-    return text + (" --every-look" if options.every_look else "")
+    return text + (" --every-look" if options.every_look else "") + _periods(options)
+
+
+def _periods(options: ViewOptions) -> str:
+    if options.periods is None:
+        return ""
+    one = options.periods[0] == options.periods[1]
+    return f" --period{'' if one else 's'} {shell_span(options.periods)}"
 
 
 def _threshold(options: ViewOptions) -> str:
@@ -86,6 +96,8 @@ def _keywords(options: ViewOptions, **more: object) -> str:
         given["confidence"] = f"EveryLook({options.confidence!r})"
     elif options.confidence != 0.95:
         given["confidence"] = repr(options.confidence)
+    if options.periods is not None:
+        given["periods"] = repr(python_periods(options.periods))
     return "".join(f", {name}={value}" for name, value in given.items())
 
 
@@ -94,7 +106,7 @@ def _asked(options: ViewOptions, **more: object) -> str:
 
 
 def _same(options: ViewOptions) -> dict[str, Any]:
-    return {"confidence": options.sure, "together": True}
+    return {"confidence": options.sure, "together": True, "periods": options.periods}
 
 
 def _once(options: ViewOptions) -> ViewOptions:
@@ -102,17 +114,26 @@ def _once(options: ViewOptions) -> ViewOptions:
     return replace(options, every_look=False)
 
 
+def _hitters(options: ViewOptions) -> ViewOptions:
+    """A search has a failure probability, and no confidence to choose."""
+    return replace(options, every_look=False, confidence=0.95)
+
+
+def _beta(options: ViewOptions) -> dict[str, float]:
+    return {} if options.beta == BETA else {"beta": options.beta}
+
+
 VIEWS: Mapping[str, View] = {
     "hitters": View(
         "Popular items",
-        lambda a, which, o: a.heavy_hitters(which, limit=1000, beta=o.beta),
-        lambda o: "" if o.beta == BETA else f"--beta {_number(o.beta)}",
+        lambda a, which, o: a.heavy_hitters(which, limit=1000, beta=o.beta, periods=o.periods),
+        lambda o: ("" if o.beta == BETA else f"--beta {_number(o.beta)}") + _periods(o),
         "heavy-hitters",
-        lambda o: f"heavy_hitters({{}}, limit=1000{'' if o.beta == BETA else f', beta={o.beta!r}'})",
+        lambda o: f"heavy_hitters({{}}, limit=1000{_keywords(_hitters(o), **_beta(o))})",
     ),
     "average": View(
         "Average",
-        lambda a, which, o: a.average(which, confidence=o.sure),
+        lambda a, which, o: a.average(which, confidence=o.sure, periods=o.periods),
         lambda o: _confidence(o).strip(),
         "average",
         lambda o: f"average({{}}{_keywords(o)})",
@@ -154,7 +175,7 @@ VIEWS: Mapping[str, View] = {
     ),
     "top": View(
         "Most frequent",
-        lambda a, which, o: a.estimate(which, top=o.count, confidence=o.sure, threshold=o.threshold),
+        lambda a, which, o: a.estimate(which, top=o.count, confidence=o.sure, threshold=o.threshold, periods=o.periods),
         lambda o: f"--top {o.count}{_confidence(o)}{_threshold(o)}",
         "estimate",
         lambda o: f"estimate({{}}{_asked(o, top=o.count)})",

@@ -141,8 +141,8 @@ class Child:
             self._send(Progress(stage, fraction), b"")
 
         progress("counting", 0.0)
-        counts = self._get(question, pb.HeavyHittersRequest.FromString(body))
-        return Done(), decoding.decode(counts, question, progress)
+        request = pb.HeavyHittersRequest.FromString(body)
+        return Done(), decoding.decode(self._get(question, request), question, request.dictionary, progress)
 
 
 def serve(child: Child, send: Callable[[Answer, bytes], None]) -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server import heavy_hitters
 from ldp_server.answers.wire import to_wire
+from ldp_server.heavy_hitters.dictionary import Dictionary
 from ldp_server.oracles.base import Unsupported
 from ldp_server.worker.counts import CollectionCounts
 from ldp_server.worker.messages import AskDecode
@@ -25,7 +26,9 @@ def can_decode(mechanism: str) -> bool:
     return mechanism in heavy_hitters.DECODERS
 
 
-def decode(counts: CollectionCounts, question: AskDecode, progress: Callable[[str, float], None]) -> bytes:
+def decode(
+    counts: CollectionCounts, question: AskDecode, dictionary: bytes, progress: Callable[[str, float], None]
+) -> bytes:
     """Return the serialised HeavyHittersResult of a collection; whoever wants to cancel ends this process."""
     name, beta = counts.collection.randomizer.name, question.beta or heavy_hitters.BETA
     if not can_decode(name):
@@ -33,10 +36,17 @@ def decode(counts: CollectionCounts, question: AskDecode, progress: Callable[[st
             f"collections of the mechanism {name} have no heavy-hitter decoder: "
             "ask for the top of a listable domain, or for given items"
         )
+    words = Dictionary.unpacked(counts.collection.domain, dictionary) if dictionary else None
     limits = heavy_hitters.DecodeLimits(copies=heavy_hitters.Copies(question.copies))
     with ThreadPoolExecutor(THREADS) as threads:
         found = heavy_hitters.decode(
-            counts.collection, counts.oracle, beta=beta, limits=limits, progress=progress, executor=threads
+            counts.collection,
+            counts.oracle,
+            beta=beta,
+            dictionary=words,
+            limits=limits,
+            progress=progress,
+            executor=threads,
         )
     found = replace(found, items=found.items[: question.limit])
     return counts.serialized(to_wire(found, pb.HeavyHittersResult))

@@ -125,7 +125,7 @@ class AskDecode(Question):
     """Find at most `limit` heavy hitters: any number of `Progress`, then `Done` with a HeavyHittersResult.
 
     `beta` is the failure probability of the list; 0 is the decoder's own. `copies` says how copied reports count
-    (ldp_server/heavy_hitters/copies.py). The body is the HeavyHittersRequest, for its periods.
+    (ldp_server/heavy_hitters/copies.py). The body is the HeavyHittersRequest, for its periods and its dictionary.
     """
 
     limit: int

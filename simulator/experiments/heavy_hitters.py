@@ -19,8 +19,9 @@ from ldp_client.privacy.yardsticks import d_opt
 from ldp_client.protocol.domain import Domain, Item
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.answers.to_json import item_json
-from ldp_server.arrays.items import to_ints
+from ldp_server.arrays.items import from_ints, to_ints
 from ldp_server.heavy_hitters import HeavyHitters, decode
+from ldp_server.heavy_hitters.dictionary import MOST_ITEMS, Dictionary
 from ldp_server.heavy_hitters.planner import DEFAULT_MEMORY, SketchPlan, create, plan
 from ldp_server.heavy_hitters.promise import BETA
 from ldp_server.oracles.base import binomial_variance
@@ -56,6 +57,8 @@ class Search:
     """What string items look like: see simulator/population/naming.py."""
     beta: float = BETA
     """Failure probability of the list."""
+    dictionary: int = 0
+    """Candidates: the planted items, and others that nobody holds. 0: there is no dictionary."""
 
     @property
     def unit(self) -> float:
@@ -124,15 +127,36 @@ def run(search: Search, progress: Callable[[int], None] | None = None) -> Hitter
         job = Job(collection, population, named, options.users, seed, options.copies)
         counted = count(job, processes=options.processes, progress=progress)
         watch.merge(counted.seconds)
+        truth, planted = _truth(counted, named), _Planted(collection, multiples, named)
+        words = _dictionary(search, planted, truth, number)
         with watch.stage("decode"):
-            answers.append(decode(collection, counted.oracle, decoder=search.decoder, beta=search.beta))
-        truth = _truth(counted, named)
-        _score(tally, answers[-1], truth, _Planted(collection, multiples, named))
+            found = decode(collection, counted.oracle, decoder=search.decoder, beta=search.beta, dictionary=words)
+        answers.append(found)
+        _score(tally, found, truth, planted)
         rows = rows if number else _rows(answers[0], truth, search)
     shape = _shape(search, chosen, tally, watch, rows, answers[0])
     shape["variance_factor"] = mean([one.independence.variance_factor for one in answers])
     shape["warned"] = mean([float(bool(one.independence.warnings)) for one in answers])
     return HittersRun(shape, answers[0], _inner_error(collection, options.users))
+
+
+def _dictionary(search: Search, planted: _Planted, truth: dict[int, int], number: int) -> Dictionary | None:
+    """Return the planted items with as many items that nobody holds as there are to be."""
+    if not search.dictionary:
+        return None
+    domain, rng = search.domain, np.random.default_rng([search.options.seed, number, 18])
+    indexes = dict.fromkeys(index for _, index in planted.indexes())
+    if search.dictionary < len(indexes) or search.dictionary > min(MOST_ITEMS, domain.size // 2):
+        raise InvalidSpec(
+            f"--dictionary is the number of candidates: at least the {len(indexes)} planted items, at most "
+            f"{min(MOST_ITEMS, domain.size // 2):,}"
+        )
+    width = (domain.bits + 7) // 8
+    while len(indexes) < search.dictionary:
+        index = int.from_bytes(rng.bytes(width), "little") % domain.size
+        if index and index not in truth:
+            indexes[index] = None
+    return Dictionary(from_ints(indexes, domain.bits), np.full(len(indexes), -math.log(len(indexes))))
 
 
 def _items(background: NamedPopulation, multiples: Sequence[float]) -> tuple[Item, ...] | None:
@@ -242,6 +266,8 @@ def _shape(
         "d_opt": search.unit,
         "beta": search.beta,
         "threshold_all": answer.threshold_all,
+        "candidates": search.dictionary,
+        "threshold_candidates": None if answer.dictionary is None else answer.dictionary.each,
         "all_listed": sum(tally.complete) / len(tally.complete) if tally.complete else None,
         "recall": recall,
         "listed": tally.listed / search.options.runs,

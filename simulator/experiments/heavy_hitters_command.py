@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypedDict, Unpack
 
 import click
 
@@ -33,6 +34,16 @@ def multiples_of(text: str) -> tuple[float, ...]:
         return tuple(float(part) for part in text.split(","))
     except ValueError:
         raise InvalidSpec("--plant lists multiples of D_opt, such as 1.2,1.4,1.6, or none") from None
+
+
+class _Asked(TypedDict):
+    """The options that are fields of `Search`."""
+
+    each: int
+    decoder: str | None
+    style: str
+    beta: float
+    dictionary: int
 
 
 @click.command("heavy-hitters")
@@ -67,25 +78,26 @@ def multiples_of(text: str) -> tuple[float, ...]:
 @click.option("--beta", type=float, default=BETA, show_default=True, help="Failure probability of the list.")
 @click.option(
     "--strings",
+    "style",
     type=click.Choice(list(STYLES)),
     default="random",
     show_default=True,
     help="What string items look like.",
 )
+@click.option(
+    "--dictionary",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Give the decoder so many candidates: the planted items, and others that nobody holds.",
+)
 @output_options
 def command(
-    options: SimulationOptions,
-    output: OutputOptions,
-    item_bytes: int,
-    decoder: str | None,
-    plant: str,
-    each: int,
-    strings: str,
-    beta: float,
+    options: SimulationOptions, output: OutputOptions, item_bytes: int, plant: str, **asked: Unpack[_Asked]
 ) -> None:
     """Simulate heavy hitters in a domain too large to list, and show the list with the truth beside it."""
     domain = Strings(item_bytes) if options.domain is None else parse_domain(options.domain)
-    search = Search(options, domain, multiples_of(plant), each, decoder, strings, beta)
+    search = Search(options, domain, multiples_of(plant), **asked)
     with progress_bar("users", options.users * options.runs) as advance:
         found = heavy_hitters.run(search, advance)
     output.deliver([found.shape], lambda: show(found, search), lambda: page(found, search))

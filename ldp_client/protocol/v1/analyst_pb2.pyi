@@ -740,20 +740,22 @@ class Difference(_message.Message):
     def __init__(self, label: _Optional[str] = ..., first: _Optional[float] = ..., second: _Optional[float] = ..., difference: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., direction: _Optional[str] = ...) -> None: ...
 
 class HeavyHittersRequest(_message.Message):
-    __slots__ = ("collection_id", "limit", "id_prefix", "beta", "periods", "copies")
+    __slots__ = ("collection_id", "limit", "id_prefix", "beta", "periods", "copies", "dictionary")
     COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
     BETA_FIELD_NUMBER: _ClassVar[int]
     PERIODS_FIELD_NUMBER: _ClassVar[int]
     COPIES_FIELD_NUMBER: _ClassVar[int]
+    DICTIONARY_FIELD_NUMBER: _ClassVar[int]
     collection_id: bytes
     limit: int
     id_prefix: str
     beta: float
     periods: AskedPeriods
     copies: Copies
-    def __init__(self, collection_id: _Optional[bytes] = ..., limit: _Optional[int] = ..., id_prefix: _Optional[str] = ..., beta: _Optional[float] = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ..., copies: _Optional[_Union[Copies, str]] = ...) -> None: ...
+    dictionary: bytes
+    def __init__(self, collection_id: _Optional[bytes] = ..., limit: _Optional[int] = ..., id_prefix: _Optional[str] = ..., beta: _Optional[float] = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ..., copies: _Optional[_Union[Copies, str]] = ..., dictionary: _Optional[bytes] = ...) -> None: ...
 
 class HeavyHittersResponse(_message.Message):
     __slots__ = ("progress", "result")
@@ -772,7 +774,7 @@ class DecodeProgress(_message.Message):
     def __init__(self, stage: _Optional[str] = ..., fraction: _Optional[float] = ...) -> None: ...
 
 class HeavyHitter(_message.Message):
-    __slots__ = ("item", "estimate", "standard_error", "low", "high", "score", "surest_low", "surest_high")
+    __slots__ = ("item", "estimate", "standard_error", "low", "high", "score", "surest_low", "surest_high", "bar", "candidate")
     ITEM_FIELD_NUMBER: _ClassVar[int]
     ESTIMATE_FIELD_NUMBER: _ClassVar[int]
     STANDARD_ERROR_FIELD_NUMBER: _ClassVar[int]
@@ -781,6 +783,8 @@ class HeavyHitter(_message.Message):
     SCORE_FIELD_NUMBER: _ClassVar[int]
     SUREST_LOW_FIELD_NUMBER: _ClassVar[int]
     SUREST_HIGH_FIELD_NUMBER: _ClassVar[int]
+    BAR_FIELD_NUMBER: _ClassVar[int]
+    CANDIDATE_FIELD_NUMBER: _ClassVar[int]
     item: Item
     estimate: float
     standard_error: float
@@ -789,10 +793,22 @@ class HeavyHitter(_message.Message):
     score: float
     surest_low: float
     surest_high: float
-    def __init__(self, item: _Optional[_Union[Item, _Mapping]] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., score: _Optional[float] = ..., surest_low: _Optional[float] = ..., surest_high: _Optional[float] = ...) -> None: ...
+    bar: float
+    candidate: bool
+    def __init__(self, item: _Optional[_Union[Item, _Mapping]] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., score: _Optional[float] = ..., surest_low: _Optional[float] = ..., surest_high: _Optional[float] = ..., bar: _Optional[float] = ..., candidate: bool = ...) -> None: ...
+
+class UsedDictionary(_message.Message):
+    __slots__ = ("candidates", "outside", "each")
+    CANDIDATES_FIELD_NUMBER: _ClassVar[int]
+    OUTSIDE_FIELD_NUMBER: _ClassVar[int]
+    EACH_FIELD_NUMBER: _ClassVar[int]
+    candidates: int
+    outside: int
+    each: float
+    def __init__(self, candidates: _Optional[int] = ..., outside: _Optional[int] = ..., each: _Optional[float] = ...) -> None: ...
 
 class HeavyHittersResult(_message.Message):
-    __slots__ = ("reports", "items", "threshold", "probability", "guarantee", "too_few_reports", "none", "users_needed", "false_items", "decoder", "collection", "beta", "threshold_all", "periods", "independence")
+    __slots__ = ("reports", "items", "threshold", "probability", "guarantee", "too_few_reports", "none", "users_needed", "false_items", "decoder", "collection", "beta", "threshold_all", "periods", "independence", "dictionary")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     THRESHOLD_FIELD_NUMBER: _ClassVar[int]
@@ -808,6 +824,7 @@ class HeavyHittersResult(_message.Message):
     THRESHOLD_ALL_FIELD_NUMBER: _ClassVar[int]
     PERIODS_FIELD_NUMBER: _ClassVar[int]
     INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
+    DICTIONARY_FIELD_NUMBER: _ClassVar[int]
     reports: int
     items: _containers.RepeatedCompositeFieldContainer[HeavyHitter]
     threshold: float
@@ -823,7 +840,8 @@ class HeavyHittersResult(_message.Message):
     threshold_all: float
     periods: PeriodSpan
     independence: Independence
-    def __init__(self, reports: _Optional[int] = ..., items: _Optional[_Iterable[_Union[HeavyHitter, _Mapping]]] = ..., threshold: _Optional[float] = ..., probability: _Optional[float] = ..., guarantee: _Optional[_Iterable[str]] = ..., too_few_reports: bool = ..., none: _Optional[_Union[HeavyHitter, _Mapping]] = ..., users_needed: _Optional[int] = ..., false_items: _Optional[float] = ..., decoder: _Optional[str] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., beta: _Optional[float] = ..., threshold_all: _Optional[float] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
+    dictionary: UsedDictionary
+    def __init__(self, reports: _Optional[int] = ..., items: _Optional[_Iterable[_Union[HeavyHitter, _Mapping]]] = ..., threshold: _Optional[float] = ..., probability: _Optional[float] = ..., guarantee: _Optional[_Iterable[str]] = ..., too_few_reports: bool = ..., none: _Optional[_Union[HeavyHitter, _Mapping]] = ..., users_needed: _Optional[int] = ..., false_items: _Optional[float] = ..., decoder: _Optional[str] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., beta: _Optional[float] = ..., threshold_all: _Optional[float] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ..., dictionary: _Optional[_Union[UsedDictionary, _Mapping]] = ...) -> None: ...
 
 class ExportRequest(_message.Message):
     __slots__ = ("collection_id", "kind", "id_prefix", "periods")

@@ -107,6 +107,20 @@ class Acceptance:
         own = (values @ self._parts.T >= self._needed).all(axis=-1)
         return np.asarray((self.misfit(values, z) <= self.limit) & own)
 
+    def reached(self, values: Floats, z: Floats, bars: Floats) -> npt.NDArray[np.bool_]:
+        """Return which rows reach their bars and are in balance: the tests of a candidate.
+
+        A candidate that another item lifts in one team passes if it reaches its bar without that team. Cut to what is
+        in balance, the team would still lend it nearly two standard errors, and those are much beside a low bar.
+        """
+        as_it_stands = (z >= bars) & (self.misfit(values, z) <= self.limit)
+        cut, left = self.capped(values)
+        highest = np.argmax(np.where(self._weights > 0, values / np.maximum(self._weights, 1e-12), -np.inf), axis=1)
+        lent = self._weights[highest]
+        others = z - lent * np.take_along_axis(values, highest[:, None], axis=1)[:, 0]
+        alone = others >= bars * np.sqrt(np.maximum(1 - lent**2, 0.0))
+        return np.asarray(as_it_stands | alone & (left >= bars) & (self.misfit(cut, left) <= self.limit))
+
     def capped(self, values: Floats) -> tuple[Floats, Floats]:
         """Return the rows with their teams cut to the highest level (in units of the score) that is in balance."""
         weights = self._weights

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from ldp_server.arrays.team_cells import BulkCode, BulkExpanderCode, BulkTreeCode
 from ldp_server.heavy_hitters.search import beam, tree
 from ldp_server.heavy_hitters.search.acceptance import Acceptance, Noise, Settings
+from ldp_server.heavy_hitters.search.candidates import Candidates
 from ldp_server.heavy_hitters.search.joins import MOST_CANDIDATES, first_rows
 from ldp_server.heavy_hitters.search.model import Model, joint_fit
 from ldp_server.heavy_hitters.search.scores import TeamScores
@@ -53,13 +54,28 @@ class Listed:
     messages: Ints
     scores: Floats
     errors: Floats
+    bars: Floats
+    """The least score at which each is listed."""
+    candidates: npt.NDArray[np.bool_]
+    """Which were tested as candidates of a dictionary."""
 
 
 def decode_scores(
-    code: BulkCode, teams: Sequence[TeamScores], noise: Noise, settings: Settings, hooks: Hooks | None = None
+    code: BulkCode,
+    teams: Sequence[TeamScores],
+    noise: Noise,
+    settings: Settings,
+    hooks: Hooks | None = None,
+    candidates: Candidates | None = None,
 ) -> Listed:
     """Return the items that explain the teams' scores. The score arrays are used up."""
-    return _Search(code, teams, noise, settings, hooks or Hooks()).run()
+    search = _Search(code, teams, noise, settings, hooks or Hooks())
+    if candidates is None:
+        return search.run()
+    search.take(candidates)
+    search.search()
+    search.take(candidates)
+    return search.listed(candidates)
 
 
 Proposals = Callable[[int, float], Iterator[Ints]]
@@ -115,6 +131,22 @@ class _Search:
         self.suspect = settings.threshold - settings.margin
 
     def run(self) -> Listed:
+        """Search, and list what was found."""
+        self.search()
+        return self.listed(None)
+
+    def take(self, candidates: Candidates) -> None:
+        """Add the candidates that pass to the model."""
+        if len(self.messages):
+            places = candidates.find(self.messages)
+            candidates.taken[places[places >= 0]] = True
+        if self.hooks.tick is not None:
+            self.hooks.tick()
+        added = candidates.take(self.model, self.tests, self.settings.most)
+        self.seen.update(row.tobytes() for row in added)
+        self.messages = np.concatenate([self.messages, added])
+
+    def search(self) -> None:
         """Search until nothing new is found: first what could be listed, then what lies just below it."""
         threshold = self.settings.threshold
         low = threshold
@@ -128,7 +160,6 @@ class _Search:
                     break
                 low = self.suspect - _MOST_SHARED
             self.model.refit()
-        return self._listed()
 
     def _round(self, low: float) -> float:
         """Search once; return the largest score that was added to the model."""
@@ -206,12 +237,19 @@ class _Search:
         self.model.add(cells[best], float(left[best]))
         return best
 
-    def _listed(self) -> Listed:
-        model = self.model
+    def listed(self, candidates: Candidates | None) -> Listed:
+        """Fit everything together once more, and list what passes."""
+        model, threshold = self.model, self.settings.threshold
         errors = model.refit()
-        if not len(self.messages):
-            return Listed(self.messages, model.scores, errors)
-        values = model.at(model.cells) + model.scores[:, None] * self.weights
-        listed = self.tests.proved(values, model.scores)
+        bars, named = np.full(len(self.messages), threshold), np.zeros(len(self.messages), bool)
+        listed = named
+        if len(self.messages):
+            values = model.at(model.cells) + model.scores[:, None] * self.weights
+            listed = self.tests.proved(values, model.scores)
+            if candidates is not None:
+                places = candidates.find(self.messages)
+                named = places >= 0
+                bars = np.where(named, candidates.bars[places], threshold)
+                listed = listed | named & self.tests.reached(values, model.scores, bars)
         order = np.flatnonzero(listed)[np.argsort(-model.scores[listed], kind="stable")]
-        return Listed(self.messages[order], model.scores[order], errors[order])
+        return Listed(self.messages[order], model.scores[order], errors[order], bars[order], named[order])

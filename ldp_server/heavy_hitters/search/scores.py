@@ -44,12 +44,12 @@ class TeamScores:
         """The cells whose scores were kept, rising; None for all cells."""
         return None if self._kept is None else self._kept.astype(np.int64)
 
-    def at(self, cells: Ints) -> Floats:
+    def at(self, cells: npt.NDArray[np.signedinteger]) -> Floats:
         """Return the scores of these cells."""
         if self._kept is None:
-            return self.values[cells].astype(np.float64)
+            return np.asarray(self.values[cells], np.float64)
         places, here = self._find(cells)
-        return np.where(here, self.values[places], 0.0).astype(np.float64)
+        return np.asarray(np.where(here, self.values[places], 0.0), np.float64)
 
     def subtract(self, cells: Ints, scores: Floats) -> None:
         """Subtract from these cells, which may repeat."""
@@ -61,7 +61,7 @@ class TeamScores:
         places, here = self._find(cells)
         np.subtract.at(self.values, places[here], taken[here])
 
-    def _find(self, cells: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    def _find(self, cells: npt.NDArray[np.signedinteger]) -> tuple[Ints, npt.NDArray[np.bool_]]:
         kept = self._kept
         if kept is None:
             raise ValueError("all cells of this team were kept")

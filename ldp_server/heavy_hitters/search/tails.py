@@ -11,7 +11,10 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
-__all__ = ["binomial_tail_log", "chi_square_quantile", "log_normal_tail", "normal_quantile", "threshold"]
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["binomial_tail_log", "chi_square_quantile", "log_normal_tail", "normal_quantile", "threshold", "thresholds"]
 
 
 def log_normal_tail(z: float) -> float:
@@ -63,6 +66,29 @@ def threshold(n: int, p: float, log_items: float, false_items: float) -> float:
         else:
             high = middle
     return high
+
+
+def thresholds(n: int, p: float, log_levels: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The least score that an unheld item reaches with a probability of at most e^level, for each level.
+
+    The binomial's terms are summed once, from the top down, as far as the smallest level needs them.
+    """
+    sd, least = math.sqrt(n * p * (1 - p)), float(np.min(log_levels))
+    first = math.ceil(n * p)
+    top = first + math.ceil(sd * (8 + 2 * math.sqrt(max(0.0, -2 * least))))
+    while top < n and binomial_tail_log(n, p, top) > least - 40:
+        top += math.ceil(10 * sd)
+    k = np.arange(first, min(top, n) + 1)
+    steps = np.log((n - k[:-1]) / (k[:-1] + 1) * p / (1 - p))
+    start = (
+        (math.lgamma(n + 1) - math.lgamma(first + 1) - math.lgamma(n - first + 1))
+        + first * math.log(p)
+        + (n - first) * math.log1p(-p)
+    )
+    terms = start + np.concatenate(([0.0], np.cumsum(steps)))
+    tails = np.logaddexp.accumulate(terms[::-1])[::-1]
+    places = np.searchsorted(-tails, -log_levels)  # the first k with a tail that is small enough
+    return np.where(places < len(k), (k[np.minimum(places, len(k) - 1)] - n * p) / sd, np.inf)
 
 
 def _gamma_upper(s: float, x: float) -> float:

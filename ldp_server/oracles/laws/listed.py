@@ -37,7 +37,7 @@ def _log_tail(z: Floats) -> Floats:
 
 
 def listed_intervals(
-    law: SupportLaw, estimates: Floats, errors: Floats, cut: float, tail: float
+    law: SupportLaw, estimates: Floats, errors: Floats, cut: float | Floats, tail: float
 ) -> tuple[Floats, Floats]:
     """Return the intervals of estimates that had to reach `cut` to be seen; each end errs with probability `tail`."""
     seen = law.supports(estimates)

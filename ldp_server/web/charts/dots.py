@@ -7,7 +7,7 @@ alone shows of an item that nobody holds.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -32,10 +32,14 @@ class Dot:
     """"unsure", "no", or nothing special."""
     truth: float | None = None
 
-    @property
-    def said(self) -> str:
-        text = f"{self.label}: {self.estimate:,.0f} ({self.low:,.0f} to {self.high:,.0f})"
-        return text if self.truth is None else f"{text}; truth {self.truth:,.0f}"
+    def said(self, write: Callable[[float], str]) -> str:
+        """The numbers of the line, for its tooltip."""
+        text = f"{self.label}: {write(self.estimate)} ({write(self.low)} to {write(self.high)})"
+        return text if self.truth is None else f"{text}; truth {write(self.truth)}"
+
+
+def _whole(value: float) -> str:
+    return f"{value:,.0f}"
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,10 @@ class DotChart:
     threshold_text: str = "threshold"
     bars: bool = False
     """Whether a bar leads from 0 to the dot."""
+    write: Callable[[float], str] | None = None
+    """Writes a number; without it, numbers are those of users."""
+    least: float = 1.0
+    """The least that the axis reaches."""
 
 
 def dots(chart: DotChart, width: float = 860.0) -> Markup:
@@ -70,7 +78,7 @@ def dots(chart: DotChart, width: float = 860.0) -> Markup:
     for tick in ticks:
         x = scale(tick)
         parts.append(element("line", x1=x, y1=_TOP, x2=x, y2=bottom, class_="axis" if tick == 0 else "grid"))
-        parts.append(text_at(x, bottom + 18.0, compact(tick, ticks), "middle", "minor"))
+        parts.append(text_at(x, bottom + 18.0, _tick(chart, tick, ticks), "middle", "minor"))
     room = int((left - 14.0) / 7.4)
     parts += [_row(chart, dot, scale, _TOP + _ROW * (i + 0.5), room) for i, dot in enumerate(chart.dots)]
     if chart.threshold is not None and math.isfinite(chart.threshold):
@@ -80,12 +88,16 @@ def dots(chart: DotChart, width: float = 860.0) -> Markup:
     return picture((width, height), chart.title, told, parts, "narrow" if narrow else "wide")
 
 
+def _tick(chart: DotChart, tick: float, ticks: Sequence[float]) -> str:
+    return compact(tick, ticks) if chart.write is None else chart.write(tick)
+
+
 def _scale(chart: DotChart, left: float, right: float) -> Scale:
     values = [value for dot in chart.dots for value in (dot.estimate, dot.low, dot.high) if math.isfinite(value)]
     values += [dot.truth for dot in chart.dots if dot.truth is not None]
     if chart.threshold is not None and math.isfinite(chart.threshold):
         values.append(chart.threshold)
-    most = max([1.0, *values])
+    most = max([chart.least, *values])
     noise = min(chart.noise or 0.0, most)
     return Scale(min([0.0, -noise * 0.35 if chart.noise else 0.0, *values]), most * 1.03, left, right)
 
@@ -93,7 +105,7 @@ def _scale(chart: DotChart, left: float, right: float) -> Scale:
 def _row(chart: DotChart, dot: Dot, scale: Scale, y: float, room: int) -> Markup:
     x, zero = scale(dot.estimate), scale(0.0)
     marks = [
-        element("title", dot.said),
+        element("title", dot.said(chart.write or _whole)),
         element("rect", x=0.0, y=y - _ROW / 2, width=scale.end, height=_ROW, class_="row"),
         text_at(scale.start - 10.0, y + 4.5, cut(dot.label, room), "end"),
     ]

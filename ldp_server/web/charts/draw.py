@@ -25,6 +25,19 @@ text{fill:#1d2733}.minor{fill:#566270;font-size:12px}.grid{stroke:#e3e7ec}.axis{
 .truth{stroke:#0b7a3e;stroke-width:2.5}.quantile{stroke:#7a3fa0;stroke-width:1.5}.quantile-text{fill:#7a3fa0}
 .quantile-reach{stroke:#7a3fa0;stroke-width:5;opacity:.35}.cell{stroke:#fff}.on-dark{fill:#fff}.line{fill:none;stroke:#1b5aa6;stroke-width:2}
 .band{fill:#1b5aa6;opacity:.16}
+.series-0 .series-line,.series-0 .series-alone{stroke:#1b5aa6}
+.series-0 .series-band,.series-0 .series-dot{fill:#1b5aa6}
+.series-1 .series-line,.series-1 .series-alone{stroke:#b3561e;stroke-dasharray:7 3}
+.series-1 .series-band,.series-1 .series-dot{fill:#b3561e}
+.series-2 .series-line,.series-2 .series-alone{stroke:#0b7a3e;stroke-dasharray:2 3}
+.series-2 .series-band,.series-2 .series-dot{fill:#0b7a3e}
+.series-3 .series-line,.series-3 .series-alone{stroke:#7a3fa0;stroke-dasharray:9 3 2 3}
+.series-3 .series-band,.series-3 .series-dot{fill:#7a3fa0}
+.series-4 .series-line,.series-4 .series-alone{stroke:#a3221b;stroke-dasharray:12 3}
+.series-4 .series-band,.series-4 .series-dot{fill:#a3221b}
+.series-5 .series-line,.series-5 .series-alone{stroke:#566270;stroke-dasharray:4 2}
+.series-5 .series-band,.series-5 .series-dot{fill:#566270}
+.series-line{fill:none;stroke-width:2}.series-alone{stroke-width:2}.series-band{opacity:.15}
 """.strip()
 """The light palette. static/pages.css has the same classes, also for dark screens."""
 

@@ -15,10 +15,10 @@ from ldp_server.answers.to_json import dump, to_json
 from ldp_server.web import figures
 from ldp_server.web.gate import Visit
 from ldp_server.web.pages.collections import short
-from ldp_server.web.pages.question import items_of, known
-from ldp_server.web.views import VIEWS, ViewOptions, fitting, read_options
+from ldp_server.web.pages.question import chosen_options, items_of, known
+from ldp_server.web.views import VIEWS, ViewOptions
 
-__all__ = ["FORMS", "download", "download_given", "spec"]
+__all__ = ["FORMS", "as_file", "download", "download_given", "spec"]
 
 FORMS: Mapping[str, str] = {
     "json": "application/json",
@@ -38,20 +38,20 @@ async def spec(visit: Visit) -> Response:
 
 async def download(visit: Visit) -> Response:
     """An answer, as it would be shown."""
-    return await _download(visit, read_options(visit.query))
+    return await _download(visit, visit.query)
 
 
 async def download_given(visit: Visit) -> Response:
     """The answer about a list of items, which comes by POST."""
-    return await _download(visit, read_options(visit.form, items_of(visit.form)))
+    return await _download(visit, visit.form, items_of(visit.form))
 
 
-async def _download(visit: Visit, options: ViewOptions) -> Response:
+async def _download(visit: Visit, given: Mapping[str, str], items: tuple[str, ...] = ()) -> Response:
     name, form = visit.request.path_params["view"], visit.request.path_params["form"]
     if name not in VIEWS or form not in FORMS:
         raise HTTPException(404)
     summary = await known(visit)
-    which, options = summary.info.id.hex(), fitting(options, summary.info.collection)
+    which, options = summary.info.id.hex(), chosen_options(summary, given, items)
     if summary.info.state == "deleted":
         raise HTTPException(410, "This collection was deleted.")
     if name == "given" and not options.items:
@@ -59,12 +59,18 @@ async def _download(visit: Visit, options: ViewOptions) -> Response:
     if name == "hitters":
         search = visit.site.searches.latest(visit.session.id, which)
         answer = None if search is None else search.found
+        options = options if search is None else search.options
         if answer is None:
             raise InvalidSpec("look for the popular items first: the file holds what was found")
     else:
         answer = await visit.site.ask(visit.analyst, which, name, options)
     data = await visit.site.call(_written, form, answer, summary, options)
-    return _file(data, FORMS[form], f"{short(summary.info)}-{name}.{form}", svg=form == "svg")
+    return as_file(data, form, f"{short(summary.info)}-{name}.{form}")
+
+
+def as_file(data: bytes, form: str, name: str) -> Response:
+    """Return an answer as a file in one of the forms."""
+    return _file(data, FORMS[form], name, svg=form == "svg")
 
 
 def _written(form: str, answer: Any, summary: CollectionSummary, options: ViewOptions) -> bytes:

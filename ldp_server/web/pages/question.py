@@ -18,9 +18,21 @@ from ldp_server.answers.words import visible
 from ldp_server.web import figures, tables
 from ldp_server.web.gate import Visit
 from ldp_server.web.pages.collections import short
+from ldp_server.web.pages.tabs import period_lines, tabs
+from ldp_server.web.periods import addressed, choices, read_periods
 from ldp_server.web.views import CONFIDENCES, VIEWS, ViewOptions, fitting, offered, read_options
 
-__all__ = ["asked", "cancel_search", "items_of", "known", "overview", "search_progress", "start_search", "view"]
+__all__ = [
+    "asked",
+    "cancel_search",
+    "chosen_options",
+    "items_of",
+    "known",
+    "overview",
+    "search_progress",
+    "start_search",
+    "view",
+]
 
 _CHOSEN = ("confidence", "threshold", "count", "bins", "shares", "between", "every_look", "beta")
 """The parts of an address that say what to show. None of them tells an item."""
@@ -37,12 +49,18 @@ def items_of(form: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(text.split("\n")) if text else ()
 
 
+def chosen_options(summary: CollectionSummary, given: Mapping[str, str], items: tuple[str, ...] = ()) -> ViewOptions:
+    """What a reader chose, as this collection can be asked."""
+    collection = summary.info.collection
+    return replace(fitting(read_options(given, items), collection), periods=read_periods(given, collection))
+
+
 async def overview(visit: Visit) -> Response:
     """The first view of a collection, or why there is none."""
     summary = await known(visit)
     views = [] if summary.info.state == "deleted" else offered(summary)
     if not views:
-        return _page(visit, summary, "", read_options({}), problem="")
+        return await _page(visit, summary, "", read_options({}), problem="")
     return await _view(visit, summary, views[0])
 
 
@@ -61,24 +79,24 @@ async def asked(visit: Visit) -> Response:
 
 async def _view(visit: Visit, summary: CollectionSummary, name: str) -> Response:
     if summary.info.state == "deleted":
-        return _page(visit, summary, "", read_options({}))
+        return await _page(visit, summary, "", read_options({}))
     given = {**visit.query, **visit.form}
     try:
-        options = fitting(read_options(given, items_of(visit.form)), summary.info.collection)
+        options = chosen_options(summary, given, items_of(visit.form))
     except InvalidSpec as error:
-        return _page(visit, summary, name, read_options({}), problem=str(error), status=400)
+        return await _page(visit, summary, name, read_options({}), problem=str(error), status=400)
     if name == "hitters":
-        return _hitters(visit, summary, options)
+        return await _hitters(visit, summary, options)
     if (name == "given" and not options.items) or (name == "ranges" and not options.between):
-        return _page(visit, summary, name, options)
+        return await _page(visit, summary, name, options)
     try:
         answer = await visit.site.ask(visit.analyst, summary.info.id.hex(), name, options)
         over = await _quantiles(visit, summary, options) if name == "histogram" and not options.every_look else None
     except ServerRefused as error:
         if error.reason not in {"FAILED_PRECONDITION", "INVALID_ARGUMENT"}:
             raise
-        return _page(visit, summary, name, options, problem=error.detail or error.reason, status=409)
-    return _page(visit, summary, name, options, answer=answer, over=over)
+        return await _page(visit, summary, name, options, problem=error.detail or error.reason, status=409)
+    return await _page(visit, summary, name, options, answer=answer, over=over)
 
 
 async def _quantiles(visit: Visit, summary: CollectionSummary, options: ViewOptions) -> QuantilesAnswer | None:
@@ -86,17 +104,19 @@ async def _quantiles(visit: Visit, summary: CollectionSummary, options: ViewOpti
     return found if isinstance(found, QuantilesAnswer) else None
 
 
-def _hitters(visit: Visit, summary: CollectionSummary, options: ViewOptions) -> Response:
+async def _hitters(visit: Visit, summary: CollectionSummary, options: ViewOptions) -> Response:
     search = visit.site.searches.latest(visit.session.id, summary.info.id.hex())
     answer = None if search is None else search.found
+    if search is not None:
+        options = search.options
     problem = ""
     if search is not None and isinstance(search.error, LdpError) and not search.cancelled:
         error = search.error
         problem = error.detail if isinstance(error, ServerRefused) and error.detail else str(error)
-    return _page(visit, summary, "hitters", options, answer=answer, problem=problem, search=search)
+    return await _page(visit, summary, "hitters", options, answer=answer, problem=problem, search=search)
 
 
-def _page(
+async def _page(
     visit: Visit, summary: CollectionSummary, name: str, options: ViewOptions, *, status: int = 200, **shown: Any
 ) -> Response:
     answer, over = shown.pop("answer", None), shown.pop("over", None)
@@ -104,7 +124,8 @@ def _page(
     given = {**visit.query, **visit.form}
     if name == "every" and answer is not None:
         part = tables.part_of(answer, given.get("sort", ""), given.get("search", ""), given.get("page", "1"))
-    truth = visit.site.truth.get(summary.info.id.hex()) if given.get("truth") else None
+    whole = options.periods is None  # the truth that a demo knows is that of all its reports
+    truth = visit.site.truth.get(summary.info.id.hex()) if given.get("truth") and whole else None
     figure = None
     if answer is not None and part is None:
         figure = figures.figure_of(answer, summary, options, truth)
@@ -115,6 +136,7 @@ def _page(
     values = {
         "summary": summary, "info": summary.info, "asked": summary.info.collection, "which": short(summary.info),
         "views": [] if summary.info.state == "deleted" else offered(summary), "all_views": VIEWS, "name": name,
+        "tabs": tabs(summary, name, options.periods), **(await _periods(visit, summary, options)),
         "options": options, "confidences": sorted({*CONFIDENCES, options.confidence}), "answer": answer,
         "figure": figure, "table": table, "part": part, "coverage": _coverage(answer),
         "intake": visit.site.intake.note(summary.info.id, summary.reports),
@@ -126,6 +148,16 @@ def _page(
     return visit.page("question", "collections", status, **values)
 
 
+async def _periods(visit: Visit, summary: CollectionSummary, options: ViewOptions) -> dict[str, Any]:
+    """The selector of periods, and what it has chosen."""
+    lines, chosen = await period_lines(visit, summary), options.periods
+    ends = [] if chosen is None else [(end, end) for end in chosen]
+    return {
+        "period_choices": choices(summary.info.collection, lines, ends), "period_fields": addressed(chosen),
+        "scheduled": summary.info.collection.schedule is not None,
+    }  # fmt: skip
+
+
 def _coverage(answer: Any) -> str:
     coverage = getattr(answer, "coverage", None)
     return tables.COVERAGE[coverage] if isinstance(coverage, Coverage) else ""
@@ -135,7 +167,7 @@ def _chosen(options: ViewOptions, name: str) -> str:
     """What was chosen, as the end of an address."""
     default = ViewOptions()
     found = {key: getattr(options, key) for key in _CHOSEN if key not in {"shares", "between", "every_look"}}
-    found = {key: value for key, value in found.items() if value != getattr(default, key)}
+    found = {key: value for key, value in found.items() if value != getattr(default, key)} | addressed(options.periods)
     if options.every_look:
         found["every_look"] = 1
     if options.shares != default.shares:
@@ -159,7 +191,7 @@ async def start_search(visit: Visit) -> Response:
     summary = await known(visit)
     if "hitters" not in offered(summary):
         raise InvalidSpec("this collection lists no popular items: its other views say what it answers")
-    options = read_options(visit.form)
+    options = chosen_options(summary, visit.form)
     analyst = await visit.site.call(visit.session.connect)
     visit.site.searches.start(analyst, visit.session.id, summary.info.id.hex(), options)
     return RedirectResponse(f"/c/{short(summary.info)}/hitters", 303)

@@ -181,6 +181,23 @@ def test_a_smaller_beta_promises_less_and_believes_less(analyst, hitters):
             analyst.heavy_hitters(hitters, beta=beta)
 
 
+def test_a_dictionary_lowers_the_bars_of_its_items(analyst, hitters):
+    """Every listed item says which bar it passed (test_every_door.py has the doors)."""
+    words = {"tea": 2.0, "milk": 1.0, "maté": 1.0, "much too long": 1.0}
+    found = _soon(lambda: analyst.heavy_hitters(hitters, dictionary=words))
+    assert (found.dictionary.candidates, found.dictionary.outside) == (2, 2)
+    assert 0 < found.dictionary.each < found.threshold
+    assert {(hitter.item, hitter.candidate) for hitter in found.items} == {("tea", True), ("mate", False)}
+    bars = {hitter.item: hitter.bar for hitter in found.items}
+    assert 1 < bars["tea"] < bars["mate"]
+
+
+def test_a_dictionary_that_cannot_be_read_is_refused(analyst, hitters):
+    for words, part in ((["much too long"], "no item"), ({"tea": -1.0}, "weight"), ("tea", "list of items")):
+        with pytest.raises((InvalidSpec, ServerRefused), match=part):
+            _soon(lambda words=words: analyst.heavy_hitters(hitters, dictionary=words))
+
+
 def test_leaving_a_search_early_ends_it_at_the_server(analyst, hitters):
     class EnoughError(Exception):
         pass

@@ -18,7 +18,7 @@ from ldp_server.answers import estimates
 from ldp_server.answers.estimates import Coverage, Estimate, Estimates, Rest, Verdict
 from ldp_server.answers.to_json import dump, item_json, to_json
 from ldp_server.answers.wire import from_wire, item_from_wire, item_to_wire, to_wire
-from ldp_server.heavy_hitters.results import HeavyHitter, HeavyHitters
+from ldp_server.heavy_hitters.results import HeavyHitter, HeavyHitters, UsedDictionary
 from ldp_server.oracles import oracle_for
 from tests.examples import COLLECTIONS, label
 from tests.server.oracles.cases import filled
@@ -26,7 +26,7 @@ from tests.server.oracles.cases import filled
 COLORS = Collection.create(
     "?", Categories(("cat", "dog", "owl")), "randomized-response", "2", opens=1_790_000_000, closes=1_800_000_000
 )
-HITTER = HeavyHitter("köln", 900.5, 30.0, 800.0, 1000.0, 700.0, 1100.0, 12.5)
+HITTER = HeavyHitter("köln", 900.5, 30.0, 800.0, 1000.0, 700.0, 1100.0, 12.5, 5.25, True)
 FOUND = HeavyHitters(
     reports=5000,
     items=(HITTER, HeavyHitter(b"\xff\xfe", 800.0, 31.0, 1.0, 2.0, 3.0, 4.0, 11.0)),
@@ -36,6 +36,7 @@ FOUND = HeavyHitters(
     probability=0.95,
     threshold_all=515.5,
     beta=0.1,
+    dictionary=UsedDictionary(1000, 3, 222.5),
     false_items=0.05,
     guarantee=("Every item.", "Honest reports."),
     too_few_reports=False,
@@ -82,7 +83,7 @@ def test_no_field_of_a_message_is_left_over():
 def test_the_json_of_heavy_hitters_is_what_it_was():
     assert list(to_json(FOUND)) == [
         "reports", "items", "none", "decoder", "threshold", "probability", "threshold_all", "beta", "false_items",
-        "guarantee", "too_few_reports", "users_needed", "independence",
+        "guarantee", "too_few_reports", "users_needed", "dictionary", "independence",
     ]  # fmt: skip
     assert to_json(HITTER) == {
         "item": {"text": "köln"},
@@ -93,7 +94,10 @@ def test_the_json_of_heavy_hitters_is_what_it_was():
         "surest_low": 700.0,
         "surest_high": 1100.0,
         "score": 12.5,
+        "bar": 5.25,
+        "candidate": True,
     }
+    assert to_json(FOUND)["dictionary"] == {"candidates": 1000, "outside": 3, "each": 222.5}
     assert json.loads(dump(to_json(FOUND)))["none"]["item"] == {"none": True}
     nothing = json.loads(dump(to_json(NOTHING)))
     assert nothing["threshold"] is nothing["none"] is None

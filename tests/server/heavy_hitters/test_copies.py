@@ -11,7 +11,12 @@ from ldp_client.errors import InvalidSpec
 from ldp_server.arrays.packing import pack
 from ldp_server.heavy_hitters import Copies, DecodeLimits, decode
 from ldp_server.heavy_hitters.copies import Counting
+from ldp_server.heavy_hitters.dictionary import CANDIDATES, Dictionary, candidate_bars
+from ldp_server.heavy_hitters.run import Run, Watch
+from ldp_server.heavy_hitters.search.acceptance import Settings
+from ldp_server.heavy_hitters.search.rounds import Hooks, _Search
 from ldp_server.oracles import oracle_for
+from ldp_server.oracles.independence.judge import judged
 from ldp_server.oracles.independence.result import INDEPENDENT, NotIndependent
 from simulator import crowd
 from tests.server.heavy_hitters.cases import EXPANDER, PREFIX, TREE, WIDE, collection, users
@@ -22,9 +27,9 @@ decode_module = import_module("ldp_server.heavy_hitters.decode")  # the package 
 ONCE = DecodeLimits(copies=Copies.ONCE)
 
 
-def reports(question, part, seed):
+def reports(question, part, seed, popular=POPULAR):
     """Reports of which a part are copies of others."""
-    held = users(WIDE, POPULAR, COUNT, seed)
+    held = users(WIDE, popular, COUNT, seed)
     made = np.concatenate(list(crowd.simulate(question.randomizer, held, seed)))
     made = np.random.default_rng(seed).permutation(made)
     again = round(part * COUNT)
@@ -104,3 +109,50 @@ def test_counting_once():
     assert once.counted(counts).tolist() == [0, 1, 1]
     assert weighed.counted(counts) is counts
     assert (once.spread, weighed.spread) == (1.0, 1.5)
+
+
+def noise_listed(question, counts, independence, limits, words, allowed):
+    """How many candidates that nobody holds are listed at bars that allow so many."""
+    run = Run(question, counts, "soft", 2 * allowed / CANDIDATES, limits, Watch(None, None), None, independence, words)
+    candidates, _ = run.candidates()
+    search = _Search(run.code, run.scores(run.finding), run.noise(run.finding), Settings(20.0), Hooks())
+    search.take(candidates)
+    return len(search.listed(candidates).messages)
+
+
+def test_noise_with_copies_lists_as_many_candidates_as_the_bars_allow():
+    """At bars that allow 12 false ones, about 12 of 20,000 are listed; as if reports were independent, far more."""
+    question = collection("expander-sketch", EXPANDER)
+    counts, independence = judged(counted(question, reports(question, 0.18, 7, {})))
+    words = Dictionary.of(WIDE, np.random.default_rng(8).integers(1, 1 << 40, 20_000).tolist())
+    for limits in (DecodeLimits(), ONCE):
+        assert 3 <= noise_listed(question, counts, independence, limits, words, 12) <= 26
+    assert noise_listed(question, counts, INDEPENDENT, DecodeLimits(), words, 12) > 35
+
+
+@pytest.mark.parametrize(("mechanism", "parameters"), [("expander-sketch", EXPANDER), ("tree-sketch", TREE)])
+def test_with_copies_no_false_candidate_is_listed_and_bars_are_those_of_fewer_reports(mechanism, parameters):
+    question = collection(mechanism, parameters)
+    words = Dictionary.of(WIDE, [77, *np.random.default_rng(9).integers(100, 1 << 40, 30_000).tolist()])
+    held = POPULAR | {77: 1700}
+    honest = decode(question, counted(question, reports(question, 0.0, 11, held)), dictionary=words)
+    oracle = counted(question, reports(question, 0.18, 11, held))
+    plain = decode(question, oracle, dictionary=words)
+    once = decode(question, oracle, dictionary=words, limits=ONCE)
+    for found in (honest, plain, once):
+        items = {row.item: row for row in found.items}
+        assert {*items} == {*held}
+        assert [row.item for row in found.items if row.candidate] == [77]
+        assert items[77].bar < items[77].score < items[3].bar
+        assert items[77].low <= 1700 <= items[77].high
+    p, s = (float(x) for x in question.randomizer.inner.support)
+    factor = plain.independence.widened
+    assert factor > plain.independence.variance_factor > 1.3
+    different = sum(np.count_nonzero(oracle.by_team.line(team)) for team in range(oracle.by_team.teams))
+    for found, each in ((honest, 1.0), (plain, factor), (once, COUNT / different)):
+        row = next(one for one in found.items if one.candidate)
+        bar = candidate_bars(int(COUNT / each), s, words.log_shares, found.false_items)[0]
+        in_users = bar * (each * COUNT * s * (1 - s)) ** 0.5 / (p - s)
+        assert row.bar * row.estimate / row.score == pytest.approx(in_users, rel=1e-3)
+    assert plain.dictionary.each == pytest.approx(factor**0.5 * honest.dictionary.each, rel=0.01)
+    assert honest.dictionary.each < once.dictionary.each < plain.dictionary.each

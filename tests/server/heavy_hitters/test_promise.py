@@ -6,14 +6,17 @@ import math
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Integers, Strings
+from ldp_server.arrays.packing import pack
 from ldp_server.heavy_hitters import decode
 from ldp_server.heavy_hitters.planner import create, plan
 from ldp_server.heavy_hitters.promise import Promise, told
 from ldp_server.oracles import oracle_for
+from simulator import crowd
 
 PAGE = (Path(__file__).parents[3] / "docs" / "heavy-hitters.md").read_text("utf-8")
 
@@ -77,7 +80,8 @@ def test_the_measured_lists_are_those_of_the_page():
 def test_the_answer_has_the_sentences():
     collection = create("?", Strings(2), "4", plan(users=20_000, domain=Strings(2), epsilon="4"), opens=0, closes=1)
     oracle = oracle_for(collection)
-    oracle.accumulate(bytes(20_000 * collection.randomizer.report_bytes))
+    for reports in crowd.simulate(collection.randomizer, np.zeros(20_000, np.uint64), seed=1):
+        oracle.accumulate(pack(reports, collection.randomizer.report_bytes))
     answer = decode(collection, oracle, beta=0.01)
     assert answer.threshold is not None
     assert answer.threshold < answer.threshold_all < 20_000

@@ -37,6 +37,19 @@ def test_planted_items_are_listed_beside_their_truth():
     assert 0.4 < shape["rmse_over_oracle"] < 1.6
 
 
+def test_a_dictionary_finds_rarer_items():
+    plain = replace(SMALL, plant=(1.0,), each=4)
+    for search, found in ((plain, False), (replace(plain, dictionary=100), True)):
+        shape = heavy_hitters.run(search).shape
+        assert (shape["recall"]["1"] > 0.7) == found
+        assert (shape["threshold_candidates"] is not None) == found
+        assert shape["candidates"] == (100 if found else 0)
+        assert shape["false_items"] == 0
+    for size in (3, 10**9):
+        with pytest.raises(InvalidSpec, match="--dictionary"):
+            heavy_hitters.run(replace(plain, dictionary=size))
+
+
 def test_results_do_not_depend_on_processes():
     lists = [heavy_hitters.run(changed(users=200_000, runs=1, processes=p)).shape["list"] for p in (1, 2)]
     assert lists[0] == lists[1]

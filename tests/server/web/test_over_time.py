@@ -1,0 +1,419 @@
+"""Periods of a question with a schedule: chosen on every view, over time, and compared, with real reports."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import time
+from itertools import product
+from types import SimpleNamespace
+from xml.etree import ElementTree
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+
+from ldp_client.collection import Collection, Schedule
+from ldp_client.protocol.domain import Attributes, Categories, Integers
+from ldp_server.answers.to_json import dump, to_json
+from ldp_server.answers.words import item_text, visible
+from ldp_server.web.over_time.asking import confidences
+from ldp_server.web.over_time.choice import AcrossOptions
+from ldp_server.web.views import offered
+from tests.server.analyst.conftest import deliver
+from tests.server.test_every_door import example, shell
+from tests.server.web.conftest import HOSTILE, browsing
+from tests.server.web.test_pages import SVG, Page, charts, marks, until_done
+
+DAY = 86_400
+USERS = 700
+PERIODS = (-6, -5, -4, -2)
+"""Days before today that have reports; there are none of three days ago."""
+DRAWN = {"svg", "title", "desc", "g", "rect", "line", "circle", "text", "path", "style"}
+
+
+def daily(text, domain, mechanism, parameters=None, epsilon="4"):
+    """A question of a period a day, whose window begins twenty days ago."""
+    today = int(time.time()) // DAY
+    window = {"opens": (today - 20) * DAY, "closes": (today + 20) * DAY, "schedule": Schedule(DAY, 40)}
+    return Collection.create(text, domain, mechanism, epsilon, parameters=parameters, **window)
+
+
+def again(name, text):
+    """The example of a mechanism as a question of a period a day."""
+    once = example(name)
+    return daily(text, once.domain, name, dict(once.randomizer.parameters()), once.epsilon.text)
+
+
+@pytest.fixture(scope="module")
+def scheduled(world):
+    """Scheduled collections by name, with reports of the days of `PERIODS`, and the numbers of these days."""
+    today = int(time.time()) // DAY
+    periods = [today + days for days in PERIODS]
+    made = {
+        "frequency": daily("How <often>?", Categories(HOSTILE), "randomized-response"),
+        "hierarchy": again("hierarchy", "Which number each day?"),
+        "bounded-number": again("bounded-number", "How many each day?"),
+        "composed-response": again("composed-response", "Which each day?"),
+        "large": again("prefix-tree", "Which word each day?"),
+        "nothing": daily("Nothing each day?", Categories(("a", "b")), "randomized-response"),
+    }
+    for name, collection in made.items():
+        world.server.create(collection)
+        for place, period in enumerate(periods if name != "nothing" else ()):
+            size, users = min(collection.domain.size, 11), USERS + 100 * place
+            held = np.arange(users) % (2 if place == 3 else size)  # the last day is another one
+            deliver(world.server, collection, held, seed=place, period=period)
+    return SimpleNamespace(made=made, periods=periods, which=lambda name: made[name].id.hex()[:16])
+
+
+KINDS = {
+    "frequency": ("items",),
+    "hierarchy": ("quantiles", "ranges", "items"),
+    "bounded-number": ("average",),
+    "composed-response": ("attributes", "items"),
+}
+
+
+def given(scheduled, name, kind):
+    """The fields of a form that asks for given items or attributes."""
+    domain = scheduled.made[name].domain
+    if name == "frequency":
+        return {"items": "tea\n&amp;"}
+    if kind == "attributes":
+        return {"items": "\n".join(domain.names[:2])}
+    return {"items": "\n".join(item_text(domain.item(place)) for place in (1, 2))} if kind == "items" else {}
+
+
+ASKED = [
+    (view, name, kind)
+    for view in ("trend", "compare")
+    for name, kinds in KINDS.items()
+    for kind in kinds
+    if (view, kind) != ("compare", "quantiles")
+]
+
+
+def asked_of(scheduled, name, kind, page):
+    """What is asked in Python where a form has `given`; the ranges are those that the page proposes."""
+    if kind != "ranges":
+        texts = given(scheduled, name, kind).get("items", "").split("\n")
+        return {"quantiles": (0.25, 0.5, 0.75), "average": True}.get(kind, texts)
+    cuts = re.search(r'name="between"[^>]*value="([^"]*)"', page.text)[1].split()
+    values, domain = [tuple(map(int, cut.split(":"))) for cut in cuts], scheduled.made[name].domain
+    assert (values[0][0], values[-1][1]) == (domain.lowest, domain.highest)
+    return values
+
+
+@pytest.mark.parametrize(("view", "name", "kind"), ASKED)
+async def test_charts_tables_and_files_have_the_numbers_of_the_analyst(world, scheduled, view, name, kind):
+    which = scheduled.which(name)
+    fields = {"kind": kind, "confidence": "0.9", "together": "1", **given(scheduled, name, kind)}
+    async with browsing(world) as browser:
+        page = await browser.post(f"/c/{which}/{view}", fields)
+        assert page.status_code == 200, page.text
+        files = {}
+        for form in ("json", "csv", "parquet", "svg"):
+            files[form] = await browser.post(f"/c/{which}/data/over-time/{view}.{form}", fields)
+            assert files[form].status_code == 200, files[form].text
+    with world.server.analyst() as analyst:
+        asked = {kind: asked_of(scheduled, name, kind, page), "confidence": 0.9, "together": True}
+        if view == "trend":
+            answer = analyst.trend(which, **asked)
+        else:
+            answer = analyst.compare((which, scheduled.periods[2]), (which, scheduled.periods[3]), **asked)
+    found = json.loads(dump(to_json(answer)))
+    assert files["json"].json() == found
+    assert "at once" in page.text
+    check_numbers(page, files, found, view)
+
+
+def check_numbers(page, files, found, view):
+    """The charts, the table and the files have the numbers of the JSON."""
+    rows = [point for line in found["lines"] for point in line["points"]] if view == "trend" else found["rows"]
+    names = ("estimate", "low", "high") if view == "trend" else ("difference", "low", "high")
+    wanted = [tuple(row[one] for one in names) for row in rows]
+    drawn = [marks(chart) for chart in charts(page.text)]
+    assert len(drawn) == 2
+    assert drawn[0] == drawn[1] == wanted
+    assert marks(ElementTree.fromstring(files["svg"].text)) == wanted
+    assert {tag.tag.removeprefix(SVG) for tag in ElementTree.fromstring(files["svg"].text).iter()} <= DRAWN
+    cells = list(csv.DictReader(io.StringIO(files["csv"].text)))
+    assert [tuple(float(row[one]) for one in names) for row in cells] == wanted
+    assert pyarrow.parquet.read_table(io.BytesIO(files["parquet"].content)).num_rows == len(wanted)
+    parsed = Page(page.text)
+    assert len(parsed.rows) == len(wanted) + 1
+    if view == "compare":
+        assert [row[-1] for row in parsed.rows[1:]] == [row["direction"] for row in found["rows"]]
+    elif found["unit"] == "users":
+        shares = [f"{row['estimate'] / row['reports']:.2%}" for row in rows]
+        assert [row[3] for row in parsed.rows[1:]] == shares
+
+
+async def test_a_line_is_drawn_at_the_right_places_and_broken_where_a_period_is_empty(world, scheduled):
+    async with browsing(world) as browser:
+        page = await browser.get(f"/c/{scheduled.which('bounded-number')}/trend")
+        found = (await browser.get(f"/c/{scheduled.which('bounded-number')}/data/over-time/trend.json")).json()
+    for chart in charts(page.text):
+        points = [mark for mark in chart.iter(f"{SVG}g") if "data-estimate" in mark.attrib]
+        x, y = ([float(mark.find(f"{SVG}circle").get(name)) for mark in points] for name in ("cx", "cy"))
+        values = [float(mark.get("data-estimate")) for mark in points]
+        assert np.corrcoef(y, values)[0, 1] == pytest.approx(-1, abs=1e-3)
+        assert np.corrcoef(x, scheduled.periods)[0, 1] == pytest.approx(1, abs=1e-6)
+        paths = [path for path in chart.iter(f"{SVG}path") if path.get("class") == "series-line"]
+        assert len(paths) == 2  # three days, and the one after the gap
+        low, high = (found["lines"][0]["points"][0][end] for end in ("low", "high"))
+        slope = (y[0] - y[-1]) / (values[0] - values[-1])
+        band = next(path for path in chart.iter(f"{SVG}path") if path.get("class") == "series-band").get("d")
+        ends = [float(place.split()[1]) for place in band.removeprefix("M").removesuffix("Z").split("L")]
+        for end, drawn in ((high, ends[0]), (low, ends[-1])):
+            assert drawn == pytest.approx(y[0] + (end - values[0]) * slope, abs=0.2)
+    assert "a gap: a period without reports" in page.text
+
+
+@pytest.mark.parametrize("name", ["frequency", "composed-response"])
+async def test_a_change_is_told_in_words_with_its_error_rate(world, scheduled, name):
+    which = scheduled.which(name)
+    async with browsing(world) as browser:
+        page = await browser.get(f"/c/{which}/trend?confidence=0.9")
+        found = (await browser.get(f"/c/{which}/data/over-time/change.json?confidence=0.9")).json()
+        early = f"/c/{which}/trend?first={scheduled.periods[0]}&last={scheduled.periods[2]}"
+        quiet = await browser.get(early)
+        alone = await browser.get(f"/c/{which}/trend?first={scheduled.periods[0]}")
+    said = "".join(Page(page.text).texts)
+    assert "is at most 10%" in said
+    day = time.strftime("%Y-%m-%d", time.gmtime(scheduled.periods[3] * DAY))
+    changed = [line for line in found["lines"] if line["changed"]]
+    assert changed
+    for line in changed:
+        look = next(one for one in line["looks"] if one["period"] == line["since"])
+        verb = {"rose": "rose", "fell": "fell"}[look["direction"]]
+        text = f"{visible(line['label'])}: changed since {day}: it {verb} from {look['before']:.2%} before to"
+        assert text in said
+    assert said.count("changed since") == len(changed)
+    assert "changed since" not in quiet.text
+    assert "no change seen" in quiet.text
+    assert "a change needs reports of two periods" in alone.text
+
+
+async def test_a_mechanism_without_an_exact_law_says_that_no_change_is_told(world, scheduled):
+    async with browsing(world) as browser:
+        page = await browser.get(f"/c/{scheduled.which('hierarchy')}/trend?kind=items")
+        refused = await browser.get(f"/c/{scheduled.which('hierarchy')}/data/over-time/change.json?kind=items")
+    assert "Not told here: hierarchy" in page.text
+    assert refused.status_code == 400
+
+
+async def test_picked_items_have_intervals_that_allow_for_the_choice(world, scheduled):
+    which, domain = scheduled.which("frequency"), scheduled.made["frequency"].domain
+    async with browsing(world) as browser:
+        page = await browser.get(f"/c/{which}/trend?count=3")
+        found = (await browser.get(f"/c/{which}/data/over-time/trend.json?count=3&together=1")).json()
+    with world.server.analyst() as analyst:
+        items = [row.item for row in analyst.estimate(which, top=3).rows]
+        asked = {"items": items, "together": True, "confidence": found["confidence"]}
+        assert json.loads(dump(to_json(analyst.trend(which, **asked)))) == found
+    assert found["confidence"] == pytest.approx(1 - 0.05 * 3 / domain.size)
+    assert f"of all {domain.size} items of the domain hold in any one period" in page.text
+
+
+@pytest.mark.parametrize("among", [12, 65_536])
+@pytest.mark.parametrize("lines", [1, 5, 12])
+def test_the_error_of_each_picked_interval_is_that_of_all_items_at_once(among, lines):
+    options = AcrossOptions("items", confidence=0.95)
+    shared = (1 - confidences(options, lines, among, together=True)) / lines
+    alone = 1 - confidences(options, lines, among, together=False)
+    assert shared == pytest.approx(0.05 / among)
+    assert alone == pytest.approx(0.05 / among)
+    assert confidences(options, lines, 0, together=True) == 0.95
+
+
+@pytest.mark.parametrize("name", KINDS)
+async def test_every_view_file_command_and_line_respects_the_period(world, scheduled, name, monkeypatch, capsys):
+    which, (first, second, third, last) = scheduled.which(name), scheduled.periods
+    counts = {first: USERS, second: USERS + 100, third: USERS + 200, last: USERS + 300}
+    dates = [time.strftime("%Y-%m-%d", time.gmtime(period * DAY)) for period in (first, third)]
+    asked = {f"?first={last}": (last,), f"?first={dates[0]}&last={dates[1]}": (first, second, third), "": tuple(counts)}
+    async with browsing(world) as browser:
+        with world.server.analyst() as analyst:
+            views = set(offered(analyst.show(scheduled.made[name]))) - {"given", "ranges"}
+            for view, (chosen, within) in product(sorted(views), asked.items()):
+                page = await browser.get(f"/c/{which}/{view}{chosen}")
+                found = (await browser.get(f"/c/{which}/data/{view}.json{chosen}")).json()
+                if "periods" in found:
+                    assert (found["periods"]["first"], found["periods"]["last"]) == (within[0], within[-1])
+                assert found["reports"] == sum(counts[one] for one in within), (view, chosen)
+                said = Page(page.text).texts
+                command = next(text for text in said if text.startswith("ldp-server "))
+                code, out, err = shell(monkeypatch, capsys, world.server.data, *command.split()[1:], "--json")
+                assert code == 0, err
+                assert json.loads(out) == found, view
+                space = {"analyst": analyst}
+                exec(next(text for text in said if text.startswith("answer = ")), space)
+                assert json.loads(dump(to_json(space["answer"]))) == found
+                if chosen:
+                    # The files and the other views keep the period.
+                    assert page.text.count(f"first={within[0]}&amp;last={within[-1]}") > len(views)
+
+
+async def test_lists_and_searches_respect_the_period(world, scheduled):
+    last = scheduled.periods[3]
+    async with browsing(world) as browser:
+        which = scheduled.which("frequency")
+        fields = {"items": "tea", "first": str(last)}
+        found = (await browser.post(f"/c/{which}/data/given.json", fields)).json()
+        assert (found["reports"], found["periods"]["first"]) == (USERS + 300, last)
+        page = await browser.post(f"/c/{which}/given", fields)
+        assert f'name="first" value="{last}"' in page.text
+        which = scheduled.which("large")
+        assert (await browser.post(f"/c/{which}/search/start", {"first": str(last)})).status_code == 303
+        await until_done(browser, which)
+        page = await browser.get(f"/c/{which}/hitters")
+    assert f"--period {last}" in page.text
+    assert f"{USERS + 300:,} reports, period {last}" in page.text
+
+
+@pytest.mark.parametrize(
+    ("view", "name", "kind"),
+    [
+        ("trend", "hierarchy", "ranges"),
+        ("trend", "hierarchy", "quantiles"),
+        ("trend", "frequency", "items"),
+        ("compare", "bounded-number", "average"),
+        ("compare", "frequency", "items"),
+    ],
+)
+async def test_the_command_and_python_give_the_same(world, scheduled, view, name, kind, monkeypatch, capsys, tmp_path):
+    which, (first, second, third, _) = scheduled.which(name), scheduled.periods
+    chosen = f"?kind={kind}&confidence=0.9&together=1&count=1"
+    chosen += f"&from={first}..{second}&to={third}" if view == "compare" else f"&first={first}&last={third}"
+    async with browsing(world) as browser:
+        page = await browser.get(f"/c/{which}/{view}{chosen}")
+        found = (await browser.get(f"/c/{which}/data/over-time/{view}.json{chosen}")).json()
+    texts = Page(page.text).texts
+    lines = next(text for text in texts if "answer = analyst." in text)
+    with world.server.analyst() as analyst:
+        space = {"analyst": analyst}
+        exec(lines, space)
+    assert json.loads(dump(to_json(space["answer"]))) == found
+    file = tmp_path / "items"
+    if "items" in space:
+        file.write_text("".join(f"{item_text(item)}\n" for item in space["items"]))
+    command = next(text for text in texts if text.startswith("ldp-server ")).replace("FILE", str(file))
+    code, out, err = shell(monkeypatch, capsys, world.server.data, *command.split()[1:], "--json")
+    assert code == 0, err
+    assert json.loads(out) == found
+
+
+async def test_hostile_items_are_text_in_the_charts_and_in_no_address(world, scheduled):
+    which = scheduled.which("frequency")
+    async with browsing(world) as browser:
+        pages = [await browser.get(f"/c/{which}/{view}?count=12") for view in ("trend", "compare")]
+        items = "\n".join(item for item in HOSTILE if item.isprintable())
+        pages += [await browser.post(f"/c/{which}/{view}", {"items": items}) for view in ("trend", "compare")]
+        pages.append(await browser.post(f"/c/{which}/data/over-time/trend.svg", {"items": items}))
+        sheet = await browser.post(f"/c/{which}/data/over-time/trend.csv", {"items": items})
+    for page in pages:
+        assert page.status_code == 200
+        assert len(re.findall(r"<script[^>]*>", page.text)) <= 1
+        assert "<img src=x" not in page.text
+        assert "\u202e" not in page.text
+        assert ">49<" not in page.text
+        assert not re.search(r"<[^>]*\son\w+=", page.text)
+        drawn = charts(page.text)
+        assert drawn
+        assert all({tag.tag.removeprefix(SVG) for tag in chart.iter()} <= DRAWN for chart in drawn)
+        addresses = re.findall(r'(?:href|action|formaction|src)="([^"]*)"', page.text)
+        assert not [one for one in addresses if "tea" in one or "items" in one.replace("kind=items", "")]
+    legend = "".join(text.text or "" for text in charts(pages[2].text)[0].iter(f"{SVG}text"))
+    assert "<script>alert(1)</script>" in legend
+    cells = [cell for row in csv.reader(io.StringIO(sheet.text)) for cell in row]
+    assert not [cell for cell in cells if cell.startswith(("=", "@", "\t", "\r", "\n", "+"))]
+
+
+async def test_cannot_tell_is_said_and_two_collections_are_compared(world, scheduled):
+    which, (first, second, *_) = scheduled.which("frequency"), scheduled.periods
+    async with browsing(world) as browser:
+        page = await browser.get(f"/c/{which}/compare?from={first}&to={second}")
+        other = await browser.get(f"/c/{world.which('hostile')}/compare?other={which}&to={second}")
+        unknown = await browser.get(f"/c/{which}/compare?other=ffffffffffff")
+        odd = await browser.get(f"/c/{which}/compare?other=zz")
+    assert page.text.count("<td>cannot tell</td>") == 5
+    assert 'class="mark unsure"' in page.text
+    assert "cannot tell: the interval holds 0" in page.text
+    assert other.status_code == 200
+    assert f"Second: period {second}" in other.text
+    assert (unknown.status_code, "no collection" in unknown.text) == (409, True)
+    assert (odd.status_code, "name a collection" in odd.text) == (400, True)
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "text"),
+    [
+        ("top?first={empty}", 409, "there are no reports in period {empty}"),
+        ("trend?first={empty}", 409, "there are no reports in period {empty}"),
+        ("compare?from={first}&to={empty}", 409, "there are no reports in period {empty}"),
+        ("top?first=999999", 409, "is not of this question"),
+        ("top?first={first}&last=1", 400, "lies after its last one"),
+        ("top?first=soon", 400, "a period is its number, or a date"),
+        ("top?first=2026-13-01", 400, "a period is its number, or a date"),
+        ("top?first=1969-12-31", 400, "before it"),
+        ("compare?from=..", 200, "Second collection"),
+        ("compare?to=..5", 400, "a period is its number, or a date"),
+        ("trend?kind=average", 400, "it has items"),
+        ("trend?count=0", 400, "from 1 to 20"),
+        ("trend?count=many", 400, "from 1 to 20"),
+        ("trend?confidence=2", 400, "confidence is a number"),
+    ],
+)
+async def test_a_period_that_is_unknown_or_empty_is_one_line(world, scheduled, path, status, text):
+    names = {"empty": scheduled.periods[2] + 1, "first": scheduled.periods[0]}
+    async with browsing(world) as browser:
+        page = await browser.get(f"/c/{scheduled.which('frequency')}/{path.format(**names)}")
+    assert page.status_code == status, page.text
+    assert text.format(**names) in page.text
+    assert "Traceback" not in page.text
+    if status != 200:
+        assert page.text.count('role="alert"') == 1
+
+
+async def test_questions_without_a_schedule_empty_ones_and_deleted_ones(world, scheduled):
+    async with browsing(world, "manage") as browser:
+        once = world.which("hostile")
+        page = await browser.get(f"/c/{once}/top")
+        assert 'id="first"' not in page.text
+        assert "/trend" not in page.text
+        for path in (f"/c/{once}/top?first=5", f"/c/{once}/trend"):
+            page = await browser.get(path)
+            assert (page.status_code, "has no schedule" in page.text) == (400, True)
+        nothing = await browser.get(f"/c/{scheduled.which('nothing')}/trend")
+        assert (nothing.status_code, "No report has come yet" in nothing.text) == (200, True)
+        assert "two periods that have reports" in (await browser.get(f"/c/{scheduled.which('nothing')}/compare")).text
+        large = await browser.get(f"/c/{scheduled.which('large')}/trend")
+        assert "Name the items, one a line" in large.text
+        assert (await browser.get(f"/c/{scheduled.which('large')}/data/over-time/trend.csv")).status_code == 400
+        for path in ("data/over-time/trend.exe", "data/over-time/top.json", "data/over-time/change.svg"):
+            assert (await browser.get(f"/c/{scheduled.which('frequency')}/{path}")).status_code == 404
+        gone = daily("Gone each day?", Categories(("a", "b")), "randomized-response")
+        world.server.create(gone)
+        start = f"/c/{gone.id.hex()[:16]}"
+        await browser.post(f"{start}/change/delete", {"sure": "yes"})
+        for view in ("trend", "compare"):
+            page = await browser.get(f"{start}/{view}")
+            assert (page.status_code, "was deleted on" in page.text) == (200, True)
+        assert (await browser.get(f"{start}/data/over-time/trend.json")).status_code in (404, 410)
+
+
+async def test_the_attributes_and_integers_of_a_form_are_theirs(world, scheduled):
+    """A name that is no attribute, and an item that is no number, are one line."""
+    assert isinstance(scheduled.made["composed-response"].domain, Attributes)
+    assert isinstance(scheduled.made["hierarchy"].domain, Integers)
+    async with browsing(world) as browser:
+        for name, kind in (("composed-response", "attributes"), ("hierarchy", "items")):
+            fields = {"kind": kind, "items": "no such name"}
+            page = await browser.post(f"/c/{scheduled.which(name)}/trend", fields)
+            assert page.status_code in (400, 409), name
+            assert page.text.count('role="alert"') == 1
+            assert "Traceback" not in page.text
