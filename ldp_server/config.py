@@ -94,6 +94,7 @@ class LimitsConfig:
     idle_seconds: float = 60.0
     answer_bytes: int = 64_000_000
     collections: int = 10_000
+    periods: int = 10_000
     query_items: int = 100_000
     worker_memory_mb: int = 4096
     decodes: int = 1
@@ -214,6 +215,7 @@ _ABOVE_ZERO = (
     "connection_seconds",
     "idle_seconds",
     "answer_bytes",
+    "periods",
     "worker_memory_mb",
     "decodes",
     "decode_seconds",

@@ -2,6 +2,7 @@
 
 answer        what every answer can do: become a data frame, a file, a page, a plot
 answers       each kind of answer with the collection that it is about
+answers_over_time   the kinds about several periods or two collections
 client        Analyst: one method a call
 questions     the methods that ask about one collection
 over_time     those that ask about several periods, or about two collections
@@ -21,15 +22,13 @@ from ldp_server.analyst.answer import Answer
 from ldp_server.analyst.answers import (
     CollectionAttributes,
     CollectionAverage,
-    CollectionChange,
-    CollectionComparison,
     CollectionEstimates,
     CollectionHeavyHitters,
     CollectionPeriods,
     CollectionQuantiles,
     CollectionRanges,
-    CollectionTrend,
 )
+from ldp_server.analyst.answers_over_time import CollectionChange, CollectionComparison, CollectionTrend
 from ldp_server.analyst.client import Analyst
 from ldp_server.analyst.collections import CollectionInfo, CollectionSummary, Exported, ServerStatus
 from ldp_server.analyst.connection import Timeouts

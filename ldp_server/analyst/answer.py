@@ -131,9 +131,9 @@ class Answer:
 
     def plot(self, rows: int = 30) -> AnswerPlot:
         """Draw the answer, the largest `rows` of a long one (extra `plots`). A notebook shows the plot."""
-        return draw_answer(self.table, self.lines(), rows)
+        return draw_answer(self.table, self.marks(), rows)
 
-    def lines(self) -> Mapping[str, float]:
+    def marks(self) -> Mapping[str, float]:
         """The numbers of users that a plot marks with a line, by their names."""
         return {}
 

@@ -12,24 +12,18 @@ from ldp_server.analyst.collections import CollectionInfo
 from ldp_server.answers.attributes import AttributesAnswer
 from ldp_server.answers.estimates import Coverage, Estimates
 from ldp_server.answers.numbers import AverageAnswer, QuantilesAnswer, RangesAnswer
-from ldp_server.answers.over_time.change import ChangeAnswer
-from ldp_server.answers.over_time.compare import Comparison
 from ldp_server.answers.over_time.periods import PeriodLine, PeriodSpan
-from ldp_server.answers.over_time.trend import TrendAnswer
 from ldp_server.answers.wire import from_wire
 from ldp_server.heavy_hitters.results import CONFIDENCE, HeavyHitters
 
 __all__ = [
     "CollectionAttributes",
     "CollectionAverage",
-    "CollectionChange",
-    "CollectionComparison",
     "CollectionEstimates",
     "CollectionHeavyHitters",
     "CollectionPeriods",
     "CollectionQuantiles",
     "CollectionRanges",
-    "CollectionTrend",
 ]
 
 
@@ -51,7 +45,7 @@ class CollectionEstimates(Answer, Estimates):
     ROWS: ClassVar[str] = "rows"
     EXTRA: ClassVar[tuple[str, ...]] = ("everything_else",)
 
-    def lines(self) -> Mapping[str, float]:
+    def marks(self) -> Mapping[str, float]:
         return {} if self.threshold is None else {"threshold": self.threshold}
 
     @classmethod
@@ -67,7 +61,7 @@ class CollectionHeavyHitters(Answer, HeavyHitters):
     ROWS: ClassVar[str] = "items"
     EXTRA: ClassVar[tuple[str, ...]] = ("none",)
 
-    def lines(self) -> Mapping[str, float]:
+    def marks(self) -> Mapping[str, float]:
         listed = {"each listed from": self.threshold, "all listed from": self.threshold_all}
         return {name: value for name, value in listed.items() if value is not None}
 
@@ -146,50 +140,3 @@ class CollectionPeriods:
     def of(cls, response: pb.ListPeriodsResponse) -> CollectionPeriods:
         rows = tuple(from_wire(PeriodLine, line) for line in response.periods)
         return cls(CollectionInfo.of(response.collection), rows)
-
-
-@dataclass(frozen=True)
-class _OfCollection:
-    """The collection that an answer about several periods is about, and which of its periods."""
-
-    info: CollectionInfo | None = field(default=None, metadata={"json": "never"})
-    periods: PeriodSpan | None = field(default=None, metadata={"json": "unless None"})
-
-    @property
-    def question(self) -> str:
-        return "" if self.info is None else self.info.collection.question
-
-
-@dataclass(frozen=True)
-class CollectionTrend(_OfCollection, TrendAnswer):
-    """Values over time, and the collection that they are about."""
-
-    @classmethod
-    def of(cls, response: pb.TrendResponse) -> CollectionTrend:
-        return replace(from_wire(cls, response), info=CollectionInfo.of(response.collection))
-
-
-@dataclass(frozen=True)
-class CollectionChange(_OfCollection, ChangeAnswer):
-    """Whether something changed, and the collection that it is about."""
-
-    @classmethod
-    def of(cls, response: pb.ChangeResponse) -> CollectionChange:
-        return replace(from_wire(cls, response), info=CollectionInfo.of(response.collection))
-
-
-@dataclass(frozen=True)
-class CollectionComparison(Comparison):
-    """Differences, and the two collections that they are about; they may be the same one."""
-
-    first_periods: PeriodSpan | None = field(default=None, metadata={"json": "unless None"})
-    second_periods: PeriodSpan | None = field(default=None, metadata={"json": "unless None"})
-    first: CollectionInfo | None = field(default=None, metadata={"json": "never"})
-    second: CollectionInfo | None = field(default=None, metadata={"json": "never"})
-
-    @classmethod
-    def of(cls, response: pb.CompareResponse) -> CollectionComparison:
-        first, second = CollectionInfo.of(response.first), CollectionInfo.of(response.second)
-        response.ClearField("first")
-        response.ClearField("second")
-        return replace(from_wire(cls, response), first=first, second=second)

@@ -12,7 +12,7 @@ from typing import TypedDict, Unpack
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Item
 from ldp_client.protocol.v1 import analyst_pb2 as pb
-from ldp_server.analyst.answers import CollectionChange, CollectionComparison, CollectionTrend
+from ldp_server.analyst.answers_over_time import CollectionChange, CollectionComparison, CollectionTrend
 from ldp_server.analyst.asking import Call, asked
 from ldp_server.analyst.questions import Questions, Which, named
 from ldp_server.answers.numbers import Between

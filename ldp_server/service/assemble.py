@@ -166,6 +166,7 @@ class _Assembly:
         limits = self._config.limits
         rules = CreationRules(
             collections=limits.collections,
+            periods=limits.periods,
             memory_mb=limits.worker_memory_mb // 2,
             has_token_keys=bool(verifier),
             has_client_ca=self._config.collector.client_ca is not None,

@@ -29,6 +29,8 @@ class CreationRules:
 
     collections: int
     """The most collections of the server, deleted ones included."""
+    periods: int
+    """The most periods in the window of one collection."""
     memory_mb: int
     """The most memory for counting one collection."""
     has_token_keys: bool
@@ -127,6 +129,7 @@ class Lifecycle:
             )
         if len(self.collections) >= rules.collections:
             raise CallStatus(grpc.StatusCode.FAILED_PRECONDITION, "too many collections: raise limits.collections")
+        _check_periods(collection, rules.periods)
         needed = _megabytes(collection)
         if needed > rules.memory_mb:
             raise InvalidSpec(
@@ -137,6 +140,16 @@ class Lifecycle:
             raise CallStatus(grpc.StatusCode.FAILED_PRECONDITION, "admission by token needs admission.token_keys")
         if admission.kind == "certificate" and not rules.has_client_ca:
             raise CallStatus(grpc.StatusCode.FAILED_PRECONDITION, "admission by certificate needs collector.client_ca")
+
+
+def _check_periods(collection: Collection, most: int) -> None:
+    """Refuse a window in which senders could fill the disk with rows of periods that nobody asked about."""
+    first, last = collection.periods
+    if collection.schedule is not None and last - first >= most:
+        raise InvalidSpec(
+            f"the window has {last - first + 1:,} periods of {collection.schedule.period_seconds:,} seconds, and this "
+            f"server takes at most {most:,}: choose a longer period or a shorter window, or raise limits.periods"
+        )
 
 
 def _megabytes(collection: Collection) -> int:

@@ -3,6 +3,7 @@
 A row of the table is a row of the answer. How a field of the row becomes a column follows from its annotation:
 - an item is two columns, `item` and `kind` (items.py);
 - a float, an int, a bool and a str are a column of these; an enum is its value; a tuple of str is a column of lists;
+- the fields `begins` and `ends` of a period, seconds since 1970, are texts in ISO 8601 (UTC);
 - a field that is None in every row, such as a verdict without a threshold, is no column.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, dataclass, fields
+from datetime import UTC, datetime
 from enum import Enum
 from functools import cache
 from types import UnionType
@@ -23,7 +25,7 @@ from ldp_server.answers.columns import Columns
 from ldp_server.tables.items import ITEM, KIND, item_columns
 from ldp_server.tables.metadata import AnswerMetadata
 
-__all__ = ["AnswerTable", "ColumnKind", "TableColumn", "table_of"]
+__all__ = ["AnswerTable", "ColumnKind", "TableColumn", "table_of", "table_of_lines"]
 
 Values = Sequence[Any] | npt.NDArray[Any]
 
@@ -97,6 +99,28 @@ def table_of(answer: Any, rows: str, extra: Sequence[str], metadata: AnswerMetad
     return AnswerTable(tuple(columns), metadata)
 
 
+def table_of_lines(kind: type, rows: Sequence[tuple[str, Any]], metadata: AnswerMetadata) -> AnswerTable:
+    """Return rows of one dataclass, each with the label of the line that it belongs to, as columns."""
+    columns = [TableColumn("label", ColumnKind.TEXT, [label for label, _ in rows])]
+    for name, hint in _hints(kind).items():
+        values = [getattr(row, name) for _, row in rows]
+        if name in _MOMENTS:
+            columns.append(TableColumn(name, ColumnKind.TEXT, [_moment_text(value) for value in values]))
+        else:
+            columns.append(_typed(name, hint, values, None))
+    return AnswerTable(tuple(columns), metadata)
+
+
+_MOMENTS = ("begins", "ends")
+
+
+def _moment_text(seconds: int) -> str:
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat()
+    except (ValueError, OverflowError, OSError):  # beyond the year 9999
+        return f"{seconds} s"
+
+
 _type_hints = cache(get_type_hints)
 
 
@@ -134,7 +158,7 @@ def _with(values: Values, more: Sequence[Any]) -> Values:
     return [*values, *more] if more else values
 
 
-def _typed(name: str, hint: Any, values: Values, domain: Domain) -> TableColumn:
+def _typed(name: str, hint: Any, values: Values, domain: Domain | None) -> TableColumn:
     if get_origin(hint) in (Union, UnionType):
         hint = next(one for one in get_args(hint) if one is not type(None))
     if hint is float:
@@ -147,7 +171,7 @@ def _typed(name: str, hint: Any, values: Values, domain: Domain) -> TableColumn:
     return TableColumn(name, kinds[get_origin(hint) or hint], values)
 
 
-def _bounds(domain: Domain, values: Values) -> tuple[int, int]:
+def _bounds(domain: Domain | None, values: Values) -> tuple[int, int]:
     """The range of a column of integers: that of the domain, so that all answers of a collection have one type."""
     known = [int(value) for value in values if value is not None]
     if isinstance(domain, Integers):

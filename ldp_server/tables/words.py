@@ -12,6 +12,7 @@ COVERAGE_WORDS: Mapping[str, str] = {
     "each": "each interval alone is right with this confidence",
     "together": "all intervals are right at once with this confidence",
     "selected": "the intervals allow for having picked the largest of the whole domain",
+    "looks": "if nothing changes, all looks together say 'cannot tell' with this confidence",
     "listed": "an interval is for its item alone, given that the item is listed",
 }
 """What the confidence of an answer is about, by the value of its coverage."""

@@ -318,19 +318,19 @@ def over_time(collection, answers):
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_trends_changes_and_comparisons_are_the_same_at_every_door(server, name, monkeypatch, capsys):
+def test_trends_changes_and_comparisons_are_the_same_at_every_door(server, name, monkeypatch, capsys, tmp_path):
     collection = example(name, schedule=Schedule(MONTH, 10), nonce=1)
     server.create(collection)
-    users = [np.arange(900 + 300 * i) % min(collection.domain.size, 7 + i) for i in range(3)]
-    oracles = [deliver(server, collection, part, seed=i, period=PERIODS[i]) for i, part in enumerate(users)]
-    where = [(period, period * MONTH, (period + 1) * MONTH) for period in PERIODS]
+    where, oracles = [(period, period * MONTH, (period + 1) * MONTH) for period in PERIODS], []
+    for i, period in enumerate(PERIODS):
+        users = np.arange(900 + 300 * i) % min(collection.domain.size, 7 + i)
+        oracles.append(deliver(server, collection, users, seed=i, period=period))
     span = {"periods": {"first": 600, "last": 603, "begins": 600 * MONTH, "ends": 604 * MONTH}}
     sides = {f"{side}_periods": {"first": n, "last": n, "begins": n * MONTH, "ends": (n + 1) * MONTH}
              for side, n in (("first", 600), ("second", 602))}  # fmt: skip
     for given, options, line in over_time(collection, ANSWERS[name]):
         asked = TrendQuestion(**given)
         in_process = partial(trend, collection, zip(where, oracles, strict=True), asked, count=3, coverage=TOGETHER)
-        pairs = [(collection, oracle) for oracle in oracles[:2]]
         doors = {
             "trend": (in_process, lambda a, g: a.trend(collection, together=True, **g), ("--together",), span),
             "change": (
@@ -338,7 +338,7 @@ def test_trends_changes_and_comparisons_are_the_same_at_every_door(server, name,
                 lambda a, g: a.change(collection, **g), (), span,
             ),
             "compare": (
-                partial(compare, *pairs, asked),
+                partial(compare, *((collection, oracle) for oracle in oracles[:2]), asked),
                 lambda a, g: a.compare((collection, 600), (collection, 602), **g),
                 ("--from", "600", "--to", "602"), sides,
             ),
@@ -347,15 +347,51 @@ def test_trends_changes_and_comparisons_are_the_same_at_every_door(server, name,
             found = ask(here)
             with server.analyst() as analyst:
                 called = ask(there, analyst, given)
-            arguments = (command, collection.id.hex(), *options, *more, "--json")
-            code, out, err = shell(monkeypatch, capsys, server.data, *arguments, stdin=line)
+            arguments = (command, collection.id.hex(), *options, *more)
+            asking = (*arguments, "--json", "--csv", str(tmp_path / "a.csv"), "--parquet", str(tmp_path / "a.parquet"))
+            code, out, err = shell(monkeypatch, capsys, server.data, *asking, stdin=line)
             if isinstance(found, InvalidSpec):
                 assert command != "trend" and (code, out) == (1, "") and called.detail == str(found), (command, found)
                 continue
-            assert (code, err) == (0, ""), (command, err)
-            assert called == json.loads(out) == {**found, **about}
-            code, out, err = shell(monkeypatch, capsys, server.data, *arguments[:-1], stdin=line)
-            assert (code, err) == (0, "") and "Which?" in out
+            assert (code, err, called) == (0, "", {**found, **about}), (command, err)
+            assert json.loads(out) == called
+            check_files_over_time(tmp_path, collection, called)
+            code, out, err = shell(monkeypatch, capsys, server.data, *arguments, stdin=line)
+            assert (code, err) == (0, "") and "Which?" in out and "copies of reports" in out and "Warning" not in out
+
+
+def check_files_over_time(folder, collection, found):
+    """A row for each point, look or difference, with the numbers of the JSON; the facts; for their owner only. The
+    folder is emptied for the next.
+    """
+    assert {file.name for file in folder.iterdir()} == {"a.csv", "a.csv-metadata.json", "a.parquet"}
+    assert {file.stat().st_mode & 0o777 for file in folder.iterdir()} == {0o600}
+    rows = found.get("rows") or [
+        {"label": line["label"], **row} for line in found["lines"] for row in line.get("points") or line["looks"]
+    ]
+    written = list(csv_rows((folder / "a.csv").read_text("utf-8")))
+    table = pyarrow.parquet.read_table(folder / "a.parquet").to_pylist()
+    assert len(written) == len(table) == len(rows)
+    for row, cells, kept in zip(rows, written, table, strict=True):
+        assert set(row) == set(cells) == set(kept)
+        for name, value in row.items():
+            if name in {"begins", "ends"}:
+                assert datetime.fromisoformat(cells[name]).timestamp() == value and kept[name] == cells[name]
+            elif isinstance(value, str):
+                assert kept[name] == cells[name] == value
+            else:
+                assert kept[name] == float(cells[name]) == (float("inf") if value is None else value)
+    (facts,) = json.loads((folder / "a.csv-metadata.json").read_text())["notes"]
+    assert "\n".join(facts["statement"]) == str(privacy_statement(collection))
+    assert facts["collection_id"] == collection.id.hex()
+    assert facts["more"]["independence"] == found["independence"]
+    if "first_reports" in found:
+        both = {facts["more"][f"{side}_collection_id"] for side in ("first", "second")}
+        assert both == {collection.id.hex()} and facts["reports"] == found["first_reports"] + found["second_reports"]
+    else:
+        assert facts["reports"] == 3 * 1200
+    for file in folder.iterdir():
+        file.unlink()
 
 
 def test_what_makes_no_trend_is_one_line(server, monkeypatch, capsys):
@@ -524,6 +560,39 @@ def test_copies_are_said_at_every_door(server, copied, monkeypatch, capsys, tmp_
             assert seen["warnings"][0] in (out if more != ("--json",) else json.loads(out)["independence"]["warnings"])
         (facts,) = json.loads((tmp_path / "a.csv-metadata.json").read_text())["notes"]
         assert facts["more"]["independence"] == seen
+
+
+def test_copies_are_said_of_trends_changes_and_comparisons_at_every_door(server, monkeypatch, capsys, tmp_path):
+    """The second of two periods has 18% of copies."""
+    domain, parameters, _ = COPIED["linear-hash"]
+    collection = Collection.create(
+        "Copied?", domain, "linear-hash", "2", parameters=parameters, **_WINDOW, schedule=Schedule(MONTH, 10)
+    )
+    server.create(collection)
+    users, line = np.arange(MANY) % 4 + 1, f"{item_text(an_item(collection))}\n"
+    for period, copies in ((600, 0), (602, MANY * 18 // 100)):
+        deliver(server, collection, users, seed=period, copies=copies, period=period)
+    for command, name, more in (
+        ("trend", "period 602", ()),
+        ("change", "period 602", ()),
+        ("compare", "the second side", ("--from", "600", "--to", "602")),
+    ):
+        files = ("--csv", str(tmp_path / "a.csv"))
+        for options in ((), files, ("--json",)):
+            arguments = (command, collection.id.hex(), "--items", "-", *more, *options)
+            code, out, err = shell(monkeypatch, capsys, server.data, *arguments, stdin=line)
+            assert (code, err) == (0, "")
+            assert f"{name}: The reports are not independent" in out
+        seen = json.loads(out)["independence"]
+        assert seen["widened"] > 1.3 and len(seen["warnings"]) == 1
+        (facts,) = json.loads((tmp_path / "a.csv-metadata.json").read_text())["notes"]
+        assert facts["more"]["independence"] == seen
+    for _ in range(2):
+        deliver(server, collection, users[:15_000], seed=1, period=604)
+    arguments = ("trend", collection.id.hex(), "--items", "-")
+    code, out, err = shell(monkeypatch, capsys, server.data, *arguments, stdin=line)
+    assert (code, out) == (1, "")
+    assert err.startswith("ldp-server: failed precondition: period 604: these reports are not independent")
 
 
 def test_too_many_copies_are_refused_in_a_sentence(server, monkeypatch, capsys):

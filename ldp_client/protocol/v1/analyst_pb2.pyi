@@ -574,20 +574,22 @@ class TrendRequest(_message.Message):
     def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ..., asked: _Optional[_Union[Asked, _Mapping]] = ..., confidence: _Optional[float] = ..., together: bool = ...) -> None: ...
 
 class TrendResponse(_message.Message):
-    __slots__ = ("confidence", "coverage", "unit", "lines", "periods", "collection")
+    __slots__ = ("confidence", "coverage", "unit", "lines", "periods", "collection", "independence")
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     COVERAGE_FIELD_NUMBER: _ClassVar[int]
     UNIT_FIELD_NUMBER: _ClassVar[int]
     LINES_FIELD_NUMBER: _ClassVar[int]
     PERIODS_FIELD_NUMBER: _ClassVar[int]
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
     confidence: float
     coverage: str
     unit: str
     lines: _containers.RepeatedCompositeFieldContainer[TrendLine]
     periods: PeriodSpan
     collection: CollectionInfo
-    def __init__(self, confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., unit: _Optional[str] = ..., lines: _Optional[_Iterable[_Union[TrendLine, _Mapping]]] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ...) -> None: ...
+    independence: Independence
+    def __init__(self, confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., unit: _Optional[str] = ..., lines: _Optional[_Iterable[_Union[TrendLine, _Mapping]]] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
 
 class TrendLine(_message.Message):
     __slots__ = ("label", "points")
@@ -618,16 +620,18 @@ class TrendPoint(_message.Message):
     def __init__(self, period: _Optional[int] = ..., begins: _Optional[int] = ..., ends: _Optional[int] = ..., reports: _Optional[int] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
 
 class ChangeResponse(_message.Message):
-    __slots__ = ("confidence", "lines", "periods", "collection")
+    __slots__ = ("confidence", "lines", "periods", "collection", "independence")
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     LINES_FIELD_NUMBER: _ClassVar[int]
     PERIODS_FIELD_NUMBER: _ClassVar[int]
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
     confidence: float
     lines: _containers.RepeatedCompositeFieldContainer[ChangeLine]
     periods: PeriodSpan
     collection: CollectionInfo
-    def __init__(self, confidence: _Optional[float] = ..., lines: _Optional[_Iterable[_Union[ChangeLine, _Mapping]]] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ...) -> None: ...
+    independence: Independence
+    def __init__(self, confidence: _Optional[float] = ..., lines: _Optional[_Iterable[_Union[ChangeLine, _Mapping]]] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
 
 class ChangeLine(_message.Message):
     __slots__ = ("label", "changed", "since", "looks")
@@ -642,7 +646,7 @@ class ChangeLine(_message.Message):
     def __init__(self, label: _Optional[str] = ..., changed: bool = ..., since: _Optional[int] = ..., looks: _Optional[_Iterable[_Union[Look, _Mapping]]] = ...) -> None: ...
 
 class Look(_message.Message):
-    __slots__ = ("period", "begins", "ends", "reports", "share", "before", "low", "high", "direction")
+    __slots__ = ("period", "begins", "ends", "reports", "share", "before", "low", "high", "direction", "reports_before")
     PERIOD_FIELD_NUMBER: _ClassVar[int]
     BEGINS_FIELD_NUMBER: _ClassVar[int]
     ENDS_FIELD_NUMBER: _ClassVar[int]
@@ -652,6 +656,7 @@ class Look(_message.Message):
     LOW_FIELD_NUMBER: _ClassVar[int]
     HIGH_FIELD_NUMBER: _ClassVar[int]
     DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    REPORTS_BEFORE_FIELD_NUMBER: _ClassVar[int]
     period: int
     begins: int
     ends: int
@@ -661,7 +666,8 @@ class Look(_message.Message):
     low: float
     high: float
     direction: str
-    def __init__(self, period: _Optional[int] = ..., begins: _Optional[int] = ..., ends: _Optional[int] = ..., reports: _Optional[int] = ..., share: _Optional[float] = ..., before: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., direction: _Optional[str] = ...) -> None: ...
+    reports_before: int
+    def __init__(self, period: _Optional[int] = ..., begins: _Optional[int] = ..., ends: _Optional[int] = ..., reports: _Optional[int] = ..., share: _Optional[float] = ..., before: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., direction: _Optional[str] = ..., reports_before: _Optional[int] = ...) -> None: ...
 
 class CompareRequest(_message.Message):
     __slots__ = ("first", "second", "asked", "confidence", "together")
@@ -688,7 +694,7 @@ class Side(_message.Message):
     def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ...) -> None: ...
 
 class CompareResponse(_message.Message):
-    __slots__ = ("first_reports", "second_reports", "confidence", "coverage", "unit", "rows", "first_periods", "second_periods", "first", "second")
+    __slots__ = ("first_reports", "second_reports", "confidence", "coverage", "unit", "rows", "first_periods", "second_periods", "first", "second", "independence")
     FIRST_REPORTS_FIELD_NUMBER: _ClassVar[int]
     SECOND_REPORTS_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
@@ -699,6 +705,7 @@ class CompareResponse(_message.Message):
     SECOND_PERIODS_FIELD_NUMBER: _ClassVar[int]
     FIRST_FIELD_NUMBER: _ClassVar[int]
     SECOND_FIELD_NUMBER: _ClassVar[int]
+    INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
     first_reports: int
     second_reports: int
     confidence: float
@@ -709,7 +716,8 @@ class CompareResponse(_message.Message):
     second_periods: PeriodSpan
     first: CollectionInfo
     second: CollectionInfo
-    def __init__(self, first_reports: _Optional[int] = ..., second_reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., unit: _Optional[str] = ..., rows: _Optional[_Iterable[_Union[Difference, _Mapping]]] = ..., first_periods: _Optional[_Union[PeriodSpan, _Mapping]] = ..., second_periods: _Optional[_Union[PeriodSpan, _Mapping]] = ..., first: _Optional[_Union[CollectionInfo, _Mapping]] = ..., second: _Optional[_Union[CollectionInfo, _Mapping]] = ...) -> None: ...
+    independence: Independence
+    def __init__(self, first_reports: _Optional[int] = ..., second_reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., unit: _Optional[str] = ..., rows: _Optional[_Iterable[_Union[Difference, _Mapping]]] = ..., first_periods: _Optional[_Union[PeriodSpan, _Mapping]] = ..., second_periods: _Optional[_Union[PeriodSpan, _Mapping]] = ..., first: _Optional[_Union[CollectionInfo, _Mapping]] = ..., second: _Optional[_Union[CollectionInfo, _Mapping]] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
 
 class Difference(_message.Message):
     __slots__ = ("label", "first", "second", "difference", "standard_error", "low", "high", "direction")

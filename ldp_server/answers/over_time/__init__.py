@@ -2,6 +2,7 @@
 
 periods   which periods a request asks for, and which ones an answer is about
 trend     the same question for each period
+copies    what the reports of several periods show of copies
 compare   two periods, spans or collections
 change    did it change? With an error rate that holds however often one looks
 """

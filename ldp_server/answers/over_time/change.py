@@ -28,6 +28,15 @@ items alpha is divided by m. The numbers of looks, periods and items do not depe
 The looks are numbered from the first period of the span: choose it once. A span that begins at the most striking week
 has another error rate.
 
+**Copies.** Where the reports of a period are seen not to be independent, each of them counts as 1/w of a report: its
+likelihood is taken to the power 1/w. So n and S above are n/w and S/w. w is 2, or the bound of the variance factor
+(`Independence.widened`) if that is larger. Let a report come k <= w times. The power k/w of its likelihood ratio has an
+expectation of at most 1 (Jensen), the averaged ratio is a supermartingale, and the error rate holds as stated. A test
+computes the expectation exactly with 18% of copies: without the power it is beyond 1,000. If a report comes more than
+w times, the rate holds to the second order in q' - q only, which is what decides for many reports, but is no proof.
+Copies that are not seen raise the rate: those below `Independence.visible_from`, and all of randomized-response,
+subset-selection and composed-response.
+
 Mechanisms where the supports have this law: those of `FrequencyOracle.law`, and composed-response for single
 attributes. For the others the sum of reports is no binomial count, and the question is refused.
 """
@@ -36,22 +45,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_server.answers.estimates import Coverage, item_indexes
 from ldp_server.answers.numbers import share_of
 from ldp_server.answers.over_time.compare import Direction
+from ldp_server.answers.over_time.copies import accepted_set, worst_of
 from ldp_server.answers.over_time.trend import TrendQuestion, attribute_place
 from ldp_server.oracles import as_frequency
 from ldp_server.oracles.base import FrequencyOracle, Oracle, TooFewReports, Unsupported
 from ldp_server.oracles.composed_response import ComposedResponseOracle
+from ldp_server.oracles.independence.result import INDEPENDENT, Independence
 from ldp_server.oracles.laws.support import SupportLaw
 
-__all__ = ["ChangeAnswer", "ChangeLine", "Look", "always_valid", "change"]
+__all__ = ["ChangeAnswer", "ChangeLine", "Look", "always_valid", "change", "log_ratio"]
 
 _STEPS = 60
+_COPIED = 2.0
+"""How many reports a report stands for at least, where copies are seen."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +82,8 @@ class Look:
     """Of the difference, as `high`."""
     high: float
     direction: Direction
+    reports_before: int = 0
+    """Those of all earlier periods together."""
 
 
 @dataclass(frozen=True)
@@ -88,17 +103,27 @@ class ChangeAnswer:
 
     confidence: float
     lines: tuple[ChangeLine, ...]
+    independence: Independence = INDEPENDENT
+    """The worst of the periods."""
 
 
-def always_valid(reports: int, supports: int, alpha: float) -> tuple[float, float]:
-    """Return the interval for the chance of a support that holds at every number of reports, but for `alpha`."""
+def log_ratio(reports: float, supports: float, q: float) -> float:
+    """Return the logarithm of the likelihood averaged over all chances of a support, over that of the chance `q`.
+
+    Both numbers are fractions where copies count as less than a report.
+    """
     n, s = reports, supports
     ways = math.lgamma(n + 1) - math.lgamma(s + 1) - math.lgamma(n - s + 1)
-    least = math.log(alpha) - math.log(n + 1) - ways
+    true = (s * math.log(q) if s else 0.0) + ((n - s) * math.log1p(-q) if n > s else 0.0)
+    return -math.log(n + 1) - ways - true
+
+
+def always_valid(reports: float, supports: float, alpha: float) -> tuple[float, float]:
+    """Return the interval for the chance of a support that holds at every number of reports, but for `alpha`."""
+    n, s = reports, supports
 
     def inside(q: float) -> bool:
-        held = s * math.log(q) if s else 0.0
-        return held + ((n - s) * math.log1p(-q) if n > s else 0.0) >= least
+        return log_ratio(n, s, q) <= -math.log(alpha)
 
     ends = []
     for outer in (0.0, 1.0):
@@ -124,20 +149,54 @@ def change(
     if not (asked.items or asked.attributes):
         raise InvalidSpec("whether something changed is told of items or attributes")
     alpha = 1 - share_of(confidence, Coverage.TOGETHER, asked.lines)
-    reports_before = 0
+    before: _Crowd | None = None
     looks: list[list[Look]] = [[] for _ in range(asked.lines)]
-    seen_before = [0] * asked.lines
+    shown: list[tuple[str, Independence]] = []
     for number, (where, oracle) in enumerate(periods):
-        law, seen = _law(oracle, asked), _supports(collection, oracle, asked)
-        if number:
-            spent, law_before = alpha / (number * (number + 1)) / 2, replace(law, reports=reports_before)
-            for line, now, then in zip(looks, seen, seen_before, strict=True):
-                line.append(_look(where, law, now, law_before, then, spent))
-        reports_before = law.reports + reports_before
-        seen_before = [now + then for now, then in zip(seen, seen_before, strict=True)]
+        now, seen = _crowd(collection, oracle, asked, f"period {where[0]}")
+        shown.append((f"period {where[0]}", seen))
+        if before is not None:
+            spent = alpha / (number * (number + 1)) / 2
+            for place, line in enumerate(looks):
+                line.append(_look(where, now, before, place, spent))
+        before = now if before is None else before.with_more(now)
     if not looks[0]:
         raise TooFewReports("a change needs reports of two periods: there are fewer")
-    return ChangeAnswer(confidence, tuple(_line(*pair) for pair in zip(asked.labels, looks, strict=True)))
+    lines = tuple(_line(*pair) for pair in zip(asked.labels, looks, strict=True))
+    return ChangeAnswer(confidence, lines, worst_of(shown))
+
+
+@dataclass(frozen=True)
+class _Crowd:
+    """Reports, and how many of them support each item or attribute."""
+
+    law: SupportLaw
+    reports: int
+    counted: float
+    """The same, where copies count as less."""
+    supports: tuple[float, ...]
+    """Counted in the same way."""
+
+    def with_more(self, other: _Crowd) -> _Crowd:
+        supports = tuple(map(sum, zip(self.supports, other.supports, strict=True)))
+        return _Crowd(self.law, self.reports + other.reports, self.counted + other.counted, supports)
+
+    def share(self, place: int) -> float:
+        return (self.supports[place] / self.counted - self.law.s) / (self.law.p - self.law.s)
+
+    def interval(self, place: int, alpha: float) -> tuple[float, float]:
+        """The ends of a share that hold at every number of reports."""
+        low, high = always_valid(self.counted, self.supports[place], alpha)
+        gap = self.law.p - self.law.s
+        return max(0.0, (low - self.law.s) / gap), min(1.0, (high - self.law.s) / gap)
+
+
+def _crowd(collection: Collection, oracle: Oracle, asked: TrendQuestion, name: str) -> tuple[_Crowd, Independence]:
+    _law(oracle, asked)  # what has none is refused for this, whatever its reports are
+    honest, seen = accepted_set(oracle, name)
+    law, supports = _law(honest, asked), _supports(collection, honest, asked)
+    times = max(_COPIED, seen.widened) if seen.widened > 1 else 1.0
+    return _Crowd(law, law.reports, law.reports / times, tuple(one / times for one in supports)), seen
 
 
 def _line(label: str, looks: list[Look]) -> ChangeLine:
@@ -145,20 +204,12 @@ def _line(label: str, looks: list[Look]) -> ChangeLine:
     return ChangeLine(label, since is not None, since, tuple(looks))
 
 
-def _look(
-    where: tuple[int, int, int], law: SupportLaw, now: int, law_before: SupportLaw, then: int, alpha: float
-) -> Look:
-    low, high = _shares(law, now, alpha)
-    low_before, high_before = _shares(law_before, then, alpha)
+def _look(where: tuple[int, int, int], now: _Crowd, before: _Crowd, place: int, alpha: float) -> Look:
+    low, high = now.interval(place, alpha)
+    low_before, high_before = before.interval(place, alpha)
     ends = (low - high_before, high - low_before)
-    share, before = ((seen / one.reports - one.s) / (one.p - one.s) for one, seen in ((law, now), (law_before, then)))
-    return Look(*where, law.reports, share, before, *ends, Direction.of(*ends))
-
-
-def _shares(law: SupportLaw, supports: int, alpha: float) -> tuple[float, float]:
-    low, high = always_valid(law.reports, supports, alpha)
-    gap = law.p - law.s
-    return max(0.0, (low - law.s) / gap), min(1.0, (high - law.s) / gap)
+    shares = (now.share(place), before.share(place))
+    return Look(*where, now.reports, *shares, *ends, Direction.of(*ends), before.reports)
 
 
 def _law(oracle: Oracle, asked: TrendQuestion) -> SupportLaw:

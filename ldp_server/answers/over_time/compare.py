@@ -10,12 +10,16 @@ independent, a narrower interval is usual: the square root of the two widths' sq
 20 reports beside 400, its real coverage at 95% was between 74% and 90% at some frequencies, because intervals of few
 reports are neither symmetric nor continuous.
 
+Where the reports of a side are not independent, the intervals of this side are wider (copies.py), and so is that of the
+difference.
+
 The difference is about the people who reported in each of the two. It is no statement about those who did not.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -23,8 +27,10 @@ from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_server.answers.estimates import Coverage
 from ldp_server.answers.numbers import share_of
-from ldp_server.answers.over_time.trend import TrendQuestion, values_of
+from ldp_server.answers.over_time.copies import accepted_set, worst_of
+from ldp_server.answers.over_time.trend import TrendQuestion, Value, values_of
 from ldp_server.oracles.base import Oracle, TooFewReports
+from ldp_server.oracles.independence.result import INDEPENDENT, Independence
 
 __all__ = ["Comparison", "Difference", "Direction", "compare"]
 
@@ -66,6 +72,8 @@ class Comparison:
     unit: str
     """share, or number: in the unit of the domain."""
     rows: tuple[Difference, ...]
+    independence: Independence = INDEPENDENT
+    """The worse of the two sides."""
 
 
 def compare(
@@ -79,12 +87,30 @@ def compare(
     """Return the differences. The two collections must be able to answer the same question."""
     if asked.quantiles:
         raise InvalidSpec("quantiles are not compared: compare ranges, or look at a trend")
-    reports = (first[1].reports, second[1].reports)
-    if not all(reports):
+    if not (first[1].reports and second[1].reports):
         raise TooFewReports("one of the two has no reports yet")
+    names = ("the first side", "the second side")
+    (one, seen), (other, seen_there) = (
+        accepted_set(side[1], name) for side, name in zip((first, second), names, strict=True)
+    )
+    reports, sides = (one.reports, other.reports), ((first[0], one), (second[0], other))
     each = share_of(confidence, coverage, asked.lines)
-    before, after = (values_of(collection, oracle, asked, 1 - (1 - each) / 2) for collection, oracle in (first, second))
-    scales = [1 / number if asked.counts_users else 1.0 for number in reports]
+    before, after = (values_of(collection, oracle, asked, 1 - (1 - each) / 2) for collection, oracle in sides)
+    shown = worst_of(tuple(zip(names, (seen, seen_there), strict=True)))
+    return Comparison(
+        *reports,
+        confidence,
+        coverage,
+        "share" if asked.counts_users else "number",
+        _differences(before, after, reports if asked.counts_users else (1, 1)),
+        shown,
+    )
+
+
+def _differences(
+    before: Sequence[Value], after: Sequence[Value], divided_by: tuple[int, int]
+) -> tuple[Difference, ...]:
+    scales = [1 / number for number in divided_by]
     rows = []
     for one, two in zip(before, after, strict=True):
         low, high = two.low * scales[1] - one.high * scales[0], two.high * scales[1] - one.low * scales[0]
@@ -92,4 +118,4 @@ def compare(
         values = (one.estimate * scales[0], two.estimate * scales[1])
         row = (*values, values[1] - values[0], error, low, high, Direction.of(low, high))
         rows.append(Difference(one.label, *row))
-    return Comparison(*reports, confidence, coverage, "share" if asked.counts_users else "number", tuple(rows))
+    return tuple(rows)

@@ -8,6 +8,8 @@ as alike as the people who reported.
 Coverage.EACH: each interval is right with the stated confidence, taken alone. Coverage.TOGETHER: all intervals of the
 answer, of every line and every period, are right at once. With m of them each errs with (1 - confidence)/m at most
 (Bonferroni), and m is known before a value is looked at.
+
+Where the reports of a period are not independent, its intervals and standard errors are wider (copies.py).
 """
 
 from __future__ import annotations
@@ -22,11 +24,13 @@ from ldp_server.answers import numbers
 from ldp_server.answers.attributes import attributes_answer
 from ldp_server.answers.estimates import Coverage, item_indexes
 from ldp_server.answers.numbers import share_of
+from ldp_server.answers.over_time.copies import accepted_set, worst_of
 from ldp_server.answers.words import item_text
 from ldp_server.oracles import as_frequency
 from ldp_server.oracles.base import FrequencyOracle, Oracle, Unsupported
 from ldp_server.oracles.bounded_number import Average
-from ldp_server.oracles.independence.judge import accepted
+from ldp_server.oracles.independence.judge import accepted, widening
+from ldp_server.oracles.independence.result import INDEPENDENT, Independence
 
 __all__ = ["TrendAnswer", "TrendLine", "TrendPoint", "TrendQuestion", "Value", "attribute_place", "trend", "values_of"]
 
@@ -112,6 +116,8 @@ class TrendAnswer:
     unit: str
     """users (divide by the reports of the point to get a share), or number: in the unit of the domain."""
     lines: tuple[TrendLine, ...]
+    independence: Independence = INDEPENDENT
+    """The worst of the periods."""
 
 
 def values_of(collection: Collection, oracle: Oracle, asked: TrendQuestion, confidence: float) -> list[Value]:
@@ -135,10 +141,10 @@ def values_of(collection: Collection, oracle: Oracle, asked: TrendQuestion, conf
 
 def _items(collection: Collection, oracle: FrequencyOracle, asked: TrendQuestion, confidence: float) -> list[Value]:
     """Return the frequencies of the items, without those of everything else, which take the most time."""
-    indexes = item_indexes(collection, asked.items)
+    indexes, widened = item_indexes(collection, asked.items), widening(oracle)
     raw = oracle.estimate(indexes)
-    low, high = oracle.intervals(indexes, raw, (1 - confidence) / 2)
-    columns = (raw, oracle.standard_errors(indexes, raw), low, high)
+    low, high = oracle.intervals(indexes, raw, widened.tail((1 - confidence) / 2))
+    columns = (raw, widened.errors(oracle.standard_errors(indexes, raw)), low, high)
     numbers_of_each = zip(*(column.tolist() for column in columns), strict=True)
     return [Value(label, *four) for label, four in zip(asked.labels, numbers_of_each, strict=True)]
 
@@ -178,11 +184,14 @@ def trend(
     """Return the values of `count` periods. Each comes as its number, its begin and its end, and its counts."""
     each = share_of(confidence, coverage, asked.lines * count)
     points: list[list[TrendPoint]] = [[] for _ in range(asked.lines)]
-    for (period, begins, ends), oracle in periods:
+    shown: list[tuple[str, Independence]] = []
+    for (period, begins, ends), counted in periods:
+        oracle, seen = accepted_set(counted, f"period {period}")
+        shown.append((f"period {period}", seen))
         for line, value in zip(points, values_of(collection, oracle, asked, each), strict=True):
             point = TrendPoint(
                 period, begins, ends, oracle.reports, value.estimate, value.standard_error, value.low, value.high
             )
             line.append(point)
     lines = tuple(TrendLine(label, tuple(found)) for label, found in zip(asked.labels, points, strict=True))
-    return TrendAnswer(confidence, coverage, "users" if asked.counts_users else "number", lines)
+    return TrendAnswer(confidence, coverage, "users" if asked.counts_users else "number", lines, worst_of(shown))

@@ -12,13 +12,13 @@ import click
 from ldp_server.analyst import Analyst, CollectionChange, CollectionComparison, CollectionTrend, Which
 from ldp_server.analyst.over_time import AskedValues
 from ldp_server.answers.over_time.periods import Periods, period_dates
-from ldp_server.answers.to_json import to_json
-from ldp_server.cli.connection import COLLECTION, connected, json_option, which_argument
+from ldp_server.cli.connection import COLLECTION, connected, which_argument
 from ldp_server.cli.main import cli
+from ldp_server.cli.outputs import Output, output_options
 from ldp_server.cli.over_time.options import PERIODS, period_options, periods_text
-from ldp_server.cli.queries import COVERAGE, read_items
+from ldp_server.cli.queries import COVERAGE, read_items, show_independence
 from ldp_server.cli.questions import BETWEEN, confidence_option, together_option
-from ldp_server.cli.show import busy, print_json, table, whole
+from ldp_server.cli.show import busy, table, whole
 
 __all__ = ["change", "compare", "trend"]
 
@@ -67,19 +67,16 @@ def _asked_options(command: F) -> F:
 @confidence_option
 @together_option
 @period_options
-@json_option
+@output_options
 @connected
-def trend(analyst: Analyst, which: Which, asked: AskedValues, as_json: bool, **options: Any) -> None:
+def trend(analyst: Analyst, which: Which, asked: AskedValues, output: Output, **options: Any) -> None:
     """Estimate values for each period of a question with a schedule.
 
     COLLECTION is an id, its first digits (at least four), or the collection's file.
     """
-    with busy("estimating", quiet=as_json):
+    with busy("estimating", quiet=output.quiet):
         found = analyst.trend(which, **options, **asked)
-    if as_json:
-        print_json(to_json(found))
-    else:
-        _show_trend(found)
+    output.show(found, _show_trend)
 
 
 def _show_trend(found: CollectionTrend) -> None:
@@ -93,7 +90,8 @@ def _show_trend(found: CollectionTrend) -> None:
             value, low, high = (_value(one * scale, share=users) for one in (point.estimate, point.low, point.high))
             dates = period_dates(point.begins, point.ends)
             rows.append([line.label, str(point.period), dates, whole(point.reports), value, f"{low} to {high}"])
-    table(found.question, columns, rows, f"{COVERAGE[found.coverage]}{periods_text(found.periods)}")
+    table(found.question, columns, rows, f"{whole(found.reports)} reports; {COVERAGE[found.coverage]}")
+    show_independence(found.independence)
 
 
 def _value(value: float, *, share: bool) -> str:
@@ -107,9 +105,9 @@ def _value(value: float, *, share: bool) -> str:
 @_asked_options
 @confidence_option
 @period_options
-@json_option
+@output_options
 @connected
-def change(analyst: Analyst, which: Which, asked: AskedValues, as_json: bool, **options: Any) -> None:
+def change(analyst: Analyst, which: Which, asked: AskedValues, output: Output, **options: Any) -> None:
     """Say of items or attributes whether their share changed, period by period.
 
     If nothing changes, the probability of ever saying so is at most 1 - confidence, however often you look. Begin with
@@ -117,12 +115,9 @@ def change(analyst: Analyst, which: Which, asked: AskedValues, as_json: bool, **
 
     COLLECTION is an id, its first digits (at least four), or the collection's file.
     """
-    with busy("estimating", quiet=as_json):
+    with busy("estimating", quiet=output.quiet):
         found = analyst.change(which, **options, **asked)
-    if as_json:
-        print_json(to_json(found))
-    else:
-        _show_change(found)
+    output.show(found, _show_change)
 
 
 def _show_change(found: CollectionChange) -> None:
@@ -137,7 +132,8 @@ def _show_change(found: CollectionChange) -> None:
             )
     alpha = f"{(1 - found.confidence) * 100:.3g}%"
     caption = f"where nothing changes, all looks together say that it did with a probability of at most {alpha}"
-    table(found.question, columns, rows, caption + periods_text(found.periods))
+    table(found.question, columns, rows, f"{whole(found.reports)} reports; {caption}")
+    show_independence(found.independence)
 
 
 @cli.command()
@@ -148,7 +144,7 @@ def _show_change(found: CollectionChange) -> None:
 @_asked_options
 @confidence_option
 @together_option
-@json_option
+@output_options
 @connected
 def compare(
     analyst: Analyst, which: Which, other: Which | None, first: Periods | None, second: Periods | None, **options: Any
@@ -160,16 +156,13 @@ def compare(
     """
     if other is None and first is None and second is None:
         raise click.UsageError("name another collection, or two periods with --from and --to")
-    asked, as_json = options.pop("asked"), options.pop("as_json")
+    asked, output = options.pop("asked"), options.pop("output")
     sides = [
         (one, periods) if periods is not None else one for one, periods in ((which, first), (other or which, second))
     ]
-    with busy("estimating", quiet=as_json):
+    with busy("estimating", quiet=output.quiet):
         found = analyst.compare(sides[0], sides[1], **options, **asked)
-    if as_json:
-        print_json(to_json(found))
-    else:
-        _show_comparison(found)
+    output.show(found, _show_comparison)
 
 
 def _show_comparison(found: CollectionComparison) -> None:
@@ -184,5 +177,5 @@ def _show_comparison(found: CollectionComparison) -> None:
         rows.append([row.label, first, second, difference, f"{low} to {high}", row.direction.value])
     reports = f"{whole(found.first_reports)} and {whole(found.second_reports)} reports"
     about = f"{periods_text(found.first_periods)}{periods_text(found.second_periods)}"
-    title = "" if found.first is None else found.first.collection.question
-    table(title, columns, rows, f"{reports}; {COVERAGE[found.coverage]}{about}")
+    table(found.question, columns, rows, f"{reports}; {COVERAGE[found.coverage]}{about}")
+    show_independence(found.independence)

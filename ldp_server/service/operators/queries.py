@@ -113,21 +113,21 @@ class Queries:
         live = self._named(request, request.asked)
         with self._metrics.query.time():
             response = await self._sources.worker.trend(live.record.number, request.SerializeToString())
-        return response + pb.TrendResponse(collection=info(live, self._clock())).SerializeToString()
+        return response + pb.TrendResponse(collection=await self._about(live)).SerializeToString()
 
     async def change(self, request: pb.TrendRequest) -> bytes:
         live = self._named(request, request.asked)
         with self._metrics.query.time():
             response = await self._sources.worker.change(live.record.number, request.SerializeToString())
-        return response + pb.ChangeResponse(collection=info(live, self._clock())).SerializeToString()
+        return response + pb.ChangeResponse(collection=await self._about(live)).SerializeToString()
 
     async def compare(self, request: pb.CompareRequest) -> bytes:
         first, second = self._named(request.first, request.asked), self._named(request.second, request.asked)
         numbers = (first.record.number, second.record.number)
         with self._metrics.query.time():
             response = await self._sources.worker.compare(numbers, request.SerializeToString())
-        now = self._clock()
-        return response + pb.CompareResponse(first=info(first, now), second=info(second, now)).SerializeToString()
+        sides = pb.CompareResponse(first=await self._about(first), second=await self._about(second))
+        return response + sides.SerializeToString()
 
     def _named(self, request: Naming, asked: pb.Asked) -> LiveCollection:
         live = self._collections.find_kept(request)

@@ -73,6 +73,13 @@ class Canvas:
         axes.set_xticks(range(len(labels)), [_label(label) for label in labels], rotation=30, ha="right")
         self._keep(axes.get_xticklabels(), labels)
 
+    def names(self, axes: Any, handles: list[Any], labels: list[str]) -> None:
+        """Name lines in a legend in the same way."""
+        texts = axes.legend(handles, ["line"] * len(handles), loc="best", handlelength=2.8).get_texts()
+        for text, label in zip(texts, labels, strict=True):
+            text.set_text(_label(label))
+        self._keep(texts, labels)
+
     def title(self, text: str, below: str) -> None:
         """Write a title, shortened where it is too long, and a smaller line below it."""
         heading = self.figure.suptitle(_label(text, _LONGEST_TITLE), x=0.01, ha="left", fontsize=11)

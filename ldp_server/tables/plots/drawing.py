@@ -13,6 +13,7 @@ from ldp_server.store.errors import translated
 from ldp_server.tables.extras import library
 from ldp_server.tables.plots.canvas import Canvas, canvas
 from ldp_server.tables.plots.numbers import draw_histogram, draw_places, is_histogram
+from ldp_server.tables.plots.over_time import draw_changes, draw_differences, draw_trend, drawn_lines
 from ldp_server.tables.plots.pairs import draw_pairs, pair_names
 from ldp_server.tables.plots.rows import draw_rows, drawn_rows
 from ldp_server.tables.table import AnswerTable
@@ -50,6 +51,8 @@ def draw_answer(table: AnswerTable, lines: Mapping[str, float], most: int) -> An
         raise InvalidSpec("a plot shows at least one row")
     library("matplotlib", "plots", "a plot")
     names = set(table.names)
+    if "label" in names:
+        return _over_time(table, most)
     if "share" in names or "holders" in names:
         return _places(table)
     if "first" in names and is_histogram(table):
@@ -63,6 +66,25 @@ def draw_answer(table: AnswerTable, lines: Mapping[str, float], most: int) -> An
                 draw_pairs(drawing, table)
             return _made(drawing)
     return _rows(table, lines, most)
+
+
+def _over_time(table: AnswerTable, most: int) -> AnswerPlot:
+    if not len(table):
+        raise InvalidSpec("this answer has no rows to draw")
+    if "difference" in table.names:
+        height = 1.6 + 0.3 * max(3, min(len(table), most))
+        with _titled(table, height, table.column("label")[:most]) as drawing:
+            draw_differences(drawing, table, most)
+        return _made(drawing)
+    shown = drawn_lines(table)
+    with _titled(table, 4.6, [line.label for line in shown[:most]]) as drawing:
+        if "before" in table.names:
+            draw_changes(drawing, shown[:most])
+        else:
+            draw_trend(drawing, table, shown[:most])
+        if len(shown) > most:
+            drawing.axes[0].set_xlabel(f"{len(shown) - most:,} more lines are not shown")
+    return _made(drawing)
 
 
 def _rows(table: AnswerTable, lines: Mapping[str, float], most: int) -> AnswerPlot:

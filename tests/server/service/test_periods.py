@@ -2,13 +2,15 @@
 
 import os
 import sqlite3
+from dataclasses import replace
 
 import grpc
 import pytest
 
 from ldp_client.collection import Schedule
+from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.v1 import analyst_pb2 as pb
-from ldp_server.config import RetentionConfig
+from ldp_server.config import Config, RetentionConfig
 from ldp_server.doctor import examine
 from ldp_server.oracles import oracle_for
 from ldp_server.store import Admission, AppendOutcome, NewCollection, SqliteLog, blocks
@@ -25,6 +27,24 @@ def daily(text="How many each day?", **changes):
     """A question of a period a day, whose window begins ten days ago, in the middle of a day."""
     window = {"opens": NOW - 10 * DAY, "closes": NOW + 10 * DAY, **changes}
     return make_collection(text, schedule=SCHEDULE, **window)
+
+
+async def test_a_window_of_more_periods_than_the_limit_is_refused(tmp_path):
+    """A sender could make a row of each: 28,800 periods of a minute in 20 days, and 20 of a day."""
+    often = make_collection("Each minute?", schedule=Schedule(60, 10), opens=NOW, closes=NOW + 20 * DAY)
+    few, many = (make_collection("Each day?", schedule=SCHEDULE, opens=0, closes=days * DAY) for days in (20, 21))
+    async with live(tmp_path / "a") as server:
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await server.create(often)
+        assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert "periods of 60 seconds, and this server takes at most 10,000" in refused.value.details()
+        assert "limits.periods" in refused.value.details() and "\n" not in refused.value.details()
+    async with live(tmp_path / "b", limits=replace(Config().limits, periods=20)) as server:
+        await server.create(few)
+        with pytest.raises(grpc.aio.AioRpcError, match="21 periods of 86,400 seconds"):
+            await server.create(many)
+    with pytest.raises(InvalidSpec, match=r"limits\.periods must be above 0"):
+        Config(limits=replace(Config().limits, periods=0))
 
 
 def asked(first, last=None, *, moments=False):

@@ -12,22 +12,28 @@ from ldp_server import heavy_hitters
 from ldp_server.analyst import (
     CollectionAttributes,
     CollectionAverage,
+    CollectionChange,
+    CollectionComparison,
     CollectionEstimates,
     CollectionHeavyHitters,
     CollectionInfo,
     CollectionQuantiles,
     CollectionRanges,
+    CollectionTrend,
 )
 from ldp_server.answers import estimates, numbers
 from ldp_server.answers.attributes import attributes_answer
 from ldp_server.answers.choose import Kind, choose
+from ldp_server.answers.over_time.change import change
+from ldp_server.answers.over_time.compare import compare
+from ldp_server.answers.over_time.trend import TrendQuestion, trend
 from ldp_server.arrays.items import index_items
 from ldp_server.arrays.packing import pack
 from ldp_server.heavy_hitters import planner
 from ldp_server.oracles import oracle_for
 from simulator.crowd import simulate
 
-__all__ = ["DOMAINS", "HOSTILE", "about", "answer", "counted", "estimated", "of_every_kind"]
+__all__ = ["DOMAINS", "HOSTILE", "about", "answer", "counted", "estimated", "of_every_kind", "over_time"]
 
 HOSTILE = (
     "=1+1",
@@ -121,6 +127,30 @@ def of_every_kind(question="Which?"):
     for reports in simulate(words.randomizer, index_items(domain, items), seed=8):
         oracle.accumulate(pack(reports, words.randomizer.report_bytes))
     yield "heavy hitters", answer(CollectionHeavyHitters, words, heavy_hitters.decode(words, oracle))
+
+
+def over_time(question="Which?"):
+    """A trend, a change and a comparison of hostile items, from simulated users of four weeks: =1+1 rises."""
+    names, users = Categories(HOSTILE), np.random.default_rng(9)
+    collections, weeks = [], []
+    for week in range(4):
+        held = np.where(users.random(1500) < (0.1 if week < 3 else 0.4), 1, users.integers(5, 9, 1500))
+        collection, oracle = counted(names, "linear-hash", held, "4", {"q": 3, "t": 3}, question)
+        collections.append(collection)
+        weeks.append(((week, week * 604_800, (week + 1) * 604_800), oracle))
+    asked = TrendQuestion(items=("=1+1", "<script>alert(1)</script>", "user\u202egpj.exe", "two\nlines"))
+    choice = collections[0]
+    yield "trend", answer(CollectionTrend, choice, trend(choice, weeks, asked, count=4))
+    yield "change", answer(CollectionChange, choice, change(choice, weeks, asked))
+    sides = [(choice, weeks[place][1]) for place in (0, 3)]
+    shown = {"first": about(choice), "second": about(choice)}
+    yield "comparison", answer(CollectionComparison, choice, compare(*sides, asked), **shown)
+    tree, oracle = counted(
+        Integers(-20, 60), "hierarchy", users.binomial(60, 0.4, 4000), "3", {"branching": 4, "q": 53}, question
+    )
+    weeks = [((week, week * 604_800, (week + 1) * 604_800), oracle) for week in range(2)]
+    found = trend(tree, weeks, TrendQuestion(quantiles=(0.5,)), count=2)
+    yield "trend of quantiles", answer(CollectionTrend, tree, found)
 
 
 @cache

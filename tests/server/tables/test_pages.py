@@ -6,14 +6,16 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
+from matplotlib.dates import date2num
 
 from ldp_client.errors import InvalidSpec
+from ldp_client.protocol.domain import Categories
 from ldp_server.answers.columns import Columns
-from ldp_server.tables import MissingExtra
-from tests.server.tables.cases import estimated, of_every_kind
+from ldp_server.tables import MissingExtra, csv_rows
+from tests.server.tables.cases import about, counted, estimated, of_every_kind, over_time
 
 QUESTION = 'What --><script>alert(1)</script> "do you", \u202ehere & there?'
-ANSWERS = dict(of_every_kind(QUESTION))
+ANSWERS = {**dict(of_every_kind(QUESTION)), **dict(over_time(QUESTION))}
 
 
 class Page(HTMLParser):
@@ -39,7 +41,7 @@ def test_a_page_has_the_table_and_nothing_of_the_items(name):
     page = Page(answer._repr_html_())
     assert page.tags == {
         "div", "p", "strong", "table", "caption", "thead", "tr", "th", "tbody", "td", "details", "summary",
-    } | ({"bdi"} if {"item", "attributes"} & set(answer.table.names) else set())  # fmt: skip
+    } | ({"bdi"} if {"item", "attributes", "label"} & set(answer.table.names) else set())  # fmt: skip
     assert page.attributes == {"scope", "style"}
     text = "".join(page.text)
     assert "\u202e" not in text
@@ -185,6 +187,77 @@ def test_the_largest_rows_of_a_long_answer_are_drawn():
     assert empty.to_csv().count("\n") == 1
 
 
+def test_a_trend_is_lines_with_bands_over_dates(plots):
+    answer = ANSWERS["trend"]
+    (axes,) = plots["trend"].figure.axes
+    assert len(axes.lines) == len(axes.collections) == len(answer.lines)
+    for line, drawn_line, band in zip(answer.lines, axes.lines, axes.collections, strict=True):
+        assert list(drawn_line.get_ydata()) == pytest.approx([point.estimate / point.reports for point in line.points])
+        days = [round(day) for day in date2num(drawn_line.get_xdata())]
+        assert days == [0, 7, 14, 21]
+        edges = {round(y, 9) for _, y in band.get_paths()[0].vertices}
+        assert {round(point.high / point.reports, 9) for point in line.points} <= edges
+    names = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert names[:2] == ["=1+1", "<script>alert(1)</scrip…"] and "\u202e" not in names[2]
+    (axes,) = plots["trend of quantiles"].figure.axes
+    assert list(axes.lines[0].get_ydata()) == [
+        point.estimate for point in ANSWERS["trend of quantiles"].lines[0].points
+    ]
+    (axes,) = ANSWERS["trend"].plot(rows=1).figure.axes
+    assert axes.get_xlabel() == "3 more lines are not shown"
+
+
+def test_a_change_is_filled_where_it_is_told(plots):
+    answer = ANSWERS["change"]
+    told = [(line, look) for line in answer.lines for look in line.looks if look.direction.value != "cannot tell"]
+    assert ("=1+1", 3) in {(line.label, look.period) for line, look in told}
+    (axes,) = plots["change"].figure.axes
+    filled = [y for line in axes.lines if line.get_linestyle() == "None" for y in line.get_ydata()]
+    assert filled == [look.share for _, look in told]
+    bars = [segment for bars in axes.collections for segment in bars.get_segments()]
+    looks = [look for line in answer.lines for look in line.looks]
+    assert [end for (_, low), (_, high) in bars for end in (low, high)] == pytest.approx(
+        [look.share - end for look in looks for end in (look.high, look.low)]
+    )
+
+
+def test_differences_are_rows_and_what_cannot_be_told_is_hollow(plots):
+    answer = ANSWERS["comparison"]
+    axes, found = drawn(plots["comparison"])
+    assert [tick.get_text() for tick in axes.get_yticklabels()][::3] == ["=1+1", "'two\\nlines'"]
+    assert {"rose", "cannot tell"} <= set(found) <= {"rose", "fell", "cannot tell"}
+    for direction, (places, middle, ends) in found.items():
+        rows = [(place, row) for place, row in enumerate(answer.rows) if row.direction.value == direction]
+        assert (places, middle) == ([place for place, _ in rows], [row.difference for _, row in rows])
+        assert [high for _, high in ends] == pytest.approx([row.high for _, row in rows])
+    assert ANSWERS["comparison"].plot(rows=2).figure.axes[0].get_xlabel().endswith("(2 more rows are not shown)")
+
+
+@pytest.mark.parametrize("name", ["trend", "change", "comparison"])
+def test_labels_of_hostile_items_are_no_formulas_and_no_markup(name):
+    answer = ANSWERS[name]
+    text = answer.to_csv()
+    assert '"\'=1+1"' in text and '"=1+1"' not in text
+    labels = {row["label"] for row in csv_rows(text)}
+    assert labels == set(answer.to_frame("pandas")["label"]) == set(answer.table.column("label"))
+    page = Page(answer._repr_html_())
+    assert "script" not in page.tags
+    assert {"=1+1", "<script>alert(1)</script>"} <= set(page.text)
+    assert answer.metadata.more["independence"]["warnings"] == []
+
+
+def test_a_comparison_names_both_collections():
+    here, _ = counted(Categories(("a", "b")), "randomized-response", [1, 2])
+    there, _ = counted(Categories(("a", "b")), "randomized-response", [1, 2], "3", question="There?")
+    same = ANSWERS["comparison"].metadata
+    assert same.more["first_collection_id"] == same.more["second_collection_id"] == same.collection_id
+    answer = replace(ANSWERS["comparison"], info=about(here), first=about(here), second=about(there))
+    more = answer.metadata.more
+    assert (more["first_collection_id"], more["second_collection_id"]) == (here.id.hex(), there.id.hex())
+    assert (more["second_collection"]["question"], more["second_collection"]["epsilon"]) == ("There?", "3")
+    assert answer.statement == (*about(here).statement, *about(there).statement)
+
+
 def test_a_plot_is_the_same_each_time_and_is_saved(plots, tmp_path):
     again = ANSWERS["attributes"].plot()
     assert again.svg == plots["attributes"].svg
@@ -219,6 +292,5 @@ def test_every_kind_of_answer_is_a_table_in_every_form(name):
 
 def _line_breaks(answer):
     table = answer.table
-    return (
-        sum(cell.count("\n") for cell in table.column("item") if isinstance(cell, str)) if "item" in table.names else 0
-    )
+    texts = [name for name in ("item", "label") if name in table.names]
+    return sum(cell.count("\n") for name in texts for cell in table.column(name) if isinstance(cell, str))
