@@ -36,6 +36,7 @@ from ldp_client.mechanisms.subset_selection import SubsetSelection
 from ldp_server.oracles import oracle_for
 from ldp_server.oracles.base import Oracle, binomial_variance, two_sided
 from ldp_server.oracles.hierarchy import HierarchyOracle
+from ldp_server.oracles.independence.result import INDEPENDENT
 from ldp_server.oracles.laws.support import SupportLaw
 from ldp_server.oracles.transform import weights_of_reports
 
@@ -103,12 +104,15 @@ def _hashed_variance(randomizer: Hashtogram, users: int, held: float, skew: floa
 def expected_oracle(collection: Collection, shares: Floats, users: int) -> Oracle:
     """Return the collection's oracle with the mean counts of so many users."""
     randomizer = collection.randomizer
+    oracle: Oracle
     if isinstance(randomizer, Hierarchy):
-        return _ExpectedTree(randomizer, shares, users)
-    oracle = oracle_for(collection)
-    means = users * _LAWS[type(randomizer)](randomizer, shares)
-    oracle.counts.values = means  # type: ignore[assignment]  # means are not whole, and nothing is added to them
-    oracle.counts.total = users
+        oracle = _ExpectedTree(randomizer, shares, users)
+    else:
+        oracle = oracle_for(collection)
+        means = users * _LAWS[type(randomizer)](randomizer, shares)
+        oracle.counts.values = means  # type: ignore[assignment]  # means are not whole, and nothing is added to them
+        oracle.counts.total = users
+    oracle.judgement = oracle, INDEPENDENT  # counts that do not vary at all would be judged
     return oracle
 
 

@@ -79,7 +79,7 @@ def test_a_refused_report_is_an_error(tmp_path):
     question = demo.listed_question(1000, "1")
     held = demo.population(1000, question.items, seed=1)
     with ServerProcess(tmp_path / "d") as server, pytest.raises(ServerRefused, match="UNKNOWN_COLLECTION"):
-        demo._send(server.target, demo._batches(question, held, 1), 1000, lambda text, share: None)
+        demo._send(server.target, demo._batches(question.collection, held, 1), 1000, lambda text, share: None)
 
 
 def test_words_are_distinct_and_short():

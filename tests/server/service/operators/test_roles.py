@@ -10,7 +10,7 @@ from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.service import assemble
 from ldp_server.service.operators import auth
 from ldp_server.service.operators.auth import NEEDS
-from ldp_server.service.operators.queries import Queries
+from ldp_server.service.operators.exports import Exports
 from ldp_server.store import ROLES, AccessFile, SteadyClock
 from tests.server.helpers import NOW, Clock, batch, bearer, live, make_collection, taken
 
@@ -202,7 +202,7 @@ def gate(monkeypatch):
             await gate.wait()
             yield pb.ExportResponse(data=b"%d" % number).SerializeToString()
 
-    monkeypatch.setattr(Queries, "export", export)
+    monkeypatch.setattr(Exports, "export", export)
     return gates
 
 
