@@ -161,7 +161,7 @@ def test_the_help_of_a_command_is_complete(capsys):
     options = re.findall(r"^  (?:-h, )?(--[a-z-]+)", shown, re.MULTILINE)
     assert options == [
         *("--users", "--domain", "--epsilon", "--population", "--mechanism", "--parameter", "--runs", "--processes"),
-        *("--seed", "--report", "--json", "--help"),
+        *("--seed", "--copies", "--report", "--json", "--help"),
     ]  # fmt: skip
     for name in COMMANDS:
         assert main([name, "--help"]) == 0
