@@ -93,7 +93,7 @@ def test_a_count_that_is_off_by_one_is_seen(monkeypatch, wrong):
     real = Analyst.show
 
     def off(self, which):
-        summary = real.__get__(self)(which)
+        summary = real.__get__(self, type(self))(which)
         return dataclasses.replace(summary, reports=summary.reports + wrong)
 
     monkeypatch.setattr(Analyst, "show", off)
@@ -104,7 +104,7 @@ def test_an_estimate_that_is_off_is_seen(monkeypatch):
     real = Analyst.estimate
 
     def off(self, which, **wanted):
-        answer = real.__get__(self)(which, **wanted)
+        answer = real.__get__(self, type(self))(which, **wanted)
         estimates = np.array(answer.rows.columns["estimate"])
         estimates[3] += 1e-6
         return dataclasses.replace(
