@@ -102,7 +102,7 @@ class Collection:
     smallest_batch: int | None = field(repr=False, compare=False)
 
     @property
-    def sealed(self) -> bool:
+    def relayed(self) -> bool:
         """Whether reports are sealed to the collection server and pass through a relay."""
         return self.smallest_batch is not None
 
@@ -172,7 +172,7 @@ class Collection:
             outer = spec_pb2.Collection(question=inner.SerializeToString(deterministic=True))
             outer.window.opens, outer.window.closes = details["opens"], details["closes"]
             if details.get("smallest_batch") is not None:
-                outer.relay.CopyFrom(spec_pb2.Relay(smallest_batch=details["smallest_batch"]))
+                outer.relay.CopyFrom(spec_pb2.RelayTerms(smallest_batch=details["smallest_batch"]))
         except (ValueError, TypeError) as error:
             if isinstance(error, InvalidSpec):
                 raise

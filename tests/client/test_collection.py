@@ -187,7 +187,7 @@ def test_a_relay_changes_the_collection_and_not_the_question() -> None:
     assert len({collection.id for collection in (plain, one, other)}) == 3
     assert plain.question_id == one.question_id == other.question_id
     assert plain.seed == one.seed == other.seed
-    assert (plain.sealed, one.sealed, plain.smallest_batch, one.smallest_batch) == (False, True, None, 100)
+    assert (plain.relayed, one.relayed, plain.smallest_batch, one.smallest_batch) == (False, True, None, 100)
 
 
 @pytest.mark.parametrize("smallest", [0, 1, -1, (1 << 20) + 1, 1 << 32, "100", 1.5])

@@ -22,8 +22,8 @@ N = 2**64
 # --- Encoding -----------------------------------------------------------------------------------------------------
 
 SCHEMA = {
-    "Collection": {1: ("question", "bytes"), 2: ("window", "Window"), 3: ("relay", "Relay")},
-    "Relay": {1: ("smallest_batch", "uint32")},
+    "Collection": {1: ("question", "bytes"), 2: ("window", "Window"), 3: ("relay", "RelayTerms")},
+    "RelayTerms": {1: ("smallest_batch", "uint32")},
     "Window": {1: ("opens", "uint64"), 2: ("closes", "uint64")},
     "Question": {
         1: ("version", "uint32"),

@@ -12,8 +12,8 @@ class Collection(_message.Message):
     RELAY_FIELD_NUMBER: _ClassVar[int]
     question: bytes
     window: Window
-    relay: Relay
-    def __init__(self, question: _Optional[bytes] = ..., window: _Optional[_Union[Window, _Mapping]] = ..., relay: _Optional[_Union[Relay, _Mapping]] = ...) -> None: ...
+    relay: RelayTerms
+    def __init__(self, question: _Optional[bytes] = ..., window: _Optional[_Union[Window, _Mapping]] = ..., relay: _Optional[_Union[RelayTerms, _Mapping]] = ...) -> None: ...
 
 class Window(_message.Message):
     __slots__ = ("opens", "closes")
@@ -23,7 +23,7 @@ class Window(_message.Message):
     closes: int
     def __init__(self, opens: _Optional[int] = ..., closes: _Optional[int] = ...) -> None: ...
 
-class Relay(_message.Message):
+class RelayTerms(_message.Message):
     __slots__ = ("smallest_batch",)
     SMALLEST_BATCH_FIELD_NUMBER: _ClassVar[int]
     smallest_batch: int
