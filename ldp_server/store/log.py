@@ -333,7 +333,7 @@ class ReportLog(LogReader):
 
     @abstractmethod
     def lay_anew(self) -> bool:
-        """Make the recent batches of a few periods forget the order of arrival; False when those of all periods have."""
+        """Make recent batches of a few periods forget the order of arrival; False when those of all periods have."""
 
     @abstractmethod
     def purge(self) -> bool:
