@@ -25,6 +25,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 
 from ldp_client import __version__
 from ldp_client.protocol.v1 import collector_pb2
+from ldp_server.sealing.opening import DROPPED
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
@@ -58,6 +59,9 @@ class Metrics:
         self.refused_batches = Counter(
             "hearsay_refused_batches", "Batches refused for good", ["reason"], registry=registry
         )
+        self.dropped_units = Counter(
+            "hearsay_dropped_units", "Sealed reports not counted, or counted before", ["reason"], registry=registry
+        )
         self.busy = Counter("hearsay_busy", 'Batches answered "not now"', ["why"], registry=registry)
         self.ended_connections = Counter("hearsay_ended_connections", "Connections ended by us", registry=registry)
         self.malformed = Counter("hearsay_malformed", "Requests that are not a valid message", registry=registry)
@@ -73,12 +77,8 @@ class Metrics:
             "hearsay_group_batches", "Batches in a commit", buckets=(1, 4, 16, 64, 256, 1024, 4096), registry=registry
         )
         self.commit = Histogram("hearsay_commit_seconds", "One commit", buckets=_SECONDS, registry=registry)
-        self.ack = Histogram(
-            "hearsay_ack_seconds",
-            "Arrival to durable; the oldest batch of each commit",
-            buckets=_SECONDS,
-            registry=registry,
-        )
+        about = "Arrival to durable; the oldest batch of each commit"
+        self.ack = Histogram("hearsay_ack_seconds", about, buckets=_SECONDS, registry=registry)
         self.query = Histogram("hearsay_query_seconds", "An estimate", buckets=_LONG, registry=registry)
         self.decode = Histogram("hearsay_decode_seconds", "A heavy-hitter decode", buckets=_LONG, registry=registry)
         self.log_bytes = Gauge("hearsay_log_bytes", "Size of the database on disk", registry=registry)
@@ -93,6 +93,7 @@ class Metrics:
         self._begin_collection(_OTHER)
         begun = (
             (self.refused_batches, _REASONS),
+            (self.dropped_units, DROPPED),
             (self.busy, BUSY),
             (self.refused_calls, _CODES),
             (self.refused_tokens, REFUSED_TOKENS),

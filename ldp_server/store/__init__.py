@@ -4,7 +4,7 @@ log            what a report log must do (`LogReader`, `ReportLog`), and the typ
 sqlite         writing the log on SQLite; reader: reading and copying it. Both are made of:
   schema         the tables and their versions
   catalog        the rows of collections and of their periods
-  insert         inserting a group of submissions
+  insert         inserting a group of submissions, and the sealed units that are counted
   blocks         where the order of arrival is forgotten
   retention      folding reports into counts, dropping what is not needed
   wal            moving the write-ahead log
@@ -20,6 +20,7 @@ from ldp_server.store.access import LIFETIME, ROLES, AccessFile, AnalystToken, S
 from ldp_server.store.commit import GroupCommit, Ticket
 from ldp_server.store.directory import DataDirectory, DirectoryLock
 from ldp_server.store.log import (
+    UNIT_DIGEST,
     Admission,
     AppendOutcome,
     CollectionRecord,
@@ -38,6 +39,7 @@ from ldp_server.store.sqlite import SqliteLog
 __all__ = [
     "LIFETIME",
     "ROLES",
+    "UNIT_DIGEST",
     "AccessFile",
     "Admission",
     "AnalystToken",

@@ -28,6 +28,7 @@ from ldp_server.store.errors import Corrupt
 
 __all__ = [
     "KINDS",
+    "UNIT_DIGEST",
     "Admission",
     "AppendOutcome",
     "CollectionRecord",
@@ -42,6 +43,8 @@ __all__ = [
     "fold_parts",
 ]
 
+UNIT_DIGEST = 16
+"""Bytes of a sealed unit's digest."""
 PART = 4_000_000
 """Bytes of folded counts in one transaction."""
 
@@ -70,6 +73,8 @@ class Submission(NamedTuple):
     payload: bytes
     token_id: bytes | None = None
     period: int = 0
+    units: bytes = b""
+    """Digests of UNIT_DIGEST bytes: of the sealed units that the reports were in, each once. Stored with the batch."""
 
     def __repr__(self) -> str:
         return f"Submission(collection={self.collection}, {len(self.payload)} bytes)"
@@ -251,6 +256,10 @@ class LogReader(ABC):
     @abstractmethod
     def known(self, record: PeriodRecord, ids: Sequence[bytes]) -> bool:
         """Whether the log has all of these batches in this period."""
+
+    @abstractmethod
+    def counted_units(self, collection: int, digests: Sequence[bytes]) -> set[bytes]:
+        """Those of these digests whose sealed units are in a batch of the collection already."""
 
     @abstractmethod
     def folded_state(self, record: PeriodRecord) -> bytes | None:

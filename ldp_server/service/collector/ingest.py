@@ -14,6 +14,7 @@ from ldp_client.errors import ServerRefused
 from ldp_client.protocol.packing import check_length
 from ldp_client.protocol.v1 import collector_pb2 as pb
 from ldp_server.service.admission import AdmissionControl, Peer
+from ldp_server.service.collector.unsealing import Unsealing, count_units
 from ldp_server.service.collector.waiting import REASONS, Waiting
 from ldp_server.service.live import LiveCollections
 from ldp_server.service.wire import Busy
@@ -23,8 +24,9 @@ __all__ = ["Ingest", "answer", "refusal"]
 
 
 @lru_cache(maxsize=4096)
-def _accepted(reports: int, duplicate: bool) -> bytes:
-    return pb.SubmitResponse(accepted=pb.Accepted(reports=reports, duplicate=duplicate)).SerializeToString()
+def _accepted(reports: int, duplicate: bool, dropped: int) -> bytes:
+    accepted = pb.Accepted(reports=reports, duplicate=duplicate, dropped=dropped)
+    return pb.SubmitResponse(accepted=accepted).SerializeToString()
 
 
 def refusal(batch_id: bytes, rejected: ServerRefused) -> bytes:
@@ -40,11 +42,13 @@ def answer(ticket: Ticket) -> bytes:
 
     A protobuf message is the concatenation of its fields: the part that all batches of a size share is made once.
     """
+    if ticket.refused is not None:
+        return refusal(ticket.batch_id, ticket.refused)
     if ticket.error is not None or ticket.outcome is None:
         raise ticket.error or AssertionError("the ticket is still waiting")
-    batch_id, outcome = ticket.submission.batch_id, ticket.outcome
+    batch_id, outcome = ticket.batch_id, ticket.outcome
     if outcome is AppendOutcome.STORED or outcome is AppendOutcome.DUPLICATE:
-        return b"\x0a\x10" + batch_id + _accepted(ticket.reports, outcome is AppendOutcome.DUPLICATE)
+        return b"\x0a\x10" + batch_id + _accepted(ticket.reports, outcome is AppendOutcome.DUPLICATE, ticket.dropped)
     return refusal(batch_id, ServerRefused(REASONS[outcome]))
 
 
@@ -58,11 +62,13 @@ class Ingest:
         waiting: Waiting,
         commit: GroupCommit,
         clock: Callable[[], float],
+        unsealing: Unsealing,
     ) -> None:
         self._collections = collections
         self._admission = admission
         self._commit = commit
         self._clock = clock
+        self._unsealing = unsealing
         self.waiting = waiting
 
     def offer(self, request: pb.SubmitRequest, peer: Peer, done: Callable[[Ticket], None]) -> Ticket:
@@ -73,7 +79,8 @@ class Ingest:
         batch_id, payload = request.batch_id, request.payload
         if len(batch_id) != 16:
             raise ServerRefused("BAD_BATCH_ID", "a batch id has 16 bytes")
-        reports = check_length(len(payload), live.width)
+        sealed = live.collection.relayed
+        reports = count_units(payload, live.width) if sealed else check_length(len(payload), live.width)
         now = self._clock()
         reason = live.refusal_reason(now) or live.period_reason(request.period, now)
         if reason is not None:
@@ -81,10 +88,13 @@ class Ingest:
         token_id = self._admission.admit(live.record, request.admission_token, peer, reports)
         if not self.waiting.enter(len(payload)):
             raise Busy("full", 0.5)
-        digest = hashlib.sha256(payload).digest()[:16]
+        digest = b"" if sealed else hashlib.sha256(payload).digest()[:16]
         submission = Submission(live.record.number, batch_id, digest, payload, token_id, request.period)
         ticket = Ticket(submission, reports, done)
-        self._commit.submit(ticket)
+        if sealed:
+            self._unsealing.begin(live, ticket)
+        else:
+            self._commit.submit(ticket)
         return ticket
 
 

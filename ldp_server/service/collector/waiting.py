@@ -62,7 +62,8 @@ class Waiting:
         now = time.perf_counter()
         for ticket in tickets:
             submission = ticket.submission
-            self.bytes -= len(submission.payload)
+            self.bytes -= ticket.size
+            self._metrics.dropped_units.labels("REPLAYED").inc(ticket.replayed)
             if ticket.outcome is AppendOutcome.STORED:
                 count = counts.setdefault(submission.collection, [0, 0])
                 count[0] += 1
@@ -78,6 +79,16 @@ class Waiting:
         metrics.commit.observe(seconds)
         metrics.ack.observe(now - tickets[0].born)
         metrics.group.observe(len(tickets))
+        self._let_in()
+
+    def leave(self, ticket: Ticket) -> None:
+        """A batch that is settled before it waited for a group."""
+        self.bytes -= ticket.size
+        self.batches -= 1
+        ticket.done(ticket)
+        self._let_in()
+
+    def _let_in(self) -> None:
         while self._room and self.bytes < self._limit:
             future = self._room.popleft()
             if not future.done():
