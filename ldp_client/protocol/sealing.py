@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.hpke import Suite
 
 __all__ = [
+    "DIGEST_BYTES",
     "KEY_BYTES",
     "KEY_ID_BYTES",
     "SEALED_EXTRA",

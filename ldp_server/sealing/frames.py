@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import struct
 
+from ldp_client.protocol.sealing import DIGEST_BYTES
 from ldp_server.sealing.opening import DROPPED, Opened, OpeningJob
-from ldp_server.store import UNIT_DIGEST
 
 __all__ = ["LENGTH", "read_job", "read_opened", "write_job", "write_opened"]
 
@@ -45,7 +45,7 @@ def write_opened(opened: Opened) -> bytes:
 def read_opened(body: bytes) -> Opened:
     """What was opened, from a frame's body."""
     size, *counts = _OPENED.unpack_from(body)
-    if size % UNIT_DIGEST:
+    if size % DIGEST_BYTES:
         raise AssertionError("a child writes whole digests")
     start = _OPENED.size + size
     dropped = {reason: count for reason, count in zip(DROPPED, counts, strict=True) if count}

@@ -20,7 +20,6 @@ from ldp_server.store.access import LIFETIME, ROLES, AccessFile, AnalystToken, S
 from ldp_server.store.commit import GroupCommit, Ticket
 from ldp_server.store.directory import DataDirectory, DirectoryLock
 from ldp_server.store.log import (
-    UNIT_DIGEST,
     Admission,
     AppendOutcome,
     CollectionRecord,
@@ -39,7 +38,6 @@ from ldp_server.store.sqlite import SqliteLog
 __all__ = [
     "LIFETIME",
     "ROLES",
-    "UNIT_DIGEST",
     "AccessFile",
     "Admission",
     "AnalystToken",

@@ -28,8 +28,9 @@ from hashlib import sha256
 from typing import NamedTuple, TypeVar
 
 from ldp_client.errors import LdpError, ServerRefused, StorageError
+from ldp_client.protocol.sealing import DIGEST_BYTES
 from ldp_server.store.errors import FINAL, DiskFull, InUse
-from ldp_server.store.log import UNIT_DIGEST, AppendOutcome, ReportLog, Submission
+from ldp_server.store.log import AppendOutcome, ReportLog, Submission
 
 __all__ = ["Deliver", "GroupCommit", "RangeCheck", "Ticket"]
 
@@ -307,7 +308,7 @@ class GroupCommit:
 
 
 def _digests(submission: Submission) -> list[bytes]:
-    return [submission.units[start : start + UNIT_DIGEST] for start in range(0, len(submission.units), UNIT_DIGEST)]
+    return [submission.units[start : start + DIGEST_BYTES] for start in range(0, len(submission.units), DIGEST_BYTES)]
 
 
 def _keep_uncounted(ticket: Ticket, log: ReportLog) -> None:

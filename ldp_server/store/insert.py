@@ -21,7 +21,8 @@ import secrets
 import sqlite3
 from collections.abc import Iterator, Sequence
 
-from ldp_server.store.log import UNIT_DIGEST, AppendOutcome, Submission
+from ldp_client.protocol.sealing import DIGEST_BYTES
+from ldp_server.store.log import AppendOutcome, Submission
 from ldp_server.store.schema import COUNTER, SEQUENCE_BITS
 
 __all__ = ["counted_units", "enter_units", "insert_run", "runs"]
@@ -114,7 +115,7 @@ def counted_units(db: sqlite3.Connection, collection: int, digests: Sequence[byt
     """Those of these digests whose units are in a batch of the collection already."""
     found: set[bytes] = set()
     for some in _chunks(sorted(digests)):
-        found.update(row[0] for row in db.execute(_COUNTED, (collection, b"".join(some), len(some), UNIT_DIGEST)))
+        found.update(row[0] for row in db.execute(_COUNTED, (collection, b"".join(some), len(some), DIGEST_BYTES)))
     return found
 
 
@@ -123,9 +124,9 @@ def enter_units(db: sqlite3.Connection, submissions: Sequence[Submission]) -> in
     entered = 0
     for collection in {one.collection for one in submissions if one.units}:
         joined = b"".join(one.units for one in submissions if one.collection == collection)
-        digests = sorted(joined[start : start + UNIT_DIGEST] for start in range(0, len(joined), UNIT_DIGEST))
+        digests = sorted(joined[start : start + DIGEST_BYTES] for start in range(0, len(joined), DIGEST_BYTES))
         for some in _chunks(digests):
-            db.execute(_ENTER, (collection, b"".join(some), len(some), UNIT_DIGEST))
+            db.execute(_ENTER, (collection, b"".join(some), len(some), DIGEST_BYTES))
         entered += len(digests)
     return min(entered, db.execute("PRAGMA page_count").fetchone()[0]) if entered else 0
 

@@ -28,7 +28,6 @@ from ldp_server.store.errors import Corrupt
 
 __all__ = [
     "KINDS",
-    "UNIT_DIGEST",
     "Admission",
     "AppendOutcome",
     "CollectionRecord",
@@ -43,8 +42,6 @@ __all__ = [
     "fold_parts",
 ]
 
-UNIT_DIGEST = 16
-"""Bytes of a sealed unit's digest."""
 PART = 4_000_000
 """Bytes of folded counts in one transaction."""
 
@@ -74,7 +71,7 @@ class Submission(NamedTuple):
     token_id: bytes | None = None
     period: int = 0
     units: bytes = b""
-    """Digests of UNIT_DIGEST bytes: of the sealed units that the reports were in, each once. Stored with the batch."""
+    """Digests (protocol/sealing.py) of the sealed units that the reports were in, each once. Stored with the batch."""
 
     def __repr__(self) -> str:
         return f"Submission(collection={self.collection}, {len(self.payload)} bytes)"

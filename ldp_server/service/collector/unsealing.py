@@ -19,7 +19,7 @@ import grpc
 
 from ldp_client.errors import LdpError, ServerRefused, Unavailable
 from ldp_client.protocol.packing import MAX_PAYLOAD
-from ldp_client.protocol.sealing import key_id_of, sealed_bytes
+from ldp_client.protocol.sealing import SEALED_EXTRA, key_id_of, sealed_bytes
 from ldp_server.sealing.keys import KeyDirectory
 from ldp_server.sealing.opening import OpeningJob
 from ldp_server.sealing.pool import OpeningPool
@@ -40,7 +40,7 @@ def count_units(payload: bytes, width: int) -> int:
     if len(payload) > MAX_PAYLOAD:
         raise ServerRefused("BATCH_TOO_LARGE", f"{len(payload)} bytes, at most {MAX_PAYLOAD}")
     length = sealed_bytes(width)
-    if key_id_of(payload) is None or (len(payload) < length and len(payload) % width == 0):
+    if key_id_of(payload) is None or len(payload) <= SEALED_EXTRA:
         raise ServerRefused("NOT_SEALED", "this collection takes sealed reports only, through a relay")
     if len(payload) % length:
         raise ServerRefused(
