@@ -166,7 +166,8 @@ class GrpcTransport:
                 return self._stub
             self._channel = self._build()
             self._files = files
-            stub = self._stub = self._stub_on(self._channel)
+            stub: collector_pb2_grpc.CollectorStub = self._stub_on(self._channel)
+            self._stub = stub
         if stale is not None:
             stale.close()
         return stub
@@ -174,8 +175,7 @@ class GrpcTransport:
     def _stub_on(self, channel: grpc.Channel) -> Any:
         from ldp_client.protocol.v1 import collector_pb2_grpc
 
-        stub: collector_pb2_grpc.CollectorStub = collector_pb2_grpc.CollectorStub(channel)  # type: ignore[no-untyped-call]
-        return stub
+        return collector_pb2_grpc.CollectorStub(channel)  # type: ignore[no-untyped-call]  # generated
 
     def _build(self) -> grpc.Channel:
         import grpc
