@@ -274,7 +274,8 @@ class _Looked:
         schedule = collection.schedule
         if schedule is not None:
             asked += f", once every {format_duration(schedule.period_seconds)}, at most {schedule.reports:,} times"
-        yield f"{asked}; a report has {collection.randomizer.report_bytes} bytes ({collection.randomizer.name})."
+        size = collection.randomizer.report_bytes
+        yield f"{asked}; a report has {size} byte{'s' if size > 1 else ''} ({collection.randomizer.name})."
         policy = self.sight.policy
         if policy is None:
             return

@@ -10,9 +10,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import json
 import secrets
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -26,13 +28,14 @@ from ldp_client.view.content import Sight, UserView, user_view
 from ldp_client.view.pages import ICON, STYLE, page, plain_page
 
 if TYPE_CHECKING:
-    from socket import socket
     from typing import Self
 
     from ldp_client.client import Client
     from ldp_client.collection import Collection
 
 __all__ = ["LocalPage", "serve"]
+
+_Request = socket.socket | tuple[bytes, socket.socket]
 
 HERE = "127.0.0.1"
 COOKIE = "hearsay_view"
@@ -42,7 +45,7 @@ _SOCKET_SECONDS = 10.0
 _CONNECTIONS = 32
 _KEPT = 16
 """How many links wait to be used, and how many sessions there are, at most."""
-_POLL_SECONDS = 0.25
+_POLL_SECONDS = 0.5
 _HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; "
@@ -120,6 +123,8 @@ class LocalPage:
         """End the page."""
         self._closing.set()
         if self._thread is not None:
+            with contextlib.suppress(OSError):  # the thread waits for a connection
+                socket.create_connection((HERE, self._server.server_address[1]), timeout=1.0).close()
             self._thread.join()
         self._server.server_close()
 
@@ -195,6 +200,7 @@ def serve(
 class _Listener(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
+    request_queue_size = 2 * _CONNECTIONS
     timeout = _POLL_SECONDS
 
     def __init__(self, local: LocalPage, port: int) -> None:
@@ -202,13 +208,13 @@ class _Listener(ThreadingHTTPServer):
         self._places = threading.BoundedSemaphore(_CONNECTIONS)
         super().__init__((HERE, port), _Handler)
 
-    def process_request(self, request: socket | tuple[bytes, socket], client_address: object) -> None:
+    def process_request(self, request: _Request, client_address: object) -> None:
         if not self._places.acquire(blocking=False):
             self.shutdown_request(request)
             return
         super().process_request(request, client_address)
 
-    def process_request_thread(self, request: socket | tuple[bytes, socket], client_address: object) -> None:
+    def process_request_thread(self, request: _Request, client_address: object) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
