@@ -10,6 +10,7 @@ questions    average, quantiles, ranges, attributes
 over_time    periods, trend, change, compare, and the options that name periods
 outputs      where an answer goes: a table, JSON, CSV, Parquet
 exports      export, status
+sealing      key new | list | retire
 tokens       token create | list | revoke | key | issue
 local        doctor, backup, foreign
 show         tables, JSON, progress
@@ -28,9 +29,8 @@ def main() -> None:
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # our own error says it in one line
     try:
         with server_extra("ldp-server"):
-            from ldp_server.cli.main import load, run  # noqa: PLC0415 - a missing library is reported from here on
+            from ldp_server.cli.main import run  # noqa: PLC0415 - a missing library is reported from here on
 
-            load()
-        run()
+            run()
     except KeyboardInterrupt:
         sys.exit(130)
