@@ -2,7 +2,7 @@
 
 A report enters the outbox when it is made: its answer, its charge and its batch are one transaction (`store`). A batch
 holds one report and a random id. Both stay the same on every retry, so the server counts it once however often it
-arrives. Each batch is due at a random moment after it was made, and batches leave in the order of their random ids, those
+arrives. Each batch is due at a random moment after it was made. Batches leave in the order of their random ids, those
 without a relay first. So neither the time nor the order of sending tells when something happened, but to the period of
 a question with a schedule: the entry's slot is sent with its report. When a batch is not sent at its moment, or the
 server says "later", a new moment is drawn (pauses.py); `drawn` in the table says when the last one was drawn.

@@ -1,0 +1,1 @@
+"""Who sent it: what hides the sender costs, and what it hides."""
