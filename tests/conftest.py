@@ -11,7 +11,7 @@ import pytest
 
 # Tests write to memory where there is room. Servers and ledgers wait for the disk at every commit, and that is most of
 # the time of many tests. `pytest --basetemp FOLDER` takes a disk again.
-_MEMORY = Path("/dev/shm")  # noqa: S108
+_MEMORY = Path("/dev/shm")
 if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > 4 << 30:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
 # Tests start some hundreds of processes. Without compiled modules each of them would compile the project anew.
