@@ -25,8 +25,8 @@ from typing import ClassVar, Self
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import WORD_BITS, Example, Randomizer, scaled
-from ldp_client.mechanisms.pair_law import PairLaw, mixed
 from ldp_client.mechanisms.linear_hash import MAX_CELLS, LinearHash, is_prime
+from ldp_client.mechanisms.pair_law import PairLaw, mixed
 from ldp_client.protocol.domain import Domain, Integers
 from ldp_client.protocol.epsilon import Epsilon
 

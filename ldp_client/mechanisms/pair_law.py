@@ -12,8 +12,8 @@ The shares add up to gamma. For eps >= 0 the accounting computes with L = first 
 atom's share. It uses only E[(L_1 + ... + L_m + c)_+], an increasing and convex function of L. So a pair law may be
 replaced by another one in three ways, and each can only raise the result:
 
-1. **A smaller b.** Any b with b <= min R_x splits each R_x in the same way, with another rest. Minima over large domains
-   are therefore replaced by the smallest weight that a report can have.
+1. **A smaller b.** Any b with b <= min R_x splits each R_x in the same way, with another rest. Minima over large
+   domains are therefore replaced by the smallest weight that a report can have.
 2. **A larger L.** `first` may be rounded up and `second` down. And whatever part C(y) of the law does not depend on the
    item may be left out of both: it adds (1 - e^eps) C/b <= 0 to L. These are the words that are left over.
 3. **A spread of L that keeps its mean.** Take two sets of reports of the same share, and u >= v. One set has

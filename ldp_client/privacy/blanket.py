@@ -1,8 +1,9 @@
 r"""Shuffled reports by the privacy blanket: an upper bound of delta(eps), computed without numpy in milliseconds.
 
-**The statement.** n people use the same mechanism R, with the blanket b of mass gamma (ldp_client/mechanisms/pair_law.py
-has the words). Their n reports are seen as a multiset. Two inputs are neighbours if one person's item is replaced, x0
-by x1. With L = first - e^eps second, drawn with an atom's share, the multiset's hockey stick is at most
+**The statement.** n people use the same mechanism R, with the blanket b of mass gamma (the words are those of
+ldp_client/mechanisms/pair_law.py). Their n reports are seen as a multiset. Two inputs are neighbours if one person's
+item is replaced, x0 by x1. With L = first - e^eps second, drawn with an atom's share, the multiset's hockey stick is at
+most
 
     delta(eps) = E[(Z_1 + ... + Z_n)_+] / n,    Z_i = L with probability gamma, 0 with probability 1 - gamma.
 
@@ -43,6 +44,7 @@ from __future__ import annotations
 import cmath
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.pair_law import PairLaw
@@ -142,7 +144,9 @@ class Spread:
             square = (tilt / point) ** 2
             weight = abs(square) * math.exp(-((smooth * theta) ** 2) / 2)
             if phi:
-                exponent = n * (cmath.log(phi) - level) + complex(-((smooth * theta) ** 2) / 2, smooth**2 * tilt * theta)
+                exponent = n * (cmath.log(phi) - level) + complex(
+                    -((smooth * theta) ** 2) / 2, smooth**2 * tilt * theta
+                )
                 terms.append((cmath.exp(exponent) * square).real)
             errors.append((2 * n * (fixed + slope * theta) + 512 * _UNIT) * weight)
         rest = math.exp(-((smooth * last * pace) ** 2) / 2) * (tilt / pace) ** 2 / last
@@ -160,10 +164,12 @@ class Blanket:
         self.reports = min(reports, MOST_REPORTS)
         # The pair whose laws differ most in the blanket's measure comes first: it is mostly the worst.
         distance = {law: sum(share * (first - second) ** 2 for share, first, second in law) for law in laws}
+        self.deviation = math.sqrt(max(distance.values()) / self.reports)
+        """About the deviation of the privacy loss of one person."""
         self._laws = []
         for law in sorted(distance, key=lambda law: distance[law], reverse=True):
             atoms = [(fraction_up(s), fraction_up(first), fraction_down(second)) for s, first, second in law]
-            self._laws.append((atoms, fraction_up(1 - sum(atom.share for atom in law))))
+            self._laws.append((atoms, fraction_up(1 - sum((atom.share for atom in law), Fraction(0)))))
 
     def delta(self, epsilon: float) -> float:
         """Return an upper bound of delta at a float epsilon of at least 0."""

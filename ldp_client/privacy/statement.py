@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol
 
@@ -133,9 +133,9 @@ def privacy_statement(
 
 
 def _question(asked: Asked) -> QuestionTerms:
-    schedule = asked.schedule
-    often = (1, None) if schedule is None else (schedule.reports, schedule.period_seconds)
-    return QuestionTerms(asked.epsilon, *often, asked.smallest_batch, asked.randomizer)
+    terms = QuestionTerms(asked.epsilon, smallest_batch=asked.smallest_batch, randomizer=asked.randomizer)
+    often = asked.schedule
+    return terms if often is None else replace(terms, reports=often.reports, period_seconds=often.period_seconds)
 
 
 def _report_line(amount: Fraction) -> str:
@@ -181,7 +181,9 @@ def _relay_lines(question: QuestionTerms, delta: float) -> Iterator[str]:
         return
     asked = question.randomizer or question.epsilon
     one, half = shuffled(asked, batch, delta), shuffled(asked, max(1, batch // 2), delta)
-    local = f"Reports are sealed and pass through a relay. One report: eps = {_show(fraction_up(exact(question.epsilon)))}"
+    local = (
+        f"Reports are sealed and pass through a relay. One report: eps = {_show(fraction_up(exact(question.epsilon)))}"
+    )
     if one.rule == "local":
         yield f"{local}. Batches of {batch} reports are too small to state less, even if the relay is honest."
         return

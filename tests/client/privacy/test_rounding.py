@@ -48,7 +48,7 @@ from tests.client.accounting import (
     tcdp_group_divergence,
     tcdp_group_epsilon,
 )
-from tests.client.privacy.clones import closed_epsilon
+from tests.client.clones import closed_epsilon
 from tests.client.privacy.reference import dec, delta, renyi, response_law
 
 fractions = st.fractions(min_value=-40, max_value=40, max_denominator=10**6)

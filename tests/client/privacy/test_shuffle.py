@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from decimal import Decimal
@@ -10,18 +11,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import optimize, stats
 
+from benchmarks.anonymity.multisets import Multisets, law_table, worst_delta
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.pair_law import clones
 from ldp_client.mechanisms.randomized_response import RandomizedResponse
+from ldp_client.privacy import shuffle
 from ldp_client.privacy.blanket import Blanket
 from ldp_client.privacy.composition import compose
 from ldp_client.privacy.rounding import exp_ceil, positive
 from ldp_client.privacy.shuffle import batches, shuffled
 from ldp_client.protocol.epsilon import Epsilon
-from tests.client.privacy.clones import Clones, closed_epsilon, shuffled_delta
-from tests.client.privacy.multisets import law_table, worst_delta
+from tests.client.clones import Clones, closed_epsilon, shuffled_delta
 from tests.client.privacy.reference import dec
 
 TERNARY = RandomizedResponse(Epsilon("1"), 3)
@@ -114,22 +117,24 @@ def test_the_brute_force_catches_a_bound_that_does_not_hold():
     assert wrong < exact <= Blanket(TERNARY.pair_laws, 2).delta(0.8) <= exact * 1.03
 
 
-def test_reference_values():
-    """The blanket of a linear hash with many points, as measured elsewhere; and the clones'."""
-    for epsilon, q, t, wanted in (
-        ("1", 3, 9, (0.0305, 0.0087, 0.0025)),
-        ("2", 7, 5, (0.082, 0.024, 0.0068)),
-        ("4", 53, 3, (0.28, 0.082, 0.0239)),
-    ):
-        for users, value in zip((10**4, 10**5, 10**6), wanted, strict=True):
-            found = shuffled(LinearHash(Epsilon(epsilon), q**t, q, t), users, 1e-6)
-            assert found.rule == "privacy blanket"
-            assert found.epsilon == pytest.approx(value, rel=0.02)
-    for users, value in ((10**4, 0.05303), (10**5, 0.01529), (10**6, 0.00434)):
-        total = shuffled("1", users, 1e-6)
-        assert (total.rule, total.delta) == ("clones", 1e-6)
-        assert total.epsilon == pytest.approx(value, rel=2e-3)
-        assert total.epsilon < closed_epsilon("1", users, 1e-6)
+@pytest.mark.parametrize(
+    ("epsilon", "q", "t", "users", "value"),
+    [("1", 3, 9, 10**4, 0.0305), ("1", 3, 9, 10**6, 0.0025), ("2", 7, 5, 10**5, 0.024), ("4", 53, 3, 10**6, 0.0239)],
+)
+def test_reference_values(epsilon, q, t, users, value):
+    """The blanket of a linear hash with many points, as measured elsewhere."""
+    found = shuffled(LinearHash(Epsilon(epsilon), q**t, q, t), users, 1e-6)
+    assert (found.rule, found.delta) == ("privacy blanket", 1e-6)
+    assert found.epsilon == pytest.approx(value, rel=0.02)
+
+
+@pytest.mark.parametrize(("users", "value"), [(10**4, 0.05303), (10**6, 0.00434)])
+def test_reference_values_of_clones(users, value):
+    """As the product stated them before, by another computation."""
+    total = shuffled("1", users, 1e-6)
+    assert (total.rule, total.delta) == ("clones", 1e-6)
+    assert total.epsilon == pytest.approx(value, rel=2e-3)
+    assert total.epsilon < closed_epsilon("1", users, 1e-6)
 
 
 @given(
@@ -158,7 +163,7 @@ def test_more_users_hide_better_and_more_epsilon_worse(delta):
         for text in ("0.01", "1", "20")
     }
     for values in found.values():
-        assert all(more <= fewer * (1 + 3e-4) for fewer, more in zip(values, values[1:], strict=False))
+        assert all(more <= fewer * (1 + 3e-4) for fewer, more in itertools.pairwise(values))
     for smaller, larger in (("0.01", "1"), ("1", "20")):
         assert all(a <= b * (1 + 3e-4) for a, b in zip(found[smaller], found[larger], strict=True))
     assert found["20"][0] == pytest.approx(20, rel=1e-3)
@@ -178,6 +183,48 @@ def test_several_batches_are_worth_less_than_one(users, count):
     assert one.epsilon < many.epsilon <= local.epsilon
     assert many.delta in (0.0, 1e-6)
     assert many.epsilon <= count * shuffled(TERNARY, users, 1e-6 / count).epsilon * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("count", [2, 100])
+def test_batches_of_a_mechanism_whose_loss_is_nearly_normal(count):
+    """Among 10^6 people the loss of m batches is nearly normal: its exact epsilon is the floor, and is not far."""
+    mechanism = LinearHash(Epsilon("1"), 9, 3, 2)
+    deviation = math.sqrt(count) * Blanket(mechanism.pair_laws, 10**6).deviation
+
+    def normal_delta(epsilon):
+        law = stats.norm
+        return law.cdf(deviation / 2 - epsilon / deviation) - math.exp(epsilon) * law.cdf(
+            -deviation / 2 - epsilon / deviation
+        )
+
+    exact = optimize.brentq(lambda epsilon: normal_delta(epsilon) - 1e-6, 0, 20 * deviation)
+    found = batches(mechanism, 10**6, count, 1e-6)
+    assert found.rule == "privacy blanket, renyi"
+    assert exact <= found.epsilon <= 1.15 * exact
+
+
+@pytest.mark.parametrize("order", [1.5, 2.0, 7.0])
+def test_the_integral_of_delta_is_the_renyi_divergence(order, monkeypatch):
+    """Of one report alone, whose laws are known: the chords cost little, and never give too little."""
+    mechanism, seen = RandomizedResponse(Epsilon("1"), 3), []
+    law, other = law_table(mechanism)[:2]
+    exact = math.log(sum(law**order * other ** (1 - order))) / (order - 1)
+    monkeypatch.setattr(shuffle, "curve_epsilon", lambda divergence, delta: seen.append(divergence(order)) or 1.0)
+    shuffle._renyi(Blanket(mechanism.pair_laws, 1), 1, 1e-6, 1.0)
+    assert exact <= seen[0] <= 1.01 * exact
+
+
+def test_the_batches_of_two_people_by_brute_force():
+    """Two batches of the same two people: the product law of their multisets, over all items of the other."""
+    table = law_table(TERNARY)
+    sets = Multisets(3, 2)
+    for other in range(3):
+        laws = [sets.add(sets.add(np.ones(1), table[other], 0), row, 1) for row in table]
+        for delta in (1e-2, 1e-3):
+            bound = batches(TERNARY, 2, 2, delta)
+            for one, two in itertools.permutations(laws, 2):
+                lost = np.outer(one, one) - math.exp(bound.epsilon) * np.outer(two, two)
+                assert np.maximum(lost, 0).sum() <= delta
 
 
 def test_one_batch_is_one_batch():
