@@ -3,7 +3,8 @@
 assemble      puts one server together, runs it and drains it
 ports         the ports, and which wire service is on which
 operators     the methods that operators and analysts call
-collector     the methods that apps call, and the way of a batch to the disk and back
+collector     the methods that apps call
+intake        how batches come in, the same for a relay
 background    checkpoints of counts, compaction and sweeping by the clock
 compaction    folding reports into counts, and dropping what is not needed
 lifecycle     creating, closing and deleting collections

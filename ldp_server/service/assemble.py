@@ -30,8 +30,9 @@ from ldp_server.service.admission import AdmissionControl, Peers, RateLimit, Tok
 from ldp_server.service.admission.tokens import load_private_key, load_public_key
 from ldp_server.service.background import BackgroundSchedule, BackgroundWork, Gauges
 from ldp_server.service.bounded import AllBounds
-from ldp_server.service.collector import Collector, Ingest, StreamLimits, Waiting
+from ldp_server.service.collector import Collector, Ingest, Waiting
 from ldp_server.service.compaction import Compaction
+from ldp_server.service.intake import StreamLimits
 from ldp_server.service.lifecycle import CreationRules, Lifecycle
 from ldp_server.service.live import LiveCollections
 from ldp_server.service.logs import event
@@ -68,7 +69,7 @@ class Parts:
 
     access: AccessFile
     log: ReportLog
-    commit: GroupCommit
+    commit: GroupCommit[ReportLog]
     worker: Worker
     waiting: Waiting
     lifecycle: Lifecycle
@@ -109,7 +110,7 @@ class _Assembly:
         publisher = self._publisher()
         collections = self._collections(log, publisher)
         waiting = Waiting(collections, metrics, config.limits.waiting_bytes, clock)
-        commit = GroupCommit(log, collections.in_range, waiting.delivered)
+        commit: GroupCommit[ReportLog] = GroupCommit(log, collections.in_range, waiting.delivered)
         self._stack.push_async_callback(asyncio.to_thread, commit.stop)
         worker = self._worker(nice=10, remembered=_remembered(collections, waiting))
         self._stack.push_async_callback(worker.close)
@@ -162,7 +163,9 @@ class _Assembly:
         memory_mb = self._config.limits.worker_memory_mb
         return Worker(self._config.data, memory_mb=memory_mb, nice=nice, spans=self._spans, remembered=remembered)
 
-    def _lifecycle(self, collections: LiveCollections, commit: GroupCommit, verifier: TokenVerifier) -> Lifecycle:
+    def _lifecycle(
+        self, collections: LiveCollections, commit: GroupCommit[ReportLog], verifier: TokenVerifier
+    ) -> Lifecycle:
         limits = self._config.limits
         rules = CreationRules(
             collections=limits.collections,
@@ -192,7 +195,7 @@ class _Assembly:
         collections: LiveCollections,
         publisher: ListPublisher,
         waiting: Waiting,
-        commit: GroupCommit,
+        commit: GroupCommit[ReportLog],
         verifier: TokenVerifier,
     ) -> Collector:
         limits, admission = self._config.limits, self._config.admission
