@@ -12,6 +12,7 @@ outputs      where an answer goes: a table, JSON, CSV, Parquet
 exports      export, status
 tokens       token create | list | revoke | key | issue
 local        doctor, backup, foreign
+relay        relay serve | check | status | config
 show         tables, JSON, progress
 """
 
@@ -28,9 +29,12 @@ def main() -> None:
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # our own error says it in one line
     try:
         with server_extra("ldp-server"):
-            from ldp_server.cli.main import load, run  # noqa: PLC0415 - a missing library is reported from here on
+            from ldp_server.cli.main import load, load_relay, run  # noqa: PLC0415 - a missing library is reported here
 
-            load()
+            if sys.argv[1:2] == ["relay"]:
+                load_relay()
+            else:
+                load()
         run()
     except KeyboardInterrupt:
         sys.exit(130)

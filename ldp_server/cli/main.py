@@ -80,7 +80,15 @@ def load() -> None:
     )
     from ldp_server.cli.over_time import commands, options  # noqa: PLC0415 - the same
 
+    load_relay()
     del collections, commands, drafts, exports, local, options, pages, queries, questions, serving, tokens
+
+
+def load_relay() -> None:
+    """Import the commands of a relay alone: its process stays small, and needs no numpy."""
+    from ldp_server.cli.relay import commands  # noqa: PLC0415 - it imports `cli`
+
+    del commands
 
 
 def exit_code(error: LdpError) -> int:

@@ -16,5 +16,6 @@ signed_list   the public list of collections
 wire          bytes to messages and errors to statuses
 structure     looking for damage in the structure of log.db
 tls           certificates that may change while the server runs
+running       what every server process does: serve until told to stop, drain, close
 logs, metrics
 """

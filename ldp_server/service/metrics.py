@@ -29,11 +29,21 @@ from ldp_client.protocol.v1 import collector_pb2
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
 
-__all__ = ["BUSY", "REFUSED_TOKENS", "IntakeMetrics", "Metrics", "begin", "serve_metrics", "watch_processes"]
+__all__ = [
+    "BUSY",
+    "OTHER",
+    "REFUSED_TOKENS",
+    "IntakeMetrics",
+    "Labels",
+    "Metrics",
+    "begin",
+    "serve_metrics",
+    "watch_processes",
+]
 
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 _LONG = (0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60, 300, 1800)
-_OTHER = "other"
+OTHER = "other"
 BUSY = ("full", "rate", "places", "answers")
 """Why a batch or a call is answered "not now"."""
 REFUSED_TOKENS = ("unknown", "expired", "revoked", "role", "elsewhere")
@@ -96,13 +106,33 @@ def begin(counter: Counter, values: Iterable[str]) -> None:
         counter.labels(value)
 
 
+class Labels:
+    """Labels of collections: the first twelve digits of an id, and "other" beyond a number of them."""
+
+    def __init__(self, most: int, begin_one: Callable[[str], None]) -> None:
+        """`begin_one` lets the counters of a new label begin at 0."""
+        self._most = most
+        self._begin = begin_one
+        self._labels: dict[bytes, str] = {}
+
+    def of(self, collection_id: bytes) -> str:
+        """The label of a collection."""
+        label = self._labels.get(collection_id)
+        if label is not None:
+            return label
+        if len(self._labels) >= self._most:
+            return OTHER
+        self._labels[collection_id] = label = collection_id.hex()[:12]
+        self._begin(label)
+        return label
+
+
 class Metrics(IntakeMetrics):
     """The counters of the collection server."""
 
     def __init__(self, collections: int = 100) -> None:
         super().__init__()
-        self._bound = collections
-        self._labels: dict[bytes, str] = {}
+        self._labels = Labels(collections, self._begin_collection)
         registry = self.registry
         self.reports = Counter("hearsay_reports", "Reports made durable", ["collection"], registry=registry)
         self.batches = Counter("hearsay_batches", "Batches made durable", ["collection"], registry=registry)
@@ -116,7 +146,7 @@ class Metrics(IntakeMetrics):
         self.decode = Histogram("hearsay_decode_seconds", "A heavy-hitter decode", buckets=_LONG, registry=registry)
         self.log_bytes = Gauge("hearsay_log_bytes", "Size of the database on disk", registry=registry)
         self.lag = Gauge("hearsay_checkpoint_lag_batches", "Batches not yet in a checkpoint", registry=registry)
-        self._begin_collection(_OTHER)
+        self._begin_collection(OTHER)
         begin(self.refused_calls, _CODES)
         begin(self.refused_tokens, REFUSED_TOKENS)
 
@@ -126,14 +156,7 @@ class Metrics(IntakeMetrics):
 
     def label(self, collection_id: bytes) -> str:
         """The collection's label."""
-        label = self._labels.get(collection_id)
-        if label is not None:
-            return label
-        if len(self._labels) >= self._bound:
-            return _OTHER
-        self._labels[collection_id] = label = collection_id.hex()[:12]
-        self._begin_collection(label)
-        return label
+        return self._labels.of(collection_id)
 
 
 def watch_processes(registry: CollectorRegistry, worker: Callable[[], int | None]) -> None:

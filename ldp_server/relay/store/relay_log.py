@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from ldp_client.collection import Collection
 from ldp_client.errors import StorageError
 from ldp_client.trust.signed_list import SignedHead, SignedList
 from ldp_server.relay.store import held, released
@@ -19,7 +20,7 @@ from ldp_server.store.log import AppendOutcome, Submission
 from ldp_server.store.schema import PAGE
 from ldp_server.store.wal import LogFiles, WalMover
 
-__all__ = ["Held", "RelayLog", "Standing"]
+__all__ = ["Held", "RelayLog", "Standing", "standings"]
 
 T = TypeVar("T")
 
@@ -47,6 +48,7 @@ class Standing(NamedTuple):
 
     id: bytes
     spec: bytes
+    smallest_batch: int
     held: int
     """Reports that wait for a release."""
     outgoing: int
@@ -275,6 +277,7 @@ def standings(db: sqlite3.Connection, path: Path) -> list[Standing]:
             Standing(
                 identity,
                 spec,
+                Collection.from_bytes(spec).smallest_batch or 0,
                 db.execute(_HELD, (number,)).fetchone()[0],
                 db.execute(_WAITING, (number,)).fetchone()[0],
                 short,

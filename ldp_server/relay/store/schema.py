@@ -62,8 +62,8 @@ _TABLES = (
     ids        BLOB NOT NULL
     ) STRICT""",
     "CREATE TABLE counter (i INTEGER PRIMARY KEY) STRICT",
-    f"INSERT INTO counter WITH RECURSIVE c(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM c WHERE i < {MOST_AT_ONCE - 1}) "
-    "SELECT i FROM c",
+    "INSERT INTO counter WITH RECURSIVE c(i) AS "
+    "(SELECT 0 UNION ALL SELECT i + 1 FROM c WHERE i < 4095) SELECT i FROM c",
     f"PRAGMA application_id = {_APPLICATION_ID}",
     f"PRAGMA user_version = {_VERSION}",
 )
