@@ -56,10 +56,12 @@ class Recorder(collector_pb2_grpc.CollectorServicer):
         self.key = Ed25519PrivateKey.generate()
         self.publisher = ListPublisher(self.key, None)
         self.specs = {}
+        self.numbers = 0
         self.requests: list[pb.SubmitRequest] = []
         self.seen_of_callers: list[str] = []
         self.batches: dict[bytes, pb.SubmitRequest] = {}
         self.refuse: str | None = None
+        self.stuck: bytes | None = None
         self.fail: grpc.StatusCode | None = None
         self.lose_answers = 0
         self.arrived = asyncio.Event()
@@ -68,30 +70,31 @@ class Recorder(collector_pb2_grpc.CollectorServicer):
 
     def add(self, collection):
         self.specs[collection.id] = collection.spec_bytes
-        number = len(self.specs)
+        self.numbers += 1
         self.publisher.put(
-            CollectionRecord(number, collection.id, collection.spec_bytes, True, Admission(), NOW, None, None)
+            CollectionRecord(self.numbers, collection.id, collection.spec_bytes, True, Admission(), NOW, None, None)
         )
 
-    async def GetCollection(self, asked, context):  # noqa: N802
+    async def GetCollection(self, asked, context):
         if asked.collection_id not in self.specs:
             await context.abort(grpc.StatusCode.NOT_FOUND, "no such collection here")
         return pb.GetCollectionResponse(spec_bytes=self.specs[asked.collection_id])
 
-    async def ListCollections(self, asked, context):  # noqa: N802
+    async def ListCollections(self, asked, context):
         try:
             return pb.ListCollectionsResponse.FromString(self.publisher.response(asked.part))
         except CallStatus as status:
             await context.abort(status.code, status.text)
 
-    async def Submit(self, sent, context):  # noqa: N802
+    async def Submit(self, sent, context):
         self.seen_of_callers.append(repr((context.invocation_metadata(), context.peer())))
         self.requests.append(sent)
         self.arrived.set()
         if self.fail is not None:
             await context.abort(self.fail, "not now")
-        if self.refuse is not None:
-            return pb.SubmitResponse(batch_id=sent.batch_id, refusal=pb.Refusal(reason=self.refuse))
+        refuse = "UNKNOWN_COLLECTION" if sent.collection_id == self.stuck else self.refuse
+        if refuse is not None:
+            return pb.SubmitResponse(batch_id=sent.batch_id, refusal=pb.Refusal(reason=refuse))
         known = self.batches.setdefault(sent.batch_id, sent)
         assert known == sent, "a batch came back with other bytes"
         if self.lose_answers:

@@ -79,7 +79,9 @@ async def test_late_reports_keep_their_period_if_they_are_enough_and_join_a_late
             await relay.send(collection, unit(collection, tag), period=FIRST + 6 - back)
         await relay.at(after(FIRST + 6))
         await until(lambda: relay.total("forwarded") == 8)
-        batches = {one.period: sorted(tags) for one, tags in zip(collector.requests, collector.tags(collection), strict=True)}
+        batches = {
+            one.period: sorted(tags) for one, tags in zip(collector.requests, collector.tags(collection), strict=True)
+        }
         assert batches == {FIRST + 1: [0, 1, 2], FIRST + 6: [3, 4, 5, 6, 7]}
 
 
