@@ -29,12 +29,8 @@ def main() -> None:
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # our own error says it in one line
     try:
         with server_extra("ldp-server"):
-            from ldp_server.cli.main import load, load_relay, run  # noqa: PLC0415 - a missing library is reported here
+            from ldp_server.cli.main import run  # noqa: PLC0415 - a missing library is reported from here on
 
-            if sys.argv[1:2] == ["relay"]:
-                load_relay()
-            else:
-                load()
-        run()
+            run()
     except KeyboardInterrupt:
         sys.exit(130)
