@@ -27,7 +27,7 @@ from ldp_client.trust.signed_list import SignedHead, SignedList, collection_id, 
 from ldp_server.relay.config import RelayConfig
 from ldp_server.relay.metrics import RelayMetrics
 from ldp_server.relay.rounds import Rounds
-from ldp_server.relay.store import Held, RelayLog
+from ldp_server.relay.store import KnownCollection, RelayLog
 from ldp_server.service.admission.tokens import load_public_key
 from ldp_server.service.logs import event
 from ldp_server.store import GroupCommit
@@ -83,7 +83,7 @@ class ServedCollections:
         self.wanted = asyncio.Event()
         """Somebody asked for a collection that is not known."""
 
-    def put(self, held: Held) -> None:
+    def put(self, held: KnownCollection) -> None:
         """Serve a collection of the store."""
         collection = Collection.from_bytes(held.spec)
         if collection.id != held.id or collection.smallest_batch is None:

@@ -20,7 +20,7 @@ from ldp_server.store.log import AppendOutcome, Submission
 from ldp_server.store.schema import PAGE
 from ldp_server.store.wal import LogFiles, WalMover
 
-__all__ = ["Held", "RelayLog", "Standing", "standings"]
+__all__ = ["KnownCollection", "RelayLog", "Standing", "standings"]
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ _WAITING = "SELECT coalesce(sum(units), 0), count(*) FROM released WHERE collect
 _FIRST = "SELECT min(round) FROM groups WHERE collection = ?"
 
 
-class Held(NamedTuple):
+class KnownCollection(NamedTuple):
     """A collection as the store knows it."""
 
     number: int
@@ -199,19 +199,19 @@ class RelayLog:
 
     # -- collections and the signed list
 
-    def collections(self) -> list[Held]:
+    def collections(self) -> list[KnownCollection]:
         """The collections that were ever served."""
         with translated(self.path):
             rows = self.db.execute("SELECT number, id, spec FROM collections ORDER BY number").fetchall()
-        return [Held(*row) for row in rows]
+        return [KnownCollection(*row) for row in rows]
 
-    def enter(self, identity: bytes, spec: bytes) -> Held:
+    def enter(self, identity: bytes, spec: bytes) -> KnownCollection:
         """Enter a collection, or return it if it is known."""
 
-        def work(db: sqlite3.Connection) -> Held:
+        def work(db: sqlite3.Connection) -> KnownCollection:
             db.execute("INSERT OR IGNORE INTO collections (id, spec) VALUES (?, ?)", (identity, spec))
             row = db.execute("SELECT number, id, spec FROM collections WHERE id = ?", (identity,)).fetchone()
-            return Held(*row)
+            return KnownCollection(*row)
 
         return self._transaction(work)
 

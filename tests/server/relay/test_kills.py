@@ -140,6 +140,6 @@ def test_kills_lose_nothing_and_release_enough_or_nothing(tmp_path, collector, k
     assert "Traceback" not in config.with_suffix(".log").read_text()
 
 
-@pytest.fixture(params=[SHORT_KILLS, pytest.param(LONG_KILLS, marks=pytest.mark.slow)])
+@pytest.fixture(params=[SHORT_KILLS, pytest.param(LONG_KILLS, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])])
 def kills(request):
     return request.param
