@@ -1,1 +1,1 @@
-"""Who sent it: what hides the sender costs, and what it hides."""
+"""Measurements of what a relay and sealed reports cost and are worth."""

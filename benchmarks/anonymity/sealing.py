@@ -25,7 +25,7 @@ from ldp_server.sealing.keys import SealingKey, new_key
 from ldp_server.sealing.opening import OpeningJob, open_units
 from ldp_server.testing import ServerProcess
 
-__all__ = ["rows"]
+__all__ = ["run"]
 
 UNITS, ROUNDS = 3000, 5
 BATCH = 2000
@@ -48,7 +48,7 @@ def _rate(work: Callable[[], object], count: int) -> float:
     return count / (time.process_time() - start)
 
 
-def rows(options: Options) -> Iterator[Row]:
+def run(options: Options) -> Iterator[Row]:
     """Measure sealing, opening and a server."""
     yield from _one_core(ROUNDS * (3 if options.full else 1))
     with tempfile.TemporaryDirectory(prefix="hearsay-bench-", dir=Path.cwd()) as folder:
@@ -111,7 +111,7 @@ def _stream(target: str, collection: Collection, payloads: list[bytes]) -> float
         for payload in payloads
     ]
     with grpc.insecure_channel(target) as channel:
-        stub = collector_pb2_grpc.CollectorStub(channel)
+        stub = collector_pb2_grpc.CollectorStub(channel)  # type: ignore[no-untyped-call]  # generated
         start = time.perf_counter()
         answers = list(stub.SubmitStream(iter(requests), wait_for_ready=True))
         seconds = time.perf_counter() - start

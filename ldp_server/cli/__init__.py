@@ -13,6 +13,7 @@ exports      export, status
 sealing      key new | list | retire
 tokens       token create | list | revoke | key | issue
 local        doctor, backup, foreign
+relay        relay serve | check | status | config
 show         tables, JSON, progress
 """
 

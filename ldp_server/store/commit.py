@@ -10,7 +10,7 @@ Trouble with the disk reaches the tickets as an error, never as an acknowledgeme
 
 - the disk is full, or another process holds a write lock: the next group tries again;
 - any other error of a write (a failed fsync, a lost write-ahead log): it is unknown what the disk holds. All who wait
-  get the error, and nothing is written until the log was opened anew and made durable (`ReportLog.recover`), which is
+  get the error, and nothing is written until the log was opened anew and made durable (`AppendLog.recover`), which is
   tried again and again with growing pauses;
 - a damaged or removed file: trying again does not help. The thread stops and says why.
 """
@@ -25,14 +25,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from hashlib import sha256
-from typing import NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ldp_client.errors import LdpError, ServerRefused, StorageError
 from ldp_client.protocol.sealing import DIGEST_BYTES
 from ldp_server.store.errors import FINAL, DiskFull, InUse
-from ldp_server.store.log import AppendOutcome, ReportLog, Submission
+from ldp_server.store.log import AppendOutcome, Submission
 
-__all__ = ["Deliver", "GroupCommit", "RangeCheck", "Ticket"]
+__all__ = ["AppendLog", "Deliver", "GroupCommit", "RangeCheck", "Ticket"]
 
 T = TypeVar("T")
 LOGGER = logging.getLogger("hearsay.server")
@@ -86,18 +86,36 @@ Deliver = Callable[[list[Ticket], float], None]
 """Takes tickets that have an outcome or an error, and the seconds their group took. Called on the writer thread."""
 
 
+CountedUnits = Callable[[int, Sequence[bytes]], set[bytes]]
+"""Says which sealed units of a collection (by number) are counted already, by their digests."""
+
+
+class AppendLog(Protocol):
+    """What the writer thread needs of a log (log.py says what each method promises)."""
+
+    def append(self, submissions: Sequence[Submission]) -> list[AppendOutcome]: ...
+
+    def tend(self) -> None: ...
+
+    def recover(self) -> None: ...
+
+
+L = TypeVar("L", bound=AppendLog)
+
+
 class _Work(NamedTuple):
     """Other work on the log, and where its result goes."""
 
-    work: Callable[[ReportLog], object]
+    work: Callable[[Any], object]
     future: Future[object]
 
 
-class GroupCommit:
+class GroupCommit(Generic[L]):
     """The writer thread. It is the only user of `log` from `start` to `stop`."""
 
-    def __init__(self, log: ReportLog, check: RangeCheck, deliver: Deliver) -> None:
+    def __init__(self, log: L, check: RangeCheck, deliver: Deliver, counted: CountedUnits | None = None) -> None:
         self._log = log
+        self._counted = counted
         self._check = check
         self._deliver = deliver
         self._waiting: deque[Ticket] = deque()
@@ -128,7 +146,7 @@ class GroupCommit:
             self._idle = False
             self._wake.set()
 
-    def run(self, work: Callable[[ReportLog], T]) -> Future[T]:
+    def run(self, work: Callable[[L], T]) -> Future[T]:
         """Run `work` on the writer thread, between groups."""
         future: Future[T] = Future()
         self._work.append(_Work(work, future))  # type: ignore[arg-type]  # a Future[T] is filled by a function giving T
@@ -229,7 +247,8 @@ class GroupCommit:
 
         A unit that is also in an earlier submission of this group waits until that one is on the disk.
         """
-        if not any(ticket.submission.units for ticket in group):
+        counted = self._counted
+        if counted is None or not any(ticket.submission.units for ticket in group):
             return group
         now: set[tuple[int, bytes]] = set()
         kept, again = [], []
@@ -241,7 +260,7 @@ class GroupCommit:
             kept.append(ticket)
             now |= units
             if units:
-                _keep_uncounted(ticket, self._log)
+                _keep_uncounted(ticket, counted)
         self._waiting.extendleft(reversed(again))
         group[:] = kept
         return group
@@ -260,7 +279,7 @@ class GroupCommit:
                     all_sound = False
         return group if all_sound else [ticket for ticket in group if ticket.outcome is None]
 
-    def _step(self, work: Callable[[ReportLog], object], future: Future[object]) -> None:
+    def _step(self, work: Callable[[L], object], future: Future[object]) -> None:
         if not future.set_running_or_notify_cancel():
             return
         try:
@@ -311,7 +330,7 @@ def _digests(submission: Submission) -> list[bytes]:
     return [submission.units[start : start + DIGEST_BYTES] for start in range(0, len(submission.units), DIGEST_BYTES)]
 
 
-def _keep_uncounted(ticket: Ticket, log: ReportLog) -> None:
+def _keep_uncounted(ticket: Ticket, look_up: CountedUnits) -> None:
     """Leave out reports whose units the log has. What is left is put in the order of the reports themselves, so that
     nothing is kept of the order in which they came.
     """
@@ -319,7 +338,7 @@ def _keep_uncounted(ticket: Ticket, log: ReportLog) -> None:
     digests = _digests(submission)
     width = len(submission.payload) // len(digests)
     reports = [submission.payload[start : start + width] for start in range(0, len(submission.payload), width)]
-    counted = log.counted_units(submission.collection, digests)
+    counted = look_up(submission.collection, digests)
     fresh = [(report, digest) for report, digest in zip(reports, digests, strict=True) if digest not in counted]
     ticket.replayed += ticket.reports - len(fresh)
     ticket.reports = len(fresh)

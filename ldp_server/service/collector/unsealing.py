@@ -28,7 +28,7 @@ from ldp_server.service.live import LiveCollection
 from ldp_server.service.logs import LOGGER
 from ldp_server.service.metrics import Metrics
 from ldp_server.service.wire import CallStatus
-from ldp_server.store import GroupCommit, Ticket
+from ldp_server.store import GroupCommit, ReportLog, Ticket
 
 __all__ = ["Unsealing", "count_units"]
 
@@ -57,7 +57,7 @@ class Unsealing:
         pool: OpeningPool,
         keys: KeyDirectory,
         waiting: Waiting,
-        commit: GroupCommit,
+        commit: GroupCommit[ReportLog],
         metrics: Metrics,
         clock: Callable[[], float],
     ) -> None:
