@@ -142,6 +142,7 @@ class PublishConfig:
 
     signing_key: Path | None = None
     next_key: Path | None = None
+    witnesses: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ __all__ = [
     "EXPANDER_GRAPH",
     "EXPANDER_PERMUTATION",
     "EXPLAIN",
+    "LIST_COSIGNATURE",
     "QUESTION",
     "SEED",
     "STREAM",
@@ -41,6 +42,8 @@ COLLECTION_LIST = b"hearsay/collection-list/v1"
 """Signature of the list of collections."""
 COLLECTION_LIST_HEAD = b"hearsay/collection-list-head/v1"
 """SHA-256 chain over the ids on the list of collections."""
+LIST_COSIGNATURE = b"hearsay/list-cosignature/v1"
+"""A witness's signature of how far the list of collections is."""
 ADMISSION_TOKEN = b"hearsay/admission-token/v1"
 """Signature of a token that admits one batch."""
 ANALYST_TOKEN = b"hearsay/analyst-token/v1"

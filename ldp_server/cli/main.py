@@ -78,9 +78,10 @@ def load() -> None:
         serving,
         tokens,
     )
+    from ldp_server.cli.elsewhere import witness  # noqa: PLC0415 - the same
     from ldp_server.cli.over_time import commands, options  # noqa: PLC0415 - the same
 
-    del collections, commands, drafts, exports, local, options, pages, queries, questions, serving, tokens
+    del collections, commands, drafts, exports, local, options, pages, queries, questions, serving, tokens, witness
 
 
 def exit_code(error: LdpError) -> int:

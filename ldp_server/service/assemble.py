@@ -145,6 +145,7 @@ class _Assembly:
         return ListPublisher(
             load_private_key(publish.signing_key) if publish.signing_key else None,
             load_public_key(publish.next_key) if publish.next_key else None,
+            frozenset(load_public_key(path).public_bytes_raw() for path in publish.witnesses),
         )
 
     def _collections(self, log: ReportLog, publisher: ListPublisher) -> LiveCollections:

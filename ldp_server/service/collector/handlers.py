@@ -15,6 +15,7 @@ import grpc
 
 from ldp_client.errors import LdpError, ServerRefused
 from ldp_client.protocol.v1 import collector_pb2 as pb
+from ldp_client.trust.list_heads import Cosignature, ListHead
 from ldp_server.service.admission import Peer
 from ldp_server.service.bounded import Bounds, bounded_call, end_call
 from ldp_server.service.collector.ingest import Ingest, answer, refusal
@@ -53,8 +54,10 @@ class Collector:
     def handlers(self) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
         """The methods by their names on the wire."""
         return {
+            "Cosign": bounded_call(self.cosign, self._bounds),
             "GetCollection": bounded_call(self.get_collection, self._bounds),
             "ListCollections": bounded_call(self.list_collections, self._bounds),
+            "ProveList": bounded_call(self.prove_list, self._bounds),
             "Submit": bounded_call(self.submit, self._bounds),
             "SubmitStream": grpc.stream_stream_rpc_method_handler(self.submit_stream),
         }
@@ -80,6 +83,22 @@ class Collector:
             return self._publisher.response(parse(pb.ListCollectionsRequest, data).part)
         except LdpError as error:
             return await self._abort(context, error)
+
+    async def prove_list(self, data: bytes, _: Peer, context: Context) -> bytes:
+        try:
+            request = parse(pb.ProveListRequest, data)
+            return self._publisher.proof(request.size, request.collection_id)
+        except LdpError as error:
+            return await self._abort(context, error)
+
+    async def cosign(self, data: bytes, _: Peer, context: Context) -> bytes:
+        try:
+            request = parse(pb.CosignRequest, data)
+            given = Cosignature(request.cosignature.public_key, request.cosignature.signature)
+            self._publisher.cosign(ListHead(request.size, request.root), given)
+        except LdpError as error:
+            return await self._abort(context, error)
+        return pb.CosignResponse().SerializeToString()
 
     async def submit(self, data: bytes, peer: Peer, context: Context) -> bytes:
         """One batch."""
