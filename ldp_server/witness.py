@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from ldp_client.errors import InvalidSpec, StorageError
+from ldp_client.errors import InvalidSpec, PolicyRefused, StorageError
 from ldp_client.sending.transport import ListSource
 from ldp_client.trust.list_heads import ListHead, check_growth, cosign, head_from
 from ldp_client.trust.merkle import EMPTY_ROOT
@@ -68,7 +68,7 @@ def read_state(file: Path) -> WitnessState:
         return WitnessState(ListHead(0, EMPTY_ROOT), None)
     except OSError as error:
         raise StorageError(f"{file}: {error.strerror}; nothing was signed") from None
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, RecursionError, PolicyRefused):
         raise StorageError(f"{file}: not the state of a witness, or damaged; nothing was signed") from None
     return WitnessState(head, signed)
 

@@ -24,12 +24,11 @@ class Operator:
     def sign(self, collections, next_key=b"", **lies):
         """The whole list as one part. `lies` replaces what is signed: serial, head, root."""
         ids = packed(collections)
-        truth = {
-            "serial": len(ids) // 32,
-            "head": extended_head(EMPTY_HEAD, ids),
-            "next_key": next_key,
-            "root": root_of(ids),
-        }
+        truth = {"serial": len(ids) // 32, "next_key": next_key}
+        if "head" not in lies:
+            truth["head"] = extended_head(EMPTY_HEAD, ids)
+        if "root" not in lies:
+            truth["root"] = root_of(ids)
         data = collector_pb2.SignedListBody(**(truth | lies)).SerializeToString()
         return ListPart(ids, data, self.key.sign(SIGNED_LIST + data), self.public)
 
