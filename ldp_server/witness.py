@@ -22,7 +22,7 @@ from ldp_client.trust.list_heads import ListHead, check_growth, cosign, head_fro
 from ldp_client.trust.merkle import EMPTY_ROOT
 from ldp_client.trust.signed_list import SignedHead, SignedList, verify_head
 
-__all__ = ["Witness", "WitnessState"]
+__all__ = ["ListWitness", "WitnessState"]
 
 _FORM = "hearsay-witness-1"
 
@@ -34,7 +34,7 @@ class WitnessState(NamedTuple):
     signed: SignedHead | None
 
 
-class Witness:
+class ListWitness:
     """The witness whose state lies in `file`."""
 
     def __init__(self, source: ListSource, keys: Iterable[bytes], key: Ed25519PrivateKey, file: Path) -> None:

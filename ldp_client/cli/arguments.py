@@ -46,13 +46,17 @@ def make_parser() -> argparse.ArgumentParser:
     )
     listed.add_argument("--timeout", type=float, default=10.0, help="seconds to wait for the server (default 10)")
 
+    _explain(group)
+    _seeing(group)
+    _lists(group)
+    return parser
+
+
+def _explain(group: Any) -> None:
     explained = group.add_parser("explain", help="say what could be sent for an item, with exact probabilities")
     explained.add_argument("collection", help="a collection file")
     explained.add_argument("--json", action="store_true", help="print JSON")
     explained.set_defaults(command=commands.explain)
-    _seeing(group)
-    _lists(group)
-    return parser
 
 
 def _lists(group: Any) -> None:

@@ -1,6 +1,8 @@
 """A witness: what it signs, what it never signs, its state, its command, and devices that rely on it."""
 
+import io
 import json
+from contextlib import redirect_stdout
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -10,12 +12,11 @@ from ldp_client.cli import main as client_main
 from ldp_client.errors import InvalidSpec, ListForked, PolicyRefused, StorageError, Unavailable
 from ldp_client.trust.list_heads import ListHead, ListProof, seen_by
 from ldp_client.trust.merkle import EMPTY_ROOT, Tree, root_of
-from ldp_client.trust.signed_list import ID_BYTES
 from ldp_server.cli.main import cli, load
 from ldp_server.config import PublishConfig
 from ldp_server.service.admission.tokens import load_public_key, make_key
 from ldp_server.testing import ServerProcess
-from ldp_server.witness import Witness, read_state
+from ldp_server.witness import ListWitness, read_state
 from tests.client.operators import Operator
 from tests.server.helpers import make_collection
 
@@ -58,7 +59,7 @@ def key():
 
 @pytest.fixture
 def witness(source, key, tmp_path):
-    return lambda: Witness(source, [source.operator.public], key, tmp_path / "state")
+    return lambda: ListWitness(source, [source.operator.public], key, tmp_path / "state")
 
 
 def test_it_signs_what_grows(witness, source, key, tmp_path):
@@ -107,7 +108,7 @@ def test_bad_proofs_and_lists_are_never_signed(witness, source):
     source.lies, honest = {}, source.operator
     source.operator = Operator()
     with pytest.raises(PolicyRefused, match="does not trust"):
-        Witness(source, [honest.public], Ed25519PrivateKey.generate(), witness()._file).look(5)
+        ListWitness(source, [honest.public], Ed25519PrivateKey.generate(), witness()._file).look(5)
     assert len(source.handed_in) == 1
 
 
@@ -142,7 +143,7 @@ def test_a_changed_state_signs_nothing(witness, source, tmp_path, name):
 
 def test_a_state_that_cannot_be_written_signs_nothing(source, key, tmp_path):
     with pytest.raises(StorageError, match="nothing was signed"):
-        Witness(source, [source.operator.public], key, tmp_path / "gone" / "state").look(5)
+        ListWitness(source, [source.operator.public], key, tmp_path / "gone" / "state").look(5)
     assert source.handed_in == []
     assert read_state(tmp_path / "none") == (ListHead(0, EMPTY_ROOT), None)
 
@@ -175,57 +176,63 @@ def command(folder, server, *more):
     return cli.main(arguments, standalone_mode=False)
 
 
-def test_a_witness_a_device_and_the_heads_that_they_compare(world, capsys, tmp_path):
+@pytest.fixture(scope="module")
+def followed(world, tmp_path_factory):
+    """A device that relies on the witness, after two lists: its storage, and the heads that the witness printed."""
     server, folder = world
+    storage, printed = tmp_path_factory.mktemp("device") / "ldp", []
     list_key, witness_key = public_key(folder / "list.key.pub"), public_key(folder / "witness.key.pub")
     policy = Policy(**LIMITS, list_keys=[list_key], witnesses=[witness_key])
-    one, two = make_collection("one"), make_collection("two")
-    with server.analyst() as analyst:
-        analyst.create(one)
-        with Client(
-            server.target, storage=tmp_path / "ldp", policy=policy, tls=False, sending=Sending(background=False)
-        ) as device:
-            with pytest.raises(NotWitnessed):
+    sending = Sending(background=False)
+    with (
+        server.analyst() as analyst,
+        Client(server.target, storage=storage, policy=policy, tls=False, sending=sending) as device,
+    ):
+        for number, name in enumerate(("one", "two"), 1):
+            analyst.create(make_collection(name))
+            with pytest.raises(NotWitnessed, match="0 of 1 witnesses"):
                 device.refresh()
-            command(folder, server, "--json")
-            signed = json.loads(capsys.readouterr().out)
-            assert device.refresh() == 1
-            assert device.list_head() == (signed["size"], bytes.fromhex(signed["root"]))
-            analyst.create(two)
-            with pytest.raises(NotWitnessed):
-                device.refresh()
-            command(folder, server)
-            words = capsys.readouterr().out.split()
-            assert words[:2] == ["signed:", "2"]
-            assert device.refresh() == 2 and device.check_list(2, words[2])
-            assert device.listed() == (one.id, two.id) and len(one.id) == ID_BYTES
-    trust = ["--server", server.target, "--plaintext", "--list-key", list_key.hex()]
-    assert client_main(["list", "head", *trust]) == 0
-    assert capsys.readouterr().out == f"2 {words[2]}\n"
-    assert client_main(["list", "check", "1", signed["root"], *trust, "--json"]) == 0
+            with redirect_stdout(io.StringIO()) as out:
+                command(folder, server, "--json")
+            printed.append(json.loads(out.getvalue()))
+            assert device.refresh() == number
+            head = ListHead(printed[-1]["size"], bytes.fromhex(printed[-1]["root"]))
+            assert device.list_head() == head and device.check_list(*head)
+        assert device.listed() == (make_collection("one").id, make_collection("two").id)
+    return storage, printed
+
+
+def test_the_command_prints_what_it_signed(world, followed, capsys):
+    server, folder = world
+    command(folder, server)
+    assert capsys.readouterr().out == f"signed: 2 {followed[1][1]['root']}\n"
+
+
+@pytest.mark.parametrize("held", [False, True], ids=["asking the server", "with the held list"])
+def test_people_compare_heads(world, followed, capsys, held):
+    server, folder = world
+    storage, (one, two) = followed
+    options = ["--server", server.target, "--plaintext", "--list-key", public_key(folder / "list.key.pub").hex()]
+    if held:
+        limits = ["--max-epsilon", "1", "--budget", "2", "--period", "1 day", "--lifetime", "9"]
+        options = ["--storage", str(storage), *limits]
+    assert client_main(["list", "head", *options]) == 0
+    assert capsys.readouterr().out == f"2 {two['root']}\n"
+    assert client_main(["list", "head", *options, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == two
+    assert client_main(["list", "check", "1", one["root"], *options]) == 0
+    assert "One list: the first 1 of its 2 collections" in capsys.readouterr().out
+    assert client_main(["list", "check", "2", two["root"], *options, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"fits": True, "held": 2}
-    held = [
-        "--storage",
-        str(tmp_path / "ldp"),
-        "--max-epsilon",
-        "1",
-        "--budget",
-        "2",
-        "--period",
-        "1 day",
-        "--lifetime",
-        "9",
-    ]
-    assert client_main(["list", "check", "1", signed["root"], *held]) == 0
-    assert "One list" in capsys.readouterr().out
-    assert client_main(["list", "head", *held, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"size": 2, "root": words[2]}
-    for options in (trust, held):
-        assert client_main(["list", "check", "2", "11" * 32, *options]) == 1
-        assert client_main(["list", "check", "3", "11" * 32, *options]) == 4
-        assert client_main(["list", "check", "2", "11", *options]) == 2
-    errors = capsys.readouterr().err.splitlines()
-    assert len(errors) == 6 and "cannot show" in errors[0] and "two lists" in errors[3]
+    for size, root, code in (
+        (2, "11" * 32, 1),
+        (1, two["root"], 1),
+        (3, "11" * 32, 4),
+        (2, "11", 2),
+        (-1, "11" * 32, 2),
+    ):
+        assert client_main(["list", "check", *options, "--", str(size), root]) == code
+        assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_the_command_with_wrong_options(world, tmp_path):

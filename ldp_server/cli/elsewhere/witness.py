@@ -17,7 +17,7 @@ from ldp_server.cli.connection import json_option
 from ldp_server.cli.main import cli
 from ldp_server.cli.show import lines, print_json
 from ldp_server.service.admission.tokens import load_private_key
-from ldp_server.witness import Witness
+from ldp_server.witness import ListWitness
 
 __all__ = ["witness"]
 
@@ -45,7 +45,7 @@ def witness(
     """
     pause = None if every == "once" else parse_duration(every, "--every")
     transport = GrpcTransport(follow, tls=Tls(str(ca)) if ca else not plaintext)
-    follower = Witness(transport, [_key(text) for text in list_key], load_private_key(key), state)
+    follower = ListWitness(transport, [_key(text) for text in list_key], load_private_key(key), state)
     try:
         if pause is None:
             _say(str(follower.look(_CALL_SECONDS)), as_json=as_json)
@@ -65,7 +65,7 @@ def _key(text: str) -> bytes:
     return found
 
 
-def _follow(follower: Witness, pause: int, *, as_json: bool) -> None:
+def _follow(follower: ListWitness, pause: int, *, as_json: bool) -> None:
     """Look until Ctrl-C or SIGTERM. What changes is printed; trouble goes to standard error."""
     ending = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ending.set())
