@@ -171,6 +171,8 @@ class Client:
             raise Stopped
         if not isinstance(collection, _collection_type()):
             raise WrongType(f"collection: give a Collection, not {type(collection).__name__}")
+        if collection.relayed:
+            raise PolicyRefused("this collection's reports pass through a relay, which this version cannot send to")
         return self._policy.check(collection, self._subscription.ids() if self._policy.list_keys else None)
 
     def _due(self, collection: Collection, now: float, word: int) -> float:
