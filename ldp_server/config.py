@@ -176,6 +176,7 @@ class WebConfig:
     plaintext: bool = False
     trusted_proxies: tuple[str, ...] = ()
     public: bool = False
+    released: Path | None = None
 
 
 @dataclass(frozen=True)

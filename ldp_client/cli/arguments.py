@@ -62,6 +62,7 @@ def _explain(group: Any) -> None:
 def _lists(group: Any) -> None:
     """Comparing the signed list with what others see."""
     whole = group.add_parser("list", help="compare the signed list with what others are shown: head, check")
+    whole.set_defaults(command=lists.head)  # each command within has its own
     within = whole.add_subparsers(required=True, metavar="COMMAND")
     about = "print how far the list is: its size and root, to be compared with those of others"
     head = _command(within, "head", lists.head, about, storage=False)

@@ -115,7 +115,7 @@ class _Assembly:
         queries = self._queries(collections, worker)
         exports = Exports(collections, worker, lambda: SqliteReader(self._directory.log), clock)
         calls = Calls(self._auth(access), metrics, self._bounds.operators, self._spans)
-        facts = ServerFacts(clock, lambda: waiting.bytes, self._log_bytes, self._free_bytes, metrics)
+        facts = ServerFacts(clock, lambda: waiting.bytes, self._log_bytes, self._free_bytes, metrics, publisher.key)
         return Parts(
             access=access,
             log=log,

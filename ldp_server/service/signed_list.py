@@ -83,6 +83,10 @@ class ListPublisher:
         """Whether the list can take no further collection."""
         return len(self._known) >= MAX_LISTED
 
+    def key(self) -> bytes:
+        """The public key that signs the list; empty if there is none, or the list is withheld."""
+        return b"" if self._key is None or self._withheld else self._key.public_key().public_bytes_raw()
+
     def response(self, part: int) -> bytes:
         """The serialised ListCollectionsResponse with a part of the list. A part beyond its end has no ids."""
         self._check_not_withheld()

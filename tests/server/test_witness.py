@@ -11,7 +11,7 @@ from ldp_client import Client, NotWitnessed, Policy, Sending
 from ldp_client.cli import main as client_main
 from ldp_client.errors import InvalidSpec, ListForked, PolicyRefused, StorageError, Unavailable
 from ldp_client.trust.list_heads import ListHead, ListProof, seen_by
-from ldp_client.trust.merkle import EMPTY_ROOT, Tree, root_of
+from ldp_client.trust.merkle import EMPTY_ROOT, Tree, root_of, verify_inclusion
 from ldp_server.cli.main import cli, load
 from ldp_server.config import PublishConfig
 from ldp_server.service.admission.tokens import load_public_key, make_key
@@ -19,6 +19,7 @@ from ldp_server.testing import ServerProcess
 from ldp_server.witness import ListWitness, read_state
 from tests.client.operators import Operator
 from tests.server.helpers import make_collection
+from tests.server.web.conftest import Browser, site_for
 
 IDS = [bytes([number]) * 32 for number in range(9)]
 LIMITS = {"max_epsilon": "1", "budget": "2", "period": "30 days", "lifetime": "12"}
@@ -240,3 +241,23 @@ def test_the_command_with_wrong_options(world, tmp_path):
     for more in (["--list-key", "zz"], ["--every", "soon"], ["--key", tmp_path / "none"], ["--follow", "nowhere"]):
         with pytest.raises(InvalidSpec):
             command(folder, server, *map(str, more))
+
+
+async def test_the_public_pages_have_the_head_of_the_list_and_a_proof(world, followed):
+    """What a page says fits the list that devices are sent, and shows anybody that the question is on it."""
+    server, folder = world
+    (_, (_, two)), one = followed, make_collection("one")
+    site = site_for(server)
+    site.public = True
+    browser = Browser(site, address="192.0.2.1")
+    page = await browser.get(f"/public/{one.id.hex()[:16]}")
+    data = (await browser.get(f"/public/{one.id.hex()[:16]}/question.json")).json()
+    whole = (await browser.get("/public/list.json")).json()
+    await browser.http.aclose()
+    site.close()
+    key = public_key(folder / "list.key.pub").hex()
+    assert whole["list"] == {"size": two["size"], "root": two["root"], "key": key}
+    assert data["list"] == whole["list"] | {"index": 0, "inclusion": data["list"]["inclusion"]}
+    proof = [bytes.fromhex(one) for one in data["list"]["inclusion"]]
+    assert verify_inclusion(one.id, 0, two["size"], bytes.fromhex(two["root"]), proof)
+    assert two["root"] in page.text and key in page.text and "number 1 on the list" in page.text
