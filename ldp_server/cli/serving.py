@@ -10,6 +10,7 @@ import os
 import resource
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,7 +31,7 @@ from ldp_server.service.operators import LocalToken
 from ldp_server.store import DataDirectory
 from ldp_server.watch import ALERTS, DASHBOARD
 
-__all__ = ["alerts", "dashboard", "demo", "print_config", "serve", "watch"]
+__all__ = ["alerts", "dashboard", "demo", "print_config", "serve", "watch", "watch_input"]
 
 _SWITCH_SECONDS = 0.0005
 """After how many seconds a thread must give up the interpreter: short, because the writer thread waits while the event
@@ -117,7 +118,7 @@ async def _serve(config: Config, *, as_json: bool, until_stdin_closes: bool) -> 
         sys.stdout.flush()
         event(logging.INFO, "ready", version=__version__, **listening)
         if until_stdin_closes:
-            _watch_input(server)
+            watch_input(server.request_stop)
         async with pages_beside(config, as_json=as_json):
             await server.wait()
             event(logging.INFO, "draining")
@@ -143,10 +144,10 @@ def _local(config: Config, server: CollectionServer) -> LocalServer:
     )
 
 
-def _watch_input(server: CollectionServer) -> None:
+def watch_input(stop: Callable[[], None]) -> None:
     """Stop when standard input ends. It ends when the process at its other end ends, for whatever reason."""
     try:
-        asyncio.get_running_loop().add_reader(sys.stdin.fileno(), server.request_stop)
+        asyncio.get_running_loop().add_reader(sys.stdin.fileno(), stop)
     except (OSError, ValueError):
         raise InvalidSpec("--until-stdin-closes needs a pipe or a terminal as standard input") from None
 
