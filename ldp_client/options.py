@@ -55,7 +55,7 @@ class Sending:
         if not isinstance(self.limits, OutboxLimits):
             raise WrongType(f"limits: give OutboxLimits(...), not {type(self.limits).__name__}")
         if not isinstance(self.unlinkable_tokens, UnlinkableTokens | None):
-            raise WrongType(f"unlinkable_tokens: give UnlinkableTokens(...), not {type(self.unlinkable_tokens).__name__}")
+            raise WrongType("unlinkable_tokens: give UnlinkableTokens(...)")
         parse_duration(self.refresh, "refresh")
 
     @cached_property
