@@ -42,7 +42,7 @@ Ordered = list[tuple[SigningKey, bytes]]
 """What to sign, with which key."""
 
 
-class Refused(CallStatus):
+class IssueRefused(CallStatus):
     """A call that is refused, and the label under which it is counted."""
 
     def __init__(self, why: str, code: grpc.StatusCode, text: str, retry_after: float | None = None) -> None:
@@ -72,7 +72,7 @@ class Issuing:
         start = time.perf_counter()
         try:
             signatures = await self._issue(data, context)
-        except Refused as refused:
+        except IssueRefused as refused:
             self._metrics.refused.labels(refused.why).inc()
             await abort(context, refused)
         except LdpError as error:
@@ -89,12 +89,12 @@ class Issuing:
         try:
             request = parse(pb.IssueRequest, data)
         except CallStatus as status:
-            raise Refused("malformed", status.code, status.text) from None
+            raise IssueRefused("malformed", status.code, status.text) from None
         account, requests = request.account, list(request.token_requests)
         ordered = self._check(account, requests)
         wait = self._rate.wait(account, len(ordered))
         if wait:
-            raise Refused("rate", grpc.StatusCode.RESOURCE_EXHAUSTED, "too many requests of this account", wait)
+            raise IssueRefused("rate", grpc.StatusCode.RESOURCE_EXHAUSTED, "too many requests of this account", wait)
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, self._count_and_sign, account, requests, ordered)
 
@@ -105,7 +105,9 @@ class Issuing:
                 shown = value.removeprefix("Bearer ")[:_MAX_SECRET].encode("utf-8", "replace")
         digest = hashlib.sha256(shown).digest()
         if not any([hmac.compare_digest(digest, secret) for secret in self._secrets]):  # noqa: C419 - compare with all
-            raise Refused("secret", grpc.StatusCode.UNAUTHENTICATED, "show the secret of the issuer's configuration")
+            raise IssueRefused(
+                "secret", grpc.StatusCode.UNAUTHENTICATED, "show the secret of the issuer's configuration"
+            )
 
     def _check(self, account: str, requests: Sequence[bytes]) -> Ordered:
         if not 1 <= len(account.encode()) <= _ACCOUNT_BYTES:
@@ -118,7 +120,9 @@ class Issuing:
                 raise _malformed(f"a token request has the type 2 and {REQUEST_BYTES} bytes")
             key = self._keys.find(request[2])
             if key is None:
-                raise Refused("key", grpc.StatusCode.FAILED_PRECONDITION, "no such key here: the app's key is too old")
+                raise IssueRefused(
+                    "key", grpc.StatusCode.FAILED_PRECONDITION, "no such key here: the app's key is too old"
+                )
             z = int.from_bytes(request[-MODULUS_BYTES:], "big")
             if not 0 < z < key.public.n:
                 raise _malformed("a blinded element is a number from 1 to n - 1")
@@ -130,7 +134,7 @@ class Issuing:
             new = self._accounts.grant(account, requests)
         except OverLimit as over:
             text = "this account has had its tokens of this period"
-            raise Refused("limit", grpc.StatusCode.RESOURCE_EXHAUSTED, text, over.seconds) from None
+            raise IssueRefused("limit", grpc.StatusCode.RESOURCE_EXHAUSTED, text, over.seconds) from None
         self._metrics.signed.inc(new)
         self._metrics.again.inc(len(requests) - new)
         return [key.sign(element) for key, element in ordered]
@@ -159,6 +163,6 @@ class Issuing:
         self._thread.shutdown()
 
 
-def _malformed(text: str) -> Refused:
+def _malformed(text: str) -> IssueRefused:
     error = InvalidSpec(text)
-    return Refused("malformed", grpc.StatusCode.INVALID_ARGUMENT, str(error))
+    return IssueRefused("malformed", grpc.StatusCode.INVALID_ARGUMENT, str(error))

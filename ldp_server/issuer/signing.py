@@ -112,8 +112,9 @@ class SigningKey:
     @classmethod
     def load(cls, path: Path) -> Self:
         """The key in a PEM file that its owner alone may read."""
+        data = read_private(path)
         try:
-            key = load_pem_private_key(read_private(path), password=None)
+            key = load_pem_private_key(data, password=None)
         except (ValueError, TypeError, UnsupportedAlgorithm):
             raise InvalidSpec(f"{path} is not an RSA private key in PEM form") from None
         if not isinstance(key, RSAPrivateKey) or key.key_size != 8 * MODULUS_BYTES:

@@ -107,7 +107,10 @@ def test_a_retry_sends_the_same_bytes(open_wallet, issuer, clock):
 
     for _ in range(2):
         wallet = Wallet(
-            UnlinkableTokens(broken, [issuer.key], [daily()]), open_wallet(issuer)._path.parent, clock, RepeatableCoins()
+            UnlinkableTokens(broken, [issuer.key], [daily()]),
+            open_wallet(issuer)._path.parent,
+            clock,
+            RepeatableCoins(),
         )
         with pytest.raises(Unavailable, match="RuntimeError") as failed:
             wallet.fill()
@@ -307,7 +310,7 @@ def test_a_refused_token_is_not_shown_again(open_client, collector, issuer, cloc
 
 @pytest.mark.parametrize("items", [("a", "b"), (None, "abc")])
 def test_what_the_issuer_sees_does_not_depend_on_the_item(tmp_path, wide_policy, items):
-    """Two devices with the same coins and clock; only their items differ. The issuer's view is the same, to the byte."""
+    """Two devices with the same coins and clock; only their items differ. The issuer sees the same, to the byte."""
     from ldp_client import Client, Sending, Sources
     from ldp_client.testing import FakeCollector
 
