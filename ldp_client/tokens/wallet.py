@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING
 
 from ldp_client.clock import Clock
 from ldp_client.durations import parse_duration
-from ldp_client.errors import InvalidSpec, LdpError, StorageError, Unavailable, WrongType
+from ldp_client.errors import InvalidSpec, LdpError, Stopped, StorageError, Unavailable, WrongType
+from ldp_client.ledger.stopping import StopFile
 from ldp_client.tokens.blind import WORDS, Blinding, IssuerKey, finalise, token_request
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ Ask = Callable[[Sequence[bytes]], Sequence[bytes]]
 MOST_REQUESTS = 16
 """How many tokens are asked for at once."""
 _BUSY_SECONDS = 15.0
+_STOPPED_SECONDS = 300.0
+"""After how many seconds to look again while the user has stopped reports."""
 _TABLES = """
 CREATE TABLE IF NOT EXISTS asked (id INTEGER PRIMARY KEY, collection_id BLOB NOT NULL, key_id BLOB NOT NULL,
     nonce BLOB NOT NULL, salt BLOB NOT NULL, factor BLOB NOT NULL);
@@ -106,6 +109,7 @@ class Wallet:
         self._rest = parse_duration(settings.rest, "rest")
         self._every = parse_duration(settings.every, "every")
         self._path = directory / "tokens.sqlite"
+        self._stop = StopFile(directory)
         self._clock = clock
         self._coins = coins
 
@@ -146,8 +150,12 @@ class Wallet:
     # -- fetching
 
     def fill(self) -> int:
-        """Ask for what is missing, as often as needed; return how many tokens the wallet holds."""
+        """Ask for what is missing, as often as needed; return how many tokens the wallet holds.
+
+        Raise Stopped while the user has stopped reports: then nothing is asked for.
+        """
         while True:
+            self._stop.refuse()
             with self._writing() as db:
                 self._tidy(db)
                 self._prepare(db)
@@ -161,6 +169,8 @@ class Wallet:
         uniform = self._coins(1)[0] / 2.0**64
         try:
             self.fill()
+        except Stopped:
+            return _STOPPED_SECONDS
         except LdpError as error:
             logger.info("ldp_client: tokens were not fetched: %s", error)
             return min(self._every, 3600) * (0.5 + uniform)

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from ldp_client import UnlinkableTokens
-from ldp_client.errors import InvalidSpec, StorageError, Unavailable, WrongType
+from ldp_client.errors import InvalidSpec, Stopped, StorageError, Unavailable, WrongType
 from ldp_client.sending.sender import ASIDE_SECONDS
 from ldp_client.testing import ManualClock, RepeatableCoins
 from ldp_client.tokens import NoTokenYet, Wallet
@@ -353,6 +353,17 @@ def test_the_background_thread_fetches_at_the_start_and_not_for_a_report(open_cl
     client.report(make(1), "a")
     client.close(2.0)
     assert len(issuer.seen) == 1
+
+
+def test_nothing_is_fetched_while_the_user_has_stopped_reports(open_client, open_wallet, issuer, clock):
+    client = open_client(delay=0, unlinkable_tokens=settings(issuer, make(1)))
+    client.stop()
+    with pytest.raises(Stopped):
+        client.fetch_tokens()
+    assert open_wallet(issuer, make(1)).fill_quietly() == 300
+    assert not issuer.seen
+    client.resume()
+    assert client.fetch_tokens() == 1
 
 
 def test_a_quiet_fill_waits_differently_and_never_raises(open_wallet, issuer, clock, caplog):
