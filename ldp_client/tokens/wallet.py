@@ -43,8 +43,6 @@ Ask = Callable[[Sequence[bytes]], Sequence[bytes]]
 MOST_REQUESTS = 16
 """How many tokens are asked for at once."""
 _BUSY_SECONDS = 15.0
-_STOPPED_SECONDS = 300.0
-"""After how many seconds to look again while the user has stopped reports."""
 _TABLES = """
 CREATE TABLE IF NOT EXISTS asked (id INTEGER PRIMARY KEY, collection_id BLOB NOT NULL, key_id BLOB NOT NULL,
     nonce BLOB NOT NULL, salt BLOB NOT NULL, factor BLOB NOT NULL);
@@ -169,10 +167,9 @@ class Wallet:
         uniform = self._coins(1)[0] / 2.0**64
         try:
             self.fill()
-        except Stopped:
-            return _STOPPED_SECONDS
         except LdpError as error:
-            logger.info("ldp_client: tokens were not fetched: %s", error)
+            if not isinstance(error, Stopped):
+                logger.info("ldp_client: tokens were not fetched: %s", error)
             return min(self._every, 3600) * (0.5 + uniform)
         return self._every * (0.5 + uniform)
 

@@ -5,6 +5,7 @@ import re
 
 from ldp_client.protocol.v1 import collector_pb2
 from ldp_server.config import parse_config
+from ldp_server.issuer.counters import IssuerMetrics
 from ldp_server.service.metrics import Metrics, watch_processes
 from tests.server.helpers import ROOT
 
@@ -24,8 +25,9 @@ def test_its_configuration_parses():
 def test_its_metrics_exist():
     metrics = Metrics()
     watch_processes(metrics.registry, os.getpid)
-    names = {sample.name for family in metrics.registry.collect() for sample in family.samples}
-    for family in metrics.registry.collect():
+    families = [*metrics.registry.collect(), *IssuerMetrics().registry.collect()]
+    names = {sample.name for family in families for sample in family.samples}
+    for family in families:
         names |= {family.name, f"{family.name}_total"}
     for name in set(re.findall(r"hearsay_[a-z_]+", MANUAL)):
         assert name in names, name
