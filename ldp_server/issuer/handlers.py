@@ -32,7 +32,7 @@ from ldp_server.service.bounded import Bounds, bounded_call
 from ldp_server.service.logs import LOGGER, event
 from ldp_server.service.wire import CallStatus, Context, abort, parse
 
-__all__ = ["ISSUER", "Issuing"]
+__all__ = ["ISSUER", "IssueRefused", "Issuing"]
 
 ISSUER = pb.DESCRIPTOR.services_by_name["Issuer"].full_name
 _ACCOUNT_BYTES = 256
