@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         Refused,
         Transport,
     )
+    from ldp_client.tokens import IssuerKey, UnlinkableTokens
     from ldp_client.trust.list_heads import ListHead
     from ldp_client.trust.policy import Policy
 
@@ -68,6 +69,7 @@ __all__ = [
     "Delivery",
     "Integers",
     "InvalidSpec",
+    "IssuerKey",
     "Item",
     "LdpError",
     "LedgerFiles",
@@ -97,6 +99,7 @@ __all__ = [
     "TokenSource",
     "Transport",
     "Unavailable",
+    "UnlinkableTokens",
     "WrongType",
     "__version__",
 ]
@@ -119,6 +122,7 @@ _HOMES = {
     "sending.target": ("Tls",),
     "sending.transport": ("Accepted", "Batch", "BatchOutcome", "ListPart", "Refused", "Transport"),
     "trust.list_heads": ("ListHead",),
+    "tokens": ("IssuerKey", "UnlinkableTokens"),
     "trust.policy": ("Policy",),
 }  # fmt: skip
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

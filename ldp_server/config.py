@@ -79,7 +79,8 @@ class AdmissionConfig:
     certificate_burst: float = 250_000.0
     trusted_proxies: tuple[str, ...] = ()
     limit_this_machine: bool = False
-    token_keys: tuple[Path, ...] = ()
+    linkable_token_keys: tuple[Path, ...] = ()
+    unlinkable_token_keys: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -24,11 +24,12 @@ from grpc_health.v1._async import HealthServicer
 
 from ldp_client.errors import StorageError
 from ldp_server.config import Config, split_address
-from ldp_server.service.admission import AdmissionControl, Peers, RateLimit, TokenVerifier
-from ldp_server.service.admission.tokens import load_private_key, load_public_key
+from ldp_server.service.admission import AdmissionControl, Peers, RateLimit, Verifiers
+from ldp_server.service.admission.key_files import load_private_key, load_public_key
 from ldp_server.service.background import BackgroundSchedule, BackgroundWork, Gauges
 from ldp_server.service.bounded import AllBounds
 from ldp_server.service.collector import Collector, Ingest, Waiting
+from ldp_server.service.collector.issuer_keys import ISSUER_KEYS, issuer_key_methods
 from ldp_server.service.compaction import Compaction
 from ldp_server.service.intake import StreamLimits
 from ldp_server.service.lifecycle import CreationRules, Lifecycle
@@ -74,6 +75,7 @@ class Parts:
     gauges: Gauges
     queries: Queries
     collector: Collector
+    issuer_keys: Service
     operators: Operators
     bounds: AllBounds
 
@@ -102,7 +104,7 @@ class _Assembly:
         self._stack.enter_context(DirectoryLock(self._directory.create()))
         log = self._stack.enter_context(contextlib.closing(SqliteLog(self._directory.log)))
         access = self._stack.enter_context(contextlib.closing(AccessFile(self._directory.access, SteadyClock(clock))))
-        verifier = TokenVerifier.load(config.admission.token_keys)
+        verifiers = Verifiers.load(config.admission)
         publisher = self._publisher()
         collections = self._collections(log, publisher)
         waiting = Waiting(collections, metrics, config.limits.waiting_bytes, clock)
@@ -110,7 +112,7 @@ class _Assembly:
         self._stack.push_async_callback(asyncio.to_thread, commit.stop)
         worker = self._worker(nice=10, remembered=_remembered(collections, waiting))
         self._stack.push_async_callback(worker.close)
-        lifecycle = self._lifecycle(collections, commit, verifier)
+        lifecycle = self._lifecycle(collections, commit, verifiers)
         compaction = Compaction(lifecycle, commit, worker, self._directory.states, clock)
         queries = self._queries(collections, worker)
         exports = Exports(collections, worker, lambda: SqliteReader(self._directory.log), clock)
@@ -127,7 +129,8 @@ class _Assembly:
             background=BackgroundWork(collections, compaction, worker, waiting, metrics, self._schedule(), self._spans),
             gauges=Gauges(metrics, waiting, self._log_bytes, config.data),
             queries=queries,
-            collector=self._collector(collections, publisher, waiting, commit, verifier),
+            collector=self._collector(collections, publisher, waiting, commit, verifiers),
+            issuer_keys=Service(ISSUER_KEYS, issuer_key_methods(verifiers.unlinkable.keys, self._bounds.apps)),
             operators=Operators(calls, queries, exports, lifecycle, compaction, facts),
             bounds=self._bounds,
         )
@@ -161,14 +164,14 @@ class _Assembly:
         return Worker(self._config.data, memory_mb=memory_mb, nice=nice, spans=self._spans, remembered=remembered)
 
     def _lifecycle(
-        self, collections: LiveCollections, commit: GroupCommit[ReportLog], verifier: TokenVerifier
+        self, collections: LiveCollections, commit: GroupCommit[ReportLog], verifiers: Verifiers
     ) -> Lifecycle:
         limits = self._config.limits
         rules = CreationRules(
             collections=limits.collections,
             periods=limits.periods,
             memory_mb=limits.worker_memory_mb // 2,
-            has_token_keys=bool(verifier),
+            token_kinds=verifiers.kinds,
             has_client_ca=self._config.collector.client_ca is not None,
         )
         return Lifecycle(collections, commit, self._directory.states, rules, self._clock)
@@ -195,13 +198,13 @@ class _Assembly:
         publisher: ListPublisher,
         waiting: Waiting,
         commit: GroupCommit[ReportLog],
-        verifier: TokenVerifier,
+        verifiers: Verifiers,
     ) -> Collector:
         limits, admission = self._config.limits, self._config.admission
         control = AdmissionControl(
             RateLimit(admission.reports_per_second, admission.burst, time.monotonic),
             RateLimit(admission.certificate_reports_per_second, admission.certificate_burst, time.monotonic),
-            verifier,
+            verifiers,
         )
         ingest = Ingest(collections, control, waiting, commit, self._clock)
         of_stream = StreamLimits(limits.stream_batches, limits.stream_bytes, limits.idle_seconds)
@@ -262,7 +265,7 @@ class CollectionServer(RunningServer):
             collector = Service(COLLECTOR, parts.collector.handlers())
             analyst = Service(ANALYST, parts.operators.handlers())
             bounds = parts.bounds.health
-            ports = Ports(self.config, collector, analyst, self._health, bounds)
+            ports = Ports(self.config, [collector, parts.issuer_keys], analyst, self._health, bounds)
             parts.commit.start()
             structure = StructureCheck(lambda: SqliteReader(DataDirectory(self.config.data).log), self.metrics)
             for work in (parts.background.run(), structure.run(), self._watch(parts), bounds.connections.run()):
@@ -271,7 +274,7 @@ class CollectionServer(RunningServer):
             await ports.open()
             bounds.connections.ports = frozenset({ports.collector, ports.analyst})
             stack.push_async_callback(self._drain, parts)
-            for service in ("", COLLECTOR, ANALYST):
+            for service in ("", COLLECTOR, ISSUER_KEYS, ANALYST):
                 await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
             self._parts, self._ports = parts, ports
             self._stack = stack.pop_all()

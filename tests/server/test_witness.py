@@ -14,7 +14,7 @@ from ldp_client.trust.list_heads import ListHead, ListProof, seen_by
 from ldp_client.trust.merkle import EMPTY_ROOT, Tree, root_of, verify_inclusion
 from ldp_server.cli.main import cli, load
 from ldp_server.config import PublishConfig
-from ldp_server.service.admission.tokens import load_public_key, make_key
+from ldp_server.service.admission.key_files import load_public_key, make_key
 from ldp_server.testing import ServerProcess
 from ldp_server.witness import ListWitness, read_state
 from tests.client.operators import Operator

@@ -16,7 +16,7 @@ from ldp_client.sending.target import Tls
 from ldp_server.cli.connection import json_option
 from ldp_server.cli.main import cli
 from ldp_server.cli.show import lines, print_json
-from ldp_server.service.admission.tokens import load_private_key
+from ldp_server.service.admission.key_files import load_private_key
 from ldp_server.witness import ListWitness
 
 __all__ = ["witness"]
