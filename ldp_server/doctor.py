@@ -8,12 +8,12 @@ import stat
 from collections.abc import Iterator
 from ipaddress import ip_network
 from pathlib import Path
-from typing import NamedTuple
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, LdpError, ServerRefused
 from ldp_server.arrays.packing import unpack
 from ldp_server.config import Config, is_loopback, load_config, split_address
+from ldp_server.diagnosis import Diagnosis
 from ldp_server.oracles import restore
 from ldp_server.service.admission import Verifiers
 from ldp_server.service.tls import TlsFiles
@@ -21,17 +21,9 @@ from ldp_server.store import CollectionRecord, DataDirectory, LogReader, PeriodR
 from ldp_server.store.checkpoints import checkpoint_path, read_checkpoint
 from ldp_server.store.errors import Corrupt
 
-__all__ = ["Diagnosis", "examine"]
+__all__ = ["examine"]
 
 _LITTLE = 1 << 30
-
-
-class Diagnosis(NamedTuple):
-    """One check. The verdict is `ok`, `warning` or `wrong`."""
-
-    what: str
-    verdict: str
-    detail: str
 
 
 def examine(data: Path | None, config: Path | None, *, deep: bool = False) -> Iterator[Diagnosis]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import signal
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import grpc
 from grpc_health.v1 import health_pb2
 from grpc_health.v1._async import HealthServicer
 
@@ -26,6 +25,7 @@ from ldp_server.service.bounded import Bounds
 from ldp_server.service.collector.issuer_keys import ISSUER_KEYS, issuer_key_methods
 from ldp_server.service.logs import event
 from ldp_server.service.ports import Service, add_services, bind, new_server
+from ldp_server.service.running import RunningServer, cancel
 from ldp_server.store import DataDirectory, DirectoryLock
 from ldp_server.store.errors import translated
 
@@ -34,31 +34,23 @@ __all__ = ["IssuerServer"]
 _MESSAGE = 16 * 1024
 """Room for the most requests of one call, and the account."""
 _LEAST_SECRET = 32
-_ALIVE = 10.0
 _SWEEP_SECONDS = 3_600.0
 _HEALTH_PLACES, _HEALTH_SECONDS = 16, 10.0
 _ANY_SIZE = 1 << 40
 
 
-class IssuerServer:
+class IssuerServer(RunningServer):
     """One issuer on one directory. Use `start`, then `wait`, then `stop`."""
 
     def __init__(self, config: IssuerConfig, *, clock: Callable[[], float] = time.time) -> None:
         config.require()
+        super().__init__(config.limits.drain_seconds)
         self.config = config
         self.metrics = IssuerMetrics()
         self.port = 0
         """The port, once `start` is done."""
         self._clock = clock
         self._health = HealthServicer()
-        self._stack = AsyncExitStack()
-        self._stopping = asyncio.Event()
-        self._seen = 0.0
-
-    @property
-    def serving(self) -> bool:
-        """Whether it has started, was not told to stop, and its event loop was alive just now."""
-        return not self._stopping.is_set() and time.monotonic() - self._seen < _ALIVE
 
     async def start(self) -> None:
         """Get ready and begin to listen; raises `StorageError` or `InvalidSpec` if it cannot be."""
@@ -82,10 +74,10 @@ class IssuerServer:
             ]
             add_services(server, self._health, of_health, services)
             self.port = bind(server, config.tls, "listen", config.listen, config.client_ca)
-            stack.push_async_callback(server.stop, limits.drain_seconds)
+            stack.push_async_callback(self._end, server)
             connections.ports = frozenset({self.port})
             for work in (self._tend(issuing), connections.run()):
-                stack.push_async_callback(_cancel, asyncio.create_task(work))
+                stack.push_async_callback(cancel, asyncio.create_task(work))
             await server.start()
             stack.push_async_callback(self._drain, issuing)
             for service in ("", ISSUER, ISSUER_KEYS):
@@ -105,32 +97,17 @@ class IssuerServer:
     def _bounds(places: Places, seconds: float, connections: Connections) -> Bounds:
         return Bounds(places, Places(_ANY_SIZE, _ANY_SIZE), Peers(), connections, seconds)
 
-    async def stop(self) -> None:
-        """Answer what is being signed, and close. A second call does nothing."""
-        self._stopping.set()
-        await self._stack.aclose()
-
-    def request_stop(self) -> None:
-        """Ask `wait` to return."""
-        self._stopping.set()
-
-    def stop_on_signals(self) -> None:
-        """Let SIGTERM and SIGINT ask `wait` to return."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.request_stop)
-
-    async def wait(self) -> None:
-        """Serve until asked to stop."""
-        await self._stopping.wait()
+    async def _end(self, server: grpc.aio.Server) -> None:
+        await server.stop(self._grace)
 
     async def _tend(self, issuing: Issuing) -> None:
         """Say that the event loop is alive, and now and then forget old periods."""
-        swept = 0.0
+        swept = float("-inf")
         while True:
-            self._seen = time.monotonic()
-            if self._seen - swept > _SWEEP_SECONDS:
-                swept = self._seen
+            self._look(None)
+            now = time.monotonic()
+            if now - swept > _SWEEP_SECONDS:
+                swept = now
                 try:
                     await asyncio.to_thread(issuing.sweep)
                 except Exception as error:
@@ -149,9 +126,3 @@ def _secret(path: Path) -> bytes:
             f"{path} holds fewer than {_LEAST_SECRET} characters: make a secret with `ldp-server token issuer-secret`"
         )
     return secret
-
-
-async def _cancel(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await asyncio.gather(task, return_exceptions=True)

@@ -44,7 +44,7 @@ class Lifecycle:
     def __init__(
         self,
         collections: LiveCollections,
-        commit: GroupCommit,
+        commit: GroupCommit[ReportLog],
         states: Path,
         rules: CreationRules,
         clock: Callable[[], float],

@@ -12,18 +12,15 @@ from pathlib import Path
 import click
 from prometheus_client import disable_created_metrics
 
-from ldp_client.errors import InvalidSpec
 from ldp_server import __version__
 from ldp_server.cli.connection import json_option
-from ldp_server.cli.serving import watch_input
 from ldp_server.cli.show import lines, print_json
 from ldp_server.cli.tokens.analysts import token
-from ldp_server.config import split_address
 from ldp_server.issuer.server import IssuerServer
 from ldp_server.issuer.settings import SAMPLE, IssuerConfig, load_settings
 from ldp_server.issuer.signing import make_key, make_secret
 from ldp_server.service.logs import event, set_up_logs
-from ldp_server.service.metrics import serve_metrics
+from ldp_server.service.running import allow_files, local_address, start_metrics, stop_when_input_ends
 
 __all__ = ["issuer", "issuer_config", "issuer_key", "issuer_secret"]
 
@@ -44,6 +41,7 @@ def issuer(file: Path, until_stdin_closes: bool, as_json: bool) -> None:
     # Otherwise each counter has a second series, the time at which it was made.
     disable_created_metrics()  # type: ignore[no-untyped-call]
     os.umask(0o077)  # files are readable by their owner only
+    allow_files(config.limits.connections)
     asyncio.run(_serve(config, as_json=as_json, until_stdin_closes=until_stdin_closes))
 
 
@@ -53,9 +51,8 @@ async def _serve(config: IssuerConfig, *, as_json: bool, until_stdin_closes: boo
     await server.start()
     try:
         if config.watch.metrics:
-            _start_metrics(config.watch.metrics, server)
-        host, _ = split_address(config.listen, "listen")
-        address = f"[{host}]:{server.port}" if ":" in host else f"{host}:{server.port}"
+            start_metrics(config.watch.metrics, server.metrics.registry, server)
+        address = local_address(config.listen, server.port)
         if as_json:
             sys.stdout.write(json.dumps({"listening": address, "version": __version__, "pid": os.getpid()}) + "\n")
         else:
@@ -63,20 +60,12 @@ async def _serve(config: IssuerConfig, *, as_json: bool, until_stdin_closes: boo
         sys.stdout.flush()
         event(logging.INFO, "ready", version=__version__, listening=address, keys=len(config.keys))
         if until_stdin_closes:
-            watch_input(server.request_stop)
+            stop_when_input_ends(server)
         await server.wait()
         event(logging.INFO, "draining")
     finally:
         await server.stop()
         event(logging.INFO, "stopped")
-
-
-def _start_metrics(listen: str, server: IssuerServer) -> None:
-    host, port = split_address(listen, "watch.metrics")
-    try:
-        serve_metrics(host, port, server.metrics.registry, lambda: server.serving)
-    except OSError as error:
-        raise InvalidSpec(f"cannot listen on {listen} (watch.metrics): {error.strerror}") from None
 
 
 @token.command("issuer-config")
