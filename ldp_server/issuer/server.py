@@ -74,7 +74,7 @@ class IssuerServer(RunningServer):
             ]
             add_services(server, self._health, of_health, services)
             self.port = bind(server, config.tls, "listen", config.listen, config.client_ca)
-            stack.push_async_callback(self._end, server)
+            stack.push_async_callback(self._close, server)
             connections.ports = frozenset({self.port})
             for work in (self._tend(issuing), connections.run()):
                 stack.push_async_callback(cancel, asyncio.create_task(work))
@@ -97,7 +97,7 @@ class IssuerServer(RunningServer):
     def _bounds(places: Places, seconds: float, connections: Connections) -> Bounds:
         return Bounds(places, Places(_ANY_SIZE, _ANY_SIZE), Peers(), connections, seconds)
 
-    async def _end(self, server: grpc.aio.Server) -> None:
+    async def _close(self, server: grpc.aio.Server) -> None:
         await server.stop(self._grace)
 
     async def _tend(self, issuing: Issuing) -> None:
