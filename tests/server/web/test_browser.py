@@ -25,6 +25,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 from ldp_client import Categories, Client, Collection, Policy, Sending
 from ldp_client.testing import FakeCollector
 from ldp_client.view import LocalPage
+from ldp_server.released import write_released
 from tests.server.analyst.conftest import deliver
 from tests.server.helpers import ROOT
 from tests.server.web.process import PagesProcess
@@ -347,3 +348,22 @@ def test_the_page_of_ones_own_device(chrome, own_page, dark):
         button.send_keys(Keys.ENTER)
         wait(chrome, lambda state=state: f'"state">{state}' in chrome.page_source)
     chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def test_the_public_pages(chrome, world, tmp_path):
+    """With a released answer of hostile items: whole, quiet and accessible, without signing in."""
+    with world.server.analyst() as analyst:
+        write_released(tmp_path, analyst.estimate(world.collections["hostile"], every_item=True), 1_800_000_000)
+    chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
+    with PagesProcess(world.server.data, "--public", "--released", str(tmp_path), log=tmp_path / "log") as pages:
+        chrome.get_log("browser"), chrome.get_log("performance")
+        for width in WIDTHS:
+            resize(chrome, width)
+            for address in ("/public", f"/public/{world.which('hostile')}", f"/public/{world.which('hierarchy')}"):
+                chrome.get(pages.address + address)
+                assert overflow(chrome) <= 0, address
+                assert violations(chrome) == [], address
+                assert chrome.execute_script("return document.querySelectorAll('main script, main img').length") == 0
+        assert complaints(chrome) == []
+        assert hosts(chrome) == {urlsplit(pages.address).netloc}
