@@ -32,7 +32,7 @@ from ldp_server.analyst import EveryLook
 from ldp_server.answers import estimates, numbers
 from ldp_server.answers.attributes import attributes_answer
 from ldp_server.answers.estimates import Coverage
-from ldp_server.answers.over_time.change import change
+from ldp_server.answers.over_time.change import TOLD_OF, change
 from ldp_server.answers.over_time.compare import compare
 from ldp_server.answers.over_time.trend import TrendQuestion, trend
 from ldp_server.answers.to_json import dump, item_json, to_json
@@ -302,6 +302,16 @@ def test_every_question_may_name_a_period_at_every_door(server, name, monkeypatc
     ]
 
 
+CHANGES = {
+    "randomized-response": {"items"},
+    "linear-hash": {"items"},
+    "subset-selection": {"items"},
+    "composed-response": {"items", "attributes"},  # items where its shell answers all sets but the true one alike
+    "randomized-response over attributes": {"items"},
+}
+"""Of what "did it change?" is told, by mechanism; nothing of the others."""
+
+
 def over_time(collection, answers):
     """What a mechanism answers for each period: the question in process and for `Analyst`, and as arguments."""
     item = an_item(collection)
@@ -350,14 +360,30 @@ def test_trends_changes_and_comparisons_are_the_same_at_every_door(server, name,
             arguments = (command, collection.id.hex(), *options, *more)
             asking = (*arguments, "--json", "--csv", str(tmp_path / "a.csv"), "--parquet", str(tmp_path / "a.parquet"))
             code, out, err = shell(monkeypatch, capsys, server.data, *asking, stdin=line)
+            if command == "change":
+                assert isinstance(found, InvalidSpec) == (set(given) - CHANGES.get(name, set()) != set()), (
+                    given,
+                    found,
+                )
             if isinstance(found, InvalidSpec):
                 assert command != "trend" and (code, out) == (1, "") and called.detail == str(found), (command, found)
+                assert err == f"ldp-server: {called.reason.lower().replace('_', ' ')}: {called.detail}\n"
+                if command == "change":
+                    check_way_out(str(found), given)
                 continue
             assert (code, err, called) == (0, "", {**found, **about}), (command, err)
             assert json.loads(out) == called
             check_files_over_time(tmp_path, collection, called)
             code, out, err = shell(monkeypatch, capsys, server.data, *arguments, stdin=line)
             assert (code, err) == (0, "") and "Which?" in out and "copies of reports" in out and "Warning" not in out
+
+
+def check_way_out(refusal, given):
+    """Who asks for a change that is not told reads what to ask instead, and of whom it is told."""
+    assert "compare" in refusal
+    if set(given) <= {"items", "attributes"}:
+        assert TOLD_OF in refusal
+        assert {name for name in MECHANISMS if name in TOLD_OF} == {name.split()[0] for name in CHANGES}
 
 
 def check_files_over_time(folder, collection, found):
