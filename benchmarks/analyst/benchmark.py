@@ -112,7 +112,7 @@ def _questions(server: ServerProcess, analyst: Analyst, turns: int) -> Iterator[
     asked = _Asked(server.data / "local.token")
     with Program("benchmarks.analyst.bare", str(response)) as bare:
         for turn in range(turns):
-            fresh.write_bytes(b"".join(_sized(_question(collection, 0.5 + turn / 20 + i * 1e-5)) for i in range(96)))
+            fresh.write_bytes(b"".join(_sized(_question(collection, 0.5 + (96 * turn + i) * 5e-5)) for i in range(96)))
             asked.ask("again", server.target, server.pid, again, QUESTIONS)
             asked.ask("bare", f"127.0.0.1:{bare.first}", bare.pid, again, QUESTIONS)
             asked.ask("fresh", server.target, server.pid, fresh, 96)
