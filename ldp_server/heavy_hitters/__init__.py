@@ -3,19 +3,9 @@
 from __future__ import annotations
 
 from ldp_server.heavy_hitters.copies import Copies
-from ldp_server.heavy_hitters.decode import DECODERS, TAKE_DICTIONARY, decode
+from ldp_server.heavy_hitters.decode import DECODERS, decode
 from ldp_server.heavy_hitters.promise import BETA, check_beta
 from ldp_server.heavy_hitters.results import HeavyHitter, HeavyHitters
 from ldp_server.heavy_hitters.run import DecodeLimits
 
-__all__ = [
-    "BETA",
-    "DECODERS",
-    "TAKE_DICTIONARY",
-    "Copies",
-    "DecodeLimits",
-    "HeavyHitter",
-    "HeavyHitters",
-    "check_beta",
-    "decode",
-]
+__all__ = ["BETA", "DECODERS", "Copies", "DecodeLimits", "HeavyHitter", "HeavyHitters", "check_beta", "decode"]

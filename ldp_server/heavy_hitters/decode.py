@@ -39,7 +39,7 @@ from ldp_server.oracles.expander_sketch import ExpanderSketchOracle
 from ldp_server.oracles.independence.judge import accepted, judged
 from ldp_server.oracles.team_sketch import TeamSketchOracle
 
-__all__ = ["DECODERS", "TAKE_DICTIONARY", "Means", "decode"]
+__all__ = ["DECODERS", "Means", "decode"]
 
 _AGAINST = 3.5  # standard errors
 _TREE_WIDER, _TREE_LAST = 4, 4
@@ -199,7 +199,3 @@ _DECODE: dict[str, Callable[[Run], HeavyHitters]] = {
     "levels": _by_levels,
     "cluster": _by_clusters,
 }
-
-
-TAKE_DICTIONARY = frozenset(name for name, decoders in DECODERS.items() if _DECODE[decoders[0]] is _by_scores)
-"""The mechanisms whose default decoder can be given a dictionary."""

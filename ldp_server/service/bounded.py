@@ -17,8 +17,7 @@ import grpc
 
 from ldp_client.errors import LdpError
 from ldp_server.config import LimitsConfig
-from ldp_server.service.admission import Connections, Peer, Peers, Places
-from ldp_server.service.deadlines import Deadlines
+from ldp_server.service.admission import Connections, Deadlines, Peer, Peers, Places
 from ldp_server.service.metrics import Metrics
 from ldp_server.service.wire import EOF, CallStatus, Context, abort
 

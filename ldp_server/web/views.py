@@ -16,7 +16,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Attributes, Integers
 from ldp_server.analyst import Analyst, CollectionHeavyHitters, CollectionSummary, EveryLook
 from ldp_server.answers.numbers import Between
-from ldp_server.heavy_hitters import BETA, TAKE_DICTIONARY
+from ldp_server.heavy_hitters import BETA
 from ldp_server.heavy_hitters.dictionary import words_of
 from ldp_server.oracles import ORACLES
 from ldp_server.oracles.base import AttributesOracle, FrequencyOracle
@@ -39,6 +39,8 @@ __all__ = [
 
 CONFIDENCES = (0.8, 0.9, 0.95, 0.99, 0.999)
 QUARTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
+TAKE_DICTIONARY = frozenset({"expander-sketch", "tree-sketch"})
+"""Mechanisms whose usual search may be given a dictionary."""
 _MOST_SHOWN = 200
 _MOST_BINS = 200
 _MOST_SHARES = 50

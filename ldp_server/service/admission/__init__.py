@@ -5,11 +5,13 @@ tokens        one-time tokens, signed by the operator's key: one token admits on
 rate          how much one address or one certificate may send
 places        how many calls one address may hold, and how many bytes of answers
 connections   how many connections one address may hold
+deadlines     how long a message may take to arrive or to be read
 peers         who is calling: the address, also behind trusted proxies, and the client certificate
 """
 
 from ldp_server.service.admission.connections import Connections
 from ldp_server.service.admission.control import AdmissionControl
+from ldp_server.service.admission.deadlines import Deadlines
 from ldp_server.service.admission.peers import Peer, Peers
 from ldp_server.service.admission.places import Places
 from ldp_server.service.admission.rate import RateLimit
@@ -18,6 +20,7 @@ from ldp_server.service.admission.tokens import TokenSigner, TokenVerifier
 __all__ = [
     "AdmissionControl",
     "Connections",
+    "Deadlines",
     "Peer",
     "Peers",
     "Places",

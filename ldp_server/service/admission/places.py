@@ -15,7 +15,7 @@ import grpc
 from ldp_server.service.admission.peers import Peer
 from ldp_server.service.wire import CallStatus
 
-__all__ = ["Held", "Places"]
+__all__ = ["HeldPlaces", "Places"]
 
 
 class Places:
@@ -28,13 +28,13 @@ class Places:
         self._held: Counter[str] = Counter()
         self.taken = 0
 
-    def take(self, peer: Peer, size: int = 1) -> Held:
+    def take(self, peer: Peer, size: int = 1) -> HeldPlaces:
         """Hold `size` places during the block of a `with`; it raises `CallStatus` (not now) if there are not so many.
 
         Whoever holds none yet may take more than the share, and if nobody holds any, more than there are: a long
         answer is given to one caller at a time rather than to nobody.
         """
-        return Held(self, peer, size)
+        return HeldPlaces(self, peer, size)
 
     def _add(self, peer: Peer, size: int) -> None:
         key = "" if peer.local else peer.address
@@ -56,7 +56,7 @@ class Places:
             del self._held[key]
 
 
-class Held:
+class HeldPlaces:
     """Places that a call holds while its block runs."""
 
     __slots__ = ("_peer", "_places", "_size")

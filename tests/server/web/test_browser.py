@@ -191,19 +191,20 @@ def test_every_page_is_whole_quiet_and_accessible(signed_in, pages, world, sched
 
 
 @pytest.mark.parametrize(
-    ("media", "features", "width", "scale"),
+    ("media", "dark", "size"),
     [
-        ("", [{"name": "prefers-color-scheme", "value": "dark"}], 1280, 1),
-        pytest.param("", [{"name": "prefers-color-scheme", "value": "dark"}], 390, 1, marks=pytest.mark.slow),
-        ("", [], 640, 2),
-        ("print", [], 794, 1),
+        ("", True, (1280, 1)),
+        pytest.param("", True, (390, 1), marks=pytest.mark.slow),
+        ("", False, (640, 2)),
+        ("print", False, (794, 1)),
     ],
     ids=["dark", "dark phone", "zoom 200%", "print"],
 )
-def test_dark_zoomed_and_printed(signed_in, pages, world, scheduled, media, features, width, scale, request):
+def test_dark_zoomed_and_printed(signed_in, pages, world, scheduled, media, dark, size, request):
     chrome, long = signed_in, request.config.getoption("--slow")
+    features = [{"name": "prefers-color-scheme", "value": "dark"}] if dark else []
     chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
-    resize(chrome, width, scale)
+    resize(chrome, *size)
     some = [f"/c/{world.which('hostile')}/top?threshold=260", f"/c/{scheduled.which('frequency')}/trend"]
     for address in every_page(world, scheduled)[-17:] if long else some:
         chrome.get(pages.address + address)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from ldp_server.service.deadlines import Deadlines
+from ldp_server.service.admission import Deadlines
 
 
 async def test_what_takes_too_long_ends_and_the_others_go_on():
