@@ -17,9 +17,9 @@ from tests.server.helpers import ROOT
 class PagesProcess:
     """The pages of a server, until the `with` block ends."""
 
-    def __init__(self, data, *options, log):
-        command = [sys.executable, "-m", "ldp_server", "web", "--data", str(data), "--listen", "127.0.0.1:0"]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "LDP_SERVER": ""}
+    def __init__(self, data, *options, log, listen="127.0.0.1:0", **variables):
+        command = [sys.executable, "-m", "ldp_server", "web", "--data", str(data), "--listen", listen]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "LDP_SERVER": "", **variables}
         self.log = log
         with log.open("ab") as errors:
             self.process = subprocess.Popen(
@@ -32,8 +32,8 @@ class PagesProcess:
             )
         line = self.process.stdout.readline()
         assert line, log.read_text()
-        found = json.loads(line)
-        self.address, self.link = found["pages"], found["link"]
+        self.said = json.loads(line)
+        self.address, self.link = self.said["pages"], self.said["link"]
 
     def stop(self):
         """Close its standard input and return its exit code."""
