@@ -386,6 +386,8 @@ async def test_an_empty_and_a_deleted_collection(world):
         page = await browser.get(f"/c/{world.which('empty')}")
         assert page.status_code == 200
         assert "<strong>0</strong> reports" in page.text
+        assert "No report has come yet: devices send at random moments of their own." in page.text
+        assert "No report has come yet" not in (await browser.get(f"/c/{world.which('linear-hash')}")).text
     asked = Collection.create("Gone?", Categories(("a", "b")), "randomized-response", "1", opens=0, closes=1 << 33)
     gone = world.add("gone", asked)
     async with browsing(world, "manage") as browser:
