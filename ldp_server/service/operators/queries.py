@@ -29,8 +29,13 @@ Answers = pb.EstimateResponse | pb.NumbersResponse | pb.AttributesResponse | pb.
 
 __all__ = ["KINDS", "Queries", "QuerySources", "info"]
 
-KINDS = {pb.ADMISSION_UNSPECIFIED: "open", pb.OPEN: "open", pb.CERTIFICATE: "certificate", pb.TOKEN: "token"}
-_WIRE_KINDS = {"open": pb.OPEN, "certificate": pb.CERTIFICATE, "token": pb.TOKEN}
+_WIRE_KINDS = {
+    "open": pb.OPEN,
+    "certificate": pb.CERTIFICATE,
+    "linkable-token": pb.LINKABLE_TOKEN,
+    "unlinkable-token": pb.UNLINKABLE_TOKEN,
+}
+KINDS = {pb.ADMISSION_UNSPECIFIED: "open"} | {number: name for name, number in _WIRE_KINDS.items()}
 _COPIES = {pb.COPIES_UNSPECIFIED: "weighed", pb.WEIGHED: "weighed", pb.ONCE: "once"}
 _FRESH = 1.0
 """Seconds for which a collection's state and rate are not written anew. A change by an operator shows at once."""
