@@ -18,6 +18,7 @@ import grpc
 import numpy as np
 
 from ldp_client.protocol.v1 import collector_pb2 as pb
+from ldp_server.arrays.packing import pack
 
 STREAM = "/ldp.v1.Collector/SubmitStream"
 UNARY = "/ldp.v1.Collector/Submit"
@@ -28,14 +29,15 @@ STREAMS = 200
 def prepare(collection_id: bytes, width: int, bound: int, reports: int, count: int) -> list[bytes]:
     """Serialised requests with random reports in range and ids of their own."""
     # Spread evenly and all different: a server answers no question about reports that are copies of each other.
-    drawn = np.random.default_rng().integers(0, bound, (count, reports), dtype=np.uint64, endpoint=False)
-    payloads = drawn.astype("<u8").view(np.uint8).reshape(count, reports, 8)[:, :, :width]
+    coins = np.random.default_rng()
     head = pb.SubmitRequest(collection_id=collection_id).SerializeToString()
     ids = os.urandom(16 * count)
-    return [
-        head + b"\x12\x10" + ids[16 * i : 16 * i + 16] + pb.SubmitRequest(payload=one.tobytes()).SerializeToString()
-        for i, one in enumerate(payloads)
-    ]
+    requests = []
+    for i in range(count):
+        payload = pack(coins.integers(0, bound, reports, dtype=np.uint64), width)
+        tail = pb.SubmitRequest(payload=payload).SerializeToString()
+        requests.append(head + b"\x12\x10" + ids[16 * i : 16 * i + 16] + tail)
+    return requests
 
 
 def accepted(data: bytes) -> int:
