@@ -11,6 +11,7 @@ from ldp_client import Attributes, Categories, Collection, Policy, Schedule, Str
 from ldp_client.explain import explain
 from ldp_client.ledger.database import Storage
 from ldp_client.mechanisms import MECHANISMS
+from ldp_client.privacy.statement import privacy_statement
 from ldp_client.testing import ManualClock, RepeatableCoins
 from ldp_client.view import Sight, user_view
 from ldp_client.view.pages import page
@@ -26,6 +27,17 @@ def seen(client, collections=(), **more):
     view = user_view(Sight.of(client), collections, **more)
     assert json.loads(json.dumps(view.as_dict())) is not None
     return view
+
+
+def test_what_a_relay_is_worth_is_the_statement_s_text(open_client):
+    asked = make(
+        domain=Categories(("red", "green")), mechanism="randomized-response", text="Your colour?", smallest_batch=5000
+    )
+    terms = seen(open_client(), [asked]).questions[0].terms
+    lines = [line for line in privacy_statement(asked).lines if "relay" in line]
+    assert len(lines) == 2
+    assert list(terms[1:3]) == lines
+    assert not any("relay" in line for line in seen(open_client(), [COLOUR]).questions[0].terms)
 
 
 def test_a_device_that_has_done_nothing(open_client, tmp_path):
