@@ -22,7 +22,7 @@ from ldp_client.privacy.composition import Total, compose
 from ldp_client.privacy.groups import every_group_of, group
 from ldp_client.privacy.information import best_guess, mutual_information, odds_factor
 from ldp_client.privacy.rounding import HasValue, Number, exact, fraction_up, shown
-from ldp_client.privacy.shuffle import batches, shuffled
+from ldp_client.privacy.shuffle import batches, grouped, shuffled
 
 __all__ = ["Asked", "Device", "PrivacyStatement", "QuestionTerms", "Repeated", "privacy_statement", "relay_lines"]
 
@@ -204,7 +204,8 @@ def _worth(question: QuestionTerms, batch: int, delta: float) -> tuple[str, ...]
         many = batches(asked, batch, question.reports, delta)
         lines.append(
             f"One report in each of {question.reports} batches: eps = {_show(plain.epsilon)} (local); if the relay is"
-            f" honest, {_shown(many)}."
+            f" honest, {_shown(many)}. If a period has too few reports, the relay may put several reports of a device"
+            f" into one batch: {_shown(grouped(asked, batch, question.reports, delta))} holds however they lie."
         )
     return tuple(lines)
 

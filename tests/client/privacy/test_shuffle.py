@@ -22,7 +22,7 @@ from ldp_client.privacy import shuffle
 from ldp_client.privacy.blanket import Blanket
 from ldp_client.privacy.composition import compose
 from ldp_client.privacy.rounding import exp_ceil, positive
-from ldp_client.privacy.shuffle import batches, shuffled
+from ldp_client.privacy.shuffle import batches, grouped, shuffled
 from ldp_client.protocol.epsilon import Epsilon
 from tests.client.clones import Clones, closed_epsilon, shuffled_delta
 from tests.client.privacy.reference import dec
@@ -227,6 +227,26 @@ def test_the_batches_of_two_people_by_brute_force():
                 assert np.maximum(lost, 0).sum() <= delta
 
 
+def test_two_reports_in_one_batch_by_brute_force():
+    """The person's two reports and one of somebody else, over all items; the bound is not the local one."""
+    table, sets = law_table(TERNARY), Multisets(3, 3)
+    for delta in (0.1, 0.05, 1e-2):
+        bound = grouped(TERNARY, 3, 2, delta)
+        assert bound.delta == delta and bound.epsilon < 2
+        for other, one, two in itertools.product(range(3), repeat=3):
+            start = sets.add(np.ones(1), table[other], 0)
+            p, q = (sets.add(sets.add(start, table[item], 1), table[item], 2) for item in (one, two))
+            assert np.maximum(p - math.exp(bound.epsilon) * q, 0).sum() <= delta
+
+
+@pytest.mark.parametrize(("users", "count"), [(10**4, 12), (10**5, 365), (10, 3)])
+def test_reports_that_lie_together_are_worth_more_than_apart(users, count):
+    apart, together = batches(TERNARY, users, count, 1e-6), grouped(TERNARY, users, count, 1e-6)
+    local = compose({Epsilon("1").value: count}, 1e-6)
+    assert apart.epsilon <= together.epsilon <= local.epsilon
+    assert grouped(TERNARY, users, 1, 1e-6).epsilon == pytest.approx(shuffled(TERNARY, users, 1e-6).epsilon, rel=1e-3)
+
+
 def test_one_batch_is_one_batch():
     assert batches(TERNARY, 1000, 1, 1e-6) == shuffled(TERNARY, 1000, 1e-6)
 
@@ -241,6 +261,7 @@ def test_one_batch_is_one_batch():
         (lambda: shuffled(60, 0, 1e-6), "at least one report"),
         (lambda: Blanket(TERNARY.pair_laws, 0), "at least one report"),
         (lambda: batches(1, 10, 0, 1e-6), "at least one batch"),
+        (lambda: grouped(1, 10, 0, 1e-6), "at least one report"),
     ],
 )
 def test_the_error_names_what_is_wrong(call, message):
