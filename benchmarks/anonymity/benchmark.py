@@ -9,7 +9,7 @@ from benchmarks.row import Options, Row
 
 __all__ = ["PARTS", "run"]
 
-PARTS = ("blanket",)
+PARTS = ("blanket", "tokens")
 """The modules of this folder that make rows."""
 
 
