@@ -227,16 +227,28 @@ def test_the_batches_of_two_people_by_brute_force():
                 assert np.maximum(lost, 0).sum() <= delta
 
 
-def test_two_reports_in_one_batch_by_brute_force():
-    """The person's two reports and one of somebody else, over all items; the bound is not the local one."""
-    table, sets = law_table(TERNARY), Multisets(3, 3)
-    for delta in (0.1, 0.05, 1e-2):
-        bound = grouped(TERNARY, 3, 2, delta)
-        assert bound.delta == delta and bound.epsilon < 2
-        for other, one, two in itertools.product(range(3), repeat=3):
-            start = sets.add(np.ones(1), table[other], 0)
-            p, q = (sets.add(sets.add(start, table[item], 1), table[item], 2) for item in (one, two))
-            assert np.maximum(p - math.exp(bound.epsilon) * q, 0).sum() <= delta
+@pytest.mark.parametrize("delta", [0.05, 1e-2])
+def test_two_reports_in_one_batch_by_brute_force(delta):
+    """The person's two reports and 28 of others who hold one item, over all three items."""
+    table, sets = law_table(TERNARY), Multisets(3, 30)
+    bound = grouped(TERNARY, 30, 2, delta)
+    assert (bound.rule, bound.delta) == ("privacy blanket, group", delta)
+    law = np.ones(1)
+    for size in range(28):
+        law = sets.add(law, table[2], size)
+    laws = [sets.add(sets.add(law, row, 28), row, 29) for row in table]
+    for p, q in itertools.permutations(laws, 2):
+        assert np.maximum(p - math.exp(bound.epsilon) * q, 0).sum() <= delta
+
+
+@pytest.mark.parametrize(("users", "count"), [(10**4, 12), (1000, 5), (10**6, 365)])
+def test_the_steps_of_reports_that_lie_together_add_up_to_delta(users, count):
+    total = grouped(TERNARY, users, count, 1e-6)
+    each = total.epsilon / count
+    steps = sum(math.exp(each * step) for step in range(count))
+    spent = Blanket(TERNARY.pair_laws, users).delta(each) * steps
+    assert total.rule == "privacy blanket, group"
+    assert 0.9e-6 <= spent <= 1e-6 * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(("users", "count"), [(10**4, 12), (10**5, 365), (10, 3)])
