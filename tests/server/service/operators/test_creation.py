@@ -49,13 +49,13 @@ async def test_a_mechanism_that_the_server_cannot_count_is_refused(name, tmp_pat
         await server.create(example(next(iter(others))))
 
 
-async def test_sealed_reports_are_refused(tmp_path):
+async def test_a_collection_with_a_relay_is_refused_without_a_key(tmp_path):
     async with live(tmp_path / "d") as server:
         plain = example(OFFERED[0])
         data = plain.to_dict() | {"id": None, "relay": {"smallest_batch": 100}}
         code, text = await refusal(server, Collection.from_dict(data))
         assert code is grpc.StatusCode.FAILED_PRECONDITION
-        assert "cannot open sealed reports" in text
+        assert "needs a key that reports are sealed to" in text
 
 
 @pytest.mark.parametrize("name", OFFERED)
