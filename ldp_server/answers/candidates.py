@@ -39,6 +39,8 @@ __all__ = ["TOLERANCE", "Candidate", "Kind", "Wish", "candidates", "counts_bytes
 
 TOLERANCE = 1.02
 """Variances that differ by less are near-equal: then the smaller memory decides."""
+LITTLE_MEMORY = 16 << 20
+"""Fields whose memory is less are compared by their variances alone."""
 TEAMS = (16, 8, 4, 2, 1)
 COLLISION_SHARE = 0.05
 LARGEST_FIELD = 4096
@@ -169,18 +171,20 @@ def _hashtogram(wish: Wish) -> Iterator[Candidate]:
 
 @offers(Kind.FREQUENCIES)
 def _linear_hash(wish: Wish) -> Iterator[Candidate]:
-    """The prime with the least variance, the one that nearly reaches it in the fewest cells, and the paper's q = 2."""
+    """The field with the least variance, one that nearly reaches it with less memory, and the paper's q = 2."""
     found: dict[int, tuple[float, int]] = {}
+    cost = {}
     for q in _fields(wish.eps) if wish.size <= LISTABLE else ():
         t = _digits(q, wish.size)
-        if t >= 2 and q**t <= MAX_CELLS:
+        cost[q] = counts_bytes((q**t - 1) // (q - 1) * q, q**t)
+        if t >= 2 and q**t <= MAX_CELLS and cost[q] <= wish.memory:
             found[q] = _spread(*_support(wish.epsilon, q, t), wish.size), t
     if not found:
         return
     best = min(found, key=lambda q: found[q][0])
     least = found[best][0]
     near = [q for q, (variance, _) in found.items() if variance <= TOLERANCE * least]
-    pick = min(near, key=lambda q: q ** found[q][1])
+    pick = min(near, key=lambda q: (max(cost[q], LITTLE_MEMORY), found[q][0]))
     for q in dict.fromkeys((pick, best, 2)):
         if q in found:
             variance, t = found[q]
