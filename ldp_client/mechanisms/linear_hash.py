@@ -27,7 +27,7 @@ hyperplane, c = (q^(t-1) - 1)/(q^t - 1) of all, and else with probability (1 - p
 (1-p)/(q-1), f(x) = (S(x) - n s)/(p - s) is unbiased, and its variance is (f p(1-p) + (n-f) s(1-s))/(p-s)^2. In a
 large domain that is (e + q - 1)^2/(4 e (q - 1)) times n 4e/(e-1)^2, the best known; it is least at q = e^epsilon + 1.
 The powers are there for 1.0024 instead of 1.0237 with q = 3 at epsilon 1, and 1.0007 instead of 1.0109 with q = 7 at
-epsilon 2. No further power of a prime below 32 gains more than 1.1% over these at any epsilon.
+epsilon 2. Of further powers of primes none gains more than 0.8% at any epsilon.
 
 q = 2 is a row of a Hadamard matrix and one randomized bit: the explicit histogram inside Hashtogram (Theorem 3.8).
 
@@ -98,7 +98,8 @@ class LinearHash(Randomizer):
         q, t = self.q, self.t
         if not 2 <= q <= MAX_ANSWERS or not 1 <= t <= 24 or q**t > MAX_CELLS or not is_field(q):
             raise InvalidSpec(
-                f"linear hash takes a prime q (or q = 4 or 8) and a t with q^t at most {MAX_CELLS}, not q = {q}, t = {t}"
+                f"linear hash takes a prime q (or q = 4 or 8) and a t with q^t at most {MAX_CELLS}, "
+                f"not q = {q}, t = {t}"
             )
         if not 2 <= self.size <= q**t:
             raise InvalidSpec(f"a domain of {self.size} elements does not fit into {q}^{t} = {q**t} cells")

@@ -25,9 +25,9 @@ of a character over F_q is 0, so the third line holds as it is. All numbers are 
 transform of q^s numbers, its places in another order. y = -y, so signs do not matter.
 
 Work: O(q^t (t + q)) for the digits, memory a few arrays of q^t numbers. The digit sums are products with the matrix of
-the characters of c <l, u>, for a few digits at a time; for large q an FFT. Levels of more than 2^15 elements are summed in single
-precision: the mean (c = 0) is exact in either, and the rounding that is left stays below a hundredth of the noise
-(2^28 reports or more are summed in double precision throughout).
+the characters of c <l, u>, for a few digits at a time; for large q an FFT. Levels of more than 2^15 elements are summed
+in single precision: the mean (c = 0) is exact in either, and the rounding that is left stays below a hundredth of the
+noise (2^28 reports or more are summed in double precision throughout).
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ def _signs(q: int) -> npt.NDArray[np.float64]:
 def _sign_matrix(q: int, digits: int, c: int, single: bool) -> Values:
     """The matrix (-1)^Tr(c <l, u>) over all l, u in F_q^digits: a product over the digits."""
     product = BinaryVectors(BINARY[q], 1).product
-    one, matrix = _signs(q)[[product(c, u) for u in range(q)]], np.ones((1, 1))
+    one: Values = _signs(q)[[product(c, u) for u in range(q)]]
+    matrix: Values = np.ones((1, 1))
     for _ in range(digits):
         matrix = np.kron(one, matrix)
     return matrix.astype(np.float32 if single else np.float64)
@@ -156,7 +157,7 @@ def _from_signs(counts: npt.NDArray[Any], q: int, place: int, single: bool) -> n
         real = np.float32 if single else np.float64
         half = _digit_sums(counts[:, 0].astype(real) - counts[:, 1].astype(real), 2, place, 1) / 2
         return np.stack((half, -half)).astype(real, copy=False)
-    signs = _signs(q)[:, 1:].astype(np.float32 if single else np.float64)
+    signs: Values = _signs(q)[:, 1:].astype(np.float32 if single else np.float64)
     hats = np.ascontiguousarray(signs.T) @ counts.astype(signs.dtype).T
     for c in range(1, q):
         hats[c - 1] = _digit_sums(hats[c - 1], q, place, c)

@@ -68,15 +68,16 @@ def _parity(numbers: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint8]:
 
 def _binary_products(vectors: BinaryVectors, left: U64, right: U64) -> U64:
     """The parities of ldp_client/protocol/fields.py."""
-    a, x, top = left.astype(np.uint32), right.astype(np.uint32), vectors.k - 1
+    a, x = left.astype(np.uint32), right.astype(np.uint32)
+    one, top = np.uint32(1), np.uint32(vectors.k - 1)
+    lowest, first, lower = (np.uint32(mask) for mask in (vectors.lowest, vectors.first, vectors.lower))
     if vectors.k == 3:
-        first = np.uint32(vectors.first)
-        a = a & np.uint32(vectors.lowest) | a >> 1 & first | (a & first) << 1
+        a = a & lowest | a >> one & first | (a & first) << one
     found = _parity(a & x)
     for place in vectors.places:
-        down = a >> 1
-        a = down & np.uint32(vectors.lower) | ((a ^ down) & np.uint32(vectors.lowest)) << top
-        found |= _parity(a & x) << place
+        down = a >> one
+        a = down & lower | ((a ^ down) & lowest) << top
+        found |= _parity(a & x) << np.uint8(place)
     return found.astype(np.uint64)
 
 

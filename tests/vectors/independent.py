@@ -462,7 +462,8 @@ def report_of(question: dict, index: int, words: list[int]) -> int:
     q, t = rules["q"], rules["t"]
     if kind == "linear_hash":
         return linear_hash_report(epsilon, q, t, index, words[0], words[1])
-    return hashtogram_report(epsilon, seed(question_bytes(question)), index_bits(question["domain"]), rules, index, words)
+    bits = index_bits(question["domain"])
+    return hashtogram_report(epsilon, seed(question_bytes(question)), bits, rules, index, words)
 
 
 def hashtogram_report(epsilon: str, own_seed: bytes, bits: int, rules: dict, index: int, words: list[int]) -> int:

@@ -78,7 +78,8 @@ def test_subset_selection_is_picked_where_it_wins(size, epsilon, mechanism, d):
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "q", "most"), [("0.5", 3, 1.01), ("1", 4, 1.003), ("2", 8, 1.001), ("2.25", 11, 1.001), ("4", 53, 1.003)]
+    ("epsilon", "q", "most"),
+    [("0.5", 3, 1.01), ("1", 4, 1.003), ("2", 8, 1.001), ("2.25", 11, 1.001), ("4", 53, 1.003)],
 )
 @pytest.mark.parametrize("size", [1024, 65_536])
 def test_the_field_with_the_least_variance_is_picked_where_memory_is_little(size, epsilon, q, most):
