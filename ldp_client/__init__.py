@@ -26,11 +26,13 @@ if TYPE_CHECKING:
         LdpError,
         PolicyRefused,
         ServerRefused,
+        Stopped,
         StorageError,
         StorageUntrusted,
         Unavailable,
         WrongType,
     )
+    from ldp_client.ledger.stopping import StopView
     from ldp_client.ledger.view import LedgerView, QuestionView, ResetView
     from ldp_client.options import LedgerFiles, Sending, Sources
     from ldp_client.protocol.domain import Attributes, Categories, Integers, Item, Strings
@@ -80,6 +82,8 @@ __all__ = [
     "Sending",
     "ServerRefused",
     "Sources",
+    "StopView",
+    "Stopped",
     "StorageError",
     "StorageUntrusted",
     "Strings",
@@ -98,8 +102,9 @@ _HOMES = {
     "collection": ("Collection", "Schedule"),
     "errors": (
         "BudgetExceeded", "InvalidSpec", "LdpError", "PolicyRefused", "ServerRefused", "StorageError",
-        "StorageUntrusted", "Unavailable", "WrongType",
+        "StorageUntrusted", "Stopped", "Unavailable", "WrongType",
     ),
+    "ledger.stopping": ("StopView",),
     "ledger.view": ("LedgerView", "QuestionView", "ResetView"),
     "options": ("LedgerFiles", "Sending", "Sources"),
     "protocol.domain": ("Attributes", "Categories", "Integers", "Item", "Strings"),

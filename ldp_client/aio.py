@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from ldp_client.client import Receipt
     from ldp_client.collection import Collection
+    from ldp_client.ledger.stopping import StopView
     from ldp_client.ledger.view import LedgerView
     from ldp_client.options import LedgerFiles, Sending, Sources
     from ldp_client.protocol.domain import Item
@@ -85,6 +86,15 @@ class AsyncClient:
 
     async def outbox(self) -> OutboxView:
         return await self._run(self._client.outbox)
+
+    async def stop(self) -> None:
+        await self._run(self._client.stop)
+
+    async def resume(self) -> None:
+        await self._run(self._client.resume)
+
+    async def stopped(self) -> StopView | None:
+        return await self._run(self._client.stopped)
 
     async def reset(self, reason: str) -> str:
         return await self._run(lambda: self._client.reset(reason))

@@ -13,10 +13,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from decimal import Decimal
 from functools import cache, cached_property
+from os.path import lexists
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ldp_client.errors import BudgetExceeded, LdpError, PolicyRefused, StorageError, WrongType
+from ldp_client.errors import BudgetExceeded, LdpError, PolicyRefused, Stopped, StorageError, WrongType
 from ldp_client.ledger import budget, forks
 from ldp_client.ledger.budget import MadeReport
 from ldp_client.ledger.database import Storage
@@ -31,6 +32,7 @@ from ldp_client.trust.policy import Policy, amount, units
 if TYPE_CHECKING:
     from ldp_client.collection import Collection
     from ldp_client.ledger.lease import Lease
+    from ldp_client.ledger.stopping import StopView
     from ldp_client.ledger.view import LedgerView
     from ldp_client.protocol.domain import Item
     from ldp_client.sending.subscription import Subscription
@@ -76,6 +78,7 @@ class Client:
         self._sending = sending or Sending()
         self._delay = parse_delay(delay)
         self._storage = Storage(files.directory, files.witness)
+        self._stop = self._storage.stop.name
         self._transport = open_transport(target, tls)
         self._target = target if isinstance(target, str) else type(target).__name__
         self._outbox = Outbox(self._storage, self._sending.limits)
@@ -163,8 +166,12 @@ class Client:
         """Check everything that can be checked without ledger and item; return the price of a report."""
         if self._closed:  # first: at the interpreter's end nothing can be imported any more
             raise PolicyRefused("this client is closed")
+        if lexists(self._stop):
+            raise Stopped
         if not isinstance(collection, _collection_type()):
             raise WrongType(f"collection: give a Collection, not {type(collection).__name__}")
+        if collection.relayed:
+            raise PolicyRefused("this collection's reports pass through a relay, which this version cannot send to")
         return self._policy.check(collection, self._subscription.ids() if self._policy.list_keys else None)
 
     def _due(self, collection: Collection, now: float, word: int) -> float:
@@ -175,6 +182,8 @@ class Client:
 
     def due(self, collection: Collection) -> bool:
         """Return whether this question asks for a new answer now. If so call `report`, with None if need be."""
+        if self.stopped() is not None:
+            return False
         self._check(collection)
         pending = self._lease.slots(collection) if self._lease is not None else []  # before the ledger is read
         with self._storage.reading() as (db, state):
@@ -239,6 +248,24 @@ class Client:
     def outbox(self) -> OutboxView:
         """Return what waits to be sent, and counters of what was accepted, refused and dropped."""
         return self._outbox.view()
+
+    # -- stopping: what the user decides
+
+    def stop(self) -> None:
+        """Stop reports on this device: from now on nothing is made, sent or fetched, until `resume`.
+
+        It holds for all programs with this storage, and after a restart. What was made waits, unless the user resumes.
+        """
+        self._storage.stop.put(int(self._clock.time()))
+
+    def resume(self) -> None:
+        """End a stop."""
+        self._storage.stop.remove()
+        self._sender.resume()
+
+    def stopped(self) -> StopView | None:
+        """Return since when reports are stopped; None if they are not."""
+        return self._storage.stop.read()
 
     # -- the rest
 

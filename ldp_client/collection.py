@@ -1,6 +1,6 @@
 """A collection: one question asked of many users, immutable and named by the hash of its bytes.
 
-    spec_bytes = Collection { question: bytes of a Question, window }           (proto/ldp/v1/spec.proto)
+    spec_bytes = Collection { question: bytes of a Question, window, relay }    (proto/ldp/v1/spec.proto)
     id          = SHA-256(tags.COLLECTION || spec_bytes)
     question_id = SHA-256(tags.QUESTION   || question bytes)    answers and charges are keyed by it
     seed        = SHA-256(tags.SEED       || question bytes)    all public randomness is expanded from it
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     M = TypeVar("M", bound=Message)
 
-__all__ = ["MAX_SPEC_BYTES", "Collection", "Details", "Schedule"]
+__all__ = ["MAX_SPEC_BYTES", "SMALLEST_BATCHES", "Collection", "Details", "Schedule"]
 
 VERSION = 1
 MAX_SPEC_BYTES = 1 << 20
@@ -43,6 +43,7 @@ MAX_NONCE = (1 << 16) - 1
 MAX_TIME = 1 << 40
 MAX_TEXT_BYTES = 4096
 MAX_SCHEDULED_REPORTS = 1 << 20
+SMALLEST_BATCHES = (2, 1 << 20)
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,8 @@ class Details(TypedDict, total=False):
     schedule: Schedule | None
     nonce: int
     """0 to 65,535. A second question in the same words with another nonce has other public randomness."""
+    smallest_batch: int | None
+    """2 to 2^20: reports are sealed and pass through a relay, at least so many together. None: no relay."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,12 @@ class Collection:
     closes: int = field(compare=False)
     schedule: Schedule | None = field(compare=False)
     nonce: int = field(repr=False, compare=False)
+    smallest_batch: int | None = field(repr=False, compare=False)
+
+    @property
+    def relayed(self) -> bool:
+        """Whether reports are sealed to the collection server and pass through a relay."""
+        return self.smallest_batch is not None
 
     @property
     def epsilon(self) -> Epsilon:
@@ -118,12 +127,7 @@ class Collection:
             raise InvalidSpec(f"a collection's spec has at most {MAX_SPEC_BYTES} bytes, not {len(spec_bytes)}")
         outer = _parse(spec_pb2.Collection, spec_bytes)
         question = _parse(spec_pb2.Question, outer.question)
-        if question.version != VERSION:
-            raise InvalidSpec(f"this version reads specs of version {VERSION}, not {question.version}")
-        if not question.text.strip() or len(question.text.encode()) > MAX_TEXT_BYTES:
-            raise InvalidSpec(f"a question has a text of 1 to {MAX_TEXT_BYTES} bytes")
-        if question.nonce > MAX_NONCE:
-            raise InvalidSpec(f"the nonce is at most {MAX_NONCE}")
+        _check_question(question)
         if not outer.window.opens < outer.window.closes <= MAX_TIME:
             raise InvalidSpec("the window must open before it closes (seconds since 1970)")
         schedule = question.schedule
@@ -141,6 +145,7 @@ class Collection:
             closes=outer.window.closes,
             schedule=Schedule(schedule.period_seconds, schedule.reports) if question.HasField("schedule") else None,
             nonce=question.nonce,
+            smallest_batch=_read_relay(outer),
         )
 
     @classmethod
@@ -166,6 +171,8 @@ class Collection:
                 inner.schedule.reports = schedule.reports
             outer = spec_pb2.Collection(question=inner.SerializeToString(deterministic=True))
             outer.window.opens, outer.window.closes = details["opens"], details["closes"]
+            if details.get("smallest_batch") is not None:
+                outer.relay.CopyFrom(spec_pb2.RelayTerms(smallest_batch=details["smallest_batch"]))
         except (ValueError, TypeError) as error:
             if isinstance(error, InvalidSpec):
                 raise
@@ -187,6 +194,7 @@ class Collection:
             parameters=plain.parameters,
             schedule=schedule or None,
             nonce=plain.nonce,
+            smallest_batch=plain.smallest_batch,
         )
         if plain.id is not None and plain.id != collection.id.hex():
             raise InvalidSpec(
@@ -269,6 +277,24 @@ def _parse(kind: type[M], data: bytes) -> M:
             "it may have been written by a newer version"
         )
     return message
+
+
+def _check_question(question: spec_pb2.Question) -> None:
+    if question.version != VERSION:
+        raise InvalidSpec(f"this version reads specs of version {VERSION}, not {question.version}")
+    if not question.text.strip() or len(question.text.encode()) > MAX_TEXT_BYTES:
+        raise InvalidSpec(f"a question has a text of 1 to {MAX_TEXT_BYTES} bytes")
+    if question.nonce > MAX_NONCE:
+        raise InvalidSpec(f"the nonce is at most {MAX_NONCE}")
+
+
+def _read_relay(outer: spec_pb2.Collection) -> int | None:
+    if not outer.HasField("relay"):
+        return None
+    smallest, largest = SMALLEST_BATCHES
+    if not smallest <= outer.relay.smallest_batch <= largest:
+        raise InvalidSpec(f"a relay's smallest batch has {smallest} to {largest} reports")
+    return outer.relay.smallest_batch
 
 
 def _read_domain(message: spec_pb2.Domain) -> Domain:

@@ -22,6 +22,9 @@
     period = "7 days"
     reports = 52
 
+    [relay]                                     # optional: reports are sealed and pass through a relay
+    smallest_batch = 1000                       # which passes on at least so many together
+
 Unknown keys are refused, so that a misspelt setting is not silently ignored.
 """
 
@@ -47,6 +50,7 @@ TABLES = {
     "mechanism": ("name",),
     "window": ("opens", "closes"),
     "schedule": ("period", "reports"),
+    "relay": ("smallest_batch",),
 }
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _LAST_MOMENT = 253_402_300_799
@@ -66,6 +70,7 @@ class Plain(NamedTuple):
     closes: int
     schedule: tuple[int, int] | None
     nonce: int
+    smallest_batch: int | None
 
 
 def as_table(value: object, name: str) -> Mapping[str, Any]:
@@ -113,7 +118,7 @@ def take(table: Mapping[str, Any], name: str, **kinds: type) -> dict[str, Any]:
 def read(data: Mapping[str, Any]) -> Plain:
     """Check the form of a file's contents."""
     required = {"question", "epsilon", "domain", "mechanism", "window"}
-    unknown = sorted(set(data) - required - {"id", "nonce", "schedule"})
+    unknown = sorted(set(data) - required - {"id", "nonce", "schedule", "relay"})
     if unknown:
         raise _misplaced(unknown[0], "a collection", [*TOP, *TABLES])
     missing = sorted(required - set(data))
@@ -131,6 +136,7 @@ def read(data: Mapping[str, Any]) -> Plain:
     if "schedule" in data:
         values = take(as_table(data["schedule"], "schedule"), "schedule", period=object, reports=int)
         schedule = (parse_duration(values["period"]), values["reports"])
+    relay = take(as_table(data["relay"], "relay"), "relay", smallest_batch=int) if "relay" in data else {}
     identity, nonce = data.get("id"), data.get("nonce", 0)
     if identity is not None and not isinstance(identity, str):
         raise InvalidSpec("'id' must be text")
@@ -147,6 +153,7 @@ def read(data: Mapping[str, Any]) -> Plain:
         closes=moment_of(window["closes"]),
         schedule=schedule,
         nonce=nonce,
+        smallest_batch=relay.get("smallest_batch"),
     )
 
 
@@ -197,6 +204,8 @@ def write(collection: Collection) -> dict[str, Any]:
             "period": format_duration(collection.schedule.period_seconds),
             "reports": collection.schedule.reports,
         }
+    if collection.smallest_batch is not None:
+        data["relay"] = {"smallest_batch": collection.smallest_batch}
     return data
 
 

@@ -4,7 +4,8 @@
     |-- InvalidSpec        a collection, setting or file breaks a rule: correct it (also a ValueError)
     |-- WrongType          an argument has a type that cannot be used, such as a list as an item (also a TypeError)
     |-- PolicyRefused      this device's policy does not allow the collection: do not retry
-    |   `-- BudgetExceeded     the device's privacy budget is spent
+    |   |-- BudgetExceeded     the device's privacy budget is spent
+    |   `-- Stopped            the user has stopped reports on this device
     |-- ServerRefused      the server (or a strict decoder) refused these bytes: count, do not retry
     |-- Unavailable        no answer, or "not now": retry later with the same bytes
     |-- StorageError       a file of the device or the server cannot be used
@@ -23,6 +24,7 @@ __all__ = [
     "LdpError",
     "PolicyRefused",
     "ServerRefused",
+    "Stopped",
     "StorageError",
     "StorageUntrusted",
     "Unavailable",
@@ -48,6 +50,16 @@ class PolicyRefused(LdpError):
 
 class BudgetExceeded(PolicyRefused):
     """The device's privacy budget does not cover another report. Decided before the item is looked at."""
+
+
+class Stopped(PolicyRefused):
+    """The user has stopped reports on this device. Decided before the item is looked at."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(
+            message
+            or "the user has stopped reports on this device: nothing is made, sent or fetched until the user resumes"
+        )
 
 
 class ServerRefused(LdpError):

@@ -15,12 +15,13 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ldp_client.protocol import tags
+from ldp_client.protocol.domain import Categories
 
 if TYPE_CHECKING:
     from ldp_client.collection import Collection
     from ldp_client.protocol.domain import Item
 
-__all__ = ["ExplainedMessage", "Explanation", "explain"]
+__all__ = ["ExplainedMessage", "Explanation", "explain", "likelihoods", "percent", "would_send"]
 
 _LIST_ALL = 16
 _LOOK_AT_ALL = 2048
@@ -86,29 +87,63 @@ class Explanation:
     def lines(self) -> Iterator[str]:
         """Yield the explanation in words."""
         yield f"Question: {self.question}"
-        yield (
-            f"Your device would send one of {self.messages:,} possible messages of {self.bytes} "
-            f"byte{'s' if self.bytes > 1 else ''}, drawn by chance ({self.mechanism}, epsilon {self.epsilon})."
-        )
+        yield _drawn_line(self.messages, self.bytes, self.mechanism, self.epsilon)
         every = self.others_looked_at == self.others
         yield "All of them:" if self.complete else "Two examples, one that points to your item and one that does not:"
         for example in self.examples:
-            low, high = _percent(example.least_other), _percent(example.most_other)
+            low, high = percent(example.least_other), percent(example.most_other)
             others = f"{low}" if low == high else f"{low} to {high}"
             yield (
-                f"  message {example.message}: {_percent(example.this_item)} for your item, "
+                f"  message {example.message}: {percent(example.this_item)} for your item, "
                 f"{others} for {'any other' if every else 'others'} (exactly {example.this_item})"
             )
         looked = "all" if every else f"{self.others_looked_at:,}"
         yield f"(The numbers for other items come from {looked} of the {_count(self.others)} other possible answers.)"
-        yield (
-            f"No message at all is more than {_up(self.ratio, 6)} times as likely for one item as for another; "
-            f"that is at most e^{self.epsilon}, exactly {self.ratio}."
-        )
-        yield (
-            "Suppose somebody believes 50:50 that you have this item. After seeing your message they can be at most "
-            f"{_up(100 * self.surest_guess, 1)}% sure. The message has the same size for every item, and for none."
-        )
+        yield _ratio_line(self.ratio, self.epsilon)
+        yield _guess_line(self.ratio)
+
+
+def would_send(collection: Collection) -> tuple[str, ...]:
+    """Return in words what a device sends for a question, whatever its item is, and what that says at best."""
+    randomizer = collection.randomizer
+    drawn = _drawn_line(randomizer.bound, randomizer.report_bytes, randomizer.name, collection.epsilon.text)
+    return drawn, _ratio_line(randomizer.ratio, collection.epsilon.text), _guess_line(randomizer.ratio)
+
+
+def likelihoods(collection: Collection, report: bytes) -> list[tuple[str, Fraction]]:
+    """Return, for each answer of a short list, the exact chance that a device with it sends just this report.
+
+    It is empty if the answers are not a short list of names, or if these are not the bytes of a report.
+    """
+    randomizer, domain = collection.randomizer, collection.domain
+    message = int.from_bytes(report, "little")
+    if not isinstance(domain, Categories) or domain.size > _LIST_ALL:
+        return []
+    if len(report) != randomizer.report_bytes or message >= randomizer.bound:
+        return []
+    names = ("(none of them)", *domain.names)
+    return [(name, randomizer.probability(index, message)) for index, name in enumerate(names)]
+
+
+def _drawn_line(messages: int, size: int, mechanism: str, epsilon: str) -> str:
+    return (
+        f"Your device would send one of {messages:,} possible messages of {size} "
+        f"byte{'s' if size > 1 else ''}, drawn by chance ({mechanism}, epsilon {epsilon})."
+    )
+
+
+def _ratio_line(ratio: Fraction, epsilon: str) -> str:
+    return (
+        f"No message at all is more than {_up(ratio, 6)} times as likely for one item as for another; "
+        f"that is at most e^{epsilon}, exactly {ratio}."
+    )
+
+
+def _guess_line(ratio: Fraction) -> str:
+    return (
+        "Suppose somebody believes 50:50 that you have this item. After seeing your message they can be at most "
+        f"{_up(100 * ratio / (1 + ratio), 1)}% sure. The message has the same size for every item, and for none."
+    )
 
 
 def explain(collection: Collection, item: Item) -> Explanation:
@@ -165,7 +200,8 @@ def _two(collection: Collection, index: int) -> list[int]:
     return [message for message in (likely, unlikely) if message is not None]
 
 
-def _percent(value: Fraction) -> str:
+def percent(value: Fraction) -> str:
+    """Return a probability as text for people."""
     number = float(value) * 100
     return f"{number:.3g} %" if number < 0.1 else f"{number:.2f} %"
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ldp_client.cli import commands
+from ldp_client.cli import commands, seeing
 
 __all__ = ["make_parser"]
 
@@ -50,7 +50,27 @@ def make_parser() -> argparse.ArgumentParser:
     explained.add_argument("collection", help="a collection file")
     explained.add_argument("--json", action="store_true", help="print JSON")
     explained.set_defaults(command=commands.explain)
+    _seeing(group)
     return parser
+
+
+def _seeing(group: Any) -> None:
+    """What the user sees and decides. The limits are needed only to say what is left."""
+    view = _command(group, "view", seeing.view, "show in a browser what this device was asked and has sent")
+    view.add_argument("collection", nargs="*", help="files of the collections that the app ships")
+    view.add_argument("--port", type=int, default=0, help="port of the page on this machine (default: a free one)")
+    view.add_argument("--idle", default="10 minutes", help='end when nobody has looked for this long ("10 minutes")')
+    view.add_argument("--reports", type=int, default=10, metavar="N", help="reports of each question (default 10)")
+    view.add_argument("--open", action="store_true", help="open the browser, too")
+
+    for name, run, about in (
+        ("stop", seeing.stop, "stop all reports of this device, until they are resumed"),
+        ("resume", seeing.resume, "resume reports after a stop"),
+    ):
+        decision = group.add_parser(name, help=about)
+        decision.add_argument("--storage", required=True, type=Path, help="directory of ledger and outbox")
+        decision.add_argument("--json", action="store_true", help="print JSON")
+        decision.set_defaults(command=run)
 
 
 def _command(

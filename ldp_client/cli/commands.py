@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ldp_client.ledger.view import LedgerView, QuestionView
     from ldp_client.sending.sender import Delivery
 
-__all__ = ["collections", "explain", "ledger", "outbox", "send"]
+__all__ = ["collections", "explain", "ledger", "outbox", "policy_of", "send"]
 
 
 def send(options: argparse.Namespace) -> int:
@@ -220,14 +220,15 @@ def _client(options: argparse.Namespace, *, delay: str = "1 hour") -> Client:
     return Client(
         options.server,
         storage=options.storage,
-        policy=_policy(options),
+        policy=policy_of(options),
         tls=Tls(*files) if any(files) else not options.plaintext,
         delay=delay,
         sending=Sending(background=False),
     )
 
 
-def _policy(options: argparse.Namespace) -> Policy:
+def policy_of(options: argparse.Namespace) -> Policy:
+    """Return the policy that the options give."""
     if options.policy:
         return Policy.load(options.policy)
     names = ("max_epsilon", "budget", "period", "lifetime")

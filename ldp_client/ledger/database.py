@@ -3,6 +3,7 @@
     directory/ledger.sqlite    WAL mode, synchronous=FULL: a commit survives a power cut
     directory/ledger.witness   how far the ledger had come (witness.py)
     directory/sending.lock     held by the one process that is sending (sending/outbox.py)
+    directory/stopped          lies there while the user has stopped reports (stopping.py)
 
 The ledger is trusted only while everything fits. Otherwise StorageUntrusted is raised, which counts as "budget spent"
 until `reset`. It fits when
@@ -37,6 +38,7 @@ from ldp_client.ledger.forks import leak
 from ldp_client.ledger.opening import NotMade, Opening, local_path
 from ldp_client.ledger.repair import mend, set_aside
 from ldp_client.ledger.schema import Damaged, State
+from ldp_client.ledger.stopping import StopFile
 from ldp_client.ledger.witness import Witness, WitnessDamaged
 
 __all__ = ["Link", "Storage"]
@@ -88,6 +90,7 @@ class Storage:
         self.path = self.directory / "ledger.sqlite"
         self._name = str(self.path)  # converting a Path for every report would cost time
         self.witness = Witness(local_path(witness, "witness") if witness else self.directory / "ledger.witness")
+        self.stop = StopFile(self.directory)
         self._opening = Opening(self.path, self.witness)
         self._front, self._back = Link(), Link()
 

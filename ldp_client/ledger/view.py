@@ -15,7 +15,7 @@ from ldp_client.ledger.database import Storage
 from ldp_client.ledger.schema import State
 from ldp_client.trust.policy import UNITS, Policy
 
-__all__ = ["LedgerView", "QuestionView", "ResetView", "read_ledger"]
+__all__ = ["AnsweredView", "LedgerView", "MadeView", "QuestionView", "ResetView", "read_answered", "read_ledger"]
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,26 @@ class QuestionView:
     """The question's words. None for charges whose question is not known."""
     answers: int
     spent: Fraction
+
+
+@dataclass(frozen=True)
+class MadeView:
+    """One report that was made: its bytes, its charge, and when it is due if it still waits."""
+
+    at: int
+    slot: int
+    epsilon: Fraction
+    collection_id: bytes
+    report: bytes = field(repr=False)
+    due: float | None
+
+
+@dataclass(frozen=True)
+class AnsweredView:
+    """One question with its newest reports, newest first."""
+
+    asked: QuestionView
+    made: tuple[MadeView, ...]
 
 
 @dataclass(frozen=True)
@@ -113,4 +133,27 @@ def _questions(db: sqlite3.Connection) -> Sequence[QuestionView]:
     return [
         QuestionView(question_id or b"", words.get(question_id), number, Fraction(spent, UNITS))
         for question_id, number, spent in rows
+    ]
+
+
+def read_answered(storage: Storage, most: int) -> tuple[AnsweredView, ...]:
+    """Return every answered question with its `most` newest reports. Raise StorageError if the ledger is no use."""
+    with storage.reading() as (db, _):
+        due = dict(db.execute("SELECT answer, min(due) FROM outbox GROUP BY answer").fetchall())
+        return tuple(
+            AnsweredView(asked, tuple(_made(db, asked.question_id, most, due)))
+            for asked in _questions(db)
+            if asked.question_id
+        )
+
+
+def _made(db: sqlite3.Connection, question_id: bytes, most: int, due: Mapping[int, float]) -> list[MadeView]:
+    rows = db.execute(
+        "SELECT id, at, slot, epsilon, collection_id, report FROM answers WHERE question_id = ?"
+        " ORDER BY slot DESC LIMIT ?",
+        (question_id, most),
+    )
+    return [
+        MadeView(at, slot, Fraction(epsilon, UNITS), asked, report, due.get(number))
+        for number, at, slot, epsilon, asked, report in rows
     ]

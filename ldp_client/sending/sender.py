@@ -18,10 +18,11 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence, Set
+from os.path import lexists
 from typing import NamedTuple
 
 from ldp_client.clock import Clock
-from ldp_client.errors import LdpError, StorageError, Unavailable
+from ldp_client.errors import LdpError, Stopped, StorageError, Unavailable
 from ldp_client.protocol.reasons import is_final
 from ldp_client.sending.outbox import Answered, Outbox, WaitingBatch
 from ldp_client.sending.pauses import moment_apart, moment_later
@@ -40,6 +41,8 @@ _AT_ONCE = 512
 _ATTEMPT_SECONDS = 60.0
 _OTHERS_SECONDS = 5.0
 """How long the thread leaves the outbox alone when another thread or process is sending."""
+_STOPPED_SECONDS = 300.0
+"""How soon the thread notices that the user has resumed in another process."""
 _LONGEST_SLEEP = 1800.0
 
 
@@ -84,6 +87,7 @@ class Sender:
         background: bool = True,
     ) -> None:
         self._outbox = outbox
+        self._stop = outbox.storage.stop.name
         self._transport = transport
         self._clock = clock
         self._uniform = uniform
@@ -148,6 +152,9 @@ class Sender:
         backoff: Backoff | None = None
         error: LdpError | None = None
         while not self._stopping.is_set():
+            if lexists(self._stop):
+                error = Stopped()
+                break
             due = self._due(everything, postponed)
             if not due:
                 break
@@ -266,6 +273,11 @@ class Sender:
             else:
                 self._condition.notify_all()
 
+    def resume(self) -> None:
+        """Look at once, after the user has ended a stop."""
+        self._retry_at = 0.0
+        self.wake()
+
     @property
     def running(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
@@ -313,6 +325,8 @@ class Sender:
             error = self.deliver(_ATTEMPT_SECONDS, queue=False).error
             if isinstance(error, OthersSend):
                 self._retry_at = self._clock.monotonic() + _OTHERS_SECONDS
+            elif isinstance(error, Stopped):
+                self._retry_at = self._clock.monotonic() + _STOPPED_SECONDS
             elif error is not None:
                 self._note_failure(error)
         return self._sleep()

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ldp_client.clock import Clock
-from ldp_client.errors import InvalidSpec, LdpError, PolicyRefused, StorageError, Unavailable
+from ldp_client.errors import InvalidSpec, LdpError, PolicyRefused, Stopped, StorageError, Unavailable
 from ldp_client.ledger.database import Storage
 from ldp_client.ledger.schema import check
 from ldp_client.sending.transport import ListPart, Transport
@@ -33,7 +33,7 @@ from ldp_client.trust.signed_list import (
 if TYPE_CHECKING:
     from ldp_client.collection import Collection
 
-__all__ = ["LIST_REFUSED", "SPEC_REFUSED", "Subscription"]
+__all__ = ["LIST_REFUSED", "SPEC_REFUSED", "Subscription", "held_list", "kept_specs"]
 
 logger = logging.getLogger("ldp_client")
 
@@ -83,15 +83,16 @@ class Subscription:
         """Fetch the list, check it against the one that is held, and keep it. Return how many ids it has."""
         if not self._policy.list_keys:
             raise PolicyRefused("this device's policy names no key for a signed list; give list_keys")
+        self._storage.stop.refuse()
         with self._counting(LIST_REFUSED):
             return self._refresh(self._clock.monotonic() + timeout)
 
     def _refresh(self, until: float) -> int:
         with self._storage.reading() as (db, _):
-            known = _load(db)
+            known = held_list(db)
         answer, packed = self._download(known, until)
         with self._storage.charging(background=True) as (db, state):
-            held = _load(db)  # another process may have refreshed meanwhile
+            held = held_list(db)  # another process may have refreshed meanwhile
             if held and held != known and held.serial * ID_BYTES > len(packed) and held.packed.startswith(packed):
                 found = held
             else:
@@ -132,6 +133,8 @@ class Subscription:
         """Refresh, for the sender's thread. Return when to do it again, at a different time on every device."""
         try:
             self.refresh(_BACKGROUND_SECONDS)
+        except Stopped:
+            return min(self._every, 3600) * (0.5 + self._uniform())
         except LdpError as error:
             refused = isinstance(error, PolicyRefused) and not isinstance(error, StorageError)
             level = logging.WARNING if refused else logging.INFO
@@ -142,7 +145,7 @@ class Subscription:
     def _current(self) -> SignedList | None:
         if self._held is None:
             with self._storage.reading() as (db, _):
-                self._held = _load(db)
+                self._held = held_list(db)
         return self._held
 
     # -- single collections
@@ -176,6 +179,7 @@ class Subscription:
     def _fetch(self, wanted: bytes, timeout: float) -> Collection:
         from ldp_client.collection import MAX_SPEC_BYTES, Collection
 
+        self._storage.stop.refuse()
         spec = self._transport.get_collection(wanted, timeout)
         with self._counting(SPEC_REFUSED):
             if len(spec) > MAX_SPEC_BYTES or collection_id(spec) != wanted:
@@ -214,7 +218,17 @@ class Subscription:
             raise
 
 
-def _load(db: sqlite3.Connection) -> SignedList | None:
+def kept_specs(db: sqlite3.Connection) -> Iterator[Collection]:
+    """Yield the collections whose specs are kept, those left out that this version cannot read."""
+    from ldp_client.collection import Collection
+
+    for wanted, spec in db.execute("SELECT id, spec FROM specs ORDER BY number").fetchall():
+        if collection_id(spec) == wanted:
+            with suppress(InvalidSpec):
+                yield Collection.from_bytes(spec)
+
+
+def held_list(db: sqlite3.Connection) -> SignedList | None:
     """Read the list that is held. A damaged one counts as none; then a key of the policy must sign the next one."""
     row = db.execute("SELECT list_bytes, signer, retired, ids, digest FROM trusted").fetchone()
     if row is None or check(*row[:4]) != row[4]:

@@ -27,13 +27,28 @@ class Operations:
 
     @staticmethod
     def draft(
-        question: str, goal: Goal, *, opens: int, closes: int, schedule: Schedule | None = None, nonce: int = 0
+        question: str,
+        goal: Goal,
+        *,
+        opens: int,
+        closes: int,
+        schedule: Schedule | None = None,
+        nonce: int = 0,
+        smallest_batch: int | None = None,
     ) -> Draft:
         """Plan a question that reaches a goal: its collection, its file, and what will be learned. Calls no server.
 
         `opens` and `closes` are seconds since 1970. `create` takes the draft's `collection`.
         """
-        return draft(question, goal, opens=opens, closes=closes, schedule=schedule, nonce=nonce)
+        return draft(
+            question,
+            goal,
+            opens=opens,
+            closes=closes,
+            schedule=schedule,
+            nonce=nonce,
+            smallest_batch=smallest_batch,
+        )
 
     @asked
     def create(

@@ -28,9 +28,8 @@ def main() -> None:
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # our own error says it in one line
     try:
         with server_extra("ldp-server"):
-            from ldp_server.cli.main import load, run  # noqa: PLC0415 - a missing library is reported from here on
+            from ldp_server.cli.main import run  # noqa: PLC0415 - a missing library is reported from here on
 
-            load()
-        run()
+            run()
     except KeyboardInterrupt:
         sys.exit(130)

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from ldp_client.collection import Schedule
+from ldp_client.collection import SMALLEST_BATCHES, Schedule
 from ldp_client.collection_text import moment_of
 from ldp_client.durations import parse_duration
 from ldp_client.errors import InvalidSpec
@@ -64,6 +64,7 @@ class DraftOptions:
     lasts: str
     period: str | None
     reports: int | None
+    smallest_batch: int | None
 
 
 _DRAFT_OPTIONS = (
@@ -92,6 +93,12 @@ _DRAFT_OPTIONS = (
     click.option("--lasts", default="30 days", show_default=True, help="How long reports are taken."),
     click.option("--period", help='Ask again in every period, such as "7 days".'),
     click.option("--reports", type=click.IntRange(1), help="With --period: how many times. [default: while it lasts]"),
+    click.option(
+        "--smallest-batch",
+        type=click.IntRange(*SMALLEST_BATCHES),
+        metavar="N",
+        help="Reports are sealed and pass through a relay, at least N together. [default: no relay]",
+    ),
 )
 
 
@@ -124,7 +131,9 @@ def drafted(file: Path, options: DraftOptions, as_json: bool) -> None:
     opens, closes = _window(options)
     schedule = _schedule(options, closes - opens)
     with busy("planning", quiet=as_json):
-        found = draft(question, goal, opens=opens, closes=closes, schedule=schedule)
+        found = draft(
+            question, goal, opens=opens, closes=closes, schedule=schedule, smallest_batch=options.smallest_batch
+        )
     if str(file) != "-":
         with translated(file):
             file.write_text(found.text, encoding="utf-8")

@@ -1,7 +1,11 @@
-"""The group `ldp-server`, and how errors become exit codes."""
+"""The group `ldp-server`, and how errors become exit codes.
+
+A module of commands is imported when one of its commands is called: all of them together take more than half a second.
+"""
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 
@@ -11,7 +15,7 @@ from rich.console import Console
 from ldp_client.errors import Cancelled, InvalidSpec, LdpError, ServerRefused, StorageError, Unavailable
 from ldp_server import __version__
 
-__all__ = ["EXIT_CODES", "VARIABLES", "cli", "exit_code", "load", "run"]
+__all__ = ["EXIT_CODES", "MODULES", "VARIABLES", "cli", "exit_code", "load", "run"]
 
 EXIT_CODES = {
     0: "done",
@@ -21,6 +25,32 @@ EXIT_CODES = {
     4: 'nobody answered, or "not now": try again',
     130: "interrupted",
 }
+MODULES = {
+    "average": ["questions"],
+    "attributes": ["questions"],
+    "backup": ["local"],
+    "change": ["over_time.commands"],
+    "collection": ["collections", "drafts"],
+    "compact": ["collections"],
+    "compare": ["over_time.commands"],
+    "config": ["serving"],
+    "demo": ["serving"],
+    "doctor": ["local"],
+    "estimate": ["queries"],
+    "export": ["exports"],
+    "foreign": ["local"],
+    "heavy-hitters": ["queries"],
+    "periods": ["over_time.options"],
+    "quantiles": ["questions"],
+    "ranges": ["questions"],
+    "serve": ["serving"],
+    "status": ["exports"],
+    "token": ["tokens"],
+    "trend": ["over_time.commands"],
+    "watch": ["serving"],
+    "web": ["pages"],
+}
+"""The modules of this folder that add a command."""
 VARIABLES = {
     "LDP_SERVER": "HOST:PORT of the server to call (--server)",
     "LDP_SERVER_DATA": "the data directory (--data)",
@@ -47,7 +77,18 @@ _EPILOG = "\n\n".join(
 
 
 class _Group(click.Group):
-    """A group whose list of commands shows whole first sentences. Click would cut them at the terminal's edge."""
+    """Imports a command when it is called. The list of commands shows whole first sentences, which click would cut at
+    the terminal's edge.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(MODULES) if self is cli else super().list_commands(ctx)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if self is cli:
+            for module in MODULES.get(cmd_name, ()):
+                importlib.import_module(f"ldp_server.cli.{module}")
+        return super().get_command(ctx, cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -66,21 +107,10 @@ def cli() -> None:
 
 
 def load() -> None:
-    """Import the modules that add their commands to the group."""
-    from ldp_server.cli import (  # noqa: PLC0415 - they import `cli`
-        collections,
-        drafts,
-        exports,
-        local,
-        pages,
-        queries,
-        questions,
-        serving,
-        tokens,
-    )
-    from ldp_server.cli.over_time import commands, options  # noqa: PLC0415 - the same
-
-    del collections, commands, drafts, exports, local, options, pages, queries, questions, serving, tokens
+    """Import every module that adds commands to the group."""
+    for modules in MODULES.values():
+        for module in modules:
+            importlib.import_module(f"ldp_server.cli.{module}")
 
 
 def exit_code(error: LdpError) -> int:

@@ -20,6 +20,8 @@ class CollectionShape(TypedDict):
     unlisted: bool
     opens: int
     closes: int
+    smallest_batch: int | None
+    """Reports are sealed and pass through a relay, at least so many together; null: no relay."""
     created: int
     closed: int | None
     deleted: int | None

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ldp_client.collection import Collection, Schedule
+from ldp_client.collection import Collection, Details, Schedule
 from ldp_client.collection_text import toml
 from ldp_client.errors import InvalidSpec
 from ldp_server.heavy_hitters import planner as sketches
@@ -29,6 +29,7 @@ _COMMENTS = {
     "mechanism": "How a device randomizes its answer. The parameters come from the planner; leave them as they are.",
     "window": "When reports are taken: from the first moment of `opens` to before the first moment of `closes`.",
     "schedule": "One report in every period, at most so many. Each costs epsilon again.",
+    "relay": "Reports are sealed and pass through a relay of another operator, at least so many together.",
 }
 
 
@@ -53,10 +54,12 @@ def draft(
     closes: int,
     schedule: Schedule | None = None,
     nonce: int = 0,
+    smallest_batch: int | None = None,
 ) -> Draft:
     """Plan a question and write its file. `opens` and `closes` are seconds since 1970."""
     plan = solve(goal)
-    collection = _collection(question, plan, opens=opens, closes=closes, schedule=schedule, nonce=nonce)
+    details: Details = {"opens": opens, "closes": closes, "schedule": schedule, "nonce": nonce}
+    collection = _collection(question, plan, details | {"smallest_batch": smallest_batch})
     promise = plan_in_words(plan, schedule, closes - opens)
     text = _commented(collection.to_dict(), promise)
     if Collection.from_toml(text) != collection:
@@ -64,28 +67,23 @@ def draft(
     return Draft(text, promise, plan, collection)
 
 
-def _collection(
-    question: str, plan: Plan, *, opens: int, closes: int, schedule: Schedule | None, nonce: int
-) -> Collection:
+def _collection(question: str, plan: Plan, details: Details) -> Collection:
     parameters = plan.parameters
     if "attempt" in parameters:
         chosen = sketches.plan(plan.users, plan.goal.domain, plan.epsilon, memory=plan.goal.memory)
         chosen = replace(chosen, mechanism=plan.mechanism, parameters=dict(parameters))
         made = sketches.create(
-            question, plan.goal.domain, plan.epsilon, chosen, opens=opens, closes=closes, nonce=nonce
+            question,
+            plan.goal.domain,
+            plan.epsilon,
+            chosen,
+            opens=details["opens"],
+            closes=details["closes"],
+            nonce=details["nonce"],
         )
         parameters = dict(made.randomizer.parameters())
-    return Collection.create(
-        question,
-        plan.goal.domain,
-        plan.mechanism,
-        plan.epsilon,
-        opens=opens,
-        closes=closes,
-        parameters=parameters,
-        schedule=schedule,
-        nonce=nonce,
-    )
+    details = details | {"parameters": parameters}
+    return Collection.create(question, plan.goal.domain, plan.mechanism, plan.epsilon, **details)
 
 
 def _commented(data: Mapping[str, Any], promise: tuple[str, ...]) -> str:

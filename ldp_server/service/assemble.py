@@ -52,6 +52,7 @@ from ldp_server.store import (
 )
 from ldp_server.watch.spans import Spans, spans_to
 from ldp_server.worker.client import Worker
+from ldp_server.worker.decoders import Decoders
 from ldp_server.worker.remembered import RememberedAnswers
 
 __all__ = ["CollectionServer", "Parts"]
@@ -174,7 +175,9 @@ class _Assembly:
         return Lifecycle(collections, commit, self._directory.states, rules, self._clock)
 
     def _queries(self, collections: LiveCollections, worker: Worker) -> Queries:
-        sources = QuerySources(worker, lambda: self._worker(nice=19))
+        decoders = Decoders(lambda: self._worker(nice=19))
+        self._stack.push_async_callback(decoders.close)
+        sources = QuerySources(worker, decoders)
         return Queries(collections, sources, self._config.limits, self._metrics, self._clock)
 
     def _schedule(self) -> BackgroundSchedule:

@@ -127,6 +127,8 @@ class Lifecycle:
                 grpc.StatusCode.FAILED_PRECONDITION,
                 f"this server cannot count reports of {collection.randomizer.name}: choose one of {', '.join(ORACLES)}",
             )
+        if collection.relayed:
+            raise CallStatus(grpc.StatusCode.FAILED_PRECONDITION, "this version cannot open sealed reports")
         if len(self.collections) >= rules.collections:
             raise CallStatus(grpc.StatusCode.FAILED_PRECONDITION, "too many collections: raise limits.collections")
         _check_periods(collection, rules.periods)

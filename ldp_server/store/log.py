@@ -333,7 +333,7 @@ class ReportLog(LogReader):
 
     @abstractmethod
     def lay_anew(self) -> bool:
-        """Make one period's recent batches forget the order of arrival; False when all have."""
+        """Make recent batches of a few periods forget the order of arrival; False when those of all periods have."""
 
     @abstractmethod
     def purge(self) -> bool:

@@ -227,14 +227,33 @@ class SqliteLog(SqliteReader, ReportLog):
     def lay_anew(self) -> bool:
         if not self._unlaid:
             return False
-        number = next(iter(self._unlaid))
-        with suppress(Corrupt):  # the other collections go on, and counting says that this one is damaged
-            collection = self._catalog.existing_period(number).collection
-            self._transaction(lambda db: blocks.lay_anew(db, number, collection))
-        self._unlaid.remove(number)
-        self._wal.wrote(self._size(number)[1])
+        numbers = self._laid_together()
+        try:
+            self._transaction(lambda db: self._lay(db, numbers))
+        except Corrupt:
+            numbers = numbers[:1]
+            with suppress(Corrupt):  # the other periods go on, and counting says that this one is damaged
+                self._transaction(lambda db: self._lay(db, numbers))
+        self._unlaid.difference_update(numbers)
+        self._wal.wrote(sum(self._size(number)[1] for number in numbers))
         self._purged = False
         return True
+
+    def _laid_together(self) -> list[int]:
+        """Periods with recent batches, at least one: about as many as fill a block. One commit each would take long."""
+        numbers: list[int] = []
+        batches = size = 0
+        for number in self._unlaid:
+            count, held = self._size(number)
+            batches, size = batches + count, size + held
+            if numbers and (batches > blocks.BLOCK or size > blocks.BLOCK_BYTES):
+                break
+            numbers.append(number)
+        return numbers
+
+    def _lay(self, db: sqlite3.Connection, numbers: Sequence[int]) -> None:
+        for number in numbers:
+            blocks.lay_anew(db, number, self._catalog.existing_period(number).collection)
 
     def purge(self) -> bool:
         self._purged = self._purged or self._wal.empty()

@@ -142,7 +142,10 @@ class Child:
 
         progress("counting", 0.0)
         request = pb.HeavyHittersRequest.FromString(body)
-        return Done(), decoding.decode(self._get(question, request), question, request.dictionary, progress)
+        try:
+            return Done(), decoding.decode(self._get(question, request), question, request.dictionary, progress)
+        finally:
+            self._counts.clear()  # this process may wait long for its next search
 
 
 def serve(child: Child, send: Callable[[Answer, bytes], None]) -> None:

@@ -162,6 +162,12 @@ class CountsCache:
         self._counter.save(counts)
         return counts
 
+    def clear(self) -> None:
+        """Hold no counts."""
+        self._held.clear()
+        self._sizes.clear()
+        self._sum = None
+
     def _of(self, number: int) -> tuple[CollectionRecord, Collection]:
         self._log.renew()
         record = self._log.record(number)

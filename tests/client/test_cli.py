@@ -250,3 +250,50 @@ def test_lines_as_items(files, name, line, item):
     from ldp_client.cli.items import read_item
 
     assert read_item(Collection.load(files[name]), line) == item
+
+
+# -- what the user sees and decides
+
+
+def test_view_as_json_needs_no_policy_and_sends_nothing(run, files, tmp_path):
+    run("send", files["colour"], *options(tmp_path), "--timeout", 0.1, stdin=b"red\n")
+    code, out, err = run("view", "--storage", tmp_path / "ldp", files["colour"], files["age"], "--json")
+    found = json.loads(out)
+    assert (code, err) == (0, "")
+    assert [question["question"] for question in found["questions"]] == ["Your colour?", "Your age?"]
+    assert [len(question["reports"]) for question in found["questions"]] == [1, 0]
+    code, out, _ = run("view", *options(tmp_path), "--json", "--reports", 0)
+    assert "11 left of 12" in json.loads(out)["spent"][0] and json.loads(out)["questions"][0]["reports"] == []
+
+
+def test_view_of_a_damaged_ledger_says_so(run, files, tmp_path):
+    run("send", files["colour"], *options(tmp_path), "--timeout", 0.1, stdin=b"red\n")
+    (tmp_path / "ldp" / "ledger.sqlite").write_bytes(b"damaged" * 999)
+    code, out, err = run("view", "--storage", tmp_path / "ldp", "--json")
+    assert code == 3 and err == "" and len(json.loads(out)["problems"]) == 1
+
+
+def test_view_serves_until_nobody_looks(run, tmp_path):
+    code, out, err = run("view", "--storage", tmp_path / "ldp", "--idle", "1 s")
+    assert code == 0 and "http://127.0.0.1:" in out and "Ctrl-C" in err
+    assert not (tmp_path / "ldp").exists()
+
+
+@pytest.mark.parametrize("wrong", [("--port", 99999), ("--idle", "soon"), ("--reports", -1), ("--max-epsilon", "1")])
+def test_view_with_wrong_options(run, tmp_path, wrong):
+    code, out, err = run("view", "--storage", tmp_path / "ldp", *wrong)
+    assert (code, out) == (2, "") and err.count("\n") == 1
+
+
+def test_stop_and_resume(run, files, tmp_path):
+    storage = ["--storage", tmp_path / "ldp"]
+    code, out, _ = run("stop", *storage)
+    assert code == 0 and out == "Stopped: this device makes no report, sends nothing and fetches nothing.\n"
+    code, out, _ = run("send", files["colour"], *options(tmp_path), "--timeout", 0.1, stdin=b"red\n")
+    assert code == 1 and "the user has stopped reports" in out
+    assert json.loads(run("view", *storage, "--json")[1])["stopped"] is True
+    assert json.loads(run("resume", *storage, "--json")[1]) == {"stopped": False}
+    assert run("send", files["colour"], *options(tmp_path), "--timeout", 0.1, stdin=b"red\n")[0] == 0
+    (tmp_path / "file").write_text("")
+    code, _, err = run("stop", "--storage", tmp_path / "file")
+    assert code == 3 and "reports were not stopped" in err and err.count("\n") == 1

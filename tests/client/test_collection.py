@@ -47,6 +47,8 @@ DIFFERENT: list[dict[str, Any]] = [
     {"schedule": Schedule(3600, 2)},
     {"schedule": Schedule(3600, 3)},
     {"schedule": Schedule(7200, 2)},
+    {"nonce": 2, "smallest_batch": 100},
+    {"nonce": 3, "smallest_batch": 1 << 20},
     {"domain": Integers(0, 5), "mechanism": "linear-hash", "parameters": {"q": 3, "t": 5}},
     {"domain": Integers(0, 5), "mechanism": "randomized-response", "parameters": None},
 ]
@@ -180,6 +182,22 @@ def test_what_is_no_schedule(period: int, reports: int) -> None:
         Schedule(period, reports)
 
 
+def test_a_relay_changes_the_collection_and_not_the_question() -> None:
+    plain, one, other = make(), make(smallest_batch=100), make(smallest_batch=101)
+    assert len({collection.id for collection in (plain, one, other)}) == 3
+    assert plain.question_id == one.question_id == other.question_id
+    assert plain.seed == one.seed == other.seed
+    assert (plain.relayed, one.relayed, plain.smallest_batch, one.smallest_batch) == (False, True, None, 100)
+
+
+@pytest.mark.parametrize("smallest", [0, 1, -1, (1 << 20) + 1, 1 << 32, "100", 1.5])
+def test_what_is_no_smallest_batch(smallest: Any) -> None:
+    with pytest.raises(InvalidSpec):
+        make(smallest_batch=smallest)
+    with pytest.raises(InvalidSpec):
+        Collection.from_dict(plain(relay={"smallest_batch": smallest}))
+
+
 def test_a_domain_of_another_kind_is_refused() -> None:
     class Colours(Domain):
         kind = "colours"
@@ -271,6 +289,12 @@ def test_what_is_no_moment(moment: Any) -> None:
         {"schedule": {"period": "1 day", "reports": True}},
         {"schedule": {"period": "1 day", "reports": "2"}},
         {"schedule": None},
+        {"relay": None},
+        {"relay": 100},
+        {"relay": {}},
+        {"relay": {"smallest_batch": True}},
+        {"relay": {"smallest_batch": "100"}},
+        {"relay": {"smallest_batch": 100, "address": "relay.example.org"}},
         {"domain": {"kind": "strings", "max_bytes": 8, "min_bytes": 0}},
         {"domain": {"kind": "strings", "max_bytes": 8.0}},
         {"domain": {"kind": "strings", "max_bytes": True}},
@@ -311,7 +335,8 @@ def test_what_is_missing_is_named(key: str) -> None:
 
 
 HOMES = {"nonce": "at the top", "names": "domain", "max_bytes": "domain", "q": "mechanism", "name": "mechanism",
-         "opens": "window", "closes": "window", "period": "schedule", "reports": "schedule"}  # fmt: skip
+         "opens": "window", "closes": "window", "period": "schedule", "reports": "schedule",
+         "smallest_batch": "relay"}  # fmt: skip
 
 
 @pytest.mark.parametrize("key", HOMES)

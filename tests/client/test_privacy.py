@@ -96,6 +96,8 @@ def test_a_refusal_comes_before_the_item_is_looked_at(open_client, policy):
         client.report(make(epsilon="3"), Untouchable())
     with pytest.raises(PolicyRefused):
         client.report(make(closes=NOW), Untouchable())
+    with pytest.raises(PolicyRefused, match="relay"):
+        client.report(make(smallest_batch=100), Untouchable())
     client.report(make(1), "a")
     client.report(make(2), "a")
     with pytest.raises(PolicyRefused):

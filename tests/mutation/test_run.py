@@ -55,8 +55,9 @@ def test_broken():
 """
 
 
-@pytest.fixture
-def tree(tmp_path):
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    tmp_path = tmp_path_factory.mktemp("tree")
     (tmp_path / "room").mkdir()
     (tmp_path / "room/__init__.py").touch()
     (tmp_path / "room/sums.py").write_text(SOURCE)
@@ -97,7 +98,7 @@ for line, names in (
 """
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def verdicts(tree):
     done = subprocess.run([sys.executable, "-c", CODE, str(tree)], capture_output=True, text=True, check=True)
     assert (tree / "room/sums.py").read_text() == SOURCE

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 import sys
 import time
 from contextlib import asynccontextmanager
@@ -20,6 +19,7 @@ from ldp_server.config import Config
 from ldp_server.service.assemble import CollectionServer
 from ldp_server.store import AccessFile
 from ldp_server.testing import ServerProcess as RealServerProcess
+from tests.server.commands import run_command
 
 ROOT = Path(__file__).parents[2]
 NOW = 1_800_000_000
@@ -167,16 +167,8 @@ class ServerProcess(RealServerProcess):
 
 def cli(*arguments: str, data: Path | None = None, stdin: str | None = None, timeout: float = 120):
     """Run `ldp-server` as a user would."""
-    command = [sys.executable, "-m", "ldp_server", *arguments, *(["--data", str(data)] if data else [])]
-    return subprocess.run(
-        command,
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"},
-        check=False,
-    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
+    return run_command([*arguments, *(["--data", str(data)] if data else [])], environment, stdin, timeout)
 
 
 async def send(server, requests):

@@ -268,8 +268,8 @@ PERIODS = (600, 602, 603)
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_every_question_may_name_a_period_at_every_door(server, name, monkeypatch, capsys, tmp_path):
-    """One period, the same by a date, a span of two, and all of them."""
+def test_every_question_may_name_a_period_at_every_door(server, name, monkeypatch, capsys, tmp_path, request):
+    """One period, the same by a date, a span of two, and all of them. A list, which takes long, for one period."""
     collection = example(name, schedule=Schedule(MONTH, 10))
     server.create(collection)
     users = [np.arange(900 + 300 * i) % min(collection.domain.size, 7 + i) for i in range(3)]
@@ -279,7 +279,8 @@ def test_every_question_may_name_a_period_at_every_door(server, name, monkeypatc
     item = f"{item_text(an_item(collection))}\n"
     for question in sorted(ANSWERS[name]):
         doors = QUESTIONS[question]
-        for periods, text, parts in wanted:
+        few = question.startswith("heavy hitters") and not request.config.getoption("--slow")
+        for periods, text, parts in wanted[:1] if few else wanted:
             expected = ask(doors.in_process, collection, added(collection, [oracles[part] for part in parts]))
             first, last = PERIODS[parts[0]], PERIODS[parts[-1]]
             expected["periods"] = {"first": first, "last": last, "begins": first * MONTH, "ends": (last + 1) * MONTH}

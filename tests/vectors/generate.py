@@ -175,6 +175,24 @@ def collection_vectors() -> Iterator[dict[str, Any]]:
         }
 
 
+def relay_vectors() -> Iterator[dict[str, Any]]:
+    """Some of the collections with a relay: another id, the same question. Then specs that must be refused."""
+    for name, smallest in (("yes-no", 2), ("cities", 1000), ("words", 127), ("tabs", 128), ("tabs-nonce", 1 << 20)):
+        plain = COLLECTIONS[name]
+        data = plain.to_dict() | {"id": None, "relay": {"smallest_batch": smallest}}
+        collection = Collection.from_dict(data)
+        assert collection.question_id == plain.question_id
+        yield {
+            "collection": name,
+            "smallest_batch": smallest,
+            "spec": collection.spec_bytes.hex(),
+            "id": collection.id.hex(),
+            "question_id": collection.question_id.hex(),
+        }
+    for why, spec in malformed.RELAYS:
+        yield {"why": why, "refused": spec.hex()}
+
+
 def item_vectors() -> Iterator[dict[str, Any]]:
     for name, collection in COLLECTIONS.items():
         domain = collection.domain
@@ -642,6 +660,7 @@ FILES = {
     "subset_selection": lambda: structured_vectors(subset_collections()),
     "fields": lambda: structured_vectors(field_collections()),
     "signed_lists": signed_list_vectors,
+    "relays": relay_vectors,
 }
 
 

@@ -22,7 +22,8 @@ N = 2**64
 # --- Encoding -----------------------------------------------------------------------------------------------------
 
 SCHEMA = {
-    "Collection": {1: ("question", "bytes"), 2: ("window", "Window")},
+    "Collection": {1: ("question", "bytes"), 2: ("window", "Window"), 3: ("relay", "RelayTerms")},
+    "RelayTerms": {1: ("smallest_batch", "uint32")},
     "Window": {1: ("opens", "uint64"), 2: ("closes", "uint64")},
     "Question": {
         1: ("version", "uint32"),
@@ -161,8 +162,9 @@ def question_bytes(question: dict) -> bytes:
     return encode("Question", {"version": 1, **question})
 
 
-def spec_bytes(question: dict, window: dict) -> bytes:
-    return encode("Collection", {"question": question_bytes(question), "window": window})
+def spec_bytes(question: dict, window: dict, relay: dict | None = None) -> bytes:
+    outer = {"question": question_bytes(question), "window": window}
+    return encode("Collection", outer if relay is None else outer | {"relay": relay})
 
 
 def collection_id(spec: bytes) -> bytes:
@@ -234,6 +236,8 @@ def read_collection(spec: bytes) -> tuple[dict, dict]:
     check(1 <= len(text.encode()) <= 4096 and not set(text) <= WHITE_SPACE, "text")
     check(question.get("nonce", 0) <= 65535, "nonce")
     check(window.get("opens", 0) < window.get("closes", 0) <= 2**40, "window")
+    if "relay" in outer:
+        check(2 <= outer["relay"].get("smallest_batch", 0) <= 2**20, "smallest_batch")
     check_epsilon(question.get("epsilon", ""))
     if "schedule" in question:
         schedule = question["schedule"]

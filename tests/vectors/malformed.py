@@ -268,6 +268,28 @@ def changed(change: Callable[[Any, Any], None]) -> bytes:
     return outer.SerializeToString(deterministic=True)
 
 
+RELAY = field(3, field(1, 100))
+RELAY_MOST = 1 << 20
+
+RELAYS: list[tuple[str, bytes]] = [
+    ("relay as a number", WHOLE + field(3, 100)),
+    ("relay without a smallest batch", WHOLE + field(3, b"")),
+    ("explicit smallest batch of 0", WHOLE + field(3, field(1, 0))),
+    ("smallest batch of 1", WHOLE + field(3, field(1, 1))),
+    ("smallest batch above 2^20", WHOLE + field(3, field(1, RELAY_MOST + 1))),
+    ("smallest batch of 2^32 - 1", WHOLE + field(3, field(1, (1 << 32) - 1))),
+    ("smallest batch above 2^32", WHOLE + field(3, field(1, (1 << 32) + 100))),
+    ("long varint for the smallest batch", WHOLE + field(3, varint(1 << 3) + varint(100, padding=1))),
+    ("smallest batch twice", WHOLE + field(3, field(1, 100) + field(1, 100))),
+    ("unknown field in the relay", WHOLE + field(3, field(1, 100) + field(2, 1))),
+    ("relay twice", WHOLE + RELAY + RELAY),
+    ("relay before window", field(1, INNER) + RELAY + field(2, WINDOW)),
+    ("relay in the question", spec([*QUESTION, RELAY])),
+    ("unknown field after the relay", WHOLE + RELAY + field(4, 1)),
+]
+"""Bytes about a relay that are not accepted."""
+
+
 def vectors() -> Iterator[dict[str, Any]]:
     for why, data in ENCODINGS:
         yield {"why": why, "spec": data.hex()}

@@ -6,12 +6,14 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Collection(_message.Message):
-    __slots__ = ("question", "window")
+    __slots__ = ("question", "window", "relay")
     QUESTION_FIELD_NUMBER: _ClassVar[int]
     WINDOW_FIELD_NUMBER: _ClassVar[int]
+    RELAY_FIELD_NUMBER: _ClassVar[int]
     question: bytes
     window: Window
-    def __init__(self, question: _Optional[bytes] = ..., window: _Optional[_Union[Window, _Mapping]] = ...) -> None: ...
+    relay: RelayTerms
+    def __init__(self, question: _Optional[bytes] = ..., window: _Optional[_Union[Window, _Mapping]] = ..., relay: _Optional[_Union[RelayTerms, _Mapping]] = ...) -> None: ...
 
 class Window(_message.Message):
     __slots__ = ("opens", "closes")
@@ -20,6 +22,12 @@ class Window(_message.Message):
     opens: int
     closes: int
     def __init__(self, opens: _Optional[int] = ..., closes: _Optional[int] = ...) -> None: ...
+
+class RelayTerms(_message.Message):
+    __slots__ = ("smallest_batch",)
+    SMALLEST_BATCH_FIELD_NUMBER: _ClassVar[int]
+    smallest_batch: int
+    def __init__(self, smallest_batch: _Optional[int] = ...) -> None: ...
 
 class Question(_message.Message):
     __slots__ = ("version", "text", "domain", "epsilon", "mechanism", "schedule", "nonce")

@@ -22,6 +22,7 @@ from ldp_server.service.live import LiveCollection, LiveCollections, Naming
 from ldp_server.service.metrics import Metrics
 from ldp_server.service.wire import CallStatus
 from ldp_server.worker.client import Worker
+from ldp_server.worker.decoders import Decoders
 from ldp_server.worker.messages import AskDecode, Progress
 
 __all__ = ["KINDS", "Queries", "QuerySources", "info"]
@@ -39,8 +40,8 @@ class QuerySources:
 
     worker: Worker
     """Counts and estimates."""
-    decoder: Callable[[], Worker]
-    """Makes a child process of its own for one decode."""
+    decoders: Decoders
+    """Lends a child process of its own to one decode."""
 
 
 class Queries:
@@ -142,21 +143,20 @@ class Queries:
         async with self.decodes:
             started = time.perf_counter()
             most = min(request.limit or self._limits.query_items, self._limits.query_items)
-            worker = self._sources.decoder()
             copies = _COPIES.get(request.copies)
             if copies is None:
                 raise InvalidSpec("copies are weighed or counted once")
             question = AskDecode(live.record.number, most, request.beta, copies)
             named = request.SerializeToString()
-            try:
-                async with contextlib.aclosing(worker.decode(question, self._limits.decode_seconds, named)) as answers:
-                    async for answer in answers:
-                        if isinstance(answer, Progress):
-                            yield _progress(answer)
-                        else:
-                            result = answer
-            finally:
-                await worker.close()
+            async with (
+                self._sources.decoders.one() as worker,
+                contextlib.aclosing(worker.decode(question, self._limits.decode_seconds, named)) as answers,
+            ):
+                async for answer in answers:
+                    if isinstance(answer, Progress):
+                        yield _progress(answer)
+                    else:
+                        result = answer
             self._metrics.decode.observe(time.perf_counter() - started)
         yield _decoded(result, await self._about(live))  # only now: who has it may ask for the next search at once
 

@@ -44,12 +44,15 @@ def agree(spec: bytes) -> bool:
     assert collection.domain.size == independent.domain_size(question["domain"])
     assert collection.randomizer.bound == independent.bound_of(question)
     assert (collection.opens, collection.closes) == (window.get("opens", 0), window["closes"])
+    relay = independent.decode("Collection", spec).get("relay")
+    assert collection.smallest_batch == (relay and relay["smallest_batch"])
     return True
 
 
 # --- Specs ------------------------------------------------------------------------------------------------------------
 
 SPECS = [c.spec_bytes for c in generate.COLLECTIONS.values() if len(c.spec_bytes) < 300]
+SPECS += [spec + malformed.RELAY for spec in SPECS[:3]]
 SPECS += [malformed.BASE.spec_bytes, malformed.PLAIN.spec_bytes]
 PIECES = [*(bytes([byte]) for byte in (0, 1, 2, 8, 10, 18, 26, 34, 42, 50, 56, 127, 128, 255)), b"\x80\x00"]
 
@@ -143,6 +146,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "schedule": SCHEDULES,
     "version": st.integers(0, 2),
     "window": WINDOWS,
+    "relay": st.fixed_dictionaries({}, optional={"smallest_batch": around(2, 1 << 20)}),
 }
 ONE_NAME = {"categories": {"names": ["a"]}}
 STARTS: list[dict[str, Any]] = [
@@ -159,7 +163,8 @@ def test_specs_of_any_values_are_judged_alike(start: dict[str, Any], fields: set
     """A good spec with other values in one to three fields, in the right encoding: nothing but the rules decides."""
     question = {"text": "?", "epsilon": "1", "window": {"closes": 5}} | start
     question |= {name: data.draw(FIELDS[name], name) for name in sorted(fields)}
-    agree(independent.spec_bytes(question, question.pop("window")))
+    relay = question.pop("relay", None)
+    agree(independent.spec_bytes(question, question.pop("window"), relay))
 
 
 # --- Good collections, and their readable forms -----------------------------------------------------------------------
@@ -197,7 +202,8 @@ def good(draw: st.DrawFn) -> bytes:
     if draw(st.booleans()):
         period, reports = draw(st.integers(60, 1 << 40)), draw(st.integers(1, 1 << 20))
         question["schedule"] = {"period_seconds": period, "reports": reports}
-    return independent.spec_bytes(question, {"opens": opens, "closes": draw(st.integers(opens + 1, 1 << 40))})
+    relay = draw(st.one_of(st.none(), st.integers(2, 1 << 20).map(lambda smallest: {"smallest_batch": smallest})))
+    return independent.spec_bytes(question, {"opens": opens, "closes": draw(st.integers(opens + 1, 1 << 40))}, relay)
 
 
 @quick
@@ -246,6 +252,7 @@ VALUES = st.recursive(
     max_leaves=6,
 )
 PLAIN = [collection.to_dict() | {"id": None} for collection in generate.COLLECTIONS.values()]
+PLAIN += [plain | {"relay": {"smallest_batch": 1000}} for plain in PLAIN[:3]]
 
 
 @st.composite

@@ -37,7 +37,7 @@ def skewed_sets(users):
 @pytest.fixture
 def runs(request):
     """So many crowds: fewer by default."""
-    return 100 if request.config.getoption("--slow") else 40
+    return 100 if request.config.getoption("--slow") else 16
 
 
 def least(confidence, runs):

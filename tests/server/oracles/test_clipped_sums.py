@@ -29,9 +29,9 @@ def crowd_with_a_popular_item():
     return users
 
 
-def test_collisions_with_a_popular_item_are_no_normal_errors():
+def test_collisions_with_a_popular_item_are_no_normal_errors(request):
     """All of the top 20 hold; so do 1,000 fixed items; nobody's items are called frequent. The old ends all miss."""
-    users, runs = crowd_with_a_popular_item(), 40
+    users, runs = crowd_with_a_popular_item(), 40 if request.config.getoption("--slow") else 10
     truth = np.bincount(users.astype(np.intp), minlength=COUNT + 1)
     picked = fixed = rest = old = 0
     for run in range(runs):

@@ -17,7 +17,7 @@ CROWDS = {
     "steps": lambda d: np.arange(d) // 4,
     "one": lambda d: np.where(np.arange(d) == 0, 5000, 1),
 }
-RUNS = 120
+RUNS = 60
 
 
 def outcomes(law, held, picked):
@@ -42,7 +42,7 @@ def test_the_excess_is_right_on_average(crowd, items, picked, p, s):
     errors, misses = outcomes(SupportLaw(20_000, p, s), CROWDS[crowd](items), picked)
     assert abs(errors.mean()) < 0.25 + 3.5 / math.sqrt(RUNS)
     assert errors.std() < 1.3
-    assert misses <= 17  # 6 are expected; a true 10% shows so many in one of 40 such tests
+    assert misses <= 11  # 3 are expected; a true 10% shows more in one of 50 such tests, and there are 24
 
 
 def test_without_it_the_sum_is_far_off():

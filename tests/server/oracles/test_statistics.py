@@ -61,8 +61,9 @@ def mean_square_is_one(scores, factor=1.0):
 
 
 @pytest.mark.parametrize("randomizer", CASES, ids=label)
-def test_unbiased_with_the_stated_variance(randomizer):
-    found, variances = errors(randomizer) if randomizer.size > 50 else errors(randomizer, 1200, 500)
+def test_unbiased_with_the_stated_variance(request, randomizer):
+    few = 1200 if request.config.getoption("--slow") else min(1200, max(200, 3600 // randomizer.size))
+    found, variances = errors(randomizer) if randomizer.size > 50 else errors(randomizer, few, 500)
     scores, spread = noise_only(randomizer, found, variances)
     scores = scores / np.sqrt(spread)
     square = float((scores**2).mean())

@@ -74,6 +74,7 @@ def test_a_draft_loads_and_its_comments_say_what_will_be_learned(kind, tmp_path)
     assert not any("Careful" in sentence for sentence in found.promise)
     assert any(f"{found.plan.users:,} reports at epsilon = 1" in sentence for sentence in found.promise)
     assert "id =" not in found.text
+    assert found.collection.smallest_batch is None
     assert Analyst.draft("What?\n[window]", GOALS[kind], schedule=Schedule(86_400, 30), **WINDOW) == found
 
 
@@ -94,6 +95,20 @@ def test_create_takes_what_draft_wrote(kind, server, tmp_path, monkeypatch, caps
     code, out, err = shell(monkeypatch, capsys, "collection", "draft", file, *flags)
     assert (code, out) == (2, "")
     assert "exists already" in err
+
+
+def test_a_draft_with_a_relay(tmp_path, monkeypatch, capsys):
+    file, flags = tmp_path / "relay.ldp", ["--kind", "frequencies", "--answer", "yes", "--users", "1000"]
+    flags += ["--epsilon", "1", "--question", "Tea?"]
+    assert shell(monkeypatch, capsys, "collection", "draft", file, *flags, "--smallest-batch", "100")[0] == 0
+    assert Collection.load(file).smallest_batch == 100
+    assert "\n# Reports are sealed" in file.read_text()
+    code, _, err = shell(monkeypatch, capsys, "collection", "draft", "-", *flags, "--smallest-batch", "1")
+    assert (code, "--smallest-batch" in err) == (2, True)
+    goal = GOALS[QuestionKind.FREQUENCIES]
+    with_relay, without = (Analyst.draft("Q?", goal, **WINDOW, smallest_batch=n).collection for n in (100, None))
+    assert (with_relay.smallest_batch, without.smallest_batch) == (100, None)
+    assert with_relay.question_id == without.question_id
 
 
 def test_json_has_the_text_and_the_promise(monkeypatch, capsys):

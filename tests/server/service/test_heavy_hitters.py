@@ -19,7 +19,7 @@ from ldp_server.oracles import oracle_for
 from simulator.crowd import simulate
 from tests.server.helpers import batch, cli, live, taken, until
 
-USERS = 60_000
+USERS = 24_000
 
 
 @pytest.fixture(scope="module")
@@ -114,8 +114,9 @@ async def test_cancelling_ends_the_decode_and_frees_its_place(tmp_path, case):
         assert (await server.show(collection)).reports == USERS + 1  # others are answered meanwhile
         first.cancel()
         await until(lambda: not server.server.parts.queries.decodes.locked())
-        events = [event async for event in server.analyst.HeavyHitters(ask, metadata=server.auth)]
-        assert events[-1].WhichOneof("event") == "result"
+        for _ in range(2):
+            events = [event async for event in server.analyst.HeavyHitters(ask, metadata=server.auth)]
+            assert events[-1].WhichOneof("event") == "result"
 
 
 async def test_a_decode_that_takes_too_long_is_ended_and_frees_its_place(tmp_path, case):

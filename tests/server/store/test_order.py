@@ -18,7 +18,7 @@ import pytest
 from benchmarks.layout import from_pages, from_wal, matches
 from ldp_server.oracles import oracle_for
 from ldp_server.store import AppendOutcome, SqliteLog, SqliteReader, blocks
-from ldp_server.store.errors import DiskFull
+from ldp_server.store.errors import Corrupt, DiskFull
 from ldp_server.store.log import Admission, NewCollection
 from ldp_server.store.reader import backup
 from ldp_server.worker.counts import CountsCache
@@ -263,3 +263,35 @@ def test_a_kill_while_blocks_are_finished_and_rows_laid_anew_loses_and_doubles_n
         assert len(set(found)) == len(found) == reader.count(1)
         reader.close()
     assert len(acknowledged) > 40
+
+
+def test_periods_with_few_batches_are_laid_anew_together(log):
+    """One commit a period made a server with 9,000 periods stop for 20 seconds."""
+    numbers = [add(log, f"{count}".encode()) for count in range(300)]
+    log.append([a_batch(number) for number in numbers])
+    commits = []
+    log.db.set_trace_callback(lambda text: commits.append(text) if text == "COMMIT" else None)
+    while log.lay_anew():
+        pass
+    assert len(commits) == 1
+    log.append([a_batch(numbers[0]) for _ in range(900)] + [a_batch(numbers[1]) for _ in range(900)])
+    commits.clear()
+    while log.lay_anew():
+        pass
+    assert len(commits) == 2  # together they are more than a block
+
+
+def test_a_damaged_period_does_not_keep_the_others_from_being_laid_anew(log, monkeypatch):
+    numbers = [add(log, f"{count}".encode()) for count in range(5)]
+    log.append([a_batch(number) for number in numbers])
+    laid = []
+
+    def lay(db, number, collection):
+        if number == numbers[2]:
+            raise Corrupt("damaged")
+        laid.append(number)
+
+    monkeypatch.setattr(blocks, "lay_anew", lay)
+    while log.lay_anew():
+        pass
+    assert set(laid) == set(numbers) - {numbers[2]}

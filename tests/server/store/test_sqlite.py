@@ -304,7 +304,7 @@ def test_a_read_only_log_cannot_be_written(tmp_path, log):
     reader.close()
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(
         st.lists(

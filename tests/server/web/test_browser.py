@@ -22,6 +22,9 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 from selenium.webdriver.support.wait import WebDriverWait
 
+from ldp_client import Categories, Client, Collection, Policy, Sending
+from ldp_client.testing import FakeCollector
+from ldp_client.view import LocalPage
 from tests.server.analyst.conftest import deliver
 from tests.server.helpers import ROOT
 from tests.server.web.process import PagesProcess
@@ -303,3 +306,44 @@ def test_no_item_is_run(signed_in, pages, world):
                 chrome.execute_script("return document.querySelectorAll('main script, main img, main b').length") == 0
             )
     assert complaints(chrome) == []
+
+
+@pytest.fixture
+def own_page(tmp_path):
+    """The page of a device that has answered, and may be asked more."""
+    names = ("red", "green", "</td><script>alert(1)</script>", "x" * 200)
+    asked = [
+        Collection.create(text, Categories(names), "randomized-response", "1", opens=0, closes=1 << 33)
+        for text in ("Which <colour>?", "And which long" + "er" * 120 + "?")
+    ]
+    policy = Policy(max_epsilon="1", budget="2", period="30 days", lifetime="12", pinned=[asked[0].id])
+    with Client(FakeCollector(), storage=tmp_path, policy=policy, sending=Sending(background=False)) as client:
+        client.report(asked[0], "red")
+        with LocalPage(client, asked) as page:
+            yield page
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_the_page_of_ones_own_device(chrome, own_page, dark):
+    """Whole, quiet and accessible at both widths; the button works by keyboard and without scripts."""
+    features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+    chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": features})
+    chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    chrome.get_log("browser"), chrome.get_log("performance")
+    chrome.get(own_page.link())
+    for width in WIDTHS:
+        resize(chrome, width)
+        assert chrome.find_element(By.CSS_SELECTOR, "h3").text == "Which <colour>?"
+        assert overflow(chrome) <= 0
+        assert violations(chrome) == []
+    assert complaints(chrome) == []
+    assert hosts(chrome) == {own_page.host}
+    assert chrome.execute_script("return document.cookie") == ""
+    chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    chrome.get(chrome.current_url)
+    for label, state in (("Stop all reports", "Stopped since"), ("Resume reports", "Reports are on")):
+        button = chrome.find_element(By.CSS_SELECTOR, "form button")
+        assert button.text == label
+        button.send_keys(Keys.ENTER)
+        wait(chrome, lambda state=state: f'"state">{state}' in chrome.page_source)
+    chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})

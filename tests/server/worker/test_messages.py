@@ -93,6 +93,9 @@ class Broken:
 
     advance = lines = each = get
 
+    def clear(self):
+        pass
+
     def checkpoint(self, number):
         raise self.error
 

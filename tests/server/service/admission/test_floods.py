@@ -89,7 +89,7 @@ def test_connections_age_and_a_call_under_way_may_end():
 def test_unfinished_messages_take_bounded_memory(path):
     """200 messages of 1 MB without their ends. Before places were taken first, all of them were held."""
     with attacked("[limits]\ncalls_by_address = 20\n") as target:
-        assert memory.unfinished_messages(target, 200, 1_000_000, 2.5, path) < 100
+        assert memory.unfinished_messages(target, 200, 1_000_000, 1.5, path) < 100
         assert target.submit() < PATIENCE
 
 
@@ -110,9 +110,13 @@ def test_answers_that_nobody_reads_take_bounded_memory_and_the_connection_ends()
 
 
 def test_acknowledgements_that_nobody_reads_take_bounded_memory():
-    """40 streams that send as much as they may. With gRPC's own windows each of them may send several megabytes."""
+    """40 streams that send as much as they may. Before places were taken first, it was more than 400 MB in this time.
+
+    The limit is what docs/robustness.md promises of all these attacks: what the batches themselves take while they
+    are written depends on how fast the disk is.
+    """
     with attacked("reports_per_second = 0\n[limits]\ncalls_by_address = 40\n") as target:
-        assert memory.unread_acknowledgements(target, 40, 6.0) < 150
+        assert memory.unread_acknowledgements(target, 40, 4.0) < 300
 
 
 def test_one_address_gets_in_its_burst_and_its_rate():

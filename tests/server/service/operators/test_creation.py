@@ -49,6 +49,15 @@ async def test_a_mechanism_that_the_server_cannot_count_is_refused(name, tmp_pat
         await server.create(example(next(iter(others))))
 
 
+async def test_sealed_reports_are_refused(tmp_path):
+    async with live(tmp_path / "d") as server:
+        plain = example(OFFERED[0])
+        data = plain.to_dict() | {"id": None, "relay": {"smallest_batch": 100}}
+        code, text = await refusal(server, Collection.from_dict(data))
+        assert code is grpc.StatusCode.FAILED_PRECONDITION
+        assert "cannot open sealed reports" in text
+
+
 @pytest.mark.parametrize("name", OFFERED)
 async def test_counts_that_do_not_fit_are_refused(name, tmp_path, monkeypatch):
     monkeypatch.setattr(lifecycle, "_megabytes", lambda collection: 3000 if collection.randomizer.name == name else 1)
