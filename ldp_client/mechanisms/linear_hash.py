@@ -168,6 +168,8 @@ class LinearHash(Randomizer):
 
     def product(self, vector: int, cell: int) -> int:
         """Return the inner product of two vectors, an element of F_q."""
+        if self.q == 2:
+            return (vector & cell).bit_count() & 1
         if self.binary is not None:
             return self.binary.product(vector, cell)
         ascending, descending = self._fields

@@ -53,32 +53,27 @@ class BinaryVectors:
     """Bit 0 of every digit."""
     first: int = field(init=False)
     """Bit 1."""
-    last: int = field(init=False)
-    """Bit k - 1."""
     lower: int = field(init=False)
     """All bits but the last."""
-    places: tuple[int, ...] = field(init=False)
-    """k - r for r = 1 ... k - 1: which bit of the product the parity of m_r is."""
 
     def __post_init__(self) -> None:
         ones = sum(1 << self.k * i for i in range(self.t))
-        values = {
-            "lowest": ones,
-            "first": ones << 1,
-            "last": ones << self.k - 1,
-            "lower": ones * ((1 << self.k - 1) - 1),
-            "places": tuple(range(self.k - 1, 0, -1)),
-        }
-        for name, value in values.items():
+        for name, value in (("lowest", ones), ("first", ones << 1), ("lower", ones * ((1 << self.k - 1) - 1))):
             object.__setattr__(self, name, value)
 
     def product(self, a: int, x: int) -> int:
         """Return the inner product of two vectors."""
-        if self.k == 3:
-            a = a & self.lowest | a >> 1 & self.first | (a & self.first) << 1
-        product, top = (a & x).bit_count() & 1, self.k - 1
-        for place in self.places:
+        k, lowest, lower = self.k, self.lowest, self.lower  # k is a property of the question
+        if k == 1:
+            return (a & x).bit_count() & 1
+        if k == 2:
             down = a >> 1
-            a = down & self.lower | ((a ^ down) & self.lowest) << top
-            product |= ((a & x).bit_count() & 1) << place
-        return product
+            b = down & lower | ((a ^ down) & lowest) << 1
+            return (a & x).bit_count() & 1 | ((b & x).bit_count() & 1) << 1
+        first = self.first
+        a = a & lowest | a >> 1 & first | (a & first) << 1
+        down = a >> 1
+        b = down & lower | ((a ^ down) & lowest) << 2
+        down = b >> 1
+        c = down & lower | ((b ^ down) & lowest) << 2
+        return (a & x).bit_count() & 1 | ((b & x).bit_count() & 1) << 2 | ((c & x).bit_count() & 1) << 1

@@ -74,7 +74,7 @@ def _binary_products(vectors: BinaryVectors, left: U64, right: U64) -> U64:
     if vectors.k == 3:
         a = a & lowest | a >> one & first | (a & first) << one
     found = _parity(a & x)
-    for place in vectors.places:
+    for place in range(vectors.k - 1, 0, -1):
         down = a >> one
         a = down & lower | ((a ^ down) & lowest) << top
         found |= _parity(a & x) << np.uint8(place)
