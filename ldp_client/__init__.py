@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         Refused,
         Transport,
     )
+    from ldp_client.tokens import IssuerKey, UnlinkableTokens
     from ldp_client.trust.policy import Policy
 
     __version__: str
@@ -65,6 +66,7 @@ __all__ = [
     "Delivery",
     "Integers",
     "InvalidSpec",
+    "IssuerKey",
     "Item",
     "LdpError",
     "LedgerFiles",
@@ -91,6 +93,7 @@ __all__ = [
     "TokenSource",
     "Transport",
     "Unavailable",
+    "UnlinkableTokens",
     "WrongType",
     "__version__",
 ]
@@ -112,6 +115,7 @@ _HOMES = {
     "sending.sender": ("Delivery", "TokenSource"),
     "sending.target": ("Tls",),
     "sending.transport": ("Accepted", "Batch", "BatchOutcome", "ListPart", "Refused", "Transport"),
+    "tokens": ("IssuerKey", "UnlinkableTokens"),
     "trust.policy": ("Policy",),
 }  # fmt: skip
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

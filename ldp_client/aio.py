@@ -111,6 +111,9 @@ class AsyncClient:
     async def fetch(self, collection_id: bytes | str, timeout: float = 10.0) -> Collection:
         return await self._aside(lambda: self._client.fetch(collection_id, timeout))
 
+    async def fetch_tokens(self) -> int:
+        return await self._aside(self._client.fetch_tokens)
+
     async def __aenter__(self) -> AsyncClient:
         return self
 

@@ -20,6 +20,7 @@ __all__ = [
     "SAMPLE",
     "AdmissionConfig",
     "AnalystConfig",
+    "CallLimits",
     "CollectorConfig",
     "Config",
     "LimitsConfig",
@@ -31,6 +32,8 @@ __all__ = [
     "is_loopback",
     "load_config",
     "parse_config",
+    "parse_settings",
+    "settings_text",
     "split_address",
 ]
 
@@ -76,12 +79,13 @@ class AdmissionConfig:
     certificate_burst: float = 250_000.0
     trusted_proxies: tuple[str, ...] = ()
     limit_this_machine: bool = False
-    token_keys: tuple[Path, ...] = ()
+    linkable_token_keys: tuple[Path, ...] = ()
+    unlinkable_token_keys: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
-class LimitsConfig:
-    """Bounds of memory, disk and time."""
+class CallLimits:
+    """Bounds of what callers may use, in memory and time."""
 
     waiting_bytes: int = 64_000_000
     stream_batches: int = 256
@@ -93,13 +97,19 @@ class LimitsConfig:
     connection_seconds: float = 3_600.0
     idle_seconds: float = 60.0
     answer_bytes: int = 64_000_000
+    drain_seconds: float = 20.0
+
+
+@dataclass(frozen=True)
+class LimitsConfig(CallLimits):
+    """Bounds of memory, disk and time."""
+
     collections: int = 10_000
     periods: int = 10_000
     query_items: int = 100_000
     worker_memory_mb: int = 4096
     decodes: int = 1
     decode_seconds: float = 600.0
-    drain_seconds: float = 20.0
 
 
 @dataclass(frozen=True)
@@ -288,37 +298,46 @@ def _check_certificates(config: Config) -> None:
 
 def load_config(path: Path) -> Config:
     """Read a file; `InvalidSpec` says which setting is wrong."""
+    return parse_config(settings_text(path), path.parent)
+
+
+def settings_text(path: Path) -> str:
+    """The text of a file of settings."""
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise InvalidSpec(f"cannot read {path}: {reason}") from None
-    return parse_config(text, path.parent)
 
 
 def parse_config(text: str, folder: Path) -> Config:
     """Read the text of a file that lies in `folder`."""
+    return parse_settings(Config, text, folder)
+
+
+def parse_settings(kind: type[S], text: str, folder: Path, prints: str = "`ldp-server config`") -> S:
+    """Read settings of one kind from the text of a file that lies in `folder`; `prints` is what prints all of them."""
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InvalidSpec(f"the configuration is not TOML: {error}") from None
-    return _read(Config, data, folder, "")
+    return _read(kind, data, folder, "", prints)
 
 
-def _read(kind: type[S], data: Mapping[str, Any], folder: Path, prefix: str) -> S:
+def _read(kind: type[S], data: Mapping[str, Any], folder: Path, prefix: str, prints: str) -> S:
     hints = get_type_hints(kind)
     unknown = sorted(set(data) - set(hints))
     if unknown:
-        raise InvalidSpec(f"unknown setting {prefix}{unknown[0]}; `ldp-server config` prints every setting")
-    values = {name: _value(hints[name], value, folder, prefix + name) for name, value in data.items()}
+        raise InvalidSpec(f"unknown setting {prefix}{unknown[0]}; {prints} prints every setting")
+    values = {name: _value(hints[name], value, folder, prefix + name, prints) for name, value in data.items()}
     return kind(**values)
 
 
-def _value(hint: Any, value: object, folder: Path, name: str) -> object:
+def _value(hint: Any, value: object, folder: Path, name: str, prints: str) -> object:
     if is_dataclass(hint) and isinstance(hint, type):
         if not isinstance(value, dict):
             raise InvalidSpec(f"{name} is a table: [{name}]")
-        return _read(hint, value, folder, f"{name}.")
+        return _read(hint, value, folder, f"{name}.", prints)
     if hint in {Path, Path | None}:
         return _path(value, folder, name, required=hint is Path)
     if hint == tuple[Path, ...]:

@@ -1,4 +1,4 @@
-"""A real server in a process of its own: for tests, simulations, the demo and benchmarks.
+"""A real server, or a real relay, in a process of its own: for tests, simulations, the demo and benchmarks.
 
 `ldp_client.testing` has a server in memory. This one has a socket and a disk, and can be killed. The simulator, tests,
 benchmarks and an app's own tests start servers with it. The server's other modules do not need it.
@@ -20,40 +20,34 @@ from ldp_client.errors import Unavailable
 from ldp_server.analyst import Analyst
 from ldp_server.child import safe_command, safe_environment
 
-__all__ = ["ServerProcess"]
+__all__ = ["RelayProcess", "ServedProcess", "ServerProcess"]
 
 
-class ServerProcess:
-    """`ldp-server serve` on a data directory, until the `with` block ends.
+class ServedProcess:
+    """A command of `ldp-server` that listens, until the `with` block ends.
 
-        with ServerProcess(folder / "data") as server, server.analyst() as analyst:
-            analyst.create(collection)
-            client = Client(server.target, tls=False, ...)
-
-    `options` are more options of `serve`. The port is a free one unless `listen` says otherwise, and stays the same
-    when the server is started again. What the server logs is in the file `log`. The server ends, at the latest, with
-    this process, even if this process is killed.
+    The port is a free one unless `listen` says otherwise, and stays the same when the process is started again. What it
+    logs is in the file `log`. It ends, at the latest, with this process, even if this process is killed.
     """
+
+    name = "server"
+    """What listens, in the line that says where."""
 
     def __init__(
         self,
-        data: Path,
-        *options: str,
+        command: Sequence[str],
+        log: Path,
+        *,
         listen: str = "127.0.0.1:0",
-        log: Path | None = None,
         environment: Mapping[str, str] | None = None,
         before: Sequence[str] = (),
     ) -> None:
         """`before` is a command that runs the server's command, given to it as arguments (to set a limit first)."""
-        self.data = data
-        self.log = log or data.parent / f"{data.name}.log"
+        self.log = log
         self.restarts = 0
         self.target = ""
         """HOST:PORT for apps."""
-        self.analyst_target = ""
-        """HOST:PORT for operators; the same unless the configuration says otherwise."""
-        serve = ("serve", "--data", str(data), "--json", "--until-stdin-closes", *options)
-        self._command = [*before, *safe_command("ldp_server", *serve)]
+        self._command = [*before, *safe_command("ldp_server", *command, "--json", "--until-stdin-closes")]
         self._listen = listen
         self._environment = {**safe_environment(), **(environment or {})}
         self._process: subprocess.Popen[str] | None = None
@@ -68,7 +62,7 @@ class ServerProcess:
     @property
     def process(self) -> subprocess.Popen[str]:
         if self._process is None:
-            raise Unavailable("the server has not been started")
+            raise Unavailable(f"the {self.name} has not been started")
         return self._process
 
     @property
@@ -78,10 +72,6 @@ class ServerProcess:
     @property
     def running(self) -> bool:
         return self._process is not None and self._process.poll() is None
-
-    def analyst(self) -> Analyst:
-        """Return an operator's connection to it, with the token that it leaves in its data directory."""
-        return Analyst.local(self.data)
 
     def start(self, patience: float = 60.0) -> Self:
         """Start it and wait until it listens."""
@@ -110,10 +100,13 @@ class ServerProcess:
         ready, _, _ = select.select([process.stdout], [], [], patience)
         line = process.stdout.readline() if ready else ""
         if not line:
-            raise Unavailable(f"the server did not start: {self._last_words()} (its log is {self.log})")
-        listening = json.loads(line)["listening"]
-        self.target, self.analyst_target = listening["collector"], listening["analyst"]
+            raise Unavailable(f"the {self.name} did not start: {self._last_words()} (its log is {self.log})")
+        self._listens(json.loads(line)["listening"])
         self._listen = self.target
+
+    def _listens(self, listening: Mapping[str, str]) -> None:
+        """Note where it listens."""
+        self.target = listening[self.name]
 
     def _last_words(self) -> str:
         lines = self.log.read_text("utf-8", "replace").strip().splitlines()
@@ -169,3 +162,49 @@ class ServerProcess:
             if pipe is not None:
                 pipe.close()
         return code
+
+
+class ServerProcess(ServedProcess):
+    """`ldp-server serve` on a data directory, until the `with` block ends.
+
+        with ServerProcess(folder / "data") as server, server.analyst() as analyst:
+            analyst.create(collection)
+            client = Client(server.target, tls=False, ...)
+
+    `options` are more options of `serve`.
+    """
+
+    def __init__(
+        self,
+        data: Path,
+        *options: str,
+        listen: str = "127.0.0.1:0",
+        log: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        before: Sequence[str] = (),
+    ) -> None:
+        self.data = data
+        self.analyst_target = ""
+        """HOST:PORT for operators; the same unless the configuration says otherwise."""
+        command = ("serve", "--data", str(data), *options)
+        log = log or data.parent / f"{data.name}.log"
+        super().__init__(command, log, listen=listen, environment=environment, before=before)
+
+    def _listens(self, listening: Mapping[str, str]) -> None:
+        self.target, self.analyst_target = listening["collector"], listening["analyst"]
+
+    def analyst(self) -> Analyst:
+        """Return an operator's connection to it, with the token that it leaves in its data directory."""
+        return Analyst.local(self.data)
+
+
+class RelayProcess(ServedProcess):
+    """`ldp-server relay serve` with a configuration in a file, until the `with` block ends."""
+
+    name = "relay"
+
+    def __init__(
+        self, config: Path, *, listen: str = "127.0.0.1:0", log: Path | None = None, before: Sequence[str] = ()
+    ) -> None:
+        command = ("relay", "serve", "--config", str(config))
+        super().__init__(command, log or config.with_suffix(".log"), listen=listen, before=before)

@@ -15,14 +15,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ldp_client.clock import Clock
-from ldp_client.errors import InvalidSpec, LdpError, PolicyRefused, Stopped, StorageError, Unavailable
+from ldp_client.errors import InvalidSpec, LdpError, PolicyRefused, Stopped, StorageError
 from ldp_client.ledger.database import Storage
 from ldp_client.ledger.schema import check
+from ldp_client.sending.list_parts import download_list
 from ldp_client.sending.transport import ListPart, Transport
 from ldp_client.trust.policy import Policy
 from ldp_client.trust.signed_list import (
     ID_BYTES,
-    PART_IDS,
     SignedHead,
     SignedList,
     collection_id,
@@ -90,7 +90,7 @@ class Subscription:
     def _refresh(self, until: float) -> int:
         with self._storage.reading() as (db, _):
             known = held_list(db)
-        answer, packed = self._download(known, until)
+        answer, packed = download_list(self._transport, known, self._verified, lambda: until - self._clock.monotonic())
         with self._storage.charging(background=True) as (db, state):
             held = held_list(db)  # another process may have refreshed meanwhile
             if held and held != known and held.serial * ID_BYTES > len(packed) and held.packed.startswith(packed):
@@ -102,28 +102,6 @@ class Subscription:
                 state.changed = True
         self._held = found
         return found.serial
-
-    def _download(self, held: SignedList | None, until: float) -> tuple[ListPart, bytes]:
-        """Fetch the last part that is held, and all that follows. Every answer must be signed by a trusted key."""
-        part = len(held.packed) // (PART_IDS * ID_BYTES) if held else 0
-        packed = bytearray(held.packed[: part * PART_IDS * ID_BYTES] if held else b"")
-        while True:
-            left = until - self._clock.monotonic()
-            if left <= 0:
-                raise Unavailable("fetching the signed list took too long: try again, or allow more time")
-            answer = self._transport.list_collections(part, left)
-            if not answer.list_bytes:
-                raise Unavailable("the server has no signed list")
-            serial = self._verified(answer, held).serial
-            expected = max(0, min(PART_IDS, serial - part * PART_IDS))
-            if len(answer.ids) != expected * ID_BYTES:
-                raise PolicyRefused(
-                    f"part {part} of the signed list has {expected} ids; the server sent something else"
-                )
-            packed += answer.ids
-            part += 1
-            if len(packed) >= serial * ID_BYTES:
-                return answer, bytes(packed)
 
     def _verified(self, answer: ListPart, held: SignedList | None) -> SignedHead:
         keys = self._policy.list_keys

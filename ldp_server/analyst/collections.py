@@ -51,7 +51,7 @@ class CollectionInfo:
             id=info.collection_id,
             spec_bytes=info.spec_bytes,
             state=pb.CollectionState.Name(info.state).lower(),
-            admission=pb.AdmissionKind.Name(info.admission).lower(),
+            admission=pb.AdmissionKind.Name(info.admission).lower().replace("_", "-"),
             reports_per_token=info.reports_per_token,
             unlisted=info.unlisted,
             created=info.created,

@@ -12,6 +12,7 @@ outputs      where an answer goes: a table, JSON, CSV, Parquet
 exports      export, status
 tokens       token create | list | revoke | key | issue
 local        doctor, backup, foreign
+relay        relay serve | check | status | config
 show         tables, JSON, progress
 """
 

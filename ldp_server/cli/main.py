@@ -43,6 +43,7 @@ MODULES = {
     "periods": ["over_time.options"],
     "quantiles": ["questions"],
     "ranges": ["questions"],
+    "relay": ["relay.commands"],
     "serve": ["serving"],
     "status": ["exports"],
     "token": ["tokens"],

@@ -7,7 +7,6 @@ import contextlib
 import json
 import logging
 import os
-import resource
 import subprocess
 import sys
 from dataclasses import replace
@@ -16,17 +15,18 @@ from pathlib import Path
 import click
 from prometheus_client import disable_created_metrics
 
-from ldp_client.errors import InvalidSpec, StorageError
+from ldp_client.errors import StorageError
 from ldp_server import __version__
 from ldp_server.analyst.local import LocalServer
 from ldp_server.child import safe_command, safe_environment
 from ldp_server.cli.main import cli
 from ldp_server.cli.pages import pages_beside
-from ldp_server.config import SAMPLE, Config, load_config, split_address
+from ldp_server.config import SAMPLE, Config, load_config
 from ldp_server.service.assemble import CollectionServer
 from ldp_server.service.logs import event, set_up_logs
-from ldp_server.service.metrics import serve_metrics, watch_processes
+from ldp_server.service.metrics import watch_processes
 from ldp_server.service.operators import LocalToken
+from ldp_server.service.running import allow_files, local_address, start_metrics, stop_when_input_ends
 from ldp_server.store import DataDirectory
 from ldp_server.watch import ALERTS, DASHBOARD
 
@@ -35,8 +35,6 @@ __all__ = ["alerts", "dashboard", "demo", "print_config", "serve", "watch"]
 _SWITCH_SECONDS = 0.0005
 """After how many seconds a thread must give up the interpreter: short, because the writer thread waits while the event
 loop runs."""
-_OTHER_FILES = 200
-"""Open files of the server besides connections."""
 
 
 @cli.command()
@@ -78,21 +76,8 @@ def serve(
     # Otherwise each counter has a second series, the time at which it was made.
     disable_created_metrics()  # type: ignore[no-untyped-call]
     os.umask(0o077)  # files are readable by their owner only, whatever the directory's mode is
-    _raise_file_limit(config)
+    allow_files(config.limits.connections * (2 if config.analyst.listen else 1))
     asyncio.run(_serve(config, as_json=as_json, until_stdin_closes=until_stdin_closes))
-
-
-def _raise_file_limit(config: Config) -> None:
-    """Allow as many open files as there may be connections, if the system lets us."""
-    ports = 2 if config.analyst.listen else 1
-    wanted = config.limits.connections * ports + _OTHER_FILES
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < wanted:
-        allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-        if allowed < wanted:
-            hint = "raise the limit of open files (LimitNOFILE), or lower limits.connections"
-            event(logging.WARNING, "fewer open files than connections are allowed", allowed=allowed, hint=hint)
 
 
 async def _serve(config: Config, *, as_json: bool, until_stdin_closes: bool) -> None:
@@ -108,8 +93,9 @@ async def _serve(config: Config, *, as_json: bool, until_stdin_closes: bool) -> 
         local = _local(config, server)
         local.write(directory)
         if config.watch.metrics:
-            _start_metrics(config.watch.metrics, server)
-        listening = {"collector": _address(config.collector.listen, server.port), "analyst": local.address}
+            watch_processes(server.metrics.registry, lambda: server.parts.worker.pid)
+            start_metrics(config.watch.metrics, server.metrics.registry, server)
+        listening = {"collector": local_address(config.collector.listen, server.port), "analyst": local.address}
         if as_json:
             sys.stdout.write(json.dumps({"listening": listening, "version": __version__, "pid": os.getpid()}) + "\n")
         else:
@@ -117,7 +103,7 @@ async def _serve(config: Config, *, as_json: bool, until_stdin_closes: bool) -> 
         sys.stdout.flush()
         event(logging.INFO, "ready", version=__version__, **listening)
         if until_stdin_closes:
-            _watch_input(server)
+            stop_when_input_ends(server)
         async with pages_beside(config, as_json=as_json):
             await server.wait()
             event(logging.INFO, "draining")
@@ -137,34 +123,10 @@ def _local(config: Config, server: CollectionServer) -> LocalServer:
     """Return what the commands of this machine read from the data directory."""
     certificate = config.tls.certificate
     return LocalServer(
-        _address(config.analyst.listen or config.collector.listen, server.analyst_port),
+        local_address(config.analyst.listen or config.collector.listen, server.analyst_port),
         None if certificate is None else str(certificate.resolve()),
         client_certificate=bool(config.analyst.client_ca if config.analyst.listen else config.collector.client_ca),
     )
-
-
-def _watch_input(server: CollectionServer) -> None:
-    """Stop when standard input ends. It ends when the process at its other end ends, for whatever reason."""
-    try:
-        asyncio.get_running_loop().add_reader(sys.stdin.fileno(), server.request_stop)
-    except (OSError, ValueError):
-        raise InvalidSpec("--until-stdin-closes needs a pipe or a terminal as standard input") from None
-
-
-def _address(listen: str, port: int) -> str:
-    """Return the address at which this machine reaches the server."""
-    host, _ = split_address(listen, "listen")
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not bound
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _start_metrics(listen: str, server: CollectionServer) -> None:
-    host, port = split_address(listen, "watch.metrics")
-    watch_processes(server.metrics.registry, lambda: server.parts.worker.pid)
-    try:
-        serve_metrics(host, port, server.metrics.registry, lambda: server.serving)
-    except OSError as error:
-        raise InvalidSpec(f"cannot listen on {listen} (watch.metrics): {error.strerror}") from None
 
 
 @cli.command("config")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-__all__ = ["CollectionShape", "DiagnosisShape", "SummaryShape", "TokenShape"]
+__all__ = ["CollectionShape", "DiagnosisShape", "StandingShape", "SummaryShape", "TokenShape"]
 
 
 class CollectionShape(TypedDict):
@@ -57,3 +57,14 @@ class DiagnosisShape(TypedDict):
     what: str
     verdict: str
     detail: str
+
+
+class StandingShape(TypedDict):
+    """`ldp-server relay status`: one collection of a relay."""
+
+    id: str
+    held: int
+    on_their_way: int
+    smallest_batch: int
+    short_rounds: int
+    warning: bool

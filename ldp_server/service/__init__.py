@@ -3,7 +3,8 @@
 assemble      puts one server together, runs it and drains it
 ports         the ports, and which wire service is on which
 operators     the methods that operators and analysts call
-collector     the methods that apps call, and the way of a batch to the disk and back
+collector     the methods that apps call
+intake        how batches come in, the same for a relay
 background    checkpoints of counts, compaction and sweeping by the clock
 compaction    folding reports into counts, and dropping what is not needed
 lifecycle     creating, closing and deleting collections
@@ -15,5 +16,6 @@ signed_list   the public list of collections
 wire          bytes to messages and errors to statuses
 structure     looking for damage in the structure of log.db
 tls           certificates that may change while the server runs
+running       what every server process does: serve until told to stop, drain, close
 logs, metrics
 """

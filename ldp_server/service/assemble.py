@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 import shutil
-import signal
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -26,18 +24,20 @@ from grpc_health.v1._async import HealthServicer
 
 from ldp_client.errors import StorageError
 from ldp_server.config import Config, split_address
-from ldp_server.service.admission import AdmissionControl, Peers, RateLimit, TokenVerifier
-from ldp_server.service.admission.tokens import load_private_key, load_public_key
+from ldp_server.service.admission import AdmissionControl, Peers, RateLimit, Verifiers
+from ldp_server.service.admission.key_files import load_private_key, load_public_key
 from ldp_server.service.background import BackgroundSchedule, BackgroundWork, Gauges
 from ldp_server.service.bounded import AllBounds
-from ldp_server.service.collector import Collector, Ingest, StreamLimits, Waiting
+from ldp_server.service.collector import Collector, Ingest, Waiting
+from ldp_server.service.collector.issuer_keys import ISSUER_KEYS, issuer_key_methods
 from ldp_server.service.compaction import Compaction
+from ldp_server.service.intake import StreamLimits
 from ldp_server.service.lifecycle import CreationRules, Lifecycle
 from ldp_server.service.live import LiveCollections
-from ldp_server.service.logs import event
 from ldp_server.service.metrics import Metrics
 from ldp_server.service.operators import Auth, Calls, Exports, Operators, Queries, QuerySources, ServerFacts
 from ldp_server.service.ports import ANALYST, COLLECTOR, Ports, Service
+from ldp_server.service.running import RunningServer, cancel
 from ldp_server.service.signed_list import ListPublisher
 from ldp_server.service.structure import StructureCheck
 from ldp_server.store import (
@@ -59,9 +59,6 @@ __all__ = ["CollectionServer", "Parts"]
 
 Clock = Callable[[], float]
 
-_ALIVE = 10.0
-"""Seconds within which the event loop must have run for the server to count as serving."""
-
 
 @dataclass(frozen=True)
 class Parts:
@@ -69,7 +66,7 @@ class Parts:
 
     access: AccessFile
     log: ReportLog
-    commit: GroupCommit
+    commit: GroupCommit[ReportLog]
     worker: Worker
     waiting: Waiting
     lifecycle: Lifecycle
@@ -78,6 +75,7 @@ class Parts:
     gauges: Gauges
     queries: Queries
     collector: Collector
+    issuer_keys: Service
     operators: Operators
     bounds: AllBounds
 
@@ -106,15 +104,15 @@ class _Assembly:
         self._stack.enter_context(DirectoryLock(self._directory.create()))
         log = self._stack.enter_context(contextlib.closing(SqliteLog(self._directory.log)))
         access = self._stack.enter_context(contextlib.closing(AccessFile(self._directory.access, SteadyClock(clock))))
-        verifier = TokenVerifier.load(config.admission.token_keys)
+        verifiers = Verifiers.load(config.admission)
         publisher = self._publisher()
         collections = self._collections(log, publisher)
         waiting = Waiting(collections, metrics, config.limits.waiting_bytes, clock)
-        commit = GroupCommit(log, collections.in_range, waiting.delivered)
+        commit: GroupCommit[ReportLog] = GroupCommit(log, collections.in_range, waiting.delivered)
         self._stack.push_async_callback(asyncio.to_thread, commit.stop)
         worker = self._worker(nice=10, remembered=_remembered(collections, waiting))
         self._stack.push_async_callback(worker.close)
-        lifecycle = self._lifecycle(collections, commit, verifier)
+        lifecycle = self._lifecycle(collections, commit, verifiers)
         compaction = Compaction(lifecycle, commit, worker, self._directory.states, clock)
         queries = self._queries(collections, worker)
         exports = Exports(collections, worker, lambda: SqliteReader(self._directory.log), clock)
@@ -131,7 +129,8 @@ class _Assembly:
             background=BackgroundWork(collections, compaction, worker, waiting, metrics, self._schedule(), self._spans),
             gauges=Gauges(metrics, waiting, self._log_bytes, config.data),
             queries=queries,
-            collector=self._collector(collections, publisher, waiting, commit, verifier),
+            collector=self._collector(collections, publisher, waiting, commit, verifiers),
+            issuer_keys=Service(ISSUER_KEYS, issuer_key_methods(verifiers.unlinkable.keys, self._bounds.apps)),
             operators=Operators(calls, queries, exports, lifecycle, compaction, facts),
             bounds=self._bounds,
         )
@@ -163,13 +162,15 @@ class _Assembly:
         memory_mb = self._config.limits.worker_memory_mb
         return Worker(self._config.data, memory_mb=memory_mb, nice=nice, spans=self._spans, remembered=remembered)
 
-    def _lifecycle(self, collections: LiveCollections, commit: GroupCommit, verifier: TokenVerifier) -> Lifecycle:
+    def _lifecycle(
+        self, collections: LiveCollections, commit: GroupCommit[ReportLog], verifiers: Verifiers
+    ) -> Lifecycle:
         limits = self._config.limits
         rules = CreationRules(
             collections=limits.collections,
             periods=limits.periods,
             memory_mb=limits.worker_memory_mb // 2,
-            has_token_keys=bool(verifier),
+            token_kinds=verifiers.kinds,
             has_client_ca=self._config.collector.client_ca is not None,
         )
         return Lifecycle(collections, commit, self._directory.states, rules, self._clock)
@@ -195,14 +196,14 @@ class _Assembly:
         collections: LiveCollections,
         publisher: ListPublisher,
         waiting: Waiting,
-        commit: GroupCommit,
-        verifier: TokenVerifier,
+        commit: GroupCommit[ReportLog],
+        verifiers: Verifiers,
     ) -> Collector:
         limits, admission = self._config.limits, self._config.admission
         control = AdmissionControl(
             RateLimit(admission.reports_per_second, admission.burst, time.monotonic),
             RateLimit(admission.certificate_reports_per_second, admission.certificate_burst, time.monotonic),
-            verifier,
+            verifiers,
         )
         ingest = Ingest(collections, control, waiting, commit, self._clock)
         of_stream = StreamLimits(limits.stream_batches, limits.stream_bytes, limits.idle_seconds)
@@ -225,29 +226,19 @@ def _remembered(collections: LiveCollections, waiting: Waiting) -> RememberedAns
     return RememberedAnswers(lambda number: (collections.numbered(number), waiting.stored.get(number, 0)))
 
 
-class CollectionServer:
+class CollectionServer(RunningServer):
     """One server on one data directory. Use `start`, then `wait`, then `stop`."""
 
     def __init__(self, config: Config, *, clock: Clock = time.time, spans: Spans | None = None) -> None:
         """`spans` takes the place of those that `watch.traces` asks for."""
+        super().__init__(config.limits.drain_seconds)
         self.config = config
         self.metrics = Metrics(config.watch.collections)
         self._spans = spans_to(config.watch.traces) if spans is None else spans
-        self.failure: StorageError | None = None
-        """Why the server stopped by itself."""
         self._clock = clock
         self._health = HealthServicer()
-        self._stack = AsyncExitStack()
-        self._stopping = asyncio.Event()
-        self._grace = 0.0
         self._parts: Parts | None = None
         self._ports: Ports | None = None
-        self._seen = 0.0
-
-    @property
-    def serving(self) -> bool:
-        """Whether it serves: it has started, was not told to stop, and its event loop was alive just now."""
-        return not self._stopping.is_set() and time.monotonic() - self._seen < _ALIVE
 
     @property
     def parts(self) -> Parts:
@@ -273,48 +264,25 @@ class CollectionServer:
             collector = Service(COLLECTOR, parts.collector.handlers())
             analyst = Service(ANALYST, parts.operators.handlers())
             bounds = parts.bounds.health
-            ports = Ports(self.config, collector, analyst, self._health, bounds)
+            ports = Ports(self.config, [collector, parts.issuer_keys], analyst, self._health, bounds)
             parts.commit.start()
             structure = StructureCheck(lambda: SqliteReader(DataDirectory(self.config.data).log), self.metrics)
             for work in (parts.background.run(), structure.run(), self._watch(parts), bounds.connections.run()):
-                stack.push_async_callback(_cancel, asyncio.create_task(work))
+                stack.push_async_callback(cancel, asyncio.create_task(work))
             stack.push_async_callback(self._close, ports)
             await ports.open()
             bounds.connections.ports = frozenset({ports.collector, ports.analyst})
             stack.push_async_callback(self._drain, parts)
-            for service in ("", COLLECTOR, ANALYST):
+            for service in ("", COLLECTOR, ISSUER_KEYS, ANALYST):
                 await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
             self._parts, self._ports = parts, ports
             self._stack = stack.pop_all()
 
-    async def stop(self, grace: float | None = None) -> None:
-        """Drain for at most `grace` seconds (limits.drain_seconds) and close. A second call does nothing."""
-        self._grace = self.config.limits.drain_seconds if grace is None else grace
-        await self._stack.aclose()
-
-    def request_stop(self) -> None:
-        """Ask `wait` to return."""
-        self._stopping.set()
-
-    def stop_on_signals(self) -> None:
-        """Let SIGTERM and SIGINT ask `wait` to return. Before `start`: a signal may come at any time after it."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.request_stop)
-
-    async def wait(self) -> None:
-        """Serve until asked to stop."""
-        await self._stopping.wait()
-
     async def _watch(self, parts: Parts) -> None:
         """Notice when the writer thread ended, and keep the gauges fresh."""
         while not self._stopping.is_set():
-            self._seen = time.monotonic()
             parts.gauges.update()
-            if parts.commit.failure is not None:
-                self.failure = parts.commit.failure
-                event(logging.ERROR, "the log cannot be written; stopping", reason=str(self.failure))
-                self._stopping.set()
+            self._look(parts.commit.failure)
             await asyncio.sleep(1.0)
 
     async def _drain(self, parts: Parts) -> None:
@@ -324,8 +292,3 @@ class CollectionServer:
 
     async def _close(self, ports: Ports) -> None:
         await ports.close(self._grace)
-
-
-async def _cancel(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)

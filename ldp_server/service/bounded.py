@@ -16,9 +16,9 @@ from typing import Any
 import grpc
 
 from ldp_client.errors import LdpError
-from ldp_server.config import LimitsConfig
+from ldp_server.config import CallLimits
 from ldp_server.service.admission import Connections, Peer, Peers, Places
-from ldp_server.service.metrics import Metrics
+from ldp_server.service.metrics import IntakeMetrics
 from ldp_server.service.wire import EOF, CallStatus, Context, abort
 
 __all__ = ["AllBounds", "Bounds", "bounded_call", "end_call", "read_one", "write_one"]
@@ -56,7 +56,7 @@ class AllBounds:
     health: Bounds
 
     @classmethod
-    def of(cls, limits: LimitsConfig, peers: Peers, metrics: Metrics) -> AllBounds:
+    def of(cls, limits: CallLimits, peers: Peers, metrics: IntakeMetrics) -> AllBounds:
         """The bounds that the configuration sets."""
         connections = Connections(peers, limits.connections_by_address, metrics.ended_connections.inc)
         busy = metrics.busy.labels("places").inc

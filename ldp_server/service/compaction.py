@@ -33,7 +33,12 @@ class Compaction:
     """Folds and sweeps, one collection at a time, in short pieces of work on the writer thread."""
 
     def __init__(
-        self, lifecycle: Lifecycle, commit: GroupCommit, worker: Worker, states: Path, clock: Callable[[], float]
+        self,
+        lifecycle: Lifecycle,
+        commit: GroupCommit[ReportLog],
+        worker: Worker,
+        states: Path,
+        clock: Callable[[], float],
     ) -> None:
         self._lifecycle = lifecycle
         self._commit = commit

@@ -29,11 +29,21 @@ from ldp_client.protocol.v1 import collector_pb2
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
 
-__all__ = ["BUSY", "REFUSED_TOKENS", "Metrics", "serve_metrics", "watch_processes"]
+__all__ = [
+    "BUSY",
+    "OTHER",
+    "REFUSED_TOKENS",
+    "IntakeMetrics",
+    "Labels",
+    "Metrics",
+    "begin",
+    "serve_metrics",
+    "watch_processes",
+]
 
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 _LONG = (0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60, 300, 1800)
-_OTHER = "other"
+OTHER = "other"
 BUSY = ("full", "rate", "places", "answers")
 """Why a batch or a call is answered "not now"."""
 REFUSED_TOKENS = ("unknown", "expired", "revoked", "role", "elsewhere")
@@ -42,29 +52,19 @@ _REASONS = tuple(name for name, number in collector_pb2.Reason.items() if number
 _CODES = tuple(code.name for code in grpc.StatusCode if code is not grpc.StatusCode.OK)
 
 
-class Metrics:
-    """The counters, in a registry of their own."""
+class IntakeMetrics:
+    """What every server counts that takes batches, in a registry of its own."""
 
-    def __init__(self, collections: int = 100) -> None:
+    def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._bound = collections
-        self._labels: dict[bytes, str] = {}
         registry = self.registry
-        self.reports = Counter("hearsay_reports", "Reports made durable", ["collection"], registry=registry)
-        self.batches = Counter("hearsay_batches", "Batches made durable", ["collection"], registry=registry)
-        self.duplicates = Counter(
-            "hearsay_duplicates", "Batches received again and not counted again", ["collection"], registry=registry
-        )
         self.refused_batches = Counter(
             "hearsay_refused_batches", "Batches refused for good", ["reason"], registry=registry
         )
         self.busy = Counter("hearsay_busy", 'Batches answered "not now"', ["why"], registry=registry)
         self.ended_connections = Counter("hearsay_ended_connections", "Connections ended by us", registry=registry)
         self.malformed = Counter("hearsay_malformed", "Requests that are not a valid message", registry=registry)
-        self.refused_calls = Counter("hearsay_refused_calls", "Analyst calls refused", ["code"], registry=registry)
-        self.refused_tokens = Counter("hearsay_refused_tokens", "Analyst tokens refused", ["why"], registry=registry)
         self.storage_errors = Counter("hearsay_storage_errors", "Groups that could not be written", registry=registry)
-        self.damage = Counter("hearsay_damage", "Damage found in stored data", registry=registry)
         self.failures = Counter("hearsay_internal_errors", "Calls that ended in a defect", registry=registry)
         self.waiting = Gauge("hearsay_waiting_bytes", "Received and not yet durable", registry=registry)
         self.waiting_batches = Gauge("hearsay_waiting_batches", "Received and not yet durable", registry=registry)
@@ -79,31 +79,11 @@ class Metrics:
             buckets=_SECONDS,
             registry=registry,
         )
-        self.query = Histogram("hearsay_query_seconds", "An estimate", buckets=_LONG, registry=registry)
-        self.decode = Histogram("hearsay_decode_seconds", "A heavy-hitter decode", buckets=_LONG, registry=registry)
-        self.log_bytes = Gauge("hearsay_log_bytes", "Size of the database on disk", registry=registry)
         self.free_bytes = Gauge("hearsay_disk_free_bytes", "Free space where it lies", registry=registry)
-        self.lag = Gauge("hearsay_checkpoint_lag_batches", "Batches not yet in a checkpoint", registry=registry)
-        self._begin()
-
-    def _begin(self) -> None:
-        """Name the program, and let every counter with a label begin at 0."""
-        built = Info("hearsay_build", "The program that runs", registry=self.registry)
+        built = Info("hearsay_build", "The program that runs", registry=registry)
         built.info({"version": __version__, "python": platform.python_version(), "grpc": grpc.__version__})
-        self._begin_collection(_OTHER)
-        begun = (
-            (self.refused_batches, _REASONS),
-            (self.busy, BUSY),
-            (self.refused_calls, _CODES),
-            (self.refused_tokens, REFUSED_TOKENS),
-        )
-        for counter, values in begun:
-            for value in values:
-                counter.labels(value)
-
-    def _begin_collection(self, label: str) -> None:
-        for counter in (self.reports, self.batches, self.duplicates):
-            counter.labels(label)
+        begin(self.refused_batches, _REASONS)
+        begin(self.busy, BUSY)
 
     @staticmethod
     def by_label(counter: Counter) -> dict[str, int]:
@@ -119,16 +99,64 @@ class Metrics:
         """Return a counter's value, all labels together."""
         return sum(self.by_label(counter).values())
 
-    def label(self, collection_id: bytes) -> str:
-        """The collection's label."""
+
+def begin(counter: Counter, values: Iterable[str]) -> None:
+    """Let a counter begin at 0 for each value of its label."""
+    for value in values:
+        counter.labels(value)
+
+
+class Labels:
+    """Labels of collections: the first twelve digits of an id, and "other" beyond a number of them."""
+
+    def __init__(self, most: int, begin_one: Callable[[str], None]) -> None:
+        """`begin_one` lets the counters of a new label begin at 0."""
+        self._most = most
+        self._begin = begin_one
+        self._labels: dict[bytes, str] = {}
+
+    def of(self, collection_id: bytes) -> str:
+        """The label of a collection."""
         label = self._labels.get(collection_id)
         if label is not None:
             return label
-        if len(self._labels) >= self._bound:
-            return _OTHER
+        if len(self._labels) >= self._most:
+            return OTHER
         self._labels[collection_id] = label = collection_id.hex()[:12]
-        self._begin_collection(label)
+        self._begin(label)
         return label
+
+
+class Metrics(IntakeMetrics):
+    """The counters of the collection server."""
+
+    def __init__(self, collections: int = 100) -> None:
+        super().__init__()
+        self._labels = Labels(collections, self._begin_collection)
+        registry = self.registry
+        self.reports = Counter("hearsay_reports", "Reports made durable", ["collection"], registry=registry)
+        self.batches = Counter("hearsay_batches", "Batches made durable", ["collection"], registry=registry)
+        self.duplicates = Counter(
+            "hearsay_duplicates", "Batches received again and not counted again", ["collection"], registry=registry
+        )
+        self.refused_calls = Counter("hearsay_refused_calls", "Analyst calls refused", ["code"], registry=registry)
+        self.refused_tokens = Counter("hearsay_refused_tokens", "Analyst tokens refused", ["why"], registry=registry)
+        self.damage = Counter("hearsay_damage", "Damage found in stored data", registry=registry)
+        self.query = Histogram("hearsay_query_seconds", "An estimate", buckets=_LONG, registry=registry)
+        self.decode = Histogram("hearsay_decode_seconds", "A heavy-hitter decode", buckets=_LONG, registry=registry)
+        self.log_bytes = Gauge("hearsay_log_bytes", "Size of the database on disk", registry=registry)
+        self.lag = Gauge("hearsay_checkpoint_lag_batches", "Batches not yet in a checkpoint", registry=registry)
+        self._begin_collection(OTHER)
+        begin(self.refused_calls, _CODES)
+        begin(self.refused_tokens, REFUSED_TOKENS)
+
+    def _begin_collection(self, label: str) -> None:
+        for counter in (self.reports, self.batches, self.duplicates):
+            counter.labels(label)
+
+    def label(self, collection_id: bytes) -> str:
+        """The collection's label."""
+        return self._labels.of(collection_id)
 
 
 def watch_processes(registry: CollectorRegistry, worker: Callable[[], int | None]) -> None:

@@ -16,19 +16,19 @@ from grpc_reflection.v1alpha import reflection
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.v1 import analyst_pb2, collector_pb2
-from ldp_server.config import Config, LimitsConfig, TlsConfig, is_loopback, split_address
+from ldp_server.config import CallLimits, Config, TlsConfig, is_loopback, split_address
 from ldp_server.service.bounded import Bounds
 from ldp_server.service.health import health_methods, reflection_methods
 from ldp_server.service.logs import event
 from ldp_server.service.tls import TlsFiles
 
-__all__ = ["ANALYST", "COLLECTOR", "Ports", "Service"]
+__all__ = ["ANALYST", "BATCH_MESSAGE", "COLLECTOR", "Ports", "Service", "add_services", "bind", "new_server"]
 
 COLLECTOR = collector_pb2.DESCRIPTOR.services_by_name["Collector"].full_name
 ANALYST = analyst_pb2.DESCRIPTOR.services_by_name["Analyst"].full_name
 _HEALTH = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
 
-_BATCH_MESSAGE = 256 * 1024
+BATCH_MESSAGE = 256 * 1024
 """Room for the largest batch (`MAX_PAYLOAD` bytes), its id and a token."""
 _SHARED_MESSAGE = (1 << 20) + 64 * 1024
 """Where operators share the apps' port: room for the largest spec. A longer question needs a port of its own."""
@@ -46,19 +46,19 @@ class Service:
 
 
 class Ports:
-    """One port for both services, or two if `analyst.listen` is set."""
+    """One port for apps and operators, or two if `analyst.listen` is set."""
 
     def __init__(
-        self, config: Config, collector: Service, analyst: Service, health: HealthServicer, bounds: Bounds
+        self, config: Config, apps: Sequence[Service], analyst: Service, health: HealthServicer, bounds: Bounds
     ) -> None:
-        """`bounds` are those of health checks."""
+        """`apps` is what apps may call; `bounds` are those of health checks."""
         self._config = config
         split, limits = bool(config.analyst.listen), config.limits
-        self._servers = [_server(_BATCH_MESSAGE if split else _SHARED_MESSAGE, limits)]
-        _add(self._servers[0], health, bounds, [collector] if split else [collector, analyst])
+        self._servers = [new_server(BATCH_MESSAGE if split else _SHARED_MESSAGE, limits)]
+        add_services(self._servers[0], health, bounds, [*apps] if split else [*apps, analyst])
         if split:
-            self._servers.append(_server(_ANALYST_MESSAGE, limits))
-            _add(self._servers[1], health, bounds, [analyst])
+            self._servers.append(new_server(_ANALYST_MESSAGE, limits))
+            add_services(self._servers[1], health, bounds, [analyst])
         self.collector = 0
         self.analyst = 0
 
@@ -66,11 +66,11 @@ class Ports:
         """Bind the ports and begin to listen."""
         config = self._config
         _check_plaintext(config)
-        self.collector = self.analyst = _bind(
+        self.collector = self.analyst = bind(
             self._servers[0], config.tls, "collector.listen", config.collector.listen, config.collector.client_ca
         )
         if len(self._servers) > 1:
-            self.analyst = _bind(
+            self.analyst = bind(
                 self._servers[1], config.tls, "analyst.listen", config.analyst.listen, config.analyst.client_ca
             )
         for server in self._servers:
@@ -81,7 +81,8 @@ class Ports:
         await asyncio.gather(*(server.stop(grace) for server in self._servers))
 
 
-def _server(message: int, limits: LimitsConfig) -> grpc.aio.Server:
+def new_server(message: int, limits: CallLimits) -> grpc.aio.Server:
+    """A server of gRPC that takes messages of at most so many bytes."""
     age = _milliseconds(limits.connection_seconds)
     options = [
         ("grpc.max_receive_message_length", message),
@@ -108,7 +109,8 @@ def _milliseconds(seconds: float) -> int:
     return min(max(1, int(seconds * 1000)), (1 << 31) - 1)  # gRPC's largest number means "never"
 
 
-def _add(server: grpc.aio.Server, health: HealthServicer, bounds: Bounds, services: Sequence[Service]) -> None:
+def add_services(server: grpc.aio.Server, health: HealthServicer, bounds: Bounds, services: Sequence[Service]) -> None:
+    """Serve these, health checks and reflection; `bounds` are those of health checks."""
     services = [*services, Service(_HEALTH, health_methods(health, bounds))]
     names = [reflection.SERVICE_NAME, *(service.name for service in services)]
     services.append(Service(reflection.SERVICE_NAME, reflection_methods(names, bounds)))
@@ -145,7 +147,8 @@ def _refused_plaintext(setting: str, listen: str) -> str:
     )
 
 
-def _bind(server: grpc.aio.Server, tls: TlsConfig, setting: str, listen: str, client_ca: Path | None) -> int:
+def bind(server: grpc.aio.Server, tls: TlsConfig, setting: str, listen: str, client_ca: Path | None) -> int:
+    """Take a port, with TLS if there is a certificate; return its number."""
     try:
         if tls.certificate is not None:
             return server.add_secure_port(listen, TlsFiles(tls, client_ca).credentials())

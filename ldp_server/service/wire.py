@@ -14,10 +14,7 @@ from google.protobuf.message import DecodeError, Message
 from google.rpc import error_details_pb2, status_pb2
 
 from ldp_client.errors import InvalidSpec, LdpError, ServerRefused, StorageError, Unavailable
-from ldp_server.oracles.base import TooFewReports, Unsupported
-from ldp_server.oracles.independence.result import NotIndependent
 from ldp_server.store.errors import DiskFull
-from ldp_server.worker.messages import OverTime
 
 __all__ = ["EOF", "Busy", "CallStatus", "Context", "abort", "parse", "status_of"]
 
@@ -49,12 +46,8 @@ class CallStatus(LdpError):
 
 
 _CODES: dict[type[LdpError], grpc.StatusCode] = {
-    Unsupported: grpc.StatusCode.FAILED_PRECONDITION,
-    TooFewReports: grpc.StatusCode.FAILED_PRECONDITION,
-    NotIndependent: grpc.StatusCode.FAILED_PRECONDITION,
     InvalidSpec: grpc.StatusCode.INVALID_ARGUMENT,
     ServerRefused: grpc.StatusCode.INVALID_ARGUMENT,
-    OverTime: grpc.StatusCode.ABORTED,
     Unavailable: grpc.StatusCode.UNAVAILABLE,
 }
 

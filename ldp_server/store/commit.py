@@ -10,7 +10,7 @@ Trouble with the disk reaches the tickets as an error, never as an acknowledgeme
 
 - the disk is full, or another process holds a write lock: the next group tries again;
 - any other error of a write (a failed fsync, a lost write-ahead log): it is unknown what the disk holds. All who wait
-  get the error, and nothing is written until the log was opened anew and made durable (`ReportLog.recover`), which is
+  get the error, and nothing is written until the log was opened anew and made durable (`AppendLog.recover`), which is
   tried again and again with growing pauses;
 - a damaged or removed file: trying again does not help. The thread stops and says why.
 """
@@ -24,13 +24,13 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ldp_client.errors import StorageError
 from ldp_server.store.errors import FINAL, DiskFull, InUse
-from ldp_server.store.log import AppendOutcome, ReportLog, Submission
+from ldp_server.store.log import AppendOutcome, Submission
 
-__all__ = ["Deliver", "GroupCommit", "RangeCheck", "Ticket"]
+__all__ = ["AppendLog", "Deliver", "GroupCommit", "RangeCheck", "Ticket"]
 
 T = TypeVar("T")
 LOGGER = logging.getLogger("hearsay.server")
@@ -68,17 +68,30 @@ Deliver = Callable[[list[Ticket], float], None]
 """Takes tickets that have an outcome or an error, and the seconds their group took. Called on the writer thread."""
 
 
+class AppendLog(Protocol):
+    """What the writer thread needs of a log (log.py says what each method promises)."""
+
+    def append(self, submissions: Sequence[Submission]) -> list[AppendOutcome]: ...
+
+    def tend(self) -> None: ...
+
+    def recover(self) -> None: ...
+
+
+L = TypeVar("L", bound=AppendLog)
+
+
 class _Work(NamedTuple):
     """Other work on the log, and where its result goes."""
 
-    work: Callable[[ReportLog], object]
+    work: Callable[[Any], object]
     future: Future[object]
 
 
-class GroupCommit:
+class GroupCommit(Generic[L]):
     """The writer thread. It is the only user of `log` from `start` to `stop`."""
 
-    def __init__(self, log: ReportLog, check: RangeCheck, deliver: Deliver) -> None:
+    def __init__(self, log: L, check: RangeCheck, deliver: Deliver) -> None:
         self._log = log
         self._check = check
         self._deliver = deliver
@@ -110,7 +123,7 @@ class GroupCommit:
             self._idle = False
             self._wake.set()
 
-    def run(self, work: Callable[[ReportLog], T]) -> Future[T]:
+    def run(self, work: Callable[[L], T]) -> Future[T]:
         """Run `work` on the writer thread, between groups."""
         future: Future[T] = Future()
         self._work.append(_Work(work, future))  # type: ignore[arg-type]  # a Future[T] is filled by a function giving T
@@ -219,7 +232,7 @@ class GroupCommit:
                     all_sound = False
         return group if all_sound else [ticket for ticket in group if ticket.outcome is None]
 
-    def _step(self, work: Callable[[ReportLog], object], future: Future[object]) -> None:
+    def _step(self, work: Callable[[L], object], future: Future[object]) -> None:
         if not future.set_running_or_notify_cancel():
             return
         try:

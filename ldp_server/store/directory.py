@@ -15,11 +15,11 @@ import fcntl
 import os
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from ldp_server.store.errors import InUse, StorageError, translated
 
-__all__ = ["DataDirectory", "DirectoryLock"]
+__all__ = ["DataDirectory", "DirectoryLock", "Lockable"]
 
 
 class DataDirectory:
@@ -53,10 +53,17 @@ class DataDirectory:
         return self
 
 
+class Lockable(Protocol):
+    """A data directory with a file for its lock."""
+
+    @property
+    def lock(self) -> Path: ...
+
+
 class DirectoryLock:
     """The exclusive right to serve a data directory. The kernel takes it back when the process ends, in any way."""
 
-    def __init__(self, directory: DataDirectory) -> None:
+    def __init__(self, directory: Lockable) -> None:
         self._path = directory.lock
         self._handle: int | None = None
 

@@ -167,6 +167,7 @@ MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {
     1: _refuse_arrivals,
     2: _refuse_arrivals,
     3: _into_periods,
+    4: _run("UPDATE collections SET admission = 'linkable-token' WHERE admission = 'token'"),
 }
 """From each version to the next one; 0 is an empty file."""
 

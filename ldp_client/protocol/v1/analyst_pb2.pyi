@@ -11,7 +11,8 @@ class AdmissionKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ADMISSION_UNSPECIFIED: _ClassVar[AdmissionKind]
     OPEN: _ClassVar[AdmissionKind]
     CERTIFICATE: _ClassVar[AdmissionKind]
-    TOKEN: _ClassVar[AdmissionKind]
+    LINKABLE_TOKEN: _ClassVar[AdmissionKind]
+    UNLINKABLE_TOKEN: _ClassVar[AdmissionKind]
 
 class CollectionState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -44,7 +45,8 @@ class ExportKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
 ADMISSION_UNSPECIFIED: AdmissionKind
 OPEN: AdmissionKind
 CERTIFICATE: AdmissionKind
-TOKEN: AdmissionKind
+LINKABLE_TOKEN: AdmissionKind
+UNLINKABLE_TOKEN: AdmissionKind
 COLLECTION_STATE_UNSPECIFIED: CollectionState
 UPCOMING: CollectionState
 RUNNING: CollectionState

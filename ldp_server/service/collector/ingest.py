@@ -1,4 +1,4 @@
-"""From a request to a ticket, and from a ticket to an answer.
+"""From a request to a ticket.
 
 `offer` refuses for good (`ServerRefused`), refuses for now (`Busy`), or lets the batch wait for the disk. Nothing here
 does I/O.
@@ -8,44 +8,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from functools import lru_cache
 
 from ldp_client.errors import ServerRefused
 from ldp_client.protocol.packing import check_length
 from ldp_client.protocol.v1 import collector_pb2 as pb
 from ldp_server.service.admission import AdmissionControl, Peer
-from ldp_server.service.collector.waiting import REASONS, Waiting
+from ldp_server.service.collector.waiting import Waiting
 from ldp_server.service.live import LiveCollections
 from ldp_server.service.wire import Busy
-from ldp_server.store import AppendOutcome, GroupCommit, Submission, Ticket
+from ldp_server.store import GroupCommit, ReportLog, Submission, Ticket
 
-__all__ = ["Ingest", "answer", "refusal"]
-
-
-@lru_cache(maxsize=4096)
-def _accepted(reports: int, duplicate: bool) -> bytes:
-    return pb.SubmitResponse(accepted=pb.Accepted(reports=reports, duplicate=duplicate)).SerializeToString()
-
-
-def refusal(batch_id: bytes, rejected: ServerRefused) -> bytes:
-    """The response that refuses a batch."""
-    reason = pb.Reason.Name(pb.Reason.Value(rejected.reason))  # raises, as a defect, if there is no such reason
-    return pb.SubmitResponse(
-        batch_id=batch_id[:64], refusal=pb.Refusal(reason=reason, detail=rejected.detail)
-    ).SerializeToString()
-
-
-def answer(ticket: Ticket) -> bytes:
-    """The response to a ticket that has an outcome; raises the storage's error if it has one instead.
-
-    A protobuf message is the concatenation of its fields: the part that all batches of a size share is made once.
-    """
-    if ticket.error is not None or ticket.outcome is None:
-        raise ticket.error or AssertionError("the ticket is still waiting")
-    batch_id, outcome = ticket.submission.batch_id, ticket.outcome
-    if outcome is AppendOutcome.STORED or outcome is AppendOutcome.DUPLICATE:
-        return b"\x0a\x10" + batch_id + _accepted(ticket.reports, outcome is AppendOutcome.DUPLICATE)
-    return refusal(batch_id, ServerRefused(REASONS[outcome]))
+__all__ = ["Ingest"]
 
 
 class Ingest:
@@ -56,7 +29,7 @@ class Ingest:
         collections: LiveCollections,
         admission: AdmissionControl,
         waiting: Waiting,
-        commit: GroupCommit,
+        commit: GroupCommit[ReportLog],
         clock: Callable[[], float],
     ) -> None:
         self._collections = collections

@@ -15,6 +15,8 @@ import grpc
 from google.protobuf.message import Message
 
 from ldp_client.errors import LdpError
+from ldp_server.oracles.base import TooFewReports, Unsupported
+from ldp_server.oracles.independence.result import NotIndependent
 from ldp_server.service.admission import Peer
 from ldp_server.service.bounded import Bounds, end_call, read_one, write_one
 from ldp_server.service.live import PREFIX
@@ -25,6 +27,7 @@ from ldp_server.service.wire import CallStatus, Context, abort, parse, status_of
 from ldp_server.store import ROLES
 from ldp_server.store.errors import Corrupt
 from ldp_server.watch.spans import Span, Spans
+from ldp_server.worker.messages import OverTime
 
 __all__ = ["Calls", "role_of_caller"]
 
@@ -38,6 +41,23 @@ def role_of_caller() -> str:
     """What the caller of the present call may do; a named certificate may do everything."""
     caller = _caller.get()
     return ROLES[-1] if caller is None or caller.token is None else caller.token.role
+
+
+_NO_ANSWER: dict[type[LdpError], grpc.StatusCode] = {
+    Unsupported: grpc.StatusCode.FAILED_PRECONDITION,
+    TooFewReports: grpc.StatusCode.FAILED_PRECONDITION,
+    NotIndependent: grpc.StatusCode.FAILED_PRECONDITION,
+    OverTime: grpc.StatusCode.ABORTED,
+}
+"""Why a question has no answer."""
+
+
+def _status(error: LdpError) -> CallStatus:
+    """The status that tells an analyst about an error."""
+    for kind, code in _NO_ANSWER.items():
+        if isinstance(error, kind):
+            return CallStatus(code, str(error), getattr(error, "retry_after", None))
+    return status_of(error)
 
 
 class Calls:
@@ -171,7 +191,7 @@ class _Call:
 
     async def finish(self) -> bytes:
         """Write the log's line; abort the call if it failed."""
-        status = None if self._error is None else status_of(self._error)
+        status = None if self._error is None else _status(self._error)
         fields: dict[str, object] = {"call": self._id, "method": self._name, "by": self.by or "nobody"}
         if self._collection:
             fields["collection"] = self._collection

@@ -5,6 +5,9 @@ import re
 
 from ldp_client.protocol.v1 import collector_pb2
 from ldp_server.config import parse_config
+from ldp_server.issuer.counters import IssuerMetrics
+from ldp_server.relay.config import parse_relay_config
+from ldp_server.relay.metrics import RelayMetrics
 from ldp_server.service.metrics import Metrics, watch_processes
 from tests.server.helpers import ROOT
 
@@ -16,17 +19,30 @@ def blocks(language):
 
 
 def test_its_configuration_parses():
-    (text,) = blocks("toml")
+    text, relay = blocks("toml")
     config = parse_config(text, ROOT)
     assert config.analyst.listen == "127.0.0.1:7901"
+    assert parse_relay_config(relay, ROOT).forward.list_keys
+
+
+def test_the_table_of_a_relays_metrics_is_complete():
+    table = MANUAL[MANUAL.index("## Run a relay") :].split("| metric | kind | what it is |")[1].split("\n\n")[0]
+    named = set(re.findall(r"`(hearsay_[a-z_]+)", table))
+    own = {
+        f"{family.name}_total" if family.type == "counter" else family.name
+        for family in RelayMetrics().registry.collect()
+        if family.name.startswith("hearsay_relay_")
+    }
+    assert named == own
 
 
 def test_its_metrics_exist():
     metrics = Metrics()
     watch_processes(metrics.registry, os.getpid)
-    names = {sample.name for family in metrics.registry.collect() for sample in family.samples}
-    for family in metrics.registry.collect():
-        names |= {family.name, f"{family.name}_total"}
+    registries = [metrics.registry, RelayMetrics().registry, IssuerMetrics().registry]
+    names: set[str] = set()
+    for family in [family for registry in registries for family in registry.collect()]:
+        names |= {family.name, f"{family.name}_total", *(sample.name for sample in family.samples)}
     for name in set(re.findall(r"hearsay_[a-z_]+", MANUAL)):
         assert name in names, name
 
@@ -45,6 +61,6 @@ def test_its_settings_exist():
 
 
 def test_its_unit_names_what_the_program_does():
-    (unit,) = blocks("ini")
+    unit, _ = blocks("ini")
     assert "RestartPreventExitStatus=2\n" in unit
     assert "ldp-server serve --config" in unit

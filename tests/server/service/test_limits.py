@@ -78,7 +78,7 @@ async def test_batches_on_the_disk_are_let_go_although_nobody_reads_their_answer
             for _ in range(200):
                 await call.write(batch(collection, 1000).SerializeToString())
             await until(lambda: server.server.parts.waiting.stored.get(1) == 200)
-            (stream,) = server.server.parts.collector._streams
+            (stream,) = server.server.parts.collector._intake._streams
             await until(lambda: stream._queue and not server.server.parts.waiting.bytes)
             assert stream._held == 0
             assert not any(entry.submission.payload for entry in stream._queue)

@@ -11,7 +11,7 @@ from ldp_client.protocol.v1 import collector_pb2 as pb
 from ldp_client.trust.signed_list import EMPTY_HEAD, MAX_LISTED, PART_IDS, extended_head, verify_head, verify_list
 from ldp_server.config import PublishConfig
 from ldp_server.service import lifecycle, signed_list
-from ldp_server.service.admission.tokens import load_private_key, load_public_key, make_key
+from ldp_server.service.admission.key_files import load_private_key, load_public_key, make_key
 from ldp_server.service.signed_list import ListPublisher
 from ldp_server.service.wire import CallStatus
 from ldp_server.store import Admission, CollectionRecord

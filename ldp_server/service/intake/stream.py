@@ -18,8 +18,9 @@ import grpc
 from ldp_client.errors import LdpError, ServerRefused
 from ldp_client.protocol.v1 import collector_pb2 as pb
 from ldp_server.service.admission import Peer
-from ldp_server.service.collector.ingest import Ingest, answer, refusal
-from ldp_server.service.metrics import Metrics
+from ldp_server.service.intake.replies import answer, refusal
+from ldp_server.service.intake.waiting import Offering
+from ldp_server.service.metrics import IntakeMetrics
 from ldp_server.service.wire import EOF, Busy, CallStatus, Context, parse
 from ldp_server.store import Ticket
 
@@ -43,7 +44,9 @@ class StreamLimits:
 class Stream:
     """One open stream: a reading task, a writing task, and the queue between them."""
 
-    def __init__(self, ingest: Ingest, metrics: Metrics, context: Context, peer: Peer, limits: StreamLimits) -> None:
+    def __init__(
+        self, ingest: Offering, metrics: IntakeMetrics, context: Context, peer: Peer, limits: StreamLimits
+    ) -> None:
         self._ingest = ingest
         self._metrics = metrics
         self._context = context
