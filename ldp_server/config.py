@@ -152,6 +152,7 @@ class PublishConfig:
 
     signing_key: Path | None = None
     next_key: Path | None = None
+    witnesses: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -176,6 +177,7 @@ class WebConfig:
     plaintext: bool = False
     trusted_proxies: tuple[str, ...] = ()
     public: bool = False
+    released: Path | None = None
 
 
 @dataclass(frozen=True)

@@ -204,9 +204,9 @@ class Sender:
             error = caught
         finally:
             answers, left = self._settle(sent, outcomes, redraw=apart)
-        if isinstance(error, Garbled) and len(due) > max(len(outcomes), 1):
+        if isinstance(error, Garbled) and len(due) > 1 and len(sent) > len(outcomes):
             # The first batch without an answer may be what the server cannot read: it must not hold up the others.
-            suspect = due[len(outcomes)].batch.batch_id
+            suspect = sent[len(outcomes)].batch.batch_id
             self._aside[suspect] = self._clock.monotonic() + ASIDE_SECONDS
             self._suspects.add(suspect)
         return answers, left, error

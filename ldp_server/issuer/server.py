@@ -102,11 +102,12 @@ class IssuerServer(RunningServer):
 
     async def _tend(self, issuing: Issuing) -> None:
         """Say that the event loop is alive, and now and then forget old periods."""
-        swept = 0.0
+        swept = float("-inf")
         while True:
             self._look(None)
-            if self._seen - swept > _SWEEP_SECONDS:
-                swept = self._seen
+            now = time.monotonic()
+            if now - swept > _SWEEP_SECONDS:
+                swept = now
                 try:
                     await asyncio.to_thread(issuing.sweep)
                 except Exception as error:

@@ -117,7 +117,7 @@ class _Assembly:
         queries = self._queries(collections, worker)
         exports = Exports(collections, worker, lambda: SqliteReader(self._directory.log), clock)
         calls = Calls(self._auth(access), metrics, self._bounds.operators, self._spans)
-        facts = ServerFacts(clock, lambda: waiting.bytes, self._log_bytes, self._free_bytes, metrics)
+        facts = ServerFacts(clock, lambda: waiting.bytes, self._log_bytes, self._free_bytes, metrics, publisher.key)
         return Parts(
             access=access,
             log=log,
@@ -145,6 +145,7 @@ class _Assembly:
         return ListPublisher(
             load_private_key(publish.signing_key) if publish.signing_key else None,
             load_public_key(publish.next_key) if publish.next_key else None,
+            frozenset(load_public_key(path).public_bytes_raw() for path in publish.witnesses),
         )
 
     def _collections(self, log: ReportLog, publisher: ListPublisher) -> LiveCollections:

@@ -20,7 +20,7 @@ from ldp_server.issuer.server import IssuerServer
 from ldp_server.issuer.settings import SAMPLE, IssuerConfig, load_settings
 from ldp_server.issuer.signing import make_key, make_secret
 from ldp_server.service.logs import event, set_up_logs
-from ldp_server.service.running import local_address, start_metrics, stop_when_input_ends
+from ldp_server.service.running import allow_files, local_address, start_metrics, stop_when_input_ends
 
 __all__ = ["issuer", "issuer_config", "issuer_key", "issuer_secret"]
 
@@ -41,6 +41,7 @@ def issuer(file: Path, until_stdin_closes: bool, as_json: bool) -> None:
     # Otherwise each counter has a second series, the time at which it was made.
     disable_created_metrics()  # type: ignore[no-untyped-call]
     os.umask(0o077)  # files are readable by their owner only
+    allow_files(config.limits.connections)
     asyncio.run(_serve(config, as_json=as_json, until_stdin_closes=until_stdin_closes))
 
 
