@@ -36,7 +36,9 @@ def test_every_alternative_keeps_its_promise(request, size, epsilon):
         assert collection.domain.size == size
         assert collection.randomizer.report_bits == option.report_bits
         squares = []
-        for run in range(2 if size > 1000 else estimates // size):
+        # Items that differ in one digit alone share the errors of the points that have a 0 there: they count as few.
+        alike = 72 if size / 2 < option.parameters.get("q", 0) < size else 0
+        for run in range(2 if size > 1000 else max(alike, estimates // size)):
             randomizer = collection_of(option, Integers(0, size - 1), epsilon, nonce=run).randomizer
             squares.append(((filled(randomizer, held, run).estimate_all() - truth) ** 2).mean())
         # The formula spreads the users evenly over the domain; popular items make it up to a little more or less.
