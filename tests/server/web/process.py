@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
 
 from tests.server.helpers import ROOT
 
@@ -13,9 +18,9 @@ from tests.server.helpers import ROOT
 class PagesProcess:
     """The pages of a server, until the `with` block ends."""
 
-    def __init__(self, data, *options, log):
-        command = [sys.executable, "-m", "ldp_server", "web", "--data", str(data), "--listen", "127.0.0.1:0"]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "LDP_SERVER": ""}
+    def __init__(self, data, *options, log, listen="127.0.0.1:0", **variables):
+        command = [sys.executable, "-m", "ldp_server", "web", "--data", str(data), "--listen", listen]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "LDP_SERVER": "", **variables}
         self.log = log
         with log.open("ab") as errors:
             self.process = subprocess.Popen(
@@ -28,8 +33,8 @@ class PagesProcess:
             )
         line = self.process.stdout.readline()
         assert line, log.read_text()
-        found = json.loads(line)
-        self.address, self.link = found["pages"], found["link"]
+        self.said = json.loads(line)
+        self.address, self.link = self.said["pages"], self.said["link"]
 
     def stop(self):
         """Close its standard input and return its exit code."""
@@ -43,3 +48,49 @@ class PagesProcess:
 
     def __exit__(self, *_):
         self.stop()
+
+
+_SEARCHES = "19"
+"""The niceness of a process that searches, its last argument. The one that counts has another."""
+
+
+def searching(pid):
+    """The numbers of a server's processes that search, or wait for the next search."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (path / "stat").read_text().rpartition(")")[2].split()
+            arguments = (path / "cmdline").read_text().rstrip("\0").split("\0")
+        except OSError:
+            continue
+        if int(fields[1]) == pid and fields[0] != "Z" and arguments[-1] == _SEARCHES:
+            found.append(int(path.name))
+    return found
+
+
+@contextmanager
+def held_search(server):
+    """Hold the next search of a server: the block gets a function that waits for its process, which is stopped.
+
+    A search that is over before its button is pressed could not be cancelled. A stopped process can still be ended.
+    """
+    held = searching(server.pid)
+    for pid in held:
+        os.kill(pid, signal.SIGSTOP)
+
+    def child(patience=60.0):
+        ends = time.monotonic() + patience
+        while not held and time.monotonic() < ends:
+            for pid in searching(server.pid):
+                os.kill(pid, signal.SIGSTOP)
+                held.append(pid)
+            time.sleep(0.005)
+        assert len(held) == 1, "no search began"
+        return held[0]
+
+    try:
+        yield child
+    finally:
+        for pid in held:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
