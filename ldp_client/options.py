@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
 
 from ldp_client.clock import Clock, SystemClock
 from ldp_client.coins import draw_words
 from ldp_client.durations import parse_duration
 from ldp_client.errors import InvalidSpec, WrongType
 from ldp_client.sending.outbox import OutboxLimits
-from ldp_client.sending.sender import TokenSource
 from ldp_client.sending.target import Tls
 from ldp_client.sending.transport import Transport
-from ldp_client.tokens.wallet import UnlinkableTokens, Wallet
+from ldp_client.sending.ways import RelayWay
+from ldp_client.tokens.sources import TokenSource
+from ldp_client.tokens.wallet import UnlinkableTokens
 
-__all__ = ["LedgerFiles", "Sending", "Sources", "open_transport", "parse_delay", "token_source"]
+if TYPE_CHECKING:
+    from ldp_client.protocol.sealing import CollectorKey
+    from ldp_client.sending.relay import RelayTransport
+
+__all__ = ["LedgerFiles", "RelayOptions", "Sending", "Sources", "open_relay", "open_transport", "parse_delay"]
 
 
 @dataclass(frozen=True)
@@ -71,25 +77,41 @@ class Sources:
     coins: Callable[[int], Sequence[int]] = draw_words
 
 
+class RelayOptions(TypedDict, total=False):
+    """Where sealed reports go."""
+
+    relay: str | RelayTransport | None
+    """"host:port" of the relay. None: collections with a relay are refused."""
+    relay_tls: Tls | bool
+    """As `tls`, for the relay."""
+
+
+def open_relay(
+    keys: Callable[[], Iterable[CollectorKey]],
+    clock: Clock,
+    *,
+    relay: str | RelayTransport | None = None,
+    relay_tls: Tls | bool = True,
+) -> RelayWay | None:
+    """Return the way through a relay, if there is one. Mistakes in its address or TLS files show at once."""
+    if relay is None:
+        return None
+    if not isinstance(relay, str):
+        if not hasattr(relay, "promise"):
+            raise WrongType(f'relay: give "host:port", not {type(relay).__name__}')
+        return RelayWay(lambda: relay, keys, clock)
+    from ldp_client.sending.relay import GrpcRelay
+
+    GrpcRelay(relay, tls=relay_tls)
+    return RelayWay(lambda: GrpcRelay(relay, tls=relay_tls), keys, clock)
+
+
 def parse_delay(delay: str | int) -> int:
     """Return the seconds of a delay: text such as "1 hour", or 0 for none."""
     none = delay == 0 if isinstance(delay, int) and not isinstance(delay, bool) else delay in ("0", "0 s")
     if none:
         return 0
     return parse_duration(delay, "delay")
-
-
-def token_source(linkable: TokenSource | None, wallet: Wallet | None) -> TokenSource | None:
-    """Return where batches get their tokens: from the wallet, or else from the app; None if none is ever needed."""
-    if wallet is None:
-        return linkable
-
-    def source(collection_id: bytes) -> bytes:
-        if collection_id in wallet:
-            return wallet.take(collection_id)
-        return linkable(collection_id) if linkable is not None else b""
-
-    return source
 
 
 def open_transport(target: str | Transport, tls: Tls | bool) -> Transport:

@@ -13,8 +13,8 @@ from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_client.protocol.v1 import issuer_pb2, issuer_pb2_grpc
 from ldp_client.tokens import IssuerKey
 from ldp_client.tokens.token import challenge_digest, token_id
+from ldp_client.tokens.verifier import UnlinkableVerifier
 from ldp_server.config import AdmissionConfig
-from ldp_server.service.admission import UnlinkableVerifier
 from tests.client.tokens.keys import another_issuer, rfc_issuer
 from tests.server.helpers import ServerProcess, batch, live, make_collection, reason, taken
 
