@@ -278,6 +278,27 @@ def test_a_batch_without_a_token_waits_and_holds_nothing_up(open_client, collect
     assert all(batch.token for batch in collector.received.values() if batch.collection_id == make(1).id)
 
 
+def test_a_batch_that_was_not_sent_is_no_suspect(open_client, issuer, wide_policy):
+    """The server cannot read something: one of what was sent is left aside, and not one that waits for a token."""
+    from ldp_client.sending.transport import Garbled
+    from ldp_client.testing import FakeCollector
+
+    class Garbling(FakeCollector):
+        def submit(self, batches, timeout):
+            self.calls.append(tuple(batches))
+            raise Garbled("the fake collector says nothing")
+
+    unreadable = Garbling()
+    settled = settings(issuer, make(1), make(2))
+    client = open_client(transport=unreadable, delay=0, policy=wide_policy, unlinkable_tokens=settled)
+    for number in range(1, 6):
+        client.report(make(number), "a")
+    client._sender.deliver(1.0)
+    assert len(unreadable.calls[0]) == 3
+    assert client._sender._suspects <= {batch.batch_id for batch in unreadable.calls[0]}
+    assert len(client._sender._suspects) == 1
+
+
 def test_every_retry_shows_the_same_token(open_client, collector, issuer, clock):
     client = open_client(delay=0, unlinkable_tokens=settings(issuer, make(1)))
     client.fetch_tokens()
