@@ -1,23 +1,31 @@
 """Sealed reports with unlinkable tokens inside: each token counts one report, whatever batches its units come in."""
 
+import asyncio
 import os
 
 import grpc
 import pytest
 
+from ldp_client import Client, Policy, Sending, Sources, UnlinkableTokens
+from ldp_client.collection import Schedule
 from ldp_client.errors import ServerRefused
 from ldp_client.protocol import sealing
 from ldp_client.protocol.v1 import analyst_pb2 as pb
+from ldp_client.testing import ManualClock
 from ldp_client.tokens.token import TOKEN_BYTES, token_id
 from ldp_server.config import AdmissionConfig, SealingConfig
+from ldp_server.relay.config import ForwardConfig
 from ldp_server.sealing.frames import read_job, write_job
 from ldp_server.sealing.keys import SealingKey, load_keys, new_key
 from ldp_server.sealing.opening import OpeningJob, open_units
 from ldp_server.service.collector.unsealing import count_units
 from ldp_server.service.metrics import Metrics
+from tests.client.operators import Operator
 from tests.client.tokens.keys import another_issuer, rfc_issuer
-from tests.server.helpers import NOW, live, make_collection, reason, taken
+from tests.server.helpers import NOW, live, make_collection, reason, taken, until
+from tests.server.relay.helpers import HOUR, live_relay
 from tests.server.sealing.test_collector import counts, relayed, request
+from tests.server.sealing.test_whole_way import publishing
 from tests.server.service.admission.test_unlinkable import malformed, write_public
 
 COLLECTION = make_collection(count=2000, t=7)
@@ -144,3 +152,51 @@ def test_a_rate_holds_whoever_sends_sealed_reports():
         control.admit(record, b"", relay, 100, sealed=True)
     with pytest.raises(ServerRefused, match="NOT_ADMITTED"):
         control.admit(record, b"", relay, 1)  # a batch that is not sealed shows a token of its own
+
+
+# The whole way: devices with wallets, a relay, and a collection server ----------------------------------------------
+
+
+def answer(folder, server, relay, collection_id, operator, issuer):
+    """One device: it fetches a token ahead, reports once and ends. Return its delivery and what its issuer saw."""
+    policy = Policy(max_epsilon="2", budget="2", period="30 days", lifetime="2", list_keys=[operator.public])
+    clock = ManualClock(NOW)
+    with Client(f"127.0.0.1:{server.server.port}", storage=folder, policy=policy, tls=False) as client:
+        client.refresh()
+        collection = client.fetch(collection_id)
+    tokens = UnlinkableTokens(issuer.answer, [issuer.key], [collection], ahead=1, rest="1 s")
+    with Client(
+        f"127.0.0.1:{server.server.port}", storage=folder, policy=policy, tls=False, delay=0,
+        sending=Sending(background=False, unlinkable_tokens=tokens), sources=Sources(clock=clock),
+        relay=f"127.0.0.1:{relay.server.port}", relay_tls=False,
+    ) as client:  # fmt: skip
+        client.fetch_tokens()
+        clock.advance(1)
+        client.report(collection, 7)
+        return client.flush(), issuer.seen
+
+
+async def test_the_whole_way(tmp_path):
+    operator, honest = Operator(), 2
+    new_key(tmp_path / "keys", 90 * 86_400, NOW)
+    collection = relayed(schedule=Schedule(HOUR, 100), opens=NOW - HOUR, closes=NOW + 9 * HOUR)
+    config = {
+        "sealing": SealingConfig(keys=tmp_path / "keys"),
+        "publish": publishing(operator, tmp_path),
+        "admission": AdmissionConfig(unlinkable_token_keys=(write_public(ISSUER, tmp_path / "issuer.pub"),)),
+    }
+    async with live(tmp_path / "d", **config) as server:
+        await server.create(collection, admission=pb.UNLINKABLE_TOKEN)
+        ids = (collection.id.hex(),)
+        target = f"127.0.0.1:{server.server.port}"
+        forward = ForwardConfig(target, plaintext=True, collections=ids, tokens=(f"{ids[0]}={TOKEN_BYTES}",))
+        async with live_relay(tmp_path, forward) as relay:
+            for number in range(honest + 1):
+                issuer = rfc_issuer() if number < honest else another_issuer()  # the last one's tokens are worthless
+                device = (tmp_path / str(number), server, relay, collection.id, operator, issuer)
+                delivery, seen = await asyncio.to_thread(answer, *device)
+                assert (delivery.accepted, len(seen)) == (1, 1)
+            server.server._clock.now = NOW + HOUR + 61
+            await relay.at(NOW + HOUR + 61)
+            await until(lambda: Metrics.by_label(server.server.metrics.dropped_units)["NOT_ADMITTED"] == 1)
+        assert await counts(server, collection) == honest
