@@ -25,6 +25,7 @@ from typing import NamedTuple
 from ldp_client.clock import Clock
 from ldp_client.errors import LdpError, PolicyRefused, Stopped, StorageError, Unavailable
 from ldp_client.protocol.reasons import is_final
+from ldp_client.sending.admitting import admitted
 from ldp_client.sending.outbox import Answered, Outbox, WaitingBatch
 from ldp_client.sending.pauses import moment_apart, moment_later
 from ldp_client.sending.transport import Accepted, Backoff, BatchOutcome, Garbled, Transport
@@ -255,41 +256,12 @@ class Sender:
         return answers, self._outbox.settle(answers, now, moment)
 
     def _admitted(self, due: list[WaitingBatch], tokens: Tokens) -> list[WaitingBatch]:
-        """Get a token for every batch that needs one, and store it before it is shown: a retry shows the same token.
-
-        Those that get none are left out.
-        """
-        without = {
-            one.id
-            for one in due
-            if one.batch.token is None
-            and one.sealed is None  # else its token, if it needs one, is inside
-            and tokens.needed(one.batch.collection_id, relayed=one.smallest is not None)
-        }
-        if not without:
-            return due
-        failure: str | None = None
-        none_yet: NoTokenYet | None = None
-        ready, got = [], []
-        for waiting in due:
-            batch = waiting.batch
-            if waiting.id not in without:
-                ready.append(waiting)
-            elif failure is None:
-                try:
-                    got.append(waiting._replace(batch=batch._replace(token=tokens.take(batch.collection_id))))
-                    ready.append(got[-1])
-                except NoTokenYet as error:
-                    none_yet = error
-                    self._aside[batch.batch_id] = self._clock.monotonic() + ASIDE_SECONDS
-                except Exception as error:  # the app's own code; its words may hold a token
-                    failure = type(error).__name__
-        if got:
-            self._outbox.keep_tokens(got)
-        if failure:
-            raise Unavailable(f"the app's token source failed: {failure}")
-        if none_yet is not None and not ready:
-            raise none_yet
+        """Return what has its token, or needs none. The others are left aside for a while."""
+        ready, late = admitted(due, tokens, self._outbox)
+        until = self._clock.monotonic() + ASIDE_SECONDS
+        self._aside.update({waiting.batch.batch_id: until for waiting in late})
+        if not ready:
+            raise NoTokenYet("no unlinkable token may be used yet: the report waits for one")
         return ready
 
     def _due(self, everything: bool, postponed: Set[bytes] = frozenset()) -> list[WaitingBatch]:

@@ -113,8 +113,7 @@ class _Assembly:
         waiting = Waiting(collections, metrics, config.limits.waiting_bytes, clock)
         commit: GroupCommit[ReportLog] = GroupCommit(log, collections.in_range, waiting.delivered, log.counted_units)
         self._stack.push_async_callback(asyncio.to_thread, commit.stop)
-        self._stack.push_async_callback((pool := OpeningPool(config.sealing.workers)).close)
-        unsealing = Unsealing(pool, keys, verifiers.unlinkable.keys, waiting, commit, metrics, clock)
+        unsealing = self._unsealing(keys, verifiers, waiting, commit)
         ingest = Ingest(collections, self._control(verifiers), waiting, commit, clock, unsealing)
         worker = self._worker(nice=10, remembered=_remembered(collections, waiting))
         self._stack.push_async_callback(worker.close)
@@ -139,6 +138,13 @@ class _Assembly:
             operators=Operators(calls, queries, exports, lifecycle, compaction, self._facts(waiting)),
             bounds=self._bounds,
         )
+
+    def _unsealing(
+        self, keys: KeyDirectory, verifiers: Verifiers, waiting: Waiting, commit: GroupCommit[ReportLog]
+    ) -> Unsealing:
+        pool = OpeningPool(self._config.sealing.workers)
+        self._stack.push_async_callback(pool.close)
+        return Unsealing(pool, keys, verifiers.unlinkable.keys, waiting, commit, self._metrics, self._clock)
 
     def _facts(self, waiting: Waiting) -> ServerFacts:
         return ServerFacts(self._clock, lambda: waiting.bytes, self._log_bytes, self._free_bytes, self._metrics)
