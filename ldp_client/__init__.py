@@ -24,6 +24,8 @@ if TYPE_CHECKING:
         BudgetExceeded,
         InvalidSpec,
         LdpError,
+        ListForked,
+        NotWitnessed,
         PolicyRefused,
         ServerRefused,
         Stopped,
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
         Transport,
     )
     from ldp_client.tokens import IssuerKey, TokenSource, UnlinkableTokens
+    from ldp_client.trust.list_heads import ListHead
     from ldp_client.trust.policy import Policy
 
     __version__: str
@@ -71,7 +74,10 @@ __all__ = [
     "LdpError",
     "LedgerFiles",
     "LedgerView",
+    "ListForked",
+    "ListHead",
     "ListPart",
+    "NotWitnessed",
     "OutboxLimits",
     "OutboxView",
     "Policy",
@@ -104,8 +110,8 @@ _HOMES = {
     "clock": ("Clock",),
     "collection": ("Collection", "Schedule"),
     "errors": (
-        "BudgetExceeded", "InvalidSpec", "LdpError", "PolicyRefused", "ServerRefused", "StorageError",
-        "StorageUntrusted", "Stopped", "Unavailable", "WrongType",
+        "BudgetExceeded", "InvalidSpec", "LdpError", "ListForked", "NotWitnessed", "PolicyRefused", "ServerRefused",
+        "StorageError", "StorageUntrusted", "Stopped", "Unavailable", "WrongType",
     ),
     "ledger.stopping": ("StopView",),
     "ledger.view": ("LedgerView", "QuestionView", "ResetView"),
@@ -116,6 +122,7 @@ _HOMES = {
     "sending.target": ("Tls",),
     "sending.transport": ("Accepted", "Batch", "BatchOutcome", "ListPart", "Refused", "Transport"),
     "tokens": ("IssuerKey", "TokenSource", "UnlinkableTokens"),
+    "trust.list_heads": ("ListHead",),
     "trust.policy": ("Policy",),
 }  # fmt: skip
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ldp_client.ledger.view import LedgerView
     from ldp_client.protocol.domain import Item
     from ldp_client.sending.subscription import Subscription
+    from ldp_client.trust.list_heads import ListHead
 
 __all__ = ["Client", "Receipt"]
 
@@ -305,6 +306,19 @@ class Client:
     def refresh(self, timeout: float = 10.0) -> int:
         """Fetch and check the signed list now; return how many ids it has. The background thread does so, too."""
         return self._subscription.refresh(timeout)
+
+    def list_head(self) -> ListHead | None:
+        """Return how far the held signed list is, to be compared with the head of others; None without a list."""
+        return self._subscription.head()
+
+    def check_list(self, size: int, root: bytes | str) -> bool:
+        """Compare the held list with a head from elsewhere. Raise ListForked if they cannot be one list.
+
+        True: the held list begins with that one. False: it is shorter, so `refresh` first.
+        """
+        from ldp_client.trust.list_heads import head_from
+
+        return self._subscription.compare(head_from(size, root))
 
     def fetch(self, collection_id: bytes | str, timeout: float = 10.0) -> Collection:
         """Return a trusted collection by its id. It is fetched once, checked against its id, and kept."""

@@ -170,6 +170,7 @@ class PublishConfig:
 
     signing_key: Path | None = None
     next_key: Path | None = None
+    witnesses: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -194,6 +195,7 @@ class WebConfig:
     plaintext: bool = False
     trusted_proxies: tuple[str, ...] = ()
     public: bool = False
+    released: Path | None = None
 
 
 @dataclass(frozen=True)

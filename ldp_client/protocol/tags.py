@@ -16,6 +16,7 @@ __all__ = [
     "EXPANDER_PERMUTATION",
     "EXPLAIN",
     "LINKABLE_TOKEN",
+    "LIST_COSIGNATURE",
     "QUESTION",
     "SEALED_REPORT",
     "SEED",
@@ -44,6 +45,8 @@ COLLECTION_LIST = b"hearsay/collection-list/v1"
 """Signature of the list of collections."""
 COLLECTION_LIST_HEAD = b"hearsay/collection-list-head/v1"
 """SHA-256 chain over the ids on the list of collections."""
+LIST_COSIGNATURE = b"hearsay/list-cosignature/v1"
+"""A witness's signature of how far the list of collections is."""
 LINKABLE_TOKEN = b"hearsay/admission-token/v1"
 """Signature of a linkable token, which admits one batch."""
 TOKEN_ISSUER = b"issuer.hearsay.invalid"

@@ -139,6 +139,8 @@ class ServerStatus:
     """Batches that are not yet in a checkpoint, now."""
     free_bytes: int = 0
     """Free space on the disk of the data directory, now."""
+    list_key: bytes = b""
+    """The key that signs the public list; empty if there is none, or the list is withheld."""
 
     @classmethod
     def of(cls, status: pb.ServerStatusResponse) -> ServerStatus:

@@ -135,19 +135,13 @@ class _Assembly:
             queries=queries,
             collector=self._collector(collections, publisher, ingest),
             issuer_keys=Service(ISSUER_KEYS, issuer_key_methods(verifiers.unlinkable.keys, self._bounds.apps)),
-            operators=Operators(calls, queries, exports, lifecycle, compaction, self._facts(waiting)),
+            operators=Operators(calls, queries, exports, lifecycle, compaction, self._facts(waiting, publisher)),
             bounds=self._bounds,
         )
 
-    def _unsealing(
-        self, keys: KeyDirectory, verifiers: Verifiers, waiting: Waiting, commit: GroupCommit[ReportLog]
-    ) -> Unsealing:
-        pool = OpeningPool(self._config.sealing.workers)
-        self._stack.push_async_callback(pool.close)
-        return Unsealing(pool, keys, verifiers.unlinkable.keys, waiting, commit, self._metrics, self._clock)
-
-    def _facts(self, waiting: Waiting) -> ServerFacts:
-        return ServerFacts(self._clock, lambda: waiting.bytes, self._log_bytes, self._free_bytes, self._metrics)
+    def _facts(self, waiting: Waiting, publisher: ListPublisher) -> ServerFacts:
+        held = lambda: waiting.bytes  # noqa: E731
+        return ServerFacts(self._clock, held, self._log_bytes, self._free_bytes, self._metrics, publisher.key)
 
     def _auth(self, access: AccessFile) -> Auth:
         config = self._config
@@ -159,6 +153,7 @@ class _Assembly:
         return ListPublisher(
             load_private_key(publish.signing_key) if publish.signing_key else None,
             load_public_key(publish.next_key) if publish.next_key else None,
+            frozenset(load_public_key(path).public_bytes_raw() for path in publish.witnesses),
             keys.published,
         )
 
@@ -206,6 +201,13 @@ class _Assembly:
             fold_after=retention.fold_seconds,
             drop_after=retention.drop_seconds,
         )
+
+    def _unsealing(
+        self, keys: KeyDirectory, verifiers: Verifiers, waiting: Waiting, commit: GroupCommit[ReportLog]
+    ) -> Unsealing:
+        pool = OpeningPool(self._config.sealing.workers)
+        self._stack.push_async_callback(pool.close)
+        return Unsealing(pool, keys, verifiers.unlinkable.keys, waiting, commit, self._metrics, self._clock)
 
     def _control(self, verifiers: Verifiers) -> AdmissionControl:
         admission = self._config.admission

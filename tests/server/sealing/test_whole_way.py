@@ -1,6 +1,7 @@
 """The whole way: devices, a relay and a collection server, each as it ships, with a clock of the test's."""
 
 import asyncio
+import time
 
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
@@ -19,23 +20,30 @@ DEVICES = 6
 FIRST = NOW // HOUR
 
 
+class ThatDay(ManualClock):
+    """The date is the test's; seconds pass as they do."""
+
+    def monotonic(self):
+        return time.monotonic()
+
+
 def publishing(operator, folder):
     file = folder / "list.key"
     file.write_bytes(operator.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     return PublishConfig(signing_key=file)
 
 
-def report(folder, server, relay, collection_id, operator):
+def report(folder, server, relay, collection_id, operator, seconds=60.0):
     """One device: it fetches the list and the question, reports once, and ends. Return its randomized report."""
     policy = Policy(max_epsilon="2", budget="2", period="30 days", lifetime="2", list_keys=[operator.public])
     with Client(
         f"127.0.0.1:{server.server.port}", storage=folder, policy=policy, tls=False, delay=0,
-        sending=Sending(background=False), sources=Sources(clock=ManualClock(NOW)),
+        sending=Sending(background=False), sources=Sources(clock=ThatDay(NOW)),
         relay=f"127.0.0.1:{relay.server.port}", relay_tls=False,
     ) as client:  # fmt: skip
         client.refresh()
         client.report(client.fetch(collection_id), 7)
-        delivery = client.flush()
+        delivery = client.flush(seconds)
         with client._storage.reading() as (db, _):
             ((made,),) = db.execute("SELECT report FROM answers").fetchall()
         return delivery, made
@@ -87,7 +95,7 @@ async def test_a_device_refuses_a_relay_that_promises_less_than_the_question(tmp
         async with live_relay(tmp_path, forward) as relay:
             served = relay.server.parts.served.get(collection.id)
             object.__setattr__(served, "smallest_batch", DEVICES - 1)  # as a lying relay would state it
-            delivery, _ = await asyncio.to_thread(report, tmp_path / "0", server, relay, collection.id, operator)
+            delivery, _ = await asyncio.to_thread(report, tmp_path / "0", server, relay, collection.id, operator, 1.0)
             assert isinstance(delivery.error, PolicyRefused)
             assert delivery.waiting == 1
             assert relay.server.parts.log.bytes == 0
