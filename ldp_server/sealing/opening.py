@@ -32,8 +32,10 @@ from ldp_client.tokens import IssuerKey
 from ldp_client.tokens.token import TOKEN_BYTES
 from ldp_client.tokens.verifier import UnlinkableVerifier
 
-__all__ = ["DROPPED", "Opened", "OpeningJob", "open_units"]
+__all__ = ["DROPPED", "REPLAYED", "Opened", "OpeningJob", "open_units"]
 
+REPLAYED = "REPLAYED"
+"""For a unit that is counted already, or whose token is used."""
 DROPPED = (
     "NOT_SEALED",
     "UNKNOWN_SEALING_KEY",
@@ -42,9 +44,9 @@ DROPPED = (
     "REPORT_OUT_OF_RANGE",
     "NOT_ADMITTED",
     "TOKEN_USED",
-    "REPLAYED",
+    REPLAYED,
 )
-"""Why a unit is dropped: a Reason of the wire, or REPLAYED for one that is counted already, or whose token is used."""
+"""Why a unit is dropped: a Reason of the wire, or REPLAYED."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ def open_units(job: OpeningJob) -> Opened:
             continue
         digest = unit_digest(unit)
         if digest in seen:
-            dropped["REPLAYED"] += 1
+            dropped[REPLAYED] += 1
             continue
         try:
             inside = decrypt(unit[1 + KEY_ID_BYTES :], secret, info=bindings[key])

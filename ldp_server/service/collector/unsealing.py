@@ -23,7 +23,7 @@ from ldp_client.protocol.sealing import SEALED_EXTRA, key_id_of, sealed_bytes
 from ldp_client.tokens import IssuerKey
 from ldp_client.tokens.token import TOKEN_BYTES
 from ldp_server.sealing.keys import KeyDirectory
-from ldp_server.sealing.opening import OpeningJob
+from ldp_server.sealing.opening import REPLAYED, OpeningJob
 from ldp_server.sealing.pool import OpeningPool
 from ldp_server.service.collector.waiting import Waiting
 from ldp_server.service.live import LiveCollection
@@ -111,9 +111,9 @@ class Unsealing:
             self._issuers if inner_token_bytes(live.record) else None,
         )
         found = await self._pool.open(job)
-        ticket.replayed = found.dropped.get("REPLAYED", 0)
+        ticket.replayed = found.dropped.get(REPLAYED, 0)
         ticket.reports = len(found.reports) // live.width
-        reasons = [reason for reason in found.dropped if reason != "REPLAYED"]
+        reasons = [reason for reason in found.dropped if reason != REPLAYED]
         for reason in reasons:
             self._metrics.dropped_units.labels(reason).inc(found.dropped[reason])
         ticket.dropped = sum(found.dropped[reason] for reason in reasons)
