@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ldp_client.options import LedgerFiles, Sending, Sources
     from ldp_client.protocol.domain import Attributes, Categories, Integers, Item, Strings
     from ldp_client.sending.outbox import OutboxLimits, OutboxView
-    from ldp_client.sending.sender import Delivery, TokenSource
+    from ldp_client.sending.sender import Delivery
     from ldp_client.sending.target import Tls
     from ldp_client.sending.transport import (
         Accepted,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
         Refused,
         Transport,
     )
-    from ldp_client.tokens import IssuerKey, UnlinkableTokens
+    from ldp_client.tokens import IssuerKey, TokenSource, UnlinkableTokens
     from ldp_client.trust.list_heads import ListHead
     from ldp_client.trust.policy import Policy
 
@@ -118,11 +118,11 @@ _HOMES = {
     "options": ("LedgerFiles", "Sending", "Sources"),
     "protocol.domain": ("Attributes", "Categories", "Integers", "Item", "Strings"),
     "sending.outbox": ("OutboxLimits", "OutboxView"),
-    "sending.sender": ("Delivery", "TokenSource"),
+    "sending.sender": ("Delivery",),
     "sending.target": ("Tls",),
     "sending.transport": ("Accepted", "Batch", "BatchOutcome", "ListPart", "Refused", "Transport"),
+    "tokens": ("IssuerKey", "TokenSource", "UnlinkableTokens"),
     "trust.list_heads": ("ListHead",),
-    "tokens": ("IssuerKey", "UnlinkableTokens"),
     "trust.policy": ("Policy",),
 }  # fmt: skip
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

@@ -21,16 +21,7 @@ from ldp_client.errors import BudgetExceeded, LdpError, PolicyRefused, Stopped, 
 from ldp_client.ledger import budget, forks
 from ldp_client.ledger.budget import MadeReport
 from ldp_client.ledger.database import Storage
-from ldp_client.options import (
-    LedgerFiles,
-    RelayOptions,
-    Sending,
-    Sources,
-    open_relay,
-    open_transport,
-    parse_delay,
-    token_source,
-)
+from ldp_client.options import LedgerFiles, RelayOptions, Sending, Sources, open_relay, open_transport, parse_delay
 from ldp_client.protocol.sealing import CollectorKey
 from ldp_client.receipt import AGAIN, IN_MEMORY, MADE, STANDS, Receipt
 from ldp_client.sending.outbox import Outbox, OutboxView
@@ -38,6 +29,7 @@ from ldp_client.sending.sender import Chore, Delivery, Sender
 from ldp_client.sending.target import Tls
 from ldp_client.sending.transport import Transport
 from ldp_client.sending.ways import Ways
+from ldp_client.tokens.sources import Tokens
 from ldp_client.tokens.wallet import Wallet
 from ldp_client.trust.policy import Policy, amount, units
 
@@ -131,7 +123,7 @@ class Client:
             self._clock,
             self._uniform,
             chores,
-            tokens=token_source(self._sending.linkable_tokens, self._wallet),
+            tokens=Tokens.of(self._sending.linkable_tokens, self._wallet),
             spread=self._delay,
             background=self._sending.background,
         )

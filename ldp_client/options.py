@@ -13,26 +13,17 @@ from ldp_client.coins import draw_words
 from ldp_client.durations import parse_duration
 from ldp_client.errors import InvalidSpec, WrongType
 from ldp_client.sending.outbox import OutboxLimits
-from ldp_client.sending.sender import TokenSource
 from ldp_client.sending.target import Tls
 from ldp_client.sending.transport import Transport
 from ldp_client.sending.ways import RelayWay
-from ldp_client.tokens.wallet import UnlinkableTokens, Wallet
+from ldp_client.tokens.sources import TokenSource
+from ldp_client.tokens.wallet import UnlinkableTokens
 
 if TYPE_CHECKING:
     from ldp_client.protocol.sealing import CollectorKey
     from ldp_client.sending.relay import RelayTransport
 
-__all__ = [
-    "LedgerFiles",
-    "RelayOptions",
-    "Sending",
-    "Sources",
-    "open_relay",
-    "open_transport",
-    "parse_delay",
-    "token_source",
-]
+__all__ = ["LedgerFiles", "RelayOptions", "Sending", "Sources", "open_relay", "open_transport", "parse_delay"]
 
 
 @dataclass(frozen=True)
@@ -121,19 +112,6 @@ def parse_delay(delay: str | int) -> int:
     if none:
         return 0
     return parse_duration(delay, "delay")
-
-
-def token_source(linkable: TokenSource | None, wallet: Wallet | None) -> TokenSource | None:
-    """Return where batches get their tokens: from the wallet, or else from the app; None if none is ever needed."""
-    if wallet is None:
-        return linkable
-
-    def source(collection_id: bytes) -> bytes:
-        if collection_id in wallet:
-            return wallet.take(collection_id)
-        return linkable(collection_id) if linkable is not None else b""
-
-    return source
 
 
 def open_transport(target: str | Transport, tls: Tls | bool) -> Transport:

@@ -16,8 +16,9 @@ from benchmarks.row import Options, Row, cpu_seconds, row
 from ldp_client.coins import draw_words
 from ldp_client.tokens.blind import EXPONENT, WORDS, Blinding, finalise, token_request
 from ldp_client.tokens.token import TOKEN_BYTES
+from ldp_client.tokens.verifier import UnlinkableVerifier
 from ldp_server.issuer.signing import SigningKey
-from ldp_server.service.admission import LinkableSigner, LinkableVerifier, UnlinkableVerifier
+from ldp_server.service.admission import LinkableSigner, LinkableVerifier
 from ldp_server.service.admission.linkable import TOKEN_BYTES as LINKABLE_BYTES
 
 __all__ = ["run"]

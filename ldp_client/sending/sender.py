@@ -25,19 +25,17 @@ from typing import NamedTuple
 from ldp_client.clock import Clock
 from ldp_client.errors import LdpError, PolicyRefused, Stopped, StorageError, Unavailable
 from ldp_client.protocol.reasons import is_final
+from ldp_client.sending.admitting import admitted
 from ldp_client.sending.outbox import Answered, Outbox, WaitingBatch
 from ldp_client.sending.pauses import moment_apart, moment_later
 from ldp_client.sending.transport import Accepted, Backoff, BatchOutcome, Garbled, Transport
 from ldp_client.sending.ways import KEY_REFUSED, Ways
+from ldp_client.tokens.sources import Tokens
 from ldp_client.tokens.wallet import NoTokenYet
 
-__all__ = ["ASIDE_SECONDS", "Chore", "Delivery", "OthersSend", "Sender", "TokenSource"]
+__all__ = ["ASIDE_SECONDS", "Chore", "Delivery", "OthersSend", "Sender"]
 
 logger = logging.getLogger("ldp_client")
-
-TokenSource = Callable[[bytes], bytes]
-"""Gives an admission token for a collection id; an empty one where none is needed. The sender calls it, never `report`.
-"""
 
 ASIDE_SECONDS = 120.0
 """How long a batch is left aside that the server may be unable to read, or that has no token yet."""
@@ -86,7 +84,7 @@ class Sender:
         uniform: Callable[[], float],
         chores: Sequence[Chore] = (),
         *,
-        tokens: TokenSource | None = None,
+        tokens: Tokens | None = None,
         spread: float = 0.0,
         background: bool = True,
     ) -> None:
@@ -206,11 +204,11 @@ class Sender:
         relayed = sent[0].smallest is not None
         fresh: set[bytes] = set()
         try:
+            if self._tokens is not None:
+                sent = self._admitted(sent, self._tokens)
             if relayed:
                 fresh = {one.batch.batch_id for one in sent if one.sealed is None}
                 sent = self._ready(sent, deadline)
-            elif self._tokens is not None:
-                sent = self._admitted(sent, self._tokens)
             seconds = max(deadline - self._clock.monotonic(), 0.05)
             batches = [waiting.batch for waiting in sent]
             for outcome in self._ways.submit(sent, seconds) if relayed else self._transport.submit(batches, seconds):
@@ -257,28 +255,13 @@ class Sender:
         moment = (lambda closes: moment_apart(now, closes, self._spread, self._uniform)) if redraw else None
         return answers, self._outbox.settle(answers, now, moment)
 
-    def _admitted(self, due: list[WaitingBatch], tokens: TokenSource) -> list[WaitingBatch]:
-        """Get a token for every batch without one, and store it before it is shown: a retry shows the same token."""
-        if all(waiting.batch.token is not None for waiting in due):
-            return due
-        admitted, failure, missing = [], None, None
-        for waiting in due:
-            batch, token = waiting.batch, waiting.batch.token
-            if token is None and failure is None:
-                try:
-                    token = bytes(tokens(batch.collection_id))
-                except NoTokenYet as error:
-                    missing = error
-                    self._aside[batch.batch_id] = self._clock.monotonic() + ASIDE_SECONDS
-                except Exception as error:  # the app's own code; its words may hold a token
-                    failure = type(error).__name__
-            admitted.append(waiting._replace(batch=batch._replace(token=token)))
-        self._outbox.keep_tokens(admitted)
-        if failure:
-            raise Unavailable(f"the app's token source failed: {failure}")
-        ready = [waiting for waiting in admitted if waiting.batch.token is not None]
-        if missing is not None and not ready:
-            raise missing
+    def _admitted(self, due: list[WaitingBatch], tokens: Tokens) -> list[WaitingBatch]:
+        """Return what has its token, or needs none. The others are left aside for a while."""
+        ready, late = admitted(due, tokens, self._outbox)
+        until = self._clock.monotonic() + ASIDE_SECONDS
+        self._aside.update({waiting.batch.batch_id: until for waiting in late})
+        if not ready:
+            raise NoTokenYet("no unlinkable token may be used yet: the report waits for one")
         return ready
 
     def _due(self, everything: bool, postponed: Set[bytes] = frozenset()) -> list[WaitingBatch]:

@@ -64,7 +64,8 @@ class RelayWay:
     def seal(self, waiting: WaitingBatch) -> bytes:
         """Seal a report that no attempt has shown to anybody."""
         key = choose_key(self._keys(), self._clock.time(), self._refused)
-        return seal(waiting.batch.payload, waiting.batch.collection_id, key.public_key)
+        batch = waiting.batch
+        return seal(batch.payload, batch.collection_id, key.public_key, batch.token or b"")
 
     def note(self, waiting: WaitingBatch, outcome: BatchOutcome) -> None:
         """Remember a key that the relay does not take, and prefer another one from now on."""

@@ -7,9 +7,12 @@ shows the token to the collection server later. docs/protocol.md has the bytes.
 token      the bytes of a challenge and of a token
 blind      an issuer's public key; hide, and take the hiding factor out
 wallet     fetch tokens ahead of need, and keep them until they are shown
+sources    where a batch gets its token
+verifier   checks tokens; only servers do
 """
 
 from ldp_client.tokens.blind import IssuerKey
+from ldp_client.tokens.sources import TokenSource
 from ldp_client.tokens.wallet import NoTokenYet, UnlinkableTokens, Wallet
 
-__all__ = ["IssuerKey", "NoTokenYet", "UnlinkableTokens", "Wallet"]
+__all__ = ["IssuerKey", "NoTokenYet", "TokenSource", "UnlinkableTokens", "Wallet"]

@@ -8,12 +8,15 @@ from __future__ import annotations
 import struct
 
 from ldp_client.protocol.sealing import DIGEST_BYTES
+from ldp_client.tokens.blind import MODULUS_BYTES
 from ldp_server.sealing.opening import DROPPED, Opened, OpeningJob
 
 __all__ = ["LENGTH", "read_job", "read_opened", "write_job", "write_opened"]
 
 LENGTH = struct.Struct("!I")
-_JOB = struct.Struct("!32sIQQB")
+_JOB = struct.Struct("!32sIQQBB")
+_NO_TOKENS = 255
+"""In the place of the number of issuers' keys: units hold no tokens."""
 _KEY = struct.Struct("!32sQ")
 _OPENED = struct.Struct(f"!I{len(DROPPED)}I")
 
@@ -24,16 +27,23 @@ def _framed(body: bytes) -> bytes:
 
 def write_job(job: OpeningJob) -> bytes:
     """The frame of a job."""
-    head = _JOB.pack(job.collection_id, job.report_bytes, job.bound - 1, job.now, len(job.keys))
-    return _framed(head + b"".join(_KEY.pack(*key) for key in job.keys) + job.payload)
+    issuers = _NO_TOKENS if job.issuers is None else len(job.issuers)
+    head = _JOB.pack(job.collection_id, job.report_bytes, job.bound - 1, job.now, len(job.keys), issuers)
+    keys = [_KEY.pack(*key) for key in job.keys] + [n.to_bytes(MODULUS_BYTES, "big") for n in job.issuers or ()]
+    return _framed(head + b"".join(keys) + job.payload)
 
 
 def read_job(body: bytes) -> OpeningJob:
     """The job in a frame's body."""
-    collection_id, report_bytes, last, now, count = _JOB.unpack_from(body)
+    collection_id, report_bytes, last, now, count, tokens = _JOB.unpack_from(body)
     end = _JOB.size + count * _KEY.size
     keys = tuple(_KEY.iter_unpack(body[_JOB.size : end]))
-    return OpeningJob(collection_id, report_bytes, last + 1, keys, now, body[end:])
+    issuers: tuple[int, ...] | None = None
+    if tokens != _NO_TOKENS:
+        starts = range(end, end + tokens * MODULUS_BYTES, MODULUS_BYTES)
+        issuers = tuple(int.from_bytes(body[start : start + MODULUS_BYTES], "big") for start in starts)
+        end += tokens * MODULUS_BYTES
+    return OpeningJob(collection_id, report_bytes, last + 1, keys, now, body[end:], issuers)
 
 
 def write_opened(opened: Opened) -> bytes:

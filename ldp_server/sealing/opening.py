@@ -2,6 +2,10 @@
 
 One bad unit must not spoil its batch: a relay cannot look into units, so one device could spoil the reports of all
 others. So nothing about a single unit refuses a batch.
+
+Where the collection admits by unlinkable token, each unit holds one behind its report. Then the token's id stands for
+the unit in place of its digest. A unit that comes twice and two units with one token both show the same id, and the
+store counts the first one.
 """
 
 from __future__ import annotations
@@ -16,20 +20,32 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from ldp_client.protocol.sealing import (
     KEY_ID_BYTES,
-    SEALED_EXTRA,
     key_id,
     key_id_of,
     seal_info,
     seal_suite,
+    sealed_bytes,
     split_units,
     unit_digest,
 )
+from ldp_client.tokens import IssuerKey
+from ldp_client.tokens.token import TOKEN_BYTES
+from ldp_client.tokens.verifier import UnlinkableVerifier
 
 __all__ = ["DROPPED", "REPLAYED", "Opened", "OpeningJob", "open_units"]
 
 REPLAYED = "REPLAYED"
-"""For a unit that is counted already."""
-DROPPED = ("NOT_SEALED", "UNKNOWN_SEALING_KEY", "SEAL_EXPIRED", "BAD_SEAL", "REPORT_OUT_OF_RANGE", REPLAYED)
+"""For a unit that is counted already, or whose token is used."""
+DROPPED = (
+    "NOT_SEALED",
+    "UNKNOWN_SEALING_KEY",
+    "SEAL_EXPIRED",
+    "BAD_SEAL",
+    "REPORT_OUT_OF_RANGE",
+    "NOT_ADMITTED",
+    "TOKEN_USED",
+    REPLAYED,
+)
 """Why a unit is dropped: a Reason of the wire, or REPLAYED."""
 
 
@@ -45,6 +61,8 @@ class OpeningJob:
     """Private keys, and the second from which each opens nothing any more."""
     now: int
     payload: bytes
+    issuers: tuple[int, ...] | None = None
+    """The issuers' keys, if each unit holds an unlinkable token; None if it holds none."""
 
     def __repr__(self) -> str:
         return f"OpeningJob({len(self.payload)} bytes)"
@@ -52,7 +70,7 @@ class OpeningJob:
 
 @dataclass(frozen=True)
 class Opened:
-    """What was in the units: a report and a digest of each, in the same order, each unit once."""
+    """What was in the units: a report and a digest (or a token's id) of each, in the same order, each unit once."""
 
     reports: bytes
     digests: bytes
@@ -69,14 +87,22 @@ def _key(private: bytes) -> tuple[bytes, X25519PrivateKey]:
     return key_id(secret.public_key().public_bytes_raw()), secret
 
 
+@lru_cache(maxsize=8)
+def _verifier(issuers: tuple[int, ...]) -> UnlinkableVerifier:
+    return UnlinkableVerifier([IssuerKey(n) for n in issuers])
+
+
 def open_units(job: OpeningJob) -> Opened:
     """Open every unit. The payload is a whole number of units."""
+    width = job.report_bytes
+    verifier = None if job.issuers is None else _verifier(job.issuers)
     rings = {found[0]: (found[1], until > job.now) for private, until in job.keys for found in (_key(private),)}
     bindings = {key: seal_info(job.collection_id, key) for key in rings}
     decrypt = seal_suite().decrypt
     reports: dict[bytes, bytes] = {}
+    seen: set[bytes] = set()
     dropped: Counter[str] = Counter()
-    for unit in split_units(job.payload, job.report_bytes + SEALED_EXTRA):
+    for unit in split_units(job.payload, sealed_bytes(width, 0 if verifier is None else TOKEN_BYTES)):
         key = key_id_of(unit)
         if key not in rings:
             dropped["NOT_SEALED" if key is None else "UNKNOWN_SEALING_KEY"] += 1
@@ -86,16 +112,22 @@ def open_units(job: OpeningJob) -> Opened:
             dropped["SEAL_EXPIRED"] += 1
             continue
         digest = unit_digest(unit)
-        if digest in reports:
+        if digest in seen:
             dropped[REPLAYED] += 1
             continue
         try:
-            report = decrypt(unit[1 + KEY_ID_BYTES :], secret, info=bindings[key])
+            inside = decrypt(unit[1 + KEY_ID_BYTES :], secret, info=bindings[key])
         except (InvalidTag, ValueError):  # ValueError: an ephemeral key that is no point to compute with
             dropped["BAD_SEAL"] += 1
             continue
+        report = inside[:width]
         if int.from_bytes(report, "little") >= job.bound:
             dropped["REPORT_OUT_OF_RANGE"] += 1
             continue
-        reports[digest] = report
+        seen.add(digest)
+        name = digest if verifier is None else verifier.token_id(inside[width:], job.collection_id)
+        if name is None or name in reports:
+            dropped["NOT_ADMITTED" if name is None else "TOKEN_USED"] += 1
+            continue
+        reports[name] = report
     return Opened(b"".join(reports.values()), b"".join(reports), dropped)

@@ -113,7 +113,7 @@ class _Assembly:
         waiting = Waiting(collections, metrics, config.limits.waiting_bytes, clock)
         commit: GroupCommit[ReportLog] = GroupCommit(log, collections.in_range, waiting.delivered, log.counted_units)
         self._stack.push_async_callback(asyncio.to_thread, commit.stop)
-        unsealing = self._unsealing(keys, waiting, commit)
+        unsealing = self._unsealing(keys, verifiers, waiting, commit)
         ingest = Ingest(collections, self._control(verifiers), waiting, commit, clock, unsealing)
         worker = self._worker(nice=10, remembered=_remembered(collections, waiting))
         self._stack.push_async_callback(worker.close)
@@ -202,10 +202,12 @@ class _Assembly:
             drop_after=retention.drop_seconds,
         )
 
-    def _unsealing(self, keys: KeyDirectory, waiting: Waiting, commit: GroupCommit[ReportLog]) -> Unsealing:
+    def _unsealing(
+        self, keys: KeyDirectory, verifiers: Verifiers, waiting: Waiting, commit: GroupCommit[ReportLog]
+    ) -> Unsealing:
         pool = OpeningPool(self._config.sealing.workers)
         self._stack.push_async_callback(pool.close)
-        return Unsealing(pool, keys, waiting, commit, self._metrics, self._clock)
+        return Unsealing(pool, keys, verifiers.unlinkable.keys, waiting, commit, self._metrics, self._clock)
 
     def _control(self, verifiers: Verifiers) -> AdmissionControl:
         admission = self._config.admission

@@ -165,11 +165,15 @@ def _check_sealing(collection: Collection, admission: Admission, *, has_keys: bo
             "a collection with a relay needs a key that reports are sealed to: make one (ldp-server key new) and set "
             "sealing.keys",
         )
-    if admission.kind.endswith("token"):
+    if admission.kind == "linkable-token":
         raise CallStatus(
             grpc.StatusCode.FAILED_PRECONDITION,
-            "a batch from a relay holds reports of many devices, so one token cannot admit it: choose certificate, "
-            "for the relay's own, or open",
+            "a batch from a relay holds reports of many devices, so one token cannot admit it: choose "
+            "unlinkable-token, with a token in each sealed report, or certificate, for the relay's own, or open",
+        )
+    if admission.kind == "unlinkable-token" and admission.reports_per_token != 1:
+        raise CallStatus(
+            grpc.StatusCode.FAILED_PRECONDITION, "a sealed report has a token of its own: leave reports_per_token at 1"
         )
 
 

@@ -1,8 +1,8 @@
 """Admission: who may submit, and how much of the server one caller may take.
 
 control       applies what a collection asks for: `open`, `certificate`, `linkable-token` or `unlinkable-token`
-linkable      one-time tokens, signed by the operator's key: one token admits one batch
-unlinkable    the same, signed blindly: their signer cannot tell to whom they were given
+linkable      one-time tokens, signed by the operator's key: one token admits one batch. (Those of the other kind, whose
+              signer cannot tell to whom they were given, are checked by ldp_client/tokens/verifier.py.)
 key_files     files of Ed25519 keys
 rate          how much one address or one certificate may send
 places        how many calls one address may hold, and how many bytes of answers
@@ -18,7 +18,6 @@ from ldp_server.service.admission.linkable import LinkableSigner, LinkableVerifi
 from ldp_server.service.admission.peers import Peer, Peers
 from ldp_server.service.admission.places import Places
 from ldp_server.service.admission.rate import RateLimit
-from ldp_server.service.admission.unlinkable import UnlinkableVerifier
 
 __all__ = [
     "AdmissionControl",
@@ -30,6 +29,5 @@ __all__ = [
     "Peers",
     "Places",
     "RateLimit",
-    "UnlinkableVerifier",
     "Verifiers",
 ]

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Self
 
 from ldp_client.errors import ServerRefused
+from ldp_client.tokens.verifier import UnlinkableVerifier
 from ldp_server.config import AdmissionConfig
 from ldp_server.service.admission.linkable import LinkableVerifier
 from ldp_server.service.admission.peers import Peer
 from ldp_server.service.admission.rate import RateLimit
-from ldp_server.service.admission.unlinkable import UnlinkableVerifier
 from ldp_server.service.wire import Busy
 from ldp_server.store import CollectionRecord
 
@@ -50,14 +50,20 @@ class AdmissionControl:
         self._certificates = certificates
         self._verifiers = verifiers
 
-    def admit(self, record: CollectionRecord, token: bytes, peer: Peer, reports: int) -> bytes | None:
-        """The id of the admission token, if one is needed; raises `ServerRefused` or `Busy` if it is not admitted."""
+    def admit(
+        self, record: CollectionRecord, token: bytes, peer: Peer, reports: int, *, sealed: bool = False
+    ) -> bytes | None:
+        """The id of the admission token, if one is needed; raises `ServerRefused` or `Busy` if it is not admitted.
+
+        Of `sealed` reports, each has its token inside. So who sends them is held to a rate alone.
+        """
         kind, most = record.admission
-        if kind == "open":
+        inside = sealed and kind == "unlinkable-token"
+        if kind == "open" or (inside and not peer.certified):
             if not peer.local:
                 _hold_back(self._addresses.wait(peer.address, reports))
             return None
-        if kind == "certificate":
+        if kind == "certificate" or inside:
             if not peer.certified:
                 raise ServerRefused("NOT_ADMITTED", "this collection asks for a client certificate")
             _hold_back(self._certificates.wait(peer.fingerprint, reports))

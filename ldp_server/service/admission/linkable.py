@@ -5,8 +5,8 @@
 
 The operator's own back end gives them to users whom it knows by its own log-in. A token limits how often somebody
 answers. It does not hide who answered from an operator who runs both back end and server, because the back end could
-remember who got which token id: hence the name. For tokens that hide this see unlinkable.py. What a report says about
-its sender is bounded by epsilon in any case.
+remember who got which token id: hence the name. For tokens that hide this see ldp_client/tokens. What a report says
+about its sender is bounded by epsilon in any case.
 
 The server keeps the ids of used tokens, with the batch that each admitted, until the collection is compacted or
 deleted. The same batch may be sent again with its token, another batch may not. A token has no date of its own, because

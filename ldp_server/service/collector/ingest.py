@@ -13,7 +13,7 @@ from ldp_client.errors import ServerRefused
 from ldp_client.protocol.packing import check_length
 from ldp_client.protocol.v1 import collector_pb2 as pb
 from ldp_server.service.admission import AdmissionControl, Peer
-from ldp_server.service.collector.unsealing import Unsealing, count_units
+from ldp_server.service.collector.unsealing import Unsealing, count_units, inner_token_bytes
 from ldp_server.service.collector.waiting import Waiting
 from ldp_server.service.live import LiveCollections
 from ldp_server.service.wire import Busy
@@ -50,12 +50,15 @@ class Ingest:
         if len(batch_id) != 16:
             raise ServerRefused("BAD_BATCH_ID", "a batch id has 16 bytes")
         sealed = live.collection.relayed
-        reports = count_units(payload, live.width) if sealed else check_length(len(payload), live.width)
+        if sealed:
+            reports = count_units(payload, live.width, inner_token_bytes(live.record))
+        else:
+            reports = check_length(len(payload), live.width)
         now = self._clock()
         reason = live.refusal_reason(now) or live.period_reason(request.period, now)
         if reason is not None:
             raise ServerRefused(reason)
-        token_id = self._admission.admit(live.record, request.admission_token, peer, reports)
+        token_id = self._admission.admit(live.record, request.admission_token, peer, reports, sealed=sealed)
         if not self.waiting.enter(len(payload)):
             raise Busy("full", 0.5)
         digest = b"" if sealed else hashlib.sha256(payload).digest()[:16]

@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import grpc
 
 from ldp_client.errors import LdpError, ServerRefused, Unavailable
 from ldp_client.protocol.packing import MAX_PAYLOAD
 from ldp_client.protocol.sealing import SEALED_EXTRA, key_id_of, sealed_bytes
+from ldp_client.tokens import IssuerKey
+from ldp_client.tokens.token import TOKEN_BYTES
 from ldp_server.sealing.keys import KeyDirectory
 from ldp_server.sealing.opening import REPLAYED, OpeningJob
 from ldp_server.sealing.pool import OpeningPool
@@ -28,18 +30,23 @@ from ldp_server.service.live import LiveCollection
 from ldp_server.service.logs import LOGGER
 from ldp_server.service.metrics import Metrics
 from ldp_server.service.wire import CallStatus
-from ldp_server.store import GroupCommit, ReportLog, Ticket
+from ldp_server.store import CollectionRecord, GroupCommit, ReportLog, Ticket
 
-__all__ = ["Unsealing", "count_units"]
+__all__ = ["Unsealing", "count_units", "inner_token_bytes"]
 
 
-def count_units(payload: bytes, width: int) -> int:
+def inner_token_bytes(record: CollectionRecord) -> int:
+    """Return how many bytes of a token each sealed report of a collection has inside."""
+    return TOKEN_BYTES if record.admission.kind == "unlinkable-token" else 0
+
+
+def count_units(payload: bytes, width: int, token_bytes: int = 0) -> int:
     """Return how many sealed units a payload holds; `ServerRefused` if it cannot hold sealed units only."""
     if not payload:
         raise ServerRefused("EMPTY_BATCH")
     if len(payload) > MAX_PAYLOAD:
         raise ServerRefused("BATCH_TOO_LARGE", f"{len(payload)} bytes, at most {MAX_PAYLOAD}")
-    length = sealed_bytes(width)
+    length = sealed_bytes(width, token_bytes)
     if key_id_of(payload) is None or len(payload) <= SEALED_EXTRA:
         raise ServerRefused("NOT_SEALED", "this collection takes sealed reports only, through a relay")
     if len(payload) % length:
@@ -56,6 +63,7 @@ class Unsealing:
         self,
         pool: OpeningPool,
         keys: KeyDirectory,
+        issuers: Sequence[IssuerKey],
         waiting: Waiting,
         commit: GroupCommit[ReportLog],
         metrics: Metrics,
@@ -63,6 +71,7 @@ class Unsealing:
     ) -> None:
         self._pool = pool
         self._keys = keys
+        self._issuers = tuple(key.n for key in issuers)
         self._waiting = waiting
         self._commit = commit
         self._metrics = metrics
@@ -99,6 +108,7 @@ class Unsealing:
             self._keys.openers(),
             int(self._clock()),
             ticket.submission.payload,
+            self._issuers if inner_token_bytes(live.record) else None,
         )
         found = await self._pool.open(job)
         ticket.replayed = found.dropped.get(REPLAYED, 0)

@@ -142,7 +142,7 @@ def test_every_request_fits_every_token_equally_well():
     issuer's view says nothing about which request became which token: this is the whole proof, done with numbers.
     """
     issuer = rfc_issuer()
-    tokens = [issuer.token(NAME) for _ in range(4)]
+    tokens = [issuer.token(NAME) for _ in range(3)]
     requests = [int.from_bytes(one[3:], "big") for seen in issuer.seen for one in seen]
     for z in requests:
         for token in tokens:
@@ -153,7 +153,7 @@ def test_every_request_fits_every_token_equally_well():
     assert not any(token[i : i + 8] in b"".join(issuer.seen[0]) for token in tokens for i in range(0, 354, 8))
 
 
-@pytest.mark.parametrize(("p", "q", "e"), [(11, 23, 3), (17, 29, 5)])
+@pytest.mark.parametrize(("p", "q", "e"), [(11, 23, 3), (7, 13, 5)])
 def test_blinding_is_uniform_by_enumeration(p, q, e):
     """Every factor of a small key: each message gives each invertible number equally often."""
     n = p * q

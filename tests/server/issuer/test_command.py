@@ -37,6 +37,7 @@ class Process:
         return self._process.returncode, errors
 
 
+@pytest.mark.slow
 def test_kill_9_gives_no_tokens_away_and_sigterm_ends_cleanly(files, tmp_path):
     text = 'data = "d"\nkeys = ["key"]\nsecrets = ["secret"]\ntokens = 3\nlisten = "127.0.0.1:0"\n'
     (tmp_path / "issuer.toml").write_text(text)

@@ -15,9 +15,9 @@ from ldp_client.protocol.v1 import issuer_pb2 as pb
 from ldp_client.protocol.v1 import issuer_pb2_grpc
 from ldp_client.testing import ManualClock, RepeatableCoins
 from ldp_client.tokens import Wallet
+from ldp_client.tokens.verifier import UnlinkableVerifier
 from ldp_server.issuer import IssuerClient
 from ldp_server.issuer.server import IssuerServer
-from ldp_server.service.admission import UnlinkableVerifier
 from ldp_server.store.errors import InUse
 from tests.client.conftest import daily, make
 from tests.client.tokens.keys import another_issuer, rfc_issuer

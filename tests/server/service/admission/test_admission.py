@@ -9,6 +9,7 @@ import trustme
 
 from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_client.protocol.v1 import analyst_pb2 as pb
+from ldp_client.tokens.verifier import UnlinkableVerifier
 from ldp_server.config import AdmissionConfig, AnalystConfig, CollectorConfig, Config, TlsConfig
 from ldp_server.service.admission import (
     AdmissionControl,
@@ -16,7 +17,6 @@ from ldp_server.service.admission import (
     LinkableVerifier,
     Peer,
     RateLimit,
-    UnlinkableVerifier,
     Verifiers,
 )
 from ldp_server.service.admission.key_files import make_key

@@ -13,8 +13,8 @@ from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_client.protocol.v1 import issuer_pb2, issuer_pb2_grpc
 from ldp_client.tokens import IssuerKey
 from ldp_client.tokens.token import challenge_digest, token_id
+from ldp_client.tokens.verifier import UnlinkableVerifier
 from ldp_server.config import AdmissionConfig
-from ldp_server.service.admission import UnlinkableVerifier
 from tests.client.tokens.keys import another_issuer, rfc_issuer
 from tests.server.helpers import ServerProcess, batch, live, make_collection, reason, taken
 
@@ -120,6 +120,9 @@ async def test_a_server_takes_each_token_once_and_publishes_its_keys(tmp_path):
         assert (await server.show(collection)).reports == 1
         keys = issuer_pb2_grpc.IssuerKeysStub(server.channel)
         assert list((await keys.GetIssuerKeys(issuer_pb2.GetIssuerKeysRequest())).keys) == [issuer.key.spki]
+    async with live(tmp_path / "d", admission=admission) as server:
+        assert reason(await server.collector.Submit(batch(collection, admission_token=token))) == "TOKEN_USED"
+        assert taken(await server.collector.Submit(request)).duplicate
 
 
 async def test_a_collection_whose_keys_are_gone_admits_nobody(tmp_path):
@@ -136,6 +139,7 @@ async def test_a_collection_whose_keys_are_gone_admits_nobody(tmp_path):
             await server.create(make_collection("more"), admission=pb.UNLINKABLE_TOKEN)
 
 
+@pytest.mark.slow
 def test_a_used_token_stays_used_after_kill_and_restart(tmp_path):
     """A server process that is killed with -9 after an acknowledgement has forgotten no token."""
     issuer = rfc_issuer()

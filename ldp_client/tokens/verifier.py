@@ -1,10 +1,10 @@
-"""Unlinkable tokens, on the collection server's side: ordinary PSS signatures by the issuer's public keys.
+"""Checking unlinkable tokens, as collection servers do: ordinary PSS signatures by the issuer's public keys.
 
 A token must be for this collection, by a key of the configuration, of exactly the right length, with a salt of 48
 bytes. Nothing in it is free to change: the signature covers every byte before it, and each number below n is the
 signature of at most one of them. The server keeps the ids of used tokens as it does those of linkable ones.
 
-Whoever issued the token saw neither its nonce nor its signature (ldp_client/tokens/blind.py), so its id says nothing
+Whoever issued the token saw neither its nonce nor its signature (blind.py), so its id says nothing
 about the account that asked for it.
 """
 
@@ -26,6 +26,7 @@ __all__ = ["UnlinkableVerifier"]
 
 _PADDING = PSS(MGF1(SHA384()), SALT_BYTES)
 _HASH = SHA384()
+MOST_KEYS = 100
 
 
 class UnlinkableVerifier:
@@ -36,6 +37,8 @@ class UnlinkableVerifier:
         self._keys = {key.id: key.public_key() for key in keys}
         if len(self._keys) != len(self.keys):
             raise InvalidSpec("admission.unlinkable_token_keys has a key twice")
+        if len(self.keys) > MOST_KEYS:
+            raise InvalidSpec(f"admission.unlinkable_token_keys: at most {MOST_KEYS} keys")
 
     @classmethod
     def load(cls, paths: Sequence[Path]) -> Self:
