@@ -224,6 +224,8 @@ def _client(options: argparse.Namespace, *, delay: str = "1 hour") -> Client:
         tls=Tls(*files) if any(files) else not options.plaintext,
         delay=delay,
         sending=Sending(background=False),
+        relay=options.relay,
+        relay_tls=Tls(options.relay_ca) if options.relay_ca else not options.plaintext,
     )
 
 
@@ -235,4 +237,4 @@ def policy_of(options: argparse.Namespace) -> Policy:
     given = {name: getattr(options, name) for name in names}
     if any(value is None for value in given.values()):
         raise InvalidSpec("give --policy FILE, or all of --max-epsilon, --budget, --period and --lifetime")
-    return Policy(**given, list_keys=options.list_key or ())
+    return Policy(**given, list_keys=options.list_key or (), collector_keys=options.collector_key or ())

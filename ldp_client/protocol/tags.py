@@ -17,6 +17,7 @@ __all__ = [
     "EXPANDER_PERMUTATION",
     "EXPLAIN",
     "QUESTION",
+    "SEALED_REPORT",
     "SEED",
     "STREAM",
     "expander_hash",
@@ -45,6 +46,8 @@ ADMISSION_TOKEN = b"hearsay/admission-token/v1"
 """Signature of a token that admits one batch."""
 ANALYST_TOKEN = b"hearsay/analyst-token/v1"
 """Hash under which the server keeps an analyst's token."""
+SEALED_REPORT = b"hearsay/sealed/v1"
+"""Begin of the `info` with which a report is sealed."""
 EXPLAIN = b"hearsay/explain"
 """Words of the example messages that `explain` shows; no device sends them."""
 

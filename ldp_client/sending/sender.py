@@ -22,11 +22,12 @@ from os.path import lexists
 from typing import NamedTuple
 
 from ldp_client.clock import Clock
-from ldp_client.errors import LdpError, Stopped, StorageError, Unavailable
+from ldp_client.errors import LdpError, PolicyRefused, Stopped, StorageError, Unavailable
 from ldp_client.protocol.reasons import is_final
 from ldp_client.sending.outbox import Answered, Outbox, WaitingBatch
 from ldp_client.sending.pauses import moment_apart, moment_later
 from ldp_client.sending.transport import Accepted, Backoff, BatchOutcome, Garbled, Transport
+from ldp_client.sending.ways import KEY_REFUSED, Ways
 
 __all__ = ["ASIDE_SECONDS", "Chore", "Delivery", "OthersSend", "Sender", "TokenSource"]
 
@@ -77,7 +78,7 @@ class Sender:
     def __init__(
         self,
         outbox: Outbox,
-        transport: Transport,
+        transport: Transport | Ways,
         clock: Clock,
         uniform: Callable[[], float],
         chores: Sequence[Chore] = (),
@@ -88,7 +89,7 @@ class Sender:
     ) -> None:
         self._outbox = outbox
         self._stop = outbox.storage.stop.name
-        self._transport = transport
+        self._ways = transport if isinstance(transport, Ways) else Ways(transport)
         self._clock = clock
         self._uniform = uniform
         self._chores = list(chores)
@@ -112,7 +113,7 @@ class Sender:
         """In a child process: there is no thread here, and the delivery under way is the parent's."""
         self._fresh()
         self._outbox.lock.forked()
-        self._transport.forked()
+        self._ways.forked()
 
     # -- delivering
 
@@ -149,33 +150,36 @@ class Sender:
     def _deliver(self, deadline: float, everything: bool, patient: bool) -> Delivery:
         accepted, refused, waiting = 0, 0, None
         postponed: set[bytes] = set()
+        stuck: set[bytes] = set()  # of ways that do not work at present; the others go on
         backoff: Backoff | None = None
         error: LdpError | None = None
         while not self._stopping.is_set():
             if lexists(self._stop):
                 error = Stopped()
                 break
-            due = self._due(everything, postponed)
-            if not due:
+            due = self._due(everything, postponed | stuck)
+            if not due and not stuck:
                 break
-            apart = self._spread > 0 and not everything
-            answers, waiting, error = self._send(due, deadline, apart=apart)
-            for answered in answers:
-                if answered.again is not None:
-                    postponed.add(answered.waiting.batch.batch_id)
-                elif isinstance(answered.outcome, Accepted):
-                    accepted += 1
-                else:
-                    refused += 1
-            if error is None:
-                backoff = None
-                if len(due) < _AT_ONCE and not apart:
-                    break  # these were all that was due
-                continue
+            if due:
+                together, apart = self._ways.together(due), self._spread > 0 and not everything
+                answers, waiting, failure = self._send(together, deadline, apart=apart)
+                postponed.update(one.waiting.batch.batch_id for one in answers if one.again is not None)
+                ended = [isinstance(one.outcome, Accepted) for one in answers if one.again is None]
+                accepted, refused = accepted + sum(ended), refused + len(ended) - sum(ended)
+                if failure is None:
+                    backoff, error = (backoff, error) if stuck else (None, None)
+                    if len(together) == len(due) < _AT_ONCE and not apart and not stuck:
+                        break  # these were all that was due
+                    continue
+                error = failure
+                if len(together) < len(due):
+                    stuck.update(one.batch.batch_id for one in together)
+                    continue
             backoff = backoff or Backoff(self._uniform, first=0.2, cap=10.0)
             wait = backoff.delay(error.retry_after if isinstance(error, Unavailable) else None)
             if not patient or self._clock.monotonic() + wait >= deadline:
                 break
+            stuck.clear()
             self._stopping.wait(wait)
         waiting = self._outbox.waiting() if waiting is None else waiting
         return Delivery(accepted, refused, len(postponed), waiting, error if waiting else None)
@@ -183,7 +187,7 @@ class Sender:
     def _send(
         self, due: list[WaitingBatch], deadline: float, *, apart: bool
     ) -> tuple[list[Answered], int | None, LdpError | None]:
-        """Make one attempt. Whatever was answered is settled, even if the attempt then fails.
+        """Make one attempt on one way. Whatever was answered is settled, even if the attempt then fails.
 
         Return the answers, how many batches still wait (None: not known) and the error. `apart` sends the first batch
         only; if it was answered, the others get moments of their own.
@@ -191,16 +195,22 @@ class Sender:
         outcomes: list[BatchOutcome] = []
         error: LdpError | None = None
         sent = due[:1] if apart else due
+        fresh = {one.batch.batch_id for one in sent if one.smallest is not None and one.sealed is None}
         try:
             if self._tokens is not None:
                 sent = self._admitted(sent, self._tokens)
+            self._ways.connect(sent, max(deadline - self._clock.monotonic(), 0.05))
+            if fresh:
+                sent = self._ways.sealed(sent)
+                self._outbox.keep_seals(sent)
             seconds = max(deadline - self._clock.monotonic(), 0.05)
-            for outcome in self._transport.submit([waiting.batch for waiting in sent], seconds):
+            for outcome in self._ways.submit(sent, seconds):
                 outcomes.append(outcome)  # one by one: what was answered before a failure counts
-        except (Unavailable, StorageError) as caught:
+        except (Unavailable, StorageError, PolicyRefused) as caught:
             error = caught
         finally:
-            answers, left = self._settle(sent, outcomes, redraw=apart)
+            self._ways.disconnect()
+            answers, left = self._settle(sent, outcomes, fresh, redraw=apart)
         if isinstance(error, Garbled) and len(due) > max(len(outcomes), 1):
             # The first batch without an answer may be what the server cannot read: it must not hold up the others.
             suspect = due[len(outcomes)].batch.batch_id
@@ -209,14 +219,19 @@ class Sender:
         return answers, left, error
 
     def _settle(
-        self, sent: list[WaitingBatch], outcomes: list[BatchOutcome], *, redraw: bool
+        self, sent: list[WaitingBatch], outcomes: list[BatchOutcome], fresh: set[bytes], *, redraw: bool
     ) -> tuple[list[Answered], int | None]:
-        """Store what the server said; return it, and how many batches still wait."""
+        """Store what the server said; return it, and how many batches still wait. `fresh` were sealed just now."""
         now, answers = self._clock.time(), []
         for waiting, outcome in zip(sent, outcomes, strict=False):  # they come in order
-            final = isinstance(outcome, Accepted) or is_final(outcome.reason)
+            unseal = waiting.batch.batch_id in fresh and not isinstance(outcome, Accepted)
+            if isinstance(outcome, Accepted):
+                final = True
+            else:  # after a refusal that is about the key, the report may still be sealed to another one
+                final = is_final(outcome.reason) and not (unseal and outcome.reason in KEY_REFUSED)
             again = None if final else moment_later(now, waiting.closes, self._uniform)
-            answers.append(Answered(waiting, outcome, again))
+            answers.append(Answered(waiting, outcome, again, unseal))
+            self._ways.note(waiting, outcome)
         if not answers:
             return answers, None
         moment = (lambda closes: moment_apart(now, closes, self._spread, self._uniform)) if redraw else None
@@ -224,12 +239,12 @@ class Sender:
 
     def _admitted(self, due: list[WaitingBatch], tokens: TokenSource) -> list[WaitingBatch]:
         """Get a token for every batch without one, and store it before it is shown: a retry shows the same token."""
-        if all(waiting.batch.token is not None for waiting in due):
-            return due
+        if all(waiting.batch.token is not None or waiting.smallest is not None for waiting in due):
+            return due  # a relay asks for no token
         admitted, failure = [], None
         for waiting in due:
             batch, token = waiting.batch, waiting.batch.token
-            if token is None and failure is None:
+            if token is None and failure is None and waiting.smallest is None:
                 try:
                     token = bytes(tokens(batch.collection_id))
                 except Exception as error:  # the app's own code; its words may hold a token
@@ -292,7 +307,7 @@ class Sender:
             return True
         thread.join(timeout / 2)
         if thread.is_alive():
-            self._transport.close()
+            self._ways.close()
             thread.join(timeout / 2)
         return not thread.is_alive()
 

@@ -25,6 +25,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 
 from ldp_client import __version__
 from ldp_client.protocol.v1 import collector_pb2
+from ldp_server.sealing.opening import DROPPED
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
@@ -61,6 +62,9 @@ class IntakeMetrics:
         self.refused_batches = Counter(
             "hearsay_refused_batches", "Batches refused for good", ["reason"], registry=registry
         )
+        self.dropped_units = Counter(
+            "hearsay_dropped_units", "Sealed reports not counted, or counted before", ["reason"], registry=registry
+        )
         self.busy = Counter("hearsay_busy", 'Batches answered "not now"', ["why"], registry=registry)
         self.ended_connections = Counter("hearsay_ended_connections", "Connections ended by us", registry=registry)
         self.malformed = Counter("hearsay_malformed", "Requests that are not a valid message", registry=registry)
@@ -73,12 +77,8 @@ class IntakeMetrics:
             "hearsay_group_batches", "Batches in a commit", buckets=(1, 4, 16, 64, 256, 1024, 4096), registry=registry
         )
         self.commit = Histogram("hearsay_commit_seconds", "One commit", buckets=_SECONDS, registry=registry)
-        self.ack = Histogram(
-            "hearsay_ack_seconds",
-            "Arrival to durable; the oldest batch of each commit",
-            buckets=_SECONDS,
-            registry=registry,
-        )
+        about = "Arrival to durable; the oldest batch of each commit"
+        self.ack = Histogram("hearsay_ack_seconds", about, buckets=_SECONDS, registry=registry)
         self.free_bytes = Gauge("hearsay_disk_free_bytes", "Free space where it lies", registry=registry)
         built = Info("hearsay_build", "The program that runs", registry=registry)
         built.info({"version": __version__, "python": platform.python_version(), "grpc": grpc.__version__})
@@ -139,6 +139,9 @@ class Metrics(IntakeMetrics):
         self.duplicates = Counter(
             "hearsay_duplicates", "Batches received again and not counted again", ["collection"], registry=registry
         )
+        self.dropped_units = Counter(
+            "hearsay_dropped_units", "Sealed reports not counted, or counted before", ["reason"], registry=registry
+        )
         self.refused_calls = Counter("hearsay_refused_calls", "Analyst calls refused", ["code"], registry=registry)
         self.refused_tokens = Counter("hearsay_refused_tokens", "Analyst tokens refused", ["why"], registry=registry)
         self.damage = Counter("hearsay_damage", "Damage found in stored data", registry=registry)
@@ -147,6 +150,7 @@ class Metrics(IntakeMetrics):
         self.log_bytes = Gauge("hearsay_log_bytes", "Size of the database on disk", registry=registry)
         self.lag = Gauge("hearsay_checkpoint_lag_batches", "Batches not yet in a checkpoint", registry=registry)
         self._begin_collection(OTHER)
+        begin(self.dropped_units, DROPPED)
         begin(self.refused_calls, _CODES)
         begin(self.refused_tokens, REFUSED_TOKENS)
 

@@ -11,10 +11,12 @@ devices keep the list that they hold until the damage is mended.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 import grpc
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from ldp_client.protocol.sealing import CollectorKey
 from ldp_client.protocol.v1 import collector_pb2 as pb
 from ldp_client.trust.signed_list import EMPTY_HEAD, ID_BYTES, MAX_LISTED, PART_IDS, SIGNED_LIST, extended_head
 from ldp_server.service.logs import event
@@ -27,8 +29,15 @@ __all__ = ["ListPublisher"]
 class ListPublisher:
     """The list, and its signature, made once each time the list has grown."""
 
-    def __init__(self, key: Ed25519PrivateKey | None, next_key: Ed25519PublicKey | None) -> None:
+    def __init__(
+        self,
+        key: Ed25519PrivateKey | None,
+        next_key: Ed25519PublicKey | None,
+        collector_keys: Callable[[], tuple[CollectorKey, ...]] = tuple,
+    ) -> None:
         self._key = key
+        self._collector_keys = collector_keys
+        self._signed_keys: tuple[CollectorKey, ...] = ()
         self._next = b"" if next_key is None else next_key.public_bytes_raw()
         self._packed = bytearray()
         self._known: set[bytes] = set()
@@ -80,8 +89,12 @@ class ListPublisher:
         return response.SerializeToString()
 
     def _signature(self, key: Ed25519PrivateKey) -> pb.SignedList:
-        if self._signed is None:
+        keys = self._collector_keys()
+        if self._signed is None or keys != self._signed_keys:
             body = pb.SignedListBody(serial=len(self._known), head=self._head, next_key=self._next)
+            for one in keys:
+                body.collector_keys.add(public_key=one.public_key, not_after=one.not_after)
+            self._signed_keys = keys
             data = body.SerializeToString(deterministic=True)
             public = key.public_key().public_bytes_raw()
             self._signed = pb.SignedList(list_bytes=data, signature=key.sign(SIGNED_LIST + data), public_key=public)

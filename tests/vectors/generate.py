@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from ldp_client.collection import Collection, Schedule
 from ldp_client.errors import InvalidSpec, PolicyRefused
@@ -27,12 +28,14 @@ from ldp_client.protocol.domain import Attributes, Categories, Domain, Integers,
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.hashing import KWiseHash, PairwiseHash
 from ldp_client.protocol.permutation import BlockPermutation
+from ldp_client.protocol.sealing import seal_info, seal_suite, sealed_bytes
 from ldp_client.protocol.stream import expand
 from ldp_client.protocol.v1 import collector_pb2 as pb
 from ldp_client.sending.transport import ListPart
 from ldp_client.trust.signed_list import EMPTY_HEAD, SIGNED_LIST, SignedList, extended_head, verify_head, verify_list
+from ldp_server.sealing.keys import SealingKey
 from simulator.reproductions import genprot
-from tests.vectors import malformed
+from tests.vectors import independent, malformed
 
 FOLDER = Path(__file__).with_name("v1")
 VERSION = 1
@@ -548,6 +551,37 @@ def accepted(part: ListPart, previous: SignedList | None) -> SignedList | None:
         return None
 
 
+# --- Sealed reports ---------------------------------------------------------------------------------------------------
+
+
+def sealed_vectors() -> Iterator[dict[str, Any]]:
+    """Sealed reports, from fixed ephemeral keys. The library draws its own, so they come from the second computation;
+    what the product does with them is that it opens them.
+    """
+    private = hashlib.sha256(b"a collector key").digest()
+    key = SealingKey(private, 0).public
+    for name, token in (("yes-no", 0), ("cities", 0), ("words", 0), ("urls", 0), ("words", 81), ("words", 322)):
+        collection, report = COLLECTIONS[name], spread(f"sealed {name}", 64) % COLLECTIONS[name].randomizer.bound
+        plain = report.to_bytes(collection.randomizer.report_bytes, "little")
+        plain += hashlib.shake_256(b"a token").digest(token)
+        ephemeral = hashlib.sha256(f"ephemeral {name} {token}".encode()).digest()
+        sealed = independent.seal(plain, collection.id, key.public_key, ephemeral)
+        opened = seal_suite().decrypt(
+            sealed[9:], X25519PrivateKey.from_private_bytes(private), info=seal_info(collection.id, key.id)
+        )
+        assert (opened, len(sealed)) == (plain, sealed_bytes(collection.randomizer.report_bytes, token))
+        yield {
+            "collection_id": collection.id.hex(),
+            "private_key": private.hex(),
+            "public_key": key.public_key.hex(),
+            "key_id": key.id.hex(),
+            "info": seal_info(collection.id, key.id).hex(),
+            "ephemeral_private_key": ephemeral.hex(),
+            "plaintext": plain.hex(),
+            "sealed": sealed.hex(),
+        }
+
+
 # --- Sketches of teams -----------------------------------------------------------------------------------------------
 
 SKETCHES_FILE = Path(__file__).with_name("sketches-v1.json")
@@ -628,6 +662,7 @@ FILES = {
     "subset_selection": lambda: structured_vectors(subset_collections()),
     "signed_lists": signed_list_vectors,
     "relays": relay_vectors,
+    "sealed_reports": sealed_vectors,
 }
 
 

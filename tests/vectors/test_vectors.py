@@ -18,7 +18,7 @@ from ldp_client.collection import MAX_SPEC_BYTES, Collection
 from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_client.mechanisms import MECHANISMS, REPRODUCTIONS
 from ldp_client.mechanisms.randomized_response import Response
-from ldp_client.protocol import packing
+from ldp_client.protocol import packing, sealing
 from ldp_client.protocol.domain import Categories
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.hashing import KWiseHash, PairwiseHash
@@ -86,7 +86,7 @@ def test_files_are_what_the_code_computes(name: str) -> None:
 def test_folder_holds_these_files_and_stays_small() -> None:
     files = list(generate.FOLDER.iterdir())
     assert {file.name for file in files} == {f"{name}.json" for name in generate.FILES}
-    assert sum(file.stat().st_size for file in files) < 360_000
+    assert sum(file.stat().st_size for file in files) < 370_000
 
 
 def test_specs_of_the_files_are_read_back() -> None:
@@ -533,6 +533,38 @@ def test_specs_with_a_malformed_relay_are_refused(vector: Vector) -> None:
         Collection.from_bytes(spec)
     with pytest.raises(independent.Refused):
         independent.read_collection(spec)
+
+
+# --- Sealed reports ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("vector", committed("sealed_reports"), ids=lambda vector: vector["plaintext"][:16])
+def test_sealed_reports_a_second_time(vector: Vector) -> None:
+    values = {key: bytes.fromhex(value) for key, value in vector.items()}
+    collection, public, private = values["collection_id"], values["public_key"], values["private_key"]
+    assert sealing.key_id(public) == independent.collector_key_id(public) == values["key_id"]
+    assert sealing.seal_info(collection, values["key_id"]) == independent.sealing_info(collection, public)
+    made = independent.seal(values["plaintext"], collection, public, values["ephemeral_private_key"])
+    assert made == values["sealed"]
+    assert independent.open_sealed(made, collection, private) == values["plaintext"]
+    fresh = sealing.seal(values["plaintext"], collection, public)
+    assert (len(fresh), fresh != made) == (len(made), True)
+    assert independent.open_sealed(fresh, collection, private) == values["plaintext"]
+    with pytest.raises(independent.Refused):
+        independent.open_sealed(fresh[:-1] + bytes([fresh[-1] ^ 1]), collection, private)
+
+
+def test_the_second_hpke_is_that_of_the_rfc() -> None:
+    """RFC 9180, appendix A.1.1: DHKEM(X25519, HKDF-SHA256), HKDF-SHA256, AES-128-GCM, base mode."""
+    ephemeral = bytes.fromhex("52c4a758a802cd8b936eceea314432798d5baf2d7e9235dc084ab1b9cfa2f736")
+    own = bytes.fromhex("37fda3567bdbd628e88668c3c8d7e97d1d1253b6d4ea6d44c150f741f1bf4431")
+    public = bytes.fromhex("3948cfe0ad1ddb695d780e59077195da6c56506b027329794ab02bca80815c4d")
+    info = bytes.fromhex("4f6465206f6e2061204772656369616e2055726e")
+    pair = independent.X25519PrivateKey.from_private_bytes(ephemeral)
+    shared = pair.exchange(independent.X25519PublicKey.from_public_bytes(public))
+    key, nonce = independent.hpke_key_and_nonce(shared, own, public, info)
+    assert key.hex() == "4531685d41d65f03dc48f6b8302c05b0"
+    assert nonce.hex() == "56d890e5accaaf011cff4b7d"
 
 
 # --- Sketches of teams ------------------------------------------------------------------------------------------------

@@ -31,3 +31,6 @@ class Waiting(UnderWay):
 
     def _count_duplicate(self, number: int) -> None:
         self._counters.duplicates.labels(self._collections.numbered(number).label).inc()
+
+    def _count_replayed(self, units: int) -> None:
+        self._counters.dropped_units.labels("REPLAYED").inc(units)

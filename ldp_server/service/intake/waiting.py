@@ -52,7 +52,8 @@ class UnderWay:
         now = time.perf_counter()
         for ticket in tickets:
             submission = ticket.submission
-            self.bytes -= len(submission.payload)
+            self.bytes -= ticket.size
+            self._count_replayed(ticket.replayed)
             if ticket.outcome is AppendOutcome.STORED:
                 batches, reports = counts.get(submission.collection, (0, 0))
                 counts[submission.collection] = batches + 1, reports + ticket.reports
@@ -70,10 +71,23 @@ class UnderWay:
         metrics.commit.observe(seconds)
         metrics.ack.observe(now - tickets[0].born)
         metrics.group.observe(len(tickets))
+        self._let_in()
+
+    def leave(self, ticket: Ticket) -> None:
+        """A batch that is settled before it waited for a group."""
+        self.bytes -= ticket.size
+        self.batches -= 1
+        ticket.done(ticket)
+        self._let_in()
+
+    def _let_in(self) -> None:
         while self._room and self.bytes < self._limit:
             future = self._room.popleft()
             if not future.done():
                 future.set_result(None)
+
+    def _count_replayed(self, units: int) -> None:
+        """Count sealed units that were counted before."""
 
     def _count_stored(self, number: int, batches: int, reports: int) -> None:
         """Count what was made durable for the collection with this number."""
