@@ -28,6 +28,7 @@ BENCHMARKS = {
     "analyst-trend": ("analyst_trend", "a trend, a change and a comparison over 52 periods"),
     "walk": ("walk", "one report and one question: modules, calls, write transactions"),
     "audit": ("audit.benchmark", "privacy: exact output laws, bounds from the client's bytes, clients that leak"),
+    "anonymity": ("anonymity.benchmark", "a relay: what it does, and what it is worth"),
     "pairing": ("pairing", "whether the order of arrival tells which answers belong to one device"),
     "structure": ("structure", "accounting, attributes, averages, quantiles, pure from approximate"),
     "coverage": ("coverage.benchmark", "what the stated intervals hold, and how wide they are"),

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+from pathlib import Path
 
 import pytest
 
+# Tests write to memory where there is room. Servers and ledgers wait for the disk at every commit, and that is most of
+# the time of many tests. `pytest --basetemp FOLDER` takes a disk again.
+_MEMORY = Path("/dev/shm")
+if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > 4 << 30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
+# Tests start some hundreds of processes. Without compiled modules each of them would compile the project anew.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+    os.environ["PYTHONPYCACHEPREFIX"] = str(Path(__file__).parents[1] / "build" / "pycache")
 # One thread for BLAS: forms that lean on several collapse when two of them fight for two cores.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar, Self
 
+from ldp_client.mechanisms.pair_law import PairLaw, clones
 from ldp_client.protocol.domain import Domain
 from ldp_client.protocol.epsilon import Epsilon
 
@@ -87,6 +88,14 @@ class Randomizer(ABC):
     @abstractmethod
     def ratio(self) -> Fraction:
         """The exact largest ratio of an output's probabilities under two items; at most e^epsilon."""
+
+    @property
+    def pair_laws(self) -> Sequence[PairLaw]:
+        """Pair laws of which one, at least, bounds every pair of items, in both directions (pair_law.py).
+
+        A mechanism that does not say more has the one that follows from its ratio.
+        """
+        return (clones(self.ratio),)
 
     @abstractmethod
     def parameters(self) -> Mapping[str, int]:

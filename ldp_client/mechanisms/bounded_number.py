@@ -44,6 +44,7 @@ from typing import ClassVar, Self
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import WORD_BITS, Example, Randomizer
+from ldp_client.mechanisms.pair_law import Atom, PairLaw, merged, mixed, uniform
 from ldp_client.mechanisms.randomized_response import Response
 from ldp_client.protocol.domain import Domain, Integers
 from ldp_client.protocol.epsilon import Epsilon
@@ -111,6 +112,19 @@ class Window:
         """The exact largest ratio of an answer's probabilities."""
         least = self.spare // self.answers
         return Fraction(self.truth + least, self.lie + least)
+
+    @property
+    def different(self) -> PairLaw:
+        """The pair law of the first and the last place; no two windows agree less (pair_law.py).
+
+        Answers that both windows hold are in the window at every place, so the blanket is as large as the law there.
+        """
+        least = self.spare // self.answers
+        shared = max(0, 2 * self.window - self.answers)
+        apart = self.window - shared
+        each = Fraction(self.lie + least, 1 << self.word_bits)
+        law = uniform(each, self.ratio, apart, self.answers - 2 * apart - shared)
+        return merged((*law, Atom(each * self.ratio * shared, Fraction(1), Fraction(1))))
 
     @property
     def base(self) -> Fraction:
@@ -235,6 +249,15 @@ class BoundedNumber(Randomizer):
     def ratio(self) -> Fraction:
         """The larger of the window's and, where presence is asked, the response's."""
         return max(self.law.ratio, self.response.ratio) if self.presence else self.law.ratio
+
+    @property
+    def pair_laws(self) -> Sequence[PairLaw]:
+        """An imagined pair: the places are first and last, and one of the two has no number. The role is public.
+
+        A rounded number is a mixture of two places, and E[.]_+ is convex in both laws, so the places bound it.
+        """
+        asked = Fraction(-(-(self.presence << self.word_bits) // ROLES), 1 << self.word_bits)
+        return (mixed(((asked, self.response.different), (1 - asked, self.law.different))),)
 
     def parameters(self) -> Mapping[str, int]:
         return {"answers": self.answers, "window": self.window, "presence": self.presence}

@@ -43,6 +43,7 @@ from typing import ClassVar, Self
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import WORD_BITS, Example, Randomizer
+from ldp_client.mechanisms.pair_law import Atom, PairLaw, merged
 from ldp_client.protocol.domain import MAX_ATTRIBUTES, Attributes, Domain
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.subsets import subset
@@ -153,6 +154,26 @@ class ComposedResponse(Randomizer):
         """The exact largest ratio. Leftover words make it smaller; the last answers have the fewest of them."""
         spare = self.spare // self.size
         return Fraction(max(self.weights) + spare, min(self.weights) + spare)
+
+    @property
+    def pair_laws(self) -> Sequence[PairLaw]:
+        """One for every number w of attributes in which two items differ.
+
+        An answer that has i of these w flipped as seen from the first item has w - i flipped as seen from the second;
+        j of the other k - w are flipped for both.
+        """
+        least = self.spare // self.size
+        blanket = min(self.weights) + least
+        each = Fraction(blanket, 1 << self.word_bits)
+        times = [Fraction(weight + least, blanket) for weight in self.weights]
+        return tuple(
+            merged(
+                Atom(each * math.comb(w, i) * math.comb(self.k - w, j), times[i + j], times[w - i + j])
+                for i in range(w + 1)
+                for j in range(self.k - w + 1)
+            )
+            for w in range(1, self.k + 1)
+        )
 
     def eigenvalue(self, weight: int) -> Fraction:
         """Return l_w, the eigenvalue of a character of `weight` attributes; the leftover words are not counted."""

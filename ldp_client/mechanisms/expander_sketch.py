@@ -29,6 +29,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import WORD_BITS, Example
 from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_client.mechanisms.linear_hash import MAX_CELLS, LinearHash
+from ldp_client.mechanisms.pair_law import PairLaw, together
 from ldp_client.mechanisms.team_sketch import TeamSketch, check_teams
 from ldp_client.protocol.domain import Domain, Integers, Strings
 from ldp_client.protocol.epsilon import Epsilon
@@ -176,6 +177,17 @@ class ExpanderSketch(TeamSketch):
     @property
     def ratio(self) -> Fraction:
         return self.inner.ratio * (1 if self.oracle is None else self.oracle.ratio)
+
+    @property
+    def pair_laws(self) -> Sequence[PairLaw]:
+        """In the paper's form that of two reports. Given what one of them says, it scales both terms of the other's L.
+
+        So the third rule of pair_law.py holds for each of the two: (a u - b u, a v - b v) and (a u - b v, a v - b u)
+        have the same sum, and a u - b v is the largest of the four for all a, b >= 0.
+        """
+        if self.sketch is None or self.oracle is None:
+            return super().pair_laws
+        return (together(self.sketch.pair_laws[0], self.oracle.pair_laws[0]),)
 
     def parameters(self) -> Mapping[str, int]:
         return {name: getattr(self, name) for name in _PARAMETERS}

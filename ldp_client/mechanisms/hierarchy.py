@@ -26,6 +26,7 @@ from typing import ClassVar, Self
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import WORD_BITS, Example, Randomizer, scaled
 from ldp_client.mechanisms.linear_hash import MAX_CELLS, LinearHash, is_prime
+from ldp_client.mechanisms.pair_law import PairLaw, mixed
 from ldp_client.protocol.domain import Domain, Integers
 from ldp_client.protocol.epsilon import Epsilon
 
@@ -126,6 +127,13 @@ class Hierarchy(Randomizer):
     @property
     def ratio(self) -> Fraction:
         return max(level.ratio for level in self.levels)
+
+    @property
+    def pair_laws(self) -> Sequence[PairLaw]:
+        """The pair of `none` and an integer, which have different cells at every level; the level is public."""
+        count = len(self.levels)
+        drawn = (scaled(level, count, self.word_bits) for level in range(count))
+        return (mixed((chance, level.pair_laws[0]) for chance, level in zip(drawn, self.levels, strict=True)),)
 
     def parameters(self) -> Mapping[str, int]:
         return {"branching": self.branching, "q": self.q}

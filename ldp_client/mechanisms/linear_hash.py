@@ -43,6 +43,7 @@ from typing import ClassVar, Self
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import WORD_BITS, Example, Randomizer, scaled
+from ldp_client.mechanisms.pair_law import PairLaw, mixed
 from ldp_client.mechanisms.randomized_response import MAX_ANSWERS, Response
 from ldp_client.protocol.domain import Categories, Domain, Integers
 from ldp_client.protocol.epsilon import Epsilon
@@ -182,6 +183,13 @@ class LinearHash(Randomizer):
     @property
     def ratio(self) -> Fraction:
         return self.response.ratio
+
+    @property
+    def pair_laws(self) -> Sequence[PairLaw]:
+        """For every pair, the points of a hyperplane, and no others, give both items the same answer."""
+        orthogonal = (self.q ** (self.t - 1) - 1) // (self.q - 1)
+        agree = orthogonal * Fraction((1 << self.word_bits) // self.points, 1 << self.word_bits)
+        return (mixed(((1 - agree, self.response.different), (agree, self.response.same))),)
 
     @property
     def support(self) -> tuple[Fraction, Fraction]:

@@ -38,6 +38,7 @@ from typing import ClassVar, Self
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import WORD_BITS, Example, Randomizer
+from ldp_client.mechanisms.pair_law import PairLaw, uniform
 from ldp_client.protocol.domain import Categories, Domain, Integers
 from ldp_client.protocol.epsilon import Epsilon
 
@@ -119,6 +120,18 @@ class Response:
         return Fraction(self.truth + least, self.lie + least)
 
     @property
+    def different(self) -> PairLaw:
+        """The pair law of two different truths (pair_law.py): some truth lies at every answer."""
+        least = self.lie + self.spare // self.k
+        return uniform(Fraction(least, 1 << self.word_bits), self.ratio, 1, self.k - 2)
+
+    @property
+    def same(self) -> PairLaw:
+        """The pair law of twice the same truth."""
+        least = self.lie + self.spare // self.k
+        return uniform(Fraction(least, 1 << self.word_bits), self.ratio, 0, self.k - 1, 1)
+
+    @property
     def p(self) -> Fraction:
         """The probability of the truth, averaged over the answers."""
         return Fraction(self.truth * self.k + self.spare, self.k << self.word_bits)
@@ -181,6 +194,10 @@ class RandomizedResponse(Randomizer):
     @property
     def ratio(self) -> Fraction:
         return self.response.ratio
+
+    @property
+    def pair_laws(self) -> Sequence[PairLaw]:
+        return (self.response.different,)
 
     def parameters(self) -> Mapping[str, int]:
         return {}

@@ -22,6 +22,7 @@ from typing import ClassVar, Self
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import WORD_BITS, Example, Randomizer, scaled
+from ldp_client.mechanisms.pair_law import PairLaw
 from ldp_client.mechanisms.randomized_response import Response
 from ldp_client.protocol.domain import MAX_ATTRIBUTES, Attributes, Domain
 from ldp_client.protocol.epsilon import Epsilon
@@ -84,6 +85,11 @@ class SampledAttribute(Randomizer):
     @property
     def ratio(self) -> Fraction:
         return self.response.ratio
+
+    @property
+    def pair_laws(self) -> Sequence[PairLaw]:
+        """The pair that differs in all attributes; which one was drawn is public."""
+        return (self.response.different,)
 
     def parameters(self) -> Mapping[str, int]:
         return {}

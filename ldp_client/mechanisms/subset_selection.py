@@ -54,6 +54,7 @@ from typing import ClassVar, Self
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import WORD_BITS, Example, Randomizer, scaled
+from ldp_client.mechanisms.pair_law import Atom, PairLaw
 from ldp_client.protocol.domain import Categories, Domain, Integers
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.subsets import rank_of, subset
@@ -162,6 +163,24 @@ class SubsetSelection(Randomizer):
             Fraction(lies * high[1], self.truth * low[0]),
             Fraction(high[0], low[0]),
             Fraction(high[1], low[1]),
+        )
+
+    @property
+    def pair_laws(self) -> Sequence[PairLaw]:
+        """By how many of the two categories a set holds; the ranks' remainders are rounded as pair_law.py allows."""
+        k, d, total, numbers = self.size, self.d, 1 << self.word_bits, 1 << 2 * self.word_bits
+        low = [numbers // self.holding * self.truth, numbers // self.others * (total - self.truth)]
+        high = [-(-numbers // self.holding) * self.truth, -(-numbers // self.others) * (total - self.truth)]
+        blanket = min(low)
+        upper, lower = ([Fraction(weight, blanket) for weight in weights] for weights in (high, low))
+        each = Fraction(blanket, total * numbers)
+        sets = {(0, 0): d - 2, (0, 1): d - 1, (1, 0): d - 1, (1, 1): d}
+        return (
+            tuple(
+                Atom(each * math.comb(k - 2, left), upper[one], lower[two])
+                for (one, two), left in sets.items()
+                if 0 <= left <= k - 2
+            ),
         )
 
     @property

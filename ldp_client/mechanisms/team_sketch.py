@@ -20,6 +20,7 @@ from fractions import Fraction
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import Randomizer, scaled
 from ldp_client.mechanisms.linear_hash import LinearHash
+from ldp_client.mechanisms.pair_law import PairLaw
 
 __all__ = ["TeamSketch", "check_teams"]
 
@@ -70,3 +71,8 @@ class TeamSketch(Randomizer):
     def ratio(self) -> Fraction:
         """At most the inner response's ratio, and equal to it where two items have different answers."""
         return self.inner.ratio
+
+    @property
+    def pair_laws(self) -> Sequence[PairLaw]:
+        """A pair with different cells in every team; the team is public."""
+        return self.inner.pair_laws

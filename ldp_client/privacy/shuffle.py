@@ -1,140 +1,140 @@
-"""Shuffled reports: the privacy they would have behind a trusted shuffler. **Nothing here holds without one.**
+"""Reports that are released together, by somebody who is trusted to shuffle them: one bound, from one function.
 
-All of these conditions are needed: n people use the same eps0-LDP randomizer; their reports reach the analyst as a
-multiset, without name, address, time or order; and the other n-1 people report honestly (reports of colluding users
-hide nobody, so subtract these users from n). Then the multiset is (eps, delta)-private for each person, with a much
-smaller eps.
+All of these conditions are needed. n people use the same mechanism; their reports reach the analyst as a multiset,
+without name, address, time or order; the others report honestly; each person has one report in the batch. Reports that
+are made up, or come from people who work with the analyst, hide nobody: subtract them from n. Without the shuffler only
+the local epsilon holds. Two inputs are neighbours if the item of one person is replaced.
 
-Why: whatever the item x of another person, R(x) >= e^-eps0 (R(x0) + R(x1))/2 for any x0, x1, so with
-probability e^-eps0 each of them acts as a clone of "x0 or x1, by a fair coin". And R(x0), R(x1) are binary
-randomized response between two laws. So the worst case is: C ~ Binomial(n-1, e^-eps0) clones, A ~ Binomial(C,
-1/2) of them on x0's side, plus the person: (A + B, C - A + 1 - B) with B ~ Bernoulli(e^eps0/(e^eps0+1)),
-against the same with B swapped.
+`shuffled` gives the smaller of two valid bounds, and says which one it is:
 
-- `shuffled_epsilon_closed`: ln(1 + tanh(eps0/2) (8 sqrt(e^eps0 ln(4/delta)/n) + 8 e^eps0/n)), for
-  eps0 <= ln(n / (16 ln(2/delta))).
-- `shuffled_epsilon`: the hockey stick of that worst case, summed; rounded up.
+    privacy blanket    on the mechanism's own law (blanket.py, ldp_client/mechanisms/pair_law.py)
+    clones             for every mechanism with this epsilon: the law of pair_law.clones, in the same computation
+    local              the mechanism's own epsilon, with no delta, where neither says less
+
+A tempting third one is **not** valid: to put the mechanism's own total variation into the clones' law (the
+"variation ratio" of some public tools). For ternary response at eps = 1 and two people who both hold x0, delta(0.8) is
+0.0602, and it says 0.0273. tests/client/privacy/test_shuffle.py keeps it, to show that the brute force there finds it.
+
+`batches` is for a person with one report in each of m batches, chosen adaptively or not. It gives the smallest of
+
+    local      the mechanism's own epsilon, composed (composition.py)
+    basic      m times the epsilon of one batch at delta/m
+    renyi      Renyi divergences add up; that of one batch follows from delta(eps) at all eps (`_renyi`)
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from itertools import pairwise
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.privacy.rounding import Number, positive, probability, up
+from ldp_client.mechanisms.base import Randomizer
+from ldp_client.mechanisms.pair_law import PairLaw, clones
+from ldp_client.privacy.blanket import Blanket
+from ldp_client.privacy.composition import Total, compose, smallest
+from ldp_client.privacy.conversion import curve_epsilon
+from ldp_client.privacy.rounding import Number, exact, exp_ceil, positive, probability, up
 
-__all__ = ["Clones", "at_least_two", "shuffled_epsilon", "shuffled_epsilon_closed"]
+__all__ = ["batches", "shuffled"]
 
-BUCKETS = 160
-TAIL = 1e-3
-"""The part of delta that is spent on rare numbers of clones."""
-
-
-def at_least_two(users: int) -> int:
-    """Check the number of users."""
-    if users < 2:
-        raise InvalidSpec("a shuffler needs at least two users")
-    return users
+_LARGEST = 40
+"""Of a larger epsilon, nothing but the local one is stated: no number of reports that is counted changes it."""
+_RARE = 1e-3
+"""The part of delta that is spent on rare losses of a batch."""
+_CHORDS = 48
 
 
-def shuffled_epsilon_closed(epsilon: Number, users: int, delta: float) -> float:
-    """Return the closed form; epsilon itself where its condition fails or it does not help."""
-    value, n = positive(epsilon, "epsilon"), at_least_two(users)
+def shuffled(asked: Number | Randomizer, reports: int, delta: float) -> Total:
+    """Return what one report tells in a batch of so many honest ones; `asked` is a mechanism, or an epsilon alone."""
+    return _best(asked, reports, delta)[0]
+
+
+def _best(asked: Number | Randomizer, reports: int, delta: float) -> tuple[Total, Blanket | None]:
+    """The smaller bound, and what gave it; None for the local one."""
+    best: tuple[Total, Blanket | None] = Total(_local(asked), 0.0, "local"), None
     probability(delta, "delta")
-    if value > math.log(n / (16 * math.log(2 / delta))):
-        return value
-    grown = math.exp(value)
-    spread = 8 * math.sqrt(grown * math.log(4 / delta) / n) + 8 * grown / n
-    return min(value, up(math.log1p(math.tanh(value / 2) * spread)))
+    if reports < 1:
+        raise InvalidSpec("a shuffled batch has at least one report")
+    for rule, laws in _rules(asked):
+        batch = Blanket(laws, reports)
+        found = batch.epsilon(delta, best[0].epsilon)
+        if found < best[0].epsilon:
+            best = Total(found, delta, rule), batch
+    return best
 
 
-def shuffled_epsilon(epsilon0: Number, users: int, delta: float, tolerance: float = 1e-4) -> float:
-    """Return the smallest epsilon with delta(epsilon) <= delta, rounded up to a relative tolerance."""
-    value = positive(epsilon0, "epsilon")
-    clones = Clones(value, at_least_two(users), probability(delta, "delta") * TAIL)
-    low, high = 0.0, shuffled_epsilon_closed(epsilon0, users, delta)
-    if clones.delta(low) <= delta:
-        return 0.0
-    if high == value and clones.delta(high * (1 - tolerance)) > delta:
-        return value
-    while high - low > tolerance * high:
-        middle = (low + high) / 2 if low else high / 4
-        low, high = (low, middle) if clones.delta(middle) <= delta else (middle, high)
-    return up(high)
+def _local(asked: Number | Randomizer) -> float:
+    return positive(asked.epsilon if isinstance(asked, Randomizer) else asked, "epsilon")
 
 
-class Clones:
-    """The law of the number of clones, in buckets. A bucket counts as its smallest number: more clones help."""
+def _rules(asked: Number | Randomizer) -> list[tuple[str, Sequence[PairLaw]]]:
+    """The pair laws that bound a mechanism, or an epsilon, with the name of the bound."""
+    if not isinstance(asked, Randomizer):
+        amount = exact(asked)
+        return [("clones", (clones(exp_ceil(amount)),))] if amount <= _LARGEST else []
+    both = [("privacy blanket", asked.pair_laws), ("clones", (clones(asked.ratio),))]
+    return both[both[0][1] == both[1][1] :]
 
-    def __init__(self, epsilon0: float, users: int, rare: float) -> None:
-        self.epsilon0 = epsilon0
-        chance = math.exp(-epsilon0)
-        trials = users - 1
-        mean = trials * chance
-        # Chernoff: P[C < mean - t] <= exp(-t^2/(2 mean)). Numbers above the window are counted in the last bucket.
-        reach = math.sqrt(2 * mean * -math.log(rare)) if mean else 0.0
-        first = max(0, math.floor(mean - reach))
-        last = min(trials, math.ceil(mean + reach))
-        self.rare = rare if first else 0.0
-        edges = sorted({first + (last + 1 - first) * i // BUCKETS for i in range(BUCKETS)})
-        masses = self._masses(trials, chance, first, last)
-        self.buckets = []
-        for start, end in zip(edges, [*edges[1:], last + 1], strict=True):
-            self.buckets.append((start, math.fsum(masses[start - first : end - first])))
-        start, mass = self.buckets[-1]
-        held = math.fsum(mass for _, mass in self.buckets)
-        self.buckets[-1] = (start, mass + max(0.0, 1.0 - held))
 
-    @staticmethod
-    def _masses(trials: int, chance: float, first: int, last: int) -> list[float]:
-        """Binomial probabilities, with a margin for lgamma's error."""
-        slack = math.exp(2.0**-46 * math.lgamma(trials + 2) + 2.0**-40)
-        yes, no = math.log(chance), math.log(-math.expm1(math.log(chance))) if chance < 1 else -math.inf
-        total = math.lgamma(trials + 1)
-        masses = []
-        for c in range(first, last + 1):
-            stay = (trials - c) * no if trials > c else 0.0
-            masses.append(slack * math.exp(total - math.lgamma(c + 1) - math.lgamma(trials - c + 1) + c * yes + stay))
-        return masses
+def batches(asked: Number | Randomizer, reports: int, count: int, delta: float) -> Total:
+    """Return what one report in each of `count` batches is worth, each batch with so many honest reports."""
+    if count < 1:
+        raise InvalidSpec("at least one batch")
+    if count == 1:
+        return shuffled(asked, reports, delta)
+    amount = exact(asked.epsilon if isinstance(asked, Randomizer) else asked)
+    local = compose({amount: count}, probability(delta, "delta"))
+    totals = [Total(local.epsilon, local.delta, f"local, {local.rule}")]
+    each, batch = _best(asked, reports, delta * (1 - 2.0**-40) / count)
+    if batch is not None:
+        totals.append(Total(up(count * each.epsilon), delta, f"{each.rule}, basic"))
+        totals.append(Total(_renyi(batch, count, delta, _local(asked)), delta, f"{each.rule}, renyi"))
+    return smallest(totals)
 
-    def delta(self, epsilon: float) -> float:
-        """The hockey stick, weighted over the buckets, plus what was left out."""
-        parts = [mass * self._given(clones, epsilon) for clones, mass in self.buckets]
-        return min(1.0, up(math.fsum(parts), 2.0**-30) + self.rare)
 
-    def _given(self, clones: int, epsilon: float) -> float:
-        """The hockey stick with this many clones: with m = clones + 1 and a of them on the first side,
+def _renyi(batch: Blanket, count: int, delta: float, local: float) -> float:
+    """Return the epsilon of `count` batches at delta, from the Renyi divergences of one.
 
-            P0(a) = 2 b(a) (p a + (1-p)(m-a))/m,   P1(a) = 2 b(a) ((1-p) a + p (m-a))/m, b = Binomial(m, 1/2),
+    Let P and Q be the laws of a batch for two inputs, with delta(eps) in both directions. Cut them where one is more
+    than c = e^cut times the other: P' = min(P, c Q), Q' = min(Q, c P). A cut takes at most delta(cut) from each, and
+    m batches lose at most m delta(cut), which is counted in delta. Where Q' < Q, P' is below Q'. So P' and Q' have a
+    delta' <= delta at every eps >= 0, and delta'(cut) = 0. With g = e^eps and any order a > 1, by Taylor's formula
+    (Sason and Verdu, 2016),
 
-        P0 > e^eps P1 from some a on. Terms are summed upwards from there until what is left is negligible:
-        beyond a term the ratio of two neighbours only falls, so the rest is below a geometric series, which
-        is added.
-        """
-        m = clones + 1
-        truth = 1 / (1 + math.exp(-self.epsilon0))
-        lie = math.exp(-self.epsilon0) * truth
-        grown = math.exp(epsilon)
-        # P0 - e^eps P1 = 2 b(a) (slope a - fall)/m
-        slope = (truth - lie) * (1 + grown)
-        fall = m * (grown * truth - lie)
-        a = max(0, math.floor(fall / slope))
-        logs = math.lgamma(m + 1) - m * math.log(2)
-        slack = math.exp(2.0**-46 * math.lgamma(m + 2) + 2.0**-40)
-        if a > m:
-            return 0.0
-        weight = slack * math.exp(logs - math.lgamma(a + 1) - math.lgamma(m - a + 1))
-        total = 0.0
-        while a <= m:
-            term = weight * max(0.0, slope * a - fall)
-            total += term
-            step = (m - a) / (a + 1)
-            if 2 * a > m and term > 0:
-                following = weight * step * (slope * (a + 1) - fall)
-                ratio = following / term
-                if ratio < 0.999 and following / (1 - ratio) < 1e-9 * total:
-                    total += following / (1 - ratio)
-                    break
-            weight *= step
-            a += 1
-        return 2 * total / m
+        E_Q'[(P'/Q')^a] <= 1 + (a-1) delta(cut) + a (a-1) integral from 1 to c of (g^(a-2) + g^(-a-1)) delta'(ln g) dg.
+
+    delta' is convex in g. So its chords between some points bound it, and so do those between upper bounds there.
+    """
+    rare = delta * _RARE / count
+    cut = batch.epsilon(rare, local)
+    if not cut:
+        return math.inf
+    points = [cut * i / _CHORDS for i in range(_CHORDS)]
+    nodes = [*((math.expm1(point), batch.delta(point)) for point in points), (math.expm1(cut), 0.0)]
+
+    def together(order: float) -> float:
+        try:
+            parts = [_chord(one, other, power) for one, other in pairwise(nodes) for power in (order - 2, -order - 1)]
+        except OverflowError:
+            return math.inf
+        moment = (order - 1) * rare + order * (order - 1) * math.fsum(parts)
+        return up(count * math.log1p(moment) / (order - 1), 2.0**-30)
+
+    return curve_epsilon(together, delta * (1 - 2 * _RARE))
+
+
+def _chord(one: tuple[float, float], other: tuple[float, float], power: float) -> float:
+    """The integral of (a + b g) g^power between two points (g - 1, a + b g), rounded up: a > 0 > b nearly cancel."""
+    (start, high), (end, low) = one, other
+    slope = (low - high) / (end - start)
+    level = high - slope * (1 + start)
+    whole = level * _power(start, end, power) + slope * _power(start, end, power + 1)
+    return max(0.0, whole) + 2.0**-44 * level * _power(start, end, power)
+
+
+def _power(start: float, end: float, power: float) -> float:
+    """The integral of g^power between two values of g - 1."""
+    first, length = math.log1p(start), math.log1p((end - start) / (1 + start))
+    times = power + 1
+    return math.exp(times * first) * (math.expm1(times * length) / times if times else length)

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol
 
 from ldp_client.durations import format_duration
 from ldp_client.errors import InvalidSpec
+from ldp_client.mechanisms.base import Randomizer
 from ldp_client.privacy.charges import Charges, basic, tally
 from ldp_client.privacy.composition import Total, compose
 from ldp_client.privacy.groups import every_group_of, group
 from ldp_client.privacy.information import best_guess, mutual_information, odds_factor
 from ldp_client.privacy.rounding import HasValue, Number, exact, fraction_up, shown
-from ldp_client.privacy.shuffle import shuffled_epsilon
+from ldp_client.privacy.shuffle import batches, shuffled
 
 __all__ = ["Asked", "Device", "PrivacyStatement", "QuestionTerms", "Repeated", "privacy_statement"]
 
@@ -49,6 +50,12 @@ class Asked(Protocol):
     @property
     def schedule(self) -> Repeated | None: ...
 
+    @property
+    def randomizer(self) -> Randomizer: ...
+
+    @property
+    def smallest_batch(self) -> int | None: ...
+
 
 @dataclass(frozen=True)
 class QuestionTerms:
@@ -60,6 +67,10 @@ class QuestionTerms:
     """The most reports of one device."""
     period_seconds: int | None = None
     """How often a device answers; None: once, or at times that are not known."""
+    smallest_batch: int | None = None
+    """At least so many reports are released together by a relay; None: there is no relay."""
+    randomizer: Randomizer | None = None
+    """The mechanism, for what a relay is worth; None: what holds for every mechanism is stated."""
 
 
 @dataclass(frozen=True)
@@ -97,12 +108,11 @@ def privacy_statement(
     users: int | None = None,
     groups: Sequence[int] = GROUPS,
     delta: float = DELTA,
-    shuffled: bool = False,
 ) -> PrivacyStatement:
     """Return what is promised about a question, a device, or both.
 
-    `users` is the number of people who are asked, `groups` are the sizes of groups to speak about. With `shuffled`,
-    the statement also says what a trusted shuffler would add.
+    `users` is the number of people who are asked, `groups` are the sizes of groups to speak about. If the question's
+    reports pass through a relay, the statement has beside the local epsilon what holds if the relay is honest.
     """
     lines: list[str] = []
     if asked is not None:
@@ -111,10 +121,8 @@ def privacy_statement(
         if amount <= 0 or question.reports < 1:
             raise InvalidSpec("a statement is about at least one report with an epsilon above 0")
         crowd = _Crowd(users, delta)
-        lines += [_report_line(amount), *_question_lines(question, delta)]
+        lines += [_report_line(amount), *_question_lines(question, delta), *_relay_lines(question, delta)]
         lines += [line for people in groups for line in _group_lines(people, {amount: question.reports}, crowd)]
-        if shuffled and users is not None and users > 1:
-            lines.append(_shuffled_line(amount, users, delta))
     if device is not None:
         lines += _device_lines(device)
     lines.append(
@@ -125,10 +133,9 @@ def privacy_statement(
 
 
 def _question(asked: Asked) -> QuestionTerms:
-    schedule = asked.schedule
-    if schedule is None:
-        return QuestionTerms(asked.epsilon)
-    return QuestionTerms(asked.epsilon, schedule.reports, schedule.period_seconds)
+    terms = QuestionTerms(asked.epsilon, smallest_batch=asked.smallest_batch, randomizer=asked.randomizer)
+    often = asked.schedule
+    return terms if often is None else replace(terms, reports=often.reports, period_seconds=often.period_seconds)
 
 
 def _report_line(amount: Fraction) -> str:
@@ -167,11 +174,40 @@ def _group_lines(people: int, charges: Charges, crowd: _Crowd) -> Iterator[str]:
         )
 
 
-def _shuffled_line(amount: Fraction, users: int, delta: float) -> str:
-    return (
-        "Only if a trusted shuffler removed names, addresses and order, and all others reported honestly:"
-        f" eps = {_show(shuffled_epsilon(amount, users, delta))} at delta = {delta:g} for one report."
+def _relay_lines(question: QuestionTerms, delta: float) -> Iterator[str]:
+    """Local and shuffled side by side, with all conditions of shuffle.py; nothing without a relay."""
+    batch = question.smallest_batch
+    if batch is None:
+        return
+    asked = question.randomizer or question.epsilon
+    one, half = shuffled(asked, batch, delta), shuffled(asked, max(1, batch // 2), delta)
+    local = (
+        f"Reports are sealed and pass through a relay. One report: eps = {_show(fraction_up(exact(question.epsilon)))}"
     )
+    if one.rule == "local":
+        yield f"{local}. Batches of {batch} reports are too small to state less, even if the relay is honest."
+        return
+    yield f"{local} (local); if the relay is honest, {_shown(one)}, among at least {batch} reports that are released."
+    yield (
+        "The second number needs all of this: the relay and the collector do not work together, and the relay passes"
+        f" on nothing but reports in random order; all {batch} reports are from people who report honestly; nobody has"
+        f" two reports in a batch. If only {max(1, batch // 2)} of them are honest, it is {_shown(half)}. The relay"
+        " cannot tell made-up reports from honest ones. If the relay and the collector work together, the first number"
+        " holds, for every user."
+    )
+    if question.reports > 1:
+        plain = _plain({exact(question.epsilon): question.reports})
+        many = batches(asked, batch, question.reports, delta)
+        yield (
+            f"One report in each of {question.reports} batches: eps = {_show(plain.epsilon)} (local); if the relay is"
+            f" honest, {_shown(many)}."
+        )
+
+
+def _shown(total: Total) -> str:
+    """A total with four digits; without delta, the word `local` says that nothing less could be stated."""
+    where = "" if total.delta == 0 else f" at delta = {total.delta:g}"
+    return f"eps = {_show(total.epsilon)}{where} ({total.rule})"
 
 
 def _device_lines(device: Device) -> Iterator[str]:

@@ -19,7 +19,6 @@ from ldp_client.privacy.curves import Curve, Tcdp
 from ldp_client.privacy.groups import people_in
 from ldp_client.privacy.optimal import Losses
 from ldp_client.privacy.rounding import Number, exact, fraction_down, positive, probability, up
-from ldp_client.privacy.shuffle import Clones, at_least_two
 
 
 def hamming(one: Mapping[str, object], two: Mapping[str, object], weights: Mapping[str, Number]) -> Fraction:
@@ -251,8 +250,3 @@ def optimal_delta(epsilons: Charges, epsilon: float) -> float:
 def optimal_epsilon(epsilons: Charges, delta: float) -> float:
     """Return the smallest epsilon at which all these reports together are (epsilon, delta)-private."""
     return Losses(epsilons).epsilon(probability(delta, "delta"))
-
-
-def shuffled_delta(epsilon0: Number, users: int, epsilon: float) -> float:
-    """Return an upper bound on delta(epsilon) of n shuffled eps0-LDP reports."""
-    return Clones(positive(epsilon0, "epsilon"), at_least_two(users), 1e-12).delta(epsilon)

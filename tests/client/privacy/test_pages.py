@@ -10,13 +10,15 @@ from pathlib import Path
 import pytest
 from scipy import stats
 
+from benchmarks.anonymity import blanket as relay_rows
 from benchmarks.audit.broken import BROKEN
 from ldp_client.mechanisms import bounded_number, composed_response
 from ldp_client.mechanisms.bounded_number import Window
 from ldp_client.mechanisms.composed_response import ComposedResponse
-from ldp_client.privacy import every_rule
+from ldp_client.mechanisms.linear_hash import LinearHash
+from ldp_client.privacy import compose, every_rule
 from ldp_client.privacy.information import best_guess, mutual_information, odds_factor
-from ldp_client.privacy.shuffle import shuffled_epsilon
+from ldp_client.privacy.shuffle import batches, shuffled
 from ldp_client.protocol.epsilon import Epsilon
 from simulator.reproductions.genprot import GenProt, design, price, total_variation
 from simulator.reproductions.subsampling import hidden_epsilon
@@ -67,13 +69,42 @@ def test_many_reports():
 
 def test_the_numbers_in_the_text():
     text = (DOCS / "privacy.md").read_text("utf-8")
-    for users, shown in ((10**4, "0.053"), (10**5, "0.0153"), (10**6, "0.0044")):
+    for users, shown in ((10**4, "0.0531"), (10**5, "0.0153"), (10**6, "0.00434")):
         assert shown in text
-        digits = len(shown) - 2
-        assert up(shuffled_epsilon(1, users, 1e-6), digits) == pytest.approx(float(shown), abs=1.01 * 10**-digits)
-        assert shuffled_epsilon(1, users, 1e-6) <= float(shown) + 5e-5
+        assert up(shuffled(1, users, 1e-6).epsilon, len(shown) - 2) == float(shown)
     assert up(hidden_epsilon(1, 0.1), 2) == 0.16
     assert up(mutual_information(1), 4) == 0.1234
+
+
+def test_what_a_relay_is_worth(request):
+    """The column of 100,000; --slow: all of them, and the largest local epsilon that the page speaks of."""
+    table = rows("anonymity.md", "mechanism | local | 10,000")
+    assert len(table) == 6
+    for mechanism, local, *values in table:
+        asked = relay_rows._hash(local) if mechanism.startswith("linear-hash") else local
+        for users, shown in zip((10**4, 10**5, 10**6), values, strict=True):
+            if users == 10**5 or request.config.getoption("--slow"):
+                assert up(shuffled(asked, users, 1e-6).epsilon, len(shown) - 2) == float(shown)
+    assert "a local epsilon of 9 would be worth about 0.4" in " ".join((DOCS / "anonymity.md").read_text().split())
+    assert 0.35 < shuffled(LinearHash(Epsilon("9"), 4093, 4093, 2), 10**6, 1e-6).epsilon < 0.45
+
+
+def test_what_a_relay_is_worth_to_each_mechanism(request):
+    table = rows("anonymity.md", "mechanism | 1 | 2 | 4")
+    for column, text in enumerate(("1", "2", "4"), start=1):
+        if text != "2" and not request.config.getoption("--slow"):
+            continue
+        found = {label: shuffled(mechanism, 10**5, 1e-6).epsilon for label, mechanism in relay_rows._others(text)}
+        named = {name.strip(): line[column] for line in table for name in line[0].split(";")}
+        assert named.keys() == found.keys()
+        for label, shown in named.items():
+            assert up(found[label], len(shown) - 2) == float(shown), label
+
+
+def test_what_a_relay_is_worth_over_a_schedule():
+    for count, local, relayed in rows("anonymity.md", "batches | local"):
+        assert up(compose({Fraction(1): int(count)}, 1e-6).epsilon, 1) == number(local)
+        assert up(batches(relay_rows._hash("1"), 10**5, int(count), 1e-6).epsilon, len(relayed) - 2) == number(relayed)
 
 
 def test_three_ways_to_ask_for_attributes():

@@ -30,7 +30,7 @@ from ldp_client.privacy.rounding import (
     shown,
     up,
 )
-from ldp_client.privacy.shuffle import shuffled_epsilon, shuffled_epsilon_closed
+from ldp_client.privacy.shuffle import shuffled
 from ldp_client.privacy.yardsticks import d_opt, lower_bound_shape, optimal_scan_error, sigma_opt, v_opt
 from ldp_client.protocol.epsilon import Epsilon
 from simulator.reproductions.subsampling import hidden_epsilon, hidden_renyi, hidden_tcdp, visible_renyi
@@ -48,6 +48,7 @@ from tests.client.accounting import (
     tcdp_group_divergence,
     tcdp_group_epsilon,
 )
+from tests.client.clones import closed_epsilon
 from tests.client.privacy.reference import dec, delta, renyi, response_law
 
 fractions = st.fractions(min_value=-40, max_value=40, max_denominator=10**6)
@@ -175,7 +176,7 @@ def margins_of_many() -> list[tuple]:
         ("tcdp_group", tcdp_group(Tcdp(0.5), 3).rho, dec("4.5"), -40),
         ("tcdp_group_divergence", tcdp_group_divergence(Tcdp(0.5, 2.0), 3)[1], dec(7), -40),
         ("tcdp_group_epsilon", tcdp_group_epsilon(Tcdp(0.5, 2.0), 3, 0.25), dec(3).exp() * (2 + dec(4).ln()), -40),
-        ("shuffled_epsilon_closed", shuffled_epsilon_closed("0.5", 10**6, 0.25),
+        ("closed_epsilon", closed_epsilon("0.5", 10**6, 0.25),
          (1 + tanh(dec("0.25")) * (8 * (E * dec(16).ln() / 10**6).sqrt() + 8 * E / 10**6)).ln(), -40),
         ("visible_renyi", visible_renyi(0.5, 2.0, 0.25), (dec("0.75") + E / 4).ln(), -36),
         ("visible_renyi, large", visible_renyi(2.0, 2.0, 0.25), (dec("0.75") + dec(2).exp() / 4).ln(), -36),
@@ -278,7 +279,7 @@ NAMES = [
     ("epsilon", lambda: lower_bound_shape(10, 0, 10)),
     ("beta", lambda: d_opt(10, 1, 10, 1.0)),
     ("beta", lambda: optimal_scan_error(10, 1, 10, 1.0)),
-    ("delta", lambda: shuffled_epsilon(1, 10, 0.0)),
+    ("delta", lambda: shuffled(1, 10, 0.0)),
 ]
 
 

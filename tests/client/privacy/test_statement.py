@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -15,6 +16,7 @@ from ldp_client.collection import Collection, Schedule
 from ldp_client.errors import InvalidSpec
 from ldp_client.privacy.composition import Total
 from ldp_client.privacy.rounding import shown
+from ldp_client.privacy.shuffle import batches, shuffled
 from ldp_client.privacy.statement import Device, QuestionTerms, privacy_statement
 from ldp_client.protocol.domain import Categories
 
@@ -68,11 +70,9 @@ def _totals(line):
     return [(float(epsilon), float(delta or 0)) for epsilon, delta in found]
 
 
-def test_a_crowd_is_told_about_all_its_groups_and_a_shuffler_only_on_request():
-    statement = privacy_statement(QuestionTerms("0.05"), users=10**4, groups=(9000,), shuffled=True)
+def test_a_crowd_is_told_about_all_its_groups():
+    statement = privacy_statement(QuestionTerms("0.05"), users=10**4, groups=(9000,))
     assert "With probability 1 - 1e-06, for no group of 9000 people among the users" in str(statement)
-    line = next(line for line in statement.lines if line.startswith("Only if a trusted shuffler"))
-    assert 0 < float(line.split("eps = ")[1].split()[0]) < 0.05
 
 
 def test_all_groups_with_answers_fixed_beforehand_and_chosen_afterwards():
@@ -96,10 +96,65 @@ def test_all_groups_with_answers_fixed_beforehand_and_chosen_afterwards():
     assert 0.999 * afterwards < 3000 * loss <= afterwards
 
 
-@pytest.mark.parametrize(("users", "told"), [(None, False), (1, False), (2, True)])
-def test_a_shuffler_needs_two_users_to_be_spoken_of(users, told):
-    text = str(privacy_statement(QuestionTerms("0.1"), users=users, groups=(), shuffled=True))
-    assert ("trusted shuffler" in text) == told
+def relayed(schedule=None, batch=10_000):
+    """A question whose reports pass through a relay."""
+    domain, parameters = Categories(tuple("abcdefgh")), {"q": 3, "t": 2}
+    return Collection.create(
+        "?", domain, "linear-hash", "1", opens=0, closes=1, parameters=parameters, schedule=schedule,
+        smallest_batch=batch,
+    )  # fmt: skip
+
+
+def relay_lines(asked):
+    lines = privacy_statement(asked).lines
+    return [line for line in lines if line not in privacy_statement(replace(asked, smallest_batch=None)).lines]
+
+
+def test_without_a_relay_nothing_but_the_local_epsilon_is_stated():
+    text = str(privacy_statement(QuestionTerms("1", 12), users=10**6))
+    assert "relay" not in text and "blanket" not in text and "clones" not in text
+
+
+def test_a_relay_stands_beside_the_local_epsilon_with_all_its_conditions():
+    collection = relayed()
+    first, second = relay_lines(collection)
+    one, half = (shuffled(collection.randomizer, users, 1e-6) for users in (10_000, 5_000))
+    assert _totals(first) == [(1, 0), (float(shown(one.epsilon, 4)), 1e-6)]
+    assert first.index("eps = 1 (local)") < first.index("if the relay is honest")
+    assert f"(privacy blanket), among at least {10_000} reports" in first
+    assert _totals(second) == [(float(shown(half.epsilon, 4)), 1e-6)]
+    for condition in (
+        *("do not work together", "random order", "all 10000 reports are from people who report honestly"),
+        *("nobody has two reports in a batch", "If only 5000 of them are honest", "cannot tell made-up reports"),
+        "the first number holds, for every user",
+    ):
+        assert condition in second
+
+
+def test_the_batches_of_a_schedule_are_composed():
+    collection = relayed(Schedule(86_400, 12))
+    *_, line = relay_lines(collection)
+    total = batches(collection.randomizer, 10_000, 12, 1e-6)
+    assert _totals(line) == [(12, 0), (float(shown(total.epsilon, 4)), 1e-6)]
+    assert "One report in each of 12 batches: eps = 12 (local); if the relay is honest" in line
+
+
+@pytest.mark.parametrize(("epsilon", "batch"), [("1", 2), ("15", 1000)])
+def test_a_relay_that_is_worth_nothing_is_not_praised(epsilon, batch):
+    (line,) = relay_lines(QuestionTerms(epsilon, 1, smallest_batch=batch))
+    assert _totals(line) == [(float(epsilon), 0)]
+    assert f"Batches of {batch} reports are too small to state less" in line
+
+
+def test_of_a_mechanism_that_is_not_named_the_weaker_bound_is_stated_by_its_name():
+    line = relay_lines(QuestionTerms("1", smallest_batch=10_000))[0]
+    assert "eps = 0.05302 at delta = 1e-06 (clones)" in line
+
+
+def test_the_local_epsilon_is_the_same_with_a_relay():
+    """Every line of the statement without a relay is there word for word: a relay adds, and takes nothing back."""
+    with_relay, without = privacy_statement(relayed()).lines, privacy_statement(replace(relayed(), smallest_batch=None))
+    assert [line for line in with_relay if line in without.lines] == list(without.lines)
 
 
 def test_a_question_of_one_report_has_no_line_about_several():

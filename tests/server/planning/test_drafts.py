@@ -10,6 +10,7 @@ import pytest
 from ldp_client.collection import Collection, Schedule
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Attributes, Categories, Integers, Strings
+from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.analyst import Analyst
 from ldp_server.cli.main import load, run
 from ldp_server.planning import Goal, QuestionKind, draft
@@ -76,6 +77,16 @@ def test_a_draft_loads_and_its_comments_say_what_will_be_learned(kind, tmp_path)
     assert "id =" not in found.text
     assert found.collection.smallest_batch is None
     assert Analyst.draft("What?\n[window]", GOALS[kind], schedule=Schedule(86_400, 30), **WINDOW) == found
+
+
+@pytest.mark.parametrize("kind", K)
+def test_a_relay_never_buys_a_larger_local_epsilon(kind):
+    """The plan is that of the question without a relay: whoever works with the relay sees the same reports."""
+    plain, relayed = (draft("What?", GOALS[kind], **WINDOW, smallest_batch=size) for size in (None, 1 << 20))
+    assert relayed.plan == plain.plan
+    assert relayed.collection.epsilon == plain.collection.epsilon == Epsilon("1")
+    assert relayed.collection.randomizer == plain.collection.randomizer
+    assert relayed.collection.question_id == plain.collection.question_id
 
 
 @pytest.mark.parametrize("kind", K)

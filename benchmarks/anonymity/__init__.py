@@ -1,0 +1,1 @@
+"""Measurements of what a relay does and is worth."""

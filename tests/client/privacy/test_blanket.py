@@ -1,0 +1,182 @@
+"""The privacy blanket: each mechanism's pair laws against its exact law, the sum against lists and brute force."""
+
+from __future__ import annotations
+
+import cmath
+import itertools
+import math
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+
+from benchmarks.anonymity.multisets import law_table, worst_delta
+from ldp_client.mechanisms.base import Randomizer
+from ldp_client.mechanisms.pair_law import Atom, PairLaw, clones, merged, mixed, together, uniform
+from ldp_client.mechanisms.randomized_response import RandomizedResponse
+from ldp_client.privacy import blanket
+from ldp_client.privacy.blanket import Blanket, Spread
+from ldp_client.protocol.epsilon import Epsilon
+from tests.client.mechanisms.battery import enumerate_law
+from tests.examples import ENUMERABLE, FULL, LISTABLE, label
+
+SMALL = [one for one in (*LISTABLE, *ENUMERABLE) if one.size**2 * one.bound <= 15_000]
+"""So small that the pair laws of all pairs of items are worked out."""
+EXACT = {
+    *("randomized-response", "linear-hash", "hashtogram", "subset-selection"),
+    *("composed-response", "sampled-attribute", "hierarchy", "prefix-tree"),
+}
+"""With 64 bits, their pair laws are those of the worst pair, to the last digits.
+
+The others have an imagined pair: one that differs in every team, or in place and presence at once.
+"""
+
+
+def words_of_all_items(randomizer: Randomizer) -> int:
+    return randomizer.size << randomizer.word_bits * randomizer.words
+
+
+@cache
+def true_laws(randomizer: Randomizer) -> tuple[Fraction, set[PairLaw]]:
+    """The mass of the exact blanket, and the pair laws of all pairs of items in both directions."""
+    table = [[randomizer.probability(index, y) for y in range(randomizer.bound)] for index in range(randomizer.size)]
+    least = [min(column) for column in zip(*table, strict=True)]
+    laws = set()
+    for one, two in itertools.permutations(range(randomizer.size), 2):
+        atoms = [Atom(b, table[one][y] / b, table[two][y] / b) for y, b in enumerate(least) if b]
+        laws.add(tuple(sorted(merged(atoms))))
+    return sum(least, Fraction(0)), laws
+
+
+def test_the_examples_are_all_mechanisms():
+    assert {one.name for one in SMALL} == {one.name for one in FULL}
+    assert {one.name for one in SMALL if one.word_bits == 64} >= EXACT - {"hashtogram"}
+
+
+@pytest.mark.parametrize("randomizer", SMALL, ids=label)
+def test_no_pair_of_items_is_worse_than_the_pair_laws(randomizer):
+    """Over the exact laws, which the batteries compare with the code on every word."""
+    mass, laws = true_laws(randomizer)
+    assert all(sum(atom.share for atom in law) <= mass for law in randomizer.pair_laws)
+    assert all(atom.share > 0 and atom.first > 0 and atom.second > 0 for law in randomizer.pair_laws for atom in law)
+    laws = sorted(laws, key=lambda law: -sum(b * (u - v) ** 2 for b, u, v in law))
+    for reports, epsilon in ((1, 0.0), (3, 0.2), (400, 0.06)):
+        bound = Blanket(randomizer.pair_laws, reports).delta(epsilon)
+        some = laws if reports == 1 else [*laws[:6], *laws[6::29]]
+        worst = max(Blanket((law,), reports).delta(epsilon) for law in some)
+        assert worst <= bound * (1 + 1e-7) + 1e-13
+        if randomizer.name in EXACT and randomizer.word_bits == 64:
+            assert worst == pytest.approx(bound, rel=1e-7)
+
+
+@pytest.mark.parametrize("randomizer", [one for one in ENUMERABLE if words_of_all_items(one) <= 1 << 14], ids=label)
+def test_the_pair_laws_against_the_code_on_every_word(randomizer):
+    """The local hockey stick of every pair, from the reports that the code makes, is that of a batch of one."""
+    laws = [enumerate_law(randomizer, index) for index in range(randomizer.size)]
+    for share in (0.0, 0.3, 0.9):
+        epsilon = share * randomizer.realised_epsilon
+        lost = max(
+            sum(max(0.0, float(p) - math.exp(epsilon) * float(other.get(y, 0))) for y, p in law.items())
+            for law, other in itertools.permutations(laws, 2)
+        )
+        assert lost <= Blanket(randomizer.pair_laws, 1).delta(epsilon) + 1e-12
+
+
+def brute_force(slow: bool) -> list[tuple[Randomizer, int]]:
+    """For every small instance the largest n up to 6 that can be paid for, from 2 on."""
+    limit = 20_000_000 if slow else 150_000
+    found = []
+    for one in (*FULL, *ENUMERABLE):
+        if one.size > 1000:
+            continue
+        for reports in range(6, 1, -1):
+            sets, people = math.comb(one.bound + reports - 1, reports), math.comb(one.size + reports - 2, reports - 1)
+            if sets * people * one.size**2 <= (limit if reports > 2 else max(limit, 10_000_000)):
+                found.append((one, reports))
+                break
+    return found
+
+
+def test_all_datasets_of_the_others_are_within_the_bound(request):
+    cases = brute_force(request.config.getoption("--slow"))
+    assert {one.name for one, _ in cases} == {one.name for one in FULL}
+    for randomizer, reports in cases:
+        bound = Blanket(randomizer.pair_laws, reports)
+        epsilons = [share * randomizer.realised_epsilon for share in (0.0, 0.1, 0.3, 0.6, 0.9)]
+        for epsilon, delta in zip(epsilons, worst_delta(law_table(randomizer), reports, epsilons), strict=True):
+            assert delta <= bound.delta(epsilon) + 1e-12, (label(randomizer), reports, epsilon)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "categories", "reports", "shares"),
+    [
+        ("1", 3, 2, (0.0, 0.2, 0.5, 0.8, 0.9)),
+        ("1", 3, 6, (0.0, 0.1, 0.3)),
+        ("3", 5, 5, (0.0, 0.1, 0.3, 0.6, 0.9)),
+        ("0.5", 4, 6, (0.0, 0.1, 0.2)),
+    ],
+)
+def test_the_bound_is_nearly_reached_where_it_can_be(epsilon, categories, reports, shares):
+    """k-ary response with k >= 3, the others hold a third category: only blanket reports can be x0 or x1."""
+    mechanism = RandomizedResponse(Epsilon(epsilon), categories)
+    bound, values = Blanket(mechanism.pair_laws, reports), [share * float(epsilon) for share in shares]
+    for value, delta in zip(values, worst_delta(law_table(mechanism), reports, values), strict=True):
+        assert delta <= bound.delta(value) <= 1.03 * delta
+
+
+@pytest.mark.parametrize("randomizer", [FULL[2], FULL[4], FULL[-5]], ids=label)
+def test_the_contour_against_the_list(randomizer, monkeypatch):
+    """The contour is an upper bound of the list, and the smoothing costs it little."""
+    atoms = randomizer.pair_laws[0]
+    nothing = float(1 - sum(atom.share for atom in atoms))
+    for reports in (6, 12, 20):
+        for share in (0.0, 0.2, 0.5, 0.8):
+            grown = math.exp(share * float(randomizer.epsilon))
+            steps = [(float(b), float(u) - grown * float(v)) for b, u, v in atoms]
+            spread = Spread(steps, nothing, reports)
+            listed = spread._listed()
+            monkeypatch.setattr(blanket, "_LISTED", 0)
+            contour = spread.positive_part()
+            monkeypatch.undo()
+            assert listed <= contour <= 1.03 * listed + 1e-9
+
+
+def test_what_rounding_may_cost_is_a_bound_where_it_is_too_large():
+    """With too many reports for floats, the sum is replaced by a bound that needs none of it."""
+    steps, nothing = [(0.2, 1.5), (0.2, -1.6), (0.4, -0.01)], 0.2
+    fine, coarse = Spread(steps, nothing, 1000), Spread(steps, nothing, 10**16)
+    tilt = fine._saddle()
+    total = fine._moments(tilt)[0]
+    assert fine.positive_part() < total**1000 / (math.e * tilt)
+    assert coarse.positive_part() >= 0.0
+
+
+def test_an_error_of_phi_is_within_what_is_added():
+    """phi with longer floats, along the contour: what is stated is not exceeded, and is not idle."""
+    atoms = FULL[4].pair_laws[0]
+    steps = [(float(b), float(u) - 1.02 * float(v)) for b, u, v in atoms]
+    spread = Spread(steps, float(1 - sum(atom.share for atom in atoms)), 10**6)
+    tilt = spread._saddle()
+    total = spread._moments(tilt)[0]
+    fixed, slope = spread._rounding(tilt, total)
+    worst = 0.0
+    for k in range(1, 400):
+        point = complex(tilt, 0.1 * k)
+        mine = spread.nothing + sum([p * cmath.exp(point * z) for p, z in steps])
+        long = [np.longdouble(p) * np.exp(np.clongdouble(point) * np.longdouble(z)) for p, z in steps]
+        off = abs(np.clongdouble(mine) - (np.longdouble(spread.nothing) + sum(long))) / total
+        worst = max(worst, float(off) / (fixed + slope * point.imag))
+    assert 1e-4 < worst <= 1
+
+
+def test_the_helpers_of_pair_laws():
+    half, one, two = Fraction(1, 2), Fraction(1), Fraction(2)
+    law = uniform(Fraction(1, 4), two, 1, 1)
+    assert sorted(law) == sorted([Atom(Fraction(1, 4), *values) for values in ((two, one), (one, two), (one, one))])
+    assert sum(share * first for share, first, _ in law) == 1
+    assert merged((Atom(half, one, one), Atom(half, one, one), Atom(Fraction(0), two, one))) == (Atom(one, one, one),)
+    assert sorted(mixed(((half, law), (half, law)))) == sorted(law)
+    assert sum(atom.share for atom in together(law, law)) == Fraction(9, 16)
+    assert sum(share * first for share, first, _ in clones(Fraction(3))) == 1
+    assert sum(atom.share for atom in clones(Fraction(3))) == Fraction(1, 3)
