@@ -62,9 +62,6 @@ class IntakeMetrics:
         self.refused_batches = Counter(
             "hearsay_refused_batches", "Batches refused for good", ["reason"], registry=registry
         )
-        self.dropped_units = Counter(
-            "hearsay_dropped_units", "Sealed reports not counted, or counted before", ["reason"], registry=registry
-        )
         self.busy = Counter("hearsay_busy", 'Batches answered "not now"', ["why"], registry=registry)
         self.ended_connections = Counter("hearsay_ended_connections", "Connections ended by us", registry=registry)
         self.malformed = Counter("hearsay_malformed", "Requests that are not a valid message", registry=registry)
