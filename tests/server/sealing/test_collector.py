@@ -135,7 +135,7 @@ async def test_a_child_that_ends_asks_for_the_batch_again(tmp_path, keys):
     collection, (key,) = relayed(), load_keys(keys)
     async with live(tmp_path / "d", sealing=SealingConfig(keys=keys)) as server:
         await server.create(collection)
-        unsealing = server.server.parts.collector._ingest._unsealing
+        unsealing = server.server.parts.collector._intake._ingest._unsealing
         one = request(collection, seal(collection, 1, key))
         await server.collector.Submit(one)
         (child,) = unsealing._pool.pids
