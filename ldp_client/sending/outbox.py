@@ -2,10 +2,10 @@
 
 A report enters the outbox when it is made: its answer, its charge and its batch are one transaction (`store`). A batch
 holds one report and a random id. Both stay the same on every retry, so the server counts it once however often it
-arrives. Each batch is due at a random moment after it was made, and batches leave in the order of their random ids. So
-neither the time nor the order of sending tells when something happened, but to the period of a question with a
-schedule: the entry's slot is sent with its report. When a batch is not sent at its moment, or the server says "later",
-a new moment is drawn (pauses.py); `drawn` in the table says when the last one was drawn.
+arrives. Each batch is due at a random moment after it was made. Batches leave in the order of their random ids, those
+without a relay first. So neither the time nor the order of sending tells when something happened, but to the period of
+a question with a schedule: the entry's slot is sent with its report. When a batch is not sent at its moment, or the
+server says "later", a new moment is drawn (pauses.py); `drawn` in the table says when the last one was drawn.
 
 The outbox is bounded. When something is added to a full outbox, the oldest batch is dropped and counted. Its charge
 stays, because the report was made.
@@ -308,8 +308,9 @@ def _settle(db: sqlite3.Connection, answered: Answered, now: float) -> tuple[str
 def _due(db: sqlite3.Connection, now: float, most: int, everything: bool, but: Group[bytes]) -> list[WaitingBatch]:
     rows = db.execute(
         "SELECT o.id, o.collection_id, o.batch_id, a.report, o.token, a.slot, o.closes, o.smallest, o.sealed FROM"
-        " (SELECT * FROM outbox WHERE opens <= :now AND (due <= :now OR :all) ORDER BY batch_id LIMIT :most) o"
-        " JOIN answers a ON a.id = o.answer ORDER BY o.batch_id",
+        " (SELECT * FROM outbox WHERE opens <= :now AND (due <= :now OR :all)"
+        " ORDER BY smallest IS NOT NULL, batch_id LIMIT :most) o"
+        " JOIN answers a ON a.id = o.answer ORDER BY o.smallest IS NOT NULL, o.batch_id",
         {"now": now, "all": everything, "most": most + len(but)},
     ).fetchall()
     return [WaitingBatch(row[0], Batch(*row[1:6]), *row[6:]) for row in rows if row[2] not in but][:most]

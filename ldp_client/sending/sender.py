@@ -90,6 +90,7 @@ class Sender:
         self._outbox = outbox
         self._stop = outbox.storage.stop.name
         self._ways = transport if isinstance(transport, Ways) else Ways(transport)
+        self._transport = self._ways.direct
         self._clock = clock
         self._uniform = uniform
         self._chores = list(chores)
@@ -148,7 +149,7 @@ class Sender:
         return delivery
 
     def _deliver(self, deadline: float, everything: bool, patient: bool) -> Delivery:
-        accepted, refused, waiting = 0, 0, None
+        accepted, refused, waiting, apart = 0, 0, None, self._spread > 0 and not everything
         postponed: set[bytes] = set()
         stuck: set[bytes] = set()  # of ways that do not work at present; the others go on
         backoff: Backoff | None = None
@@ -161,11 +162,15 @@ class Sender:
             if not due and not stuck:
                 break
             if due:
-                together, apart = self._ways.together(due), self._spread > 0 and not everything
+                together = due if due[-1].smallest is None else self._ways.together(due)
                 answers, waiting, failure = self._send(together, deadline, apart=apart)
-                postponed.update(one.waiting.batch.batch_id for one in answers if one.again is not None)
-                ended = [isinstance(one.outcome, Accepted) for one in answers if one.again is None]
-                accepted, refused = accepted + sum(ended), refused + len(ended) - sum(ended)
+                for answered in answers:
+                    if answered.again is not None:
+                        postponed.add(answered.waiting.batch.batch_id)
+                    elif isinstance(answered.outcome, Accepted):
+                        accepted += 1
+                    else:
+                        refused += 1
                 if failure is None:
                     backoff, error = (backoff, error) if stuck else (None, None)
                     if len(together) == len(due) < _AT_ONCE and not apart and not stuck:
@@ -195,21 +200,23 @@ class Sender:
         outcomes: list[BatchOutcome] = []
         error: LdpError | None = None
         sent = due[:1] if apart else due
-        fresh = {one.batch.batch_id for one in sent if one.smallest is not None and one.sealed is None}
+        relayed = sent[0].smallest is not None
+        fresh: set[bytes] = set()
         try:
-            if self._tokens is not None:
+            if relayed:
+                fresh = {one.batch.batch_id for one in sent if one.sealed is None}
+                sent = self._ready(sent, deadline)
+            elif self._tokens is not None:
                 sent = self._admitted(sent, self._tokens)
-            self._ways.connect(sent, max(deadline - self._clock.monotonic(), 0.05))
-            if fresh:
-                sent = self._ways.sealed(sent)
-                self._outbox.keep_seals(sent)
             seconds = max(deadline - self._clock.monotonic(), 0.05)
-            for outcome in self._ways.submit(sent, seconds):
+            batches = [waiting.batch for waiting in sent]
+            for outcome in self._ways.submit(sent, seconds) if relayed else self._transport.submit(batches, seconds):
                 outcomes.append(outcome)  # one by one: what was answered before a failure counts
         except (Unavailable, StorageError, PolicyRefused) as caught:
             error = caught
         finally:
-            self._ways.disconnect()
+            if relayed:
+                self._ways.disconnect()
             answers, left = self._settle(sent, outcomes, fresh, redraw=apart)
         if isinstance(error, Garbled) and len(due) > max(len(outcomes), 1):
             # The first batch without an answer may be what the server cannot read: it must not hold up the others.
@@ -217,6 +224,15 @@ class Sender:
             self._aside[suspect] = self._clock.monotonic() + ASIDE_SECONDS
             self._suspects.add(suspect)
         return answers, left, error
+
+    def _ready(self, sent: list[WaitingBatch], deadline: float) -> list[WaitingBatch]:
+        """Connect to the relay, and seal what has no seal. It is stored before it is shown: a retry shows the same."""
+        self._ways.connect(sent, max(deadline - self._clock.monotonic(), 0.05))
+        if all(one.sealed is not None for one in sent):
+            return sent
+        sealed = self._ways.sealed(sent)
+        self._outbox.keep_seals(sealed)
+        return sealed
 
     def _settle(
         self, sent: list[WaitingBatch], outcomes: list[BatchOutcome], fresh: set[bytes], *, redraw: bool
@@ -231,7 +247,8 @@ class Sender:
                 final = is_final(outcome.reason) and not (unseal and outcome.reason in KEY_REFUSED)
             again = None if final else moment_later(now, waiting.closes, self._uniform)
             answers.append(Answered(waiting, outcome, again, unseal))
-            self._ways.note(waiting, outcome)
+            if unseal:
+                self._ways.note(waiting, outcome)
         if not answers:
             return answers, None
         moment = (lambda closes: moment_apart(now, closes, self._spread, self._uniform)) if redraw else None
@@ -239,12 +256,12 @@ class Sender:
 
     def _admitted(self, due: list[WaitingBatch], tokens: TokenSource) -> list[WaitingBatch]:
         """Get a token for every batch without one, and store it before it is shown: a retry shows the same token."""
-        if all(waiting.batch.token is not None or waiting.smallest is not None for waiting in due):
-            return due  # a relay asks for no token
+        if all(waiting.batch.token is not None for waiting in due):
+            return due
         admitted, failure = [], None
         for waiting in due:
             batch, token = waiting.batch, waiting.batch.token
-            if token is None and failure is None and waiting.smallest is None:
+            if token is None and failure is None:
                 try:
                     token = bytes(tokens(batch.collection_id))
                 except Exception as error:  # the app's own code; its words may hold a token
@@ -259,7 +276,7 @@ class Sender:
         but = postponed | self._left_aside().keys() if self._aside else postponed
         due = self._outbox.due(self._clock.time(), _AT_ONCE, everything=everything, but=but)
         if self._suspects:
-            due.sort(key=lambda waiting: waiting.batch.batch_id in self._suspects)
+            due.sort(key=lambda one: (one.smallest is not None, one.batch.batch_id in self._suspects))
         return due
 
     def _left_aside(self) -> dict[bytes, float]:

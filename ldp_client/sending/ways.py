@@ -36,7 +36,6 @@ SWITCH_SECONDS = 12 * 3600
 """How long before the end of a key devices go over to the next one."""
 KEY_REFUSED = frozenset({"UNKNOWN_SEALING_KEY", "SEAL_EXPIRED"})
 """Refusals that are about the key."""
-DIRECT = b""
 
 
 def choose_key(keys: Iterable[CollectorKey], now: float, refused: frozenset[bytes] = frozenset()) -> CollectorKey:
@@ -110,20 +109,15 @@ class Ways:
         self.relay = relay
 
     @staticmethod
-    def of(waiting: WaitingBatch) -> bytes:
-        """Name the way of a batch: the id of a relayed collection, or nothing."""
-        return DIRECT if waiting.smallest is None else waiting.batch.collection_id
-
-    def together(self, due: Sequence[WaitingBatch]) -> list[WaitingBatch]:
-        """Return the batches that go on one connection, to the collection server first."""
-        ways = [self.of(one) for one in due]
-        way = DIRECT if DIRECT in ways else ways[0]
-        return [one for one, its in zip(due, ways, strict=True) if its == way]
+    def together(due: Sequence[WaitingBatch]) -> list[WaitingBatch]:
+        """Return those that go with the first one: all direct ones, which come first, or those of one collection."""
+        if due[0].smallest is None:
+            return [one for one in due if one.smallest is None]
+        return [one for one in due if one.batch.collection_id == due[0].batch.collection_id]
 
     def connect(self, sent: Sequence[WaitingBatch], timeout: float) -> None:
-        """Get ready to send batches of one way. Nothing is sealed before the relay has promised enough."""
-        if self.of(sent[0]) != DIRECT:
-            self._relay().connect(sent, timeout)
+        """Get ready to send batches of one relayed collection, if the relay promises enough for it."""
+        self._relay().connect(sent, timeout)
 
     def disconnect(self) -> None:
         """After an attempt: end the connection to the relay."""
@@ -131,16 +125,12 @@ class Ways:
             self.relay.close()
 
     def sealed(self, sent: Sequence[WaitingBatch]) -> list[WaitingBatch]:
-        """Return the batches with a seal where they need one and have none."""
-        return [
-            one if one.smallest is None or one.sealed is not None else one._replace(sealed=self._relay().seal(one))
-            for one in sent
-        ]
+        """Return the batches with a seal where they have none."""
+        relay = self._relay()
+        return [one if one.sealed is not None else one._replace(sealed=relay.seal(one)) for one in sent]
 
     def submit(self, sent: Sequence[WaitingBatch], timeout: float) -> Iterator[BatchOutcome]:
-        """Send batches of one way."""
-        if self.of(sent[0]) == DIRECT:
-            return self.direct.submit([one.batch for one in sent], timeout)
+        """Send sealed batches of one collection."""
         return self._relay().submit(sent, timeout)
 
     def note(self, waiting: WaitingBatch, outcome: BatchOutcome) -> None:

@@ -109,7 +109,7 @@ class _Assembly:
         publisher = self._publisher(keys)
         collections = self._collections(log, publisher)
         waiting = Waiting(collections, metrics, config.limits.waiting_bytes, clock)
-        commit: GroupCommit[ReportLog] = GroupCommit(log, collections.in_range, waiting.delivered)
+        commit: GroupCommit[ReportLog] = GroupCommit(log, collections.in_range, waiting.delivered, log.counted_units)
         self._stack.push_async_callback(asyncio.to_thread, commit.stop)
         self._stack.push_async_callback((pool := OpeningPool(config.sealing.workers)).close)
         unsealing = Unsealing(pool, keys, waiting, commit, metrics, clock)

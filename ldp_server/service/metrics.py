@@ -74,8 +74,12 @@ class IntakeMetrics:
             "hearsay_group_batches", "Batches in a commit", buckets=(1, 4, 16, 64, 256, 1024, 4096), registry=registry
         )
         self.commit = Histogram("hearsay_commit_seconds", "One commit", buckets=_SECONDS, registry=registry)
-        about = "Arrival to durable; the oldest batch of each commit"
-        self.ack = Histogram("hearsay_ack_seconds", about, buckets=_SECONDS, registry=registry)
+        self.ack = Histogram(
+            "hearsay_ack_seconds",
+            "Arrival to durable; the oldest batch of each commit",
+            buckets=_SECONDS,
+            registry=registry,
+        )
         self.free_bytes = Gauge("hearsay_disk_free_bytes", "Free space where it lies", registry=registry)
         built = Info("hearsay_build", "The program that runs", registry=registry)
         built.info({"version": __version__, "python": platform.python_version(), "grpc": grpc.__version__})

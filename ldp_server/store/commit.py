@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from hashlib import sha256
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ldp_client.errors import LdpError, ServerRefused, StorageError
 from ldp_client.protocol.sealing import DIGEST_BYTES
@@ -86,6 +86,10 @@ Deliver = Callable[[list[Ticket], float], None]
 """Takes tickets that have an outcome or an error, and the seconds their group took. Called on the writer thread."""
 
 
+CountedUnits = Callable[[int, Sequence[bytes]], set[bytes]]
+"""Says which sealed units of a collection (by number) are counted already, by their digests."""
+
+
 class AppendLog(Protocol):
     """What the writer thread needs of a log (log.py says what each method promises)."""
 
@@ -94,12 +98,6 @@ class AppendLog(Protocol):
     def tend(self) -> None: ...
 
     def recover(self) -> None: ...
-
-
-class _CountingLog(Protocol):
-    """What it needs beside that for submissions with `units`. A log that never gets any has no such method."""
-
-    def counted_units(self, collection: int, digests: Sequence[bytes]) -> set[bytes]: ...
 
 
 L = TypeVar("L", bound=AppendLog)
@@ -115,8 +113,9 @@ class _Work(NamedTuple):
 class GroupCommit(Generic[L]):
     """The writer thread. It is the only user of `log` from `start` to `stop`."""
 
-    def __init__(self, log: L, check: RangeCheck, deliver: Deliver) -> None:
+    def __init__(self, log: L, check: RangeCheck, deliver: Deliver, counted: CountedUnits | None = None) -> None:
         self._log = log
+        self._counted = counted
         self._check = check
         self._deliver = deliver
         self._waiting: deque[Ticket] = deque()
@@ -248,7 +247,8 @@ class GroupCommit(Generic[L]):
 
         A unit that is also in an earlier submission of this group waits until that one is on the disk.
         """
-        if not any(ticket.submission.units for ticket in group):
+        counted = self._counted
+        if counted is None or not any(ticket.submission.units for ticket in group):
             return group
         now: set[tuple[int, bytes]] = set()
         kept, again = [], []
@@ -260,7 +260,7 @@ class GroupCommit(Generic[L]):
             kept.append(ticket)
             now |= units
             if units:
-                _keep_uncounted(ticket, cast(_CountingLog, self._log))
+                _keep_uncounted(ticket, counted)
         self._waiting.extendleft(reversed(again))
         group[:] = kept
         return group
@@ -330,7 +330,7 @@ def _digests(submission: Submission) -> list[bytes]:
     return [submission.units[start : start + DIGEST_BYTES] for start in range(0, len(submission.units), DIGEST_BYTES)]
 
 
-def _keep_uncounted(ticket: Ticket, log: _CountingLog) -> None:
+def _keep_uncounted(ticket: Ticket, look_up: CountedUnits) -> None:
     """Leave out reports whose units the log has. What is left is put in the order of the reports themselves, so that
     nothing is kept of the order in which they came.
     """
@@ -338,7 +338,7 @@ def _keep_uncounted(ticket: Ticket, log: _CountingLog) -> None:
     digests = _digests(submission)
     width = len(submission.payload) // len(digests)
     reports = [submission.payload[start : start + width] for start in range(0, len(submission.payload), width)]
-    counted = log.counted_units(submission.collection, digests)
+    counted = look_up(submission.collection, digests)
     fresh = [(report, digest) for report, digest in zip(reports, digests, strict=True) if digest not in counted]
     ticket.replayed += ticket.reports - len(fresh)
     ticket.reports = len(fresh)

@@ -29,8 +29,8 @@ class Waiting(UnderWay):
         self._counters.batches.labels(live.label).inc(batches)
         self._counters.reports.labels(live.label).inc(reports)
 
-    def _count_duplicate(self, number: int) -> None:
-        self._counters.duplicates.labels(self._collections.numbered(number).label).inc()
-
     def _count_replayed(self, units: int) -> None:
         self._counters.dropped_units.labels("REPLAYED").inc(units)
+
+    def _count_duplicate(self, number: int) -> None:
+        self._counters.duplicates.labels(self._collections.numbered(number).label).inc()

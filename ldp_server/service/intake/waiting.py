@@ -53,7 +53,8 @@ class UnderWay:
         for ticket in tickets:
             submission = ticket.submission
             self.bytes -= ticket.size
-            self._count_replayed(ticket.replayed)
+            if ticket.replayed:
+                self._count_replayed(ticket.replayed)
             if ticket.outcome is AppendOutcome.STORED:
                 batches, reports = counts.get(submission.collection, (0, 0))
                 counts[submission.collection] = batches + 1, reports + ticket.reports
@@ -74,7 +75,7 @@ class UnderWay:
         self._let_in()
 
     def leave(self, ticket: Ticket) -> None:
-        """A batch that is settled before it waited for a group."""
+        """Let go of a batch that is settled before it waited for a group."""
         self.bytes -= ticket.size
         self.batches -= 1
         ticket.done(ticket)
@@ -86,15 +87,15 @@ class UnderWay:
             if not future.done():
                 future.set_result(None)
 
-    def _count_replayed(self, units: int) -> None:
-        """Count sealed units that were counted before."""
-
     def _count_stored(self, number: int, batches: int, reports: int) -> None:
         """Count what was made durable for the collection with this number."""
         raise NotImplementedError
 
     def _count_duplicate(self, number: int) -> None:
         raise NotImplementedError
+
+    def _count_replayed(self, units: int) -> None:
+        """Count sealed units that are counted already."""
 
     async def room(self, seconds: float) -> None:
         """Wait until some memory is free, `seconds` at most."""

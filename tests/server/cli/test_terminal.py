@@ -144,7 +144,12 @@ def test_every_option_is_explained(name, command):
             assert parameter.help, (name, parameter.name)
             assert parameter.help.rstrip().endswith((".", "]")), (name, parameter.help)
     flags = {flag for parameter in command.params for flag in parameter.opts}
-    assert "--json" in flags or name in {"config", "relay config", "watch alerts", "watch dashboard"}  # these print a file
+    assert "--json" in flags or name in {
+        "config",
+        "relay config",
+        "watch alerts",
+        "watch dashboard",
+    }  # these print a file
 
 
 def test_the_help_of_the_whole():
