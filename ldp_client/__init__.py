@@ -24,6 +24,8 @@ if TYPE_CHECKING:
         BudgetExceeded,
         InvalidSpec,
         LdpError,
+        ListForked,
+        NotWitnessed,
         PolicyRefused,
         ServerRefused,
         Stopped,
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
         Refused,
         Transport,
     )
+    from ldp_client.tokens import IssuerKey, UnlinkableTokens
+    from ldp_client.trust.list_heads import ListHead
     from ldp_client.trust.policy import Policy
 
     __version__: str
@@ -65,11 +69,15 @@ __all__ = [
     "Delivery",
     "Integers",
     "InvalidSpec",
+    "IssuerKey",
     "Item",
     "LdpError",
     "LedgerFiles",
     "LedgerView",
+    "ListForked",
+    "ListHead",
     "ListPart",
+    "NotWitnessed",
     "OutboxLimits",
     "OutboxView",
     "Policy",
@@ -91,6 +99,7 @@ __all__ = [
     "TokenSource",
     "Transport",
     "Unavailable",
+    "UnlinkableTokens",
     "WrongType",
     "__version__",
 ]
@@ -101,8 +110,8 @@ _HOMES = {
     "clock": ("Clock",),
     "collection": ("Collection", "Schedule"),
     "errors": (
-        "BudgetExceeded", "InvalidSpec", "LdpError", "PolicyRefused", "ServerRefused", "StorageError",
-        "StorageUntrusted", "Stopped", "Unavailable", "WrongType",
+        "BudgetExceeded", "InvalidSpec", "LdpError", "ListForked", "NotWitnessed", "PolicyRefused", "ServerRefused",
+        "StorageError", "StorageUntrusted", "Stopped", "Unavailable", "WrongType",
     ),
     "ledger.stopping": ("StopView",),
     "ledger.view": ("LedgerView", "QuestionView", "ResetView"),
@@ -112,6 +121,8 @@ _HOMES = {
     "sending.sender": ("Delivery", "TokenSource"),
     "sending.target": ("Tls",),
     "sending.transport": ("Accepted", "Batch", "BatchOutcome", "ListPart", "Refused", "Transport"),
+    "trust.list_heads": ("ListHead",),
+    "tokens": ("IssuerKey", "UnlinkableTokens"),
     "trust.policy": ("Policy",),
 }  # fmt: skip
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

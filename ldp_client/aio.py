@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ldp_client.sending.sender import Delivery
     from ldp_client.sending.target import Tls
     from ldp_client.sending.transport import Transport
+    from ldp_client.trust.list_heads import ListHead
     from ldp_client.trust.policy import Policy
 
 __all__ = ["AsyncClient"]
@@ -110,8 +111,17 @@ class AsyncClient:
     async def refresh(self, timeout: float = 10.0) -> int:
         return await self._aside(lambda: self._client.refresh(timeout))
 
+    async def list_head(self) -> ListHead | None:
+        return await self._run(self._client.list_head)
+
+    async def check_list(self, size: int, root: bytes | str) -> bool:
+        return await self._run(lambda: self._client.check_list(size, root))
+
     async def fetch(self, collection_id: bytes | str, timeout: float = 10.0) -> Collection:
         return await self._aside(lambda: self._client.fetch(collection_id, timeout))
+
+    async def fetch_tokens(self) -> int:
+        return await self._aside(self._client.fetch_tokens)
 
     async def __aenter__(self) -> AsyncClient:
         return self

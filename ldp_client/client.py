@@ -21,7 +21,16 @@ from ldp_client.errors import BudgetExceeded, LdpError, PolicyRefused, Stopped, 
 from ldp_client.ledger import budget, forks
 from ldp_client.ledger.budget import MadeReport
 from ldp_client.ledger.database import Storage
-from ldp_client.options import LedgerFiles, RelayOptions, Sending, Sources, open_relay, open_transport, parse_delay
+from ldp_client.options import (
+    LedgerFiles,
+    RelayOptions,
+    Sending,
+    Sources,
+    open_relay,
+    open_transport,
+    parse_delay,
+    token_source,
+)
 from ldp_client.protocol.sealing import CollectorKey
 from ldp_client.receipt import AGAIN, IN_MEMORY, MADE, STANDS, Receipt
 from ldp_client.sending.outbox import Outbox, OutboxView
@@ -29,6 +38,7 @@ from ldp_client.sending.sender import Chore, Delivery, Sender
 from ldp_client.sending.target import Tls
 from ldp_client.sending.transport import Transport
 from ldp_client.sending.ways import Ways
+from ldp_client.tokens.wallet import Wallet
 from ldp_client.trust.policy import Policy, amount, units
 
 if TYPE_CHECKING:
@@ -38,6 +48,7 @@ if TYPE_CHECKING:
     from ldp_client.ledger.view import LedgerView
     from ldp_client.protocol.domain import Item
     from ldp_client.sending.subscription import Subscription
+    from ldp_client.trust.list_heads import ListHead
 
 __all__ = ["Client", "Receipt"]
 
@@ -90,10 +101,11 @@ class Client:
         self._outbox = Outbox(self._storage, self._sending.limits)
         self._lease = None if lease is None else self._new_lease(lease)
         self._lease_chore = None if self._lease is None else Chore(self._lease.tend)
+        self._wallet = self._new_wallet()
         self._sender = self._new_sender()
         self._closed = False
         forks.watch(self)
-        if policy.list_keys or self._storage.exists():
+        if policy.list_keys or self._wallet is not None or self._storage.exists():
             self._sender.wake()  # batches may be left from last time
 
     def _new_lease(self, lease: str | int | Decimal) -> Lease:
@@ -103,17 +115,23 @@ class Client:
         token = lambda: b"".join(word.to_bytes(8, "little") for word in self._coins(2))  # noqa: E731
         return Lease(self._storage, self._policy, wanted, self._clock, token, self._outbox.store)
 
+    def _new_wallet(self) -> Wallet | None:
+        settings = self._sending.unlinkable_tokens
+        return None if settings is None else Wallet(settings, self._storage.directory, self._clock, self._coins)
+
     def _new_sender(self) -> Sender:
         chores = [self._lease_chore] if self._lease_chore is not None else []
         if self._policy.list_keys:
             chores.append(Chore(self._subscription.refresh_quietly))
+        if self._wallet is not None:
+            chores.append(Chore(self._wallet.fill_quietly))
         return Sender(
             self._outbox,
             self._ways,
             self._clock,
             self._uniform,
             chores,
-            tokens=self._sending.tokens,
+            tokens=token_source(self._sending.linkable_tokens, self._wallet),
             spread=self._delay,
             background=self._sending.background,
         )
@@ -297,9 +315,30 @@ class Client:
         """Fetch and check the signed list now; return how many ids it has. The background thread does so, too."""
         return self._subscription.refresh(timeout)
 
+    def list_head(self) -> ListHead | None:
+        """Return how far the held signed list is, to be compared with the head of others; None without a list."""
+        return self._subscription.head()
+
+    def check_list(self, size: int, root: bytes | str) -> bool:
+        """Compare the held list with a head from elsewhere. Raise ListForked if they cannot be one list.
+
+        True: the held list begins with that one. False: it is shorter, so `refresh` first.
+        """
+        from ldp_client.trust.list_heads import head_from
+
+        return self._subscription.compare(head_from(size, root))
+
     def fetch(self, collection_id: bytes | str, timeout: float = 10.0) -> Collection:
         """Return a trusted collection by its id. It is fetched once, checked against its id, and kept."""
         return self._subscription.fetch(collection_id, timeout)
+
+    def fetch_tokens(self) -> int:
+        """Fetch the unlinkable tokens that are missing, now; return how many this device holds.
+
+        The background thread does so at times of its own. Do not call this when somebody answers: the issuer would
+        learn when that was.
+        """
+        return 0 if self._wallet is None else self._wallet.fill()
 
     @cached_property
     def _subscription(self) -> Subscription:

@@ -5,9 +5,11 @@
     |-- WrongType          an argument has a type that cannot be used, such as a list as an item (also a TypeError)
     |-- PolicyRefused      this device's policy does not allow the collection: do not retry
     |   |-- BudgetExceeded     the device's privacy budget is spent
-    |   `-- Stopped            the user has stopped reports on this device
+    |   |-- Stopped            the user has stopped reports on this device
+    |   `-- ListForked         a signed list contradicts one that was seen before, here or elsewhere
     |-- ServerRefused      the server (or a strict decoder) refused these bytes: count, do not retry
     |-- Unavailable        no answer, or "not now": retry later with the same bytes
+    |   `-- NotWitnessed       too few witnesses have signed the server's list yet
     |-- StorageError       a file of the device or the server cannot be used
     |   `-- StorageUntrusted   the device's ledger cannot be trusted (also a BudgetExceeded: it counts as spent)
     `-- Cancelled          a long computation was asked to stop, and stopped
@@ -22,6 +24,8 @@ __all__ = [
     "Cancelled",
     "InvalidSpec",
     "LdpError",
+    "ListForked",
+    "NotWitnessed",
     "PolicyRefused",
     "ServerRefused",
     "Stopped",
@@ -62,6 +66,10 @@ class Stopped(PolicyRefused):
         )
 
 
+class ListForked(PolicyRefused):
+    """A signed list is shorter than one that was seen before, or another one. Whoever signed both has broken a rule."""
+
+
 class ServerRefused(LdpError):
     """The server refused these bytes for `reason`, the name of a `Reason` in proto/ldp/v1/collector.proto."""
 
@@ -80,6 +88,10 @@ class Unavailable(LdpError):
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class NotWitnessed(Unavailable):
+    """Too few of the policy's witnesses have signed the server's list. They may be slow, or were not shown it."""
 
 
 class StorageError(LdpError):

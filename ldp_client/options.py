@@ -17,12 +17,22 @@ from ldp_client.sending.sender import TokenSource
 from ldp_client.sending.target import Tls
 from ldp_client.sending.transport import Transport
 from ldp_client.sending.ways import RelayWay
+from ldp_client.tokens.wallet import UnlinkableTokens, Wallet
 
 if TYPE_CHECKING:
     from ldp_client.protocol.sealing import CollectorKey
     from ldp_client.sending.relay import RelayTransport
 
-__all__ = ["LedgerFiles", "RelayOptions", "Sending", "Sources", "open_relay", "open_transport", "parse_delay"]
+__all__ = [
+    "LedgerFiles",
+    "RelayOptions",
+    "Sending",
+    "Sources",
+    "open_relay",
+    "open_transport",
+    "parse_delay",
+    "token_source",
+]
 
 
 @dataclass(frozen=True)
@@ -41,15 +51,17 @@ class LedgerFiles:
 class Sending:
     """How a client sends.
 
-    `limits`        how much the outbox holds
-    `tokens`        gives a token for a collection id, for collections that ask for admission tokens
-    `refresh`       how often the signed list is fetched, such as "1 day"
-    `background`    False: start no thread; only `flush` and `close` send. For scripts and tests
-    `exit_seconds`  how long the end of the program may take if `close` was not called
+    `limits`             how much the outbox holds
+    `linkable_tokens`    gives a token for a collection id, for collections that ask for linkable tokens
+    `unlinkable_tokens`  how to fetch unlinkable tokens, and for which collections (tokens/wallet.py)
+    `refresh`            how often the signed list is fetched, such as "1 day"
+    `background`         False: start no thread; only `flush` and `close` send. For scripts and tests
+    `exit_seconds`       how long the end of the program may take if `close` was not called
     """
 
     limits: OutboxLimits = field(default_factory=OutboxLimits)
-    tokens: TokenSource | None = field(default=None, repr=False)
+    linkable_tokens: TokenSource | None = field(default=None, repr=False)
+    unlinkable_tokens: UnlinkableTokens | None = None
     refresh: str = "1 day"
     background: bool = True
     exit_seconds: float = 2.0
@@ -57,6 +69,8 @@ class Sending:
     def __post_init__(self) -> None:
         if not isinstance(self.limits, OutboxLimits):
             raise WrongType(f"limits: give OutboxLimits(...), not {type(self.limits).__name__}")
+        if not isinstance(self.unlinkable_tokens, UnlinkableTokens | None):
+            raise WrongType("unlinkable_tokens: give UnlinkableTokens(...)")
         parse_duration(self.refresh, "refresh")
 
     @cached_property
@@ -107,6 +121,19 @@ def parse_delay(delay: str | int) -> int:
     if none:
         return 0
     return parse_duration(delay, "delay")
+
+
+def token_source(linkable: TokenSource | None, wallet: Wallet | None) -> TokenSource | None:
+    """Return where batches get their tokens: from the wallet, or else from the app; None if none is ever needed."""
+    if wallet is None:
+        return linkable
+
+    def source(collection_id: bytes) -> bytes:
+        if collection_id in wallet:
+            return wallet.take(collection_id)
+        return linkable(collection_id) if linkable is not None else b""
+
+    return source
 
 
 def open_transport(target: str | Transport, tls: Tls | bool) -> Transport:

@@ -83,7 +83,8 @@ class AdmissionConfig:
     certificate_burst: float = 250_000.0
     trusted_proxies: tuple[str, ...] = ()
     limit_this_machine: bool = False
-    token_keys: tuple[Path, ...] = ()
+    linkable_token_keys: tuple[Path, ...] = ()
+    unlinkable_token_keys: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -169,6 +170,7 @@ class PublishConfig:
 
     signing_key: Path | None = None
     next_key: Path | None = None
+    witnesses: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -193,6 +195,7 @@ class WebConfig:
     plaintext: bool = False
     trusted_proxies: tuple[str, ...] = ()
     public: bool = False
+    released: Path | None = None
 
 
 @dataclass(frozen=True)

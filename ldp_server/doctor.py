@@ -17,7 +17,7 @@ from ldp_server.config import Config, is_loopback, load_config, split_address
 from ldp_server.diagnosis import Diagnosis
 from ldp_server.oracles import restore
 from ldp_server.sealing.keys import load_keys
-from ldp_server.service.admission import TokenVerifier
+from ldp_server.service.admission import Verifiers
 from ldp_server.service.tls import TlsFiles
 from ldp_server.store import CollectionRecord, DataDirectory, LogReader, PeriodRecord, SqliteReader
 from ldp_server.store.checkpoints import checkpoint_path, read_checkpoint
@@ -48,10 +48,10 @@ def examine(data: Path | None, config: Path | None, *, deep: bool = False) -> It
 def _configuration(config: Config) -> Iterator[Diagnosis]:
     yield Diagnosis("configuration", "ok", "every setting is known and of the right kind")
     try:
-        keys = config.admission.token_keys
-        TokenVerifier.load(keys)
-        if keys:
-            yield Diagnosis("admission keys", "ok", f"{len(keys)} read")
+        keys, issuers = config.admission.linkable_token_keys, config.admission.unlinkable_token_keys
+        Verifiers.load(config.admission)
+        if keys or issuers:
+            yield Diagnosis("admission keys", "ok", f"{len(keys) + len(issuers)} read")
         if config.tls.certificate is not None:
             TlsFiles(config.tls, config.collector.client_ca)
             TlsFiles(config.tls, config.analyst.client_ca)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -26,7 +27,7 @@ from ldp_server.store import Admission, CollectionRecord
 
 __all__ = ["ATTACKS", "Wire", "refused_lies"]
 
-_LIMITS = {"max_epsilon": "1", "budget": "1", "period": "1 day", "lifetime": "1"}
+_LIMITS: dict[str, Any] = {"max_epsilon": "1", "budget": "1", "period": "1 day", "lifetime": "1"}
 _MB = 1e6
 _GRPC_DEFAULT = 4 << 20
 """The most bytes of a message that gRPC takes by default."""

@@ -28,7 +28,7 @@ __all__ = ["LIMITED", "PATIENCE", "Target", "asked", "attacked"]
 ADMISSION = "[admission]\n"
 LIMITED = f"{ADMISSION}limit_this_machine = true\n"
 """Who calls from this machine has no privileges."""
-Kind = Literal["open", "certificate", "token"]
+Kind = Literal["open", "certificate", "linkable-token", "unlinkable-token"]
 PATIENCE = 10.0
 """Seconds after which a call counts as not answered."""
 _MB = 1e6

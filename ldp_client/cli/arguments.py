@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ldp_client.cli import commands, seeing
+from ldp_client.cli import commands, lists, seeing
 
 __all__ = ["make_parser"]
 
@@ -46,12 +46,32 @@ def make_parser() -> argparse.ArgumentParser:
     )
     listed.add_argument("--timeout", type=float, default=10.0, help="seconds to wait for the server (default 10)")
 
+    _explain(group)
+    _seeing(group)
+    _lists(group)
+    return parser
+
+
+def _explain(group: Any) -> None:
     explained = group.add_parser("explain", help="say what could be sent for an item, with exact probabilities")
     explained.add_argument("collection", help="a collection file")
     explained.add_argument("--json", action="store_true", help="print JSON")
     explained.set_defaults(command=commands.explain)
-    _seeing(group)
-    return parser
+
+
+def _lists(group: Any) -> None:
+    """Comparing the signed list with what others see."""
+    whole = group.add_parser("list", help="compare the signed list with what others are shown: head, check")
+    whole.set_defaults(command=lists.head)  # each command within has its own
+    within = whole.add_subparsers(required=True, metavar="COMMAND")
+    about = "print how far the list is: its size and root, to be compared with those of others"
+    head = _command(within, "head", lists.head, about, storage=False)
+    check = _command(within, "check", lists.check, "compare the list with a head got elsewhere", storage=False)
+    check.add_argument("size", type=int, help="the other list's size")
+    check.add_argument("root", help="the other list's root, 64 hexadecimal digits")
+    for one in (head, check):
+        one.add_argument("--refresh", action="store_true", help="fetch the list first")
+        one.add_argument("--timeout", type=float, default=10.0, help="seconds to wait for the server (default 10)")
 
 
 def _seeing(group: Any) -> None:

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from ldp_client.collection import Collection
     from ldp_client.ledger.view import LedgerView, QuestionView
     from ldp_client.sending.sender import Delivery
+    from ldp_client.sending.target import Tls
 
-__all__ = ["collections", "explain", "ledger", "outbox", "policy_of", "send"]
+__all__ = ["client_of", "collections", "explain", "ledger", "outbox", "policy_of", "send", "tls_of"]
 
 
 def send(options: argparse.Namespace) -> int:
@@ -30,7 +31,7 @@ def send(options: argparse.Namespace) -> int:
     items = read_items(found)
     refusals: list[LdpError] = []
     rows = []
-    client = _client(options, delay=options.delay)
+    client = client_of(options, delay=options.delay)
     try:
         for collection, item in zip(found, items, strict=True):
             try:
@@ -73,7 +74,7 @@ def _warn(delivery: Delivery | None) -> None:
 
 def ledger(options: argparse.Namespace) -> int:
     """Show what is spent and left; with --reset, trust the ledger again first."""
-    client = _client(options)
+    client = client_of(options)
     if options.reset is not None:
         found = client.reset(options.reset)
         sys.stderr.write(f"ldp-client: reset; found before: {found}\n")
@@ -127,7 +128,7 @@ def _show_ledger(data: dict[str, Any], questions: Iterable[QuestionView]) -> Non
 
 def outbox(options: argparse.Namespace) -> int:
     """Show what waits to be sent; with --flush, send what is due first."""
-    client = _client(options)
+    client = client_of(options)
     delivery = client.flush(options.timeout, everything=options.everything) if options.flush else None
     view = client.outbox()
     client.close(0)
@@ -175,7 +176,7 @@ def collections(options: argparse.Namespace) -> int:
 def _listed(options: argparse.Namespace) -> list[Collection]:
     if options.storage is None:
         raise InvalidSpec("give collection files, or --storage: the signed list is kept there")
-    client = _client(options)
+    client = client_of(options)
     try:
         if options.refresh:
             client.refresh(options.timeout)
@@ -209,24 +210,32 @@ def explain(options: argparse.Namespace) -> int:
     return 0
 
 
-def _client(options: argparse.Namespace, *, delay: str = "1 hour") -> Client:
+def client_of(options: argparse.Namespace, *, delay: str = "1 hour") -> Client:
+    """Return the client that the options describe; it starts no thread."""
     from ldp_client.client import Client
     from ldp_client.options import Sending
     from ldp_client.sending.target import Tls
 
-    files = (options.ca, options.cert, options.key)
-    if options.plaintext and any(files):
-        raise InvalidSpec("--plaintext excludes --ca, --cert and --key: give one or the other")
     return Client(
         options.server,
         storage=options.storage,
         policy=policy_of(options),
-        tls=Tls(*files) if any(files) else not options.plaintext,
+        tls=tls_of(options),
         delay=delay,
         sending=Sending(background=False),
         relay=options.relay,
         relay_tls=Tls(options.relay_ca) if options.relay_ca else not options.plaintext,
     )
+
+
+def tls_of(options: argparse.Namespace) -> Tls | bool:
+    """Return how to connect."""
+    from ldp_client.sending.target import Tls
+
+    files = (options.ca, options.cert, options.key)
+    if options.plaintext and any(files):
+        raise InvalidSpec("--plaintext excludes --ca, --cert and --key: give one or the other")
+    return Tls(*files) if any(files) else not options.plaintext
 
 
 def policy_of(options: argparse.Namespace) -> Policy:

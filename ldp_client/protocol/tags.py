@@ -7,7 +7,6 @@ texts are part of the protocol (docs/protocol.md): a changed tag is a changed pr
 from __future__ import annotations
 
 __all__ = [
-    "ADMISSION_TOKEN",
     "ANALYST_TOKEN",
     "COLLECTION",
     "COLLECTION_LIST",
@@ -16,10 +15,14 @@ __all__ = [
     "EXPANDER_GRAPH",
     "EXPANDER_PERMUTATION",
     "EXPLAIN",
+    "LINKABLE_TOKEN",
+    "LIST_COSIGNATURE",
     "QUESTION",
     "SEALED_REPORT",
     "SEED",
     "STREAM",
+    "TOKEN_ISSUER",
+    "TOKEN_ORIGIN",
     "expander_hash",
     "graph_attempt",
     "hashtogram_team",
@@ -42,8 +45,13 @@ COLLECTION_LIST = b"hearsay/collection-list/v1"
 """Signature of the list of collections."""
 COLLECTION_LIST_HEAD = b"hearsay/collection-list-head/v1"
 """SHA-256 chain over the ids on the list of collections."""
-ADMISSION_TOKEN = b"hearsay/admission-token/v1"
-"""Signature of a token that admits one batch."""
+LIST_COSIGNATURE = b"hearsay/list-cosignature/v1"
+"""A witness's signature of how far the list of collections is."""
+LINKABLE_TOKEN = b"hearsay/admission-token/v1"
+"""Signature of a linkable token, which admits one batch."""
+TOKEN_ISSUER = b"issuer.hearsay.invalid"
+TOKEN_ORIGIN = b"collector.hearsay.invalid"
+"""The names in the challenge of every unlinkable token (RFC 9577). No host can have a name that ends in .invalid."""
 ANALYST_TOKEN = b"hearsay/analyst-token/v1"
 """Hash under which the server keeps an analyst's token."""
 SEALED_REPORT = b"hearsay/sealed/v1"

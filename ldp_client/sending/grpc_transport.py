@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ldp_client.errors import StorageError, Unavailable
@@ -21,6 +22,7 @@ from ldp_client.ledger.forks import leak
 from ldp_client.sending.retry_info import retry_after
 from ldp_client.sending.target import Tls, check_target, check_tls, is_loopback
 from ldp_client.sending.transport import Accepted, Batch, BatchOutcome, Garbled, ListPart, Refused
+from ldp_client.trust.list_heads import MAX_COSIGNATURES, Cosignature, ListHead, ListProof
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,6 +53,11 @@ _CAUSES = {
     "Connection refused": "connection refused",
     "DNS resolution failed": "the server's name is not known",
     "larger than max": "the reply was too large",
+    "list has only": "the server's list is shorter",
+    "not the present list": "the server's list has changed meanwhile, or is another one",
+    "not one of the witnesses": "the server does not take this witness's signatures",
+    "no signed list": "the server has no signed list",
+    "not on the list": "the collection is not on the server's list",
     "no such collection": "the server does not have this collection, or it was deleted there",
     "list is withheld": "the server withholds its list because it is damaged",
     "deserializing": "the reply could not be read",
@@ -124,7 +131,30 @@ class GrpcTransport:
         request = collector_pb2.ListCollectionsRequest(part=part)
         reply: collector_pb2.ListCollectionsResponse = self._ask("ListCollections", request, timeout)
         signed = reply.signed_list
-        return ListPart(reply.ids, signed.list_bytes, signed.signature, signed.public_key)
+        signatures = _cosignatures(reply.cosignatures)
+        return ListPart(reply.ids, signed.list_bytes, signed.signature, signed.public_key, signatures)
+
+    def prove_list(self, size: int, collection_id: bytes, timeout: float) -> ListProof:
+        from ldp_client.protocol.v1 import collector_pb2
+
+        request = collector_pb2.ProveListRequest(size=size, collection_id=collection_id)
+        reply: collector_pb2.ProveListResponse = self._ask("ProveList", request, timeout)
+        signed = reply.signed_list
+        return ListProof(
+            signed.list_bytes,
+            signed.signature,
+            signed.public_key,
+            tuple(reply.consistency),
+            reply.index,
+            tuple(reply.inclusion),
+            _cosignatures(reply.cosignatures),
+        )
+
+    def cosign(self, head: ListHead, cosignature: Cosignature, timeout: float) -> None:
+        from ldp_client.protocol.v1 import collector_pb2
+
+        signed = collector_pb2.Cosignature(public_key=cosignature.public_key, signature=cosignature.signature)
+        self._ask("Cosign", collector_pb2.CosignRequest(size=head.size, root=head.root, cosignature=signed), timeout)
 
     def close(self) -> None:
         """Close the channel. This ends what is under way."""
@@ -249,6 +279,10 @@ def _outcome(reply: collector_pb2.SubmitResponse, batch: Batch) -> BatchOutcome:
     if kind == "refusal":
         return Refused(batch.batch_id, _reason(reply.refusal.reason), reply.refusal.detail[:200])
     raise Garbled("the server's answer says nothing")
+
+
+def _cosignatures(found: Iterable[collector_pb2.Cosignature]) -> tuple[Cosignature, ...]:
+    return tuple(Cosignature(one.public_key, one.signature) for one in islice(found, MAX_COSIGNATURES))
 
 
 def _reason(number: int) -> str:

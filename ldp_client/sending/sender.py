@@ -2,7 +2,8 @@
 
 A delivery reads what is due from the outbox, sends it, and stores what became of it in one write transaction. Nothing
 is written before the server has answered, except admission tokens. A failed attempt writes nothing: its batches are
-still in the outbox, and the next attempt sends the same bytes. One thread or process sends at a time (outbox.py).
+still in the outbox, and the next attempt sends the same bytes. One thread or process sends at a time (outbox.py). A
+batch for which the wallet has no token yet is left aside for a while; the others leave.
 
 A device does not send its batches as one burst, because the order of arrival would tell which answers belong together.
 If several are overdue, one is sent, and each of the others gets a new random moment within `spread` (pauses.py).
@@ -28,16 +29,18 @@ from ldp_client.sending.outbox import Answered, Outbox, WaitingBatch
 from ldp_client.sending.pauses import moment_apart, moment_later
 from ldp_client.sending.transport import Accepted, Backoff, BatchOutcome, Garbled, Transport
 from ldp_client.sending.ways import KEY_REFUSED, Ways
+from ldp_client.tokens.wallet import NoTokenYet
 
 __all__ = ["ASIDE_SECONDS", "Chore", "Delivery", "OthersSend", "Sender", "TokenSource"]
 
 logger = logging.getLogger("ldp_client")
 
 TokenSource = Callable[[bytes], bytes]
-"""Gives an admission token for a collection id. The sender calls it, never `report`."""
+"""Gives an admission token for a collection id; an empty one where none is needed. The sender calls it, never `report`.
+"""
 
 ASIDE_SECONDS = 120.0
-"""How long a batch is left aside that the server may be unable to read."""
+"""How long a batch is left aside that the server may be unable to read, or that has no token yet."""
 _AT_ONCE = 512
 _ATTEMPT_SECONDS = 60.0
 _OTHERS_SECONDS = 5.0
@@ -218,9 +221,9 @@ class Sender:
             if relayed:
                 self._ways.disconnect()
             answers, left = self._settle(sent, outcomes, fresh, redraw=apart)
-        if isinstance(error, Garbled) and len(due) > max(len(outcomes), 1):
+        if isinstance(error, Garbled) and len(due) > 1 and len(sent) > len(outcomes):
             # The first batch without an answer may be what the server cannot read: it must not hold up the others.
-            suspect = due[len(outcomes)].batch.batch_id
+            suspect = sent[len(outcomes)].batch.batch_id
             self._aside[suspect] = self._clock.monotonic() + ASIDE_SECONDS
             self._suspects.add(suspect)
         return answers, left, error
@@ -258,19 +261,25 @@ class Sender:
         """Get a token for every batch without one, and store it before it is shown: a retry shows the same token."""
         if all(waiting.batch.token is not None for waiting in due):
             return due
-        admitted, failure = [], None
+        admitted, failure, missing = [], None, None
         for waiting in due:
             batch, token = waiting.batch, waiting.batch.token
             if token is None and failure is None:
                 try:
                     token = bytes(tokens(batch.collection_id))
+                except NoTokenYet as error:
+                    missing = error
+                    self._aside[batch.batch_id] = self._clock.monotonic() + ASIDE_SECONDS
                 except Exception as error:  # the app's own code; its words may hold a token
                     failure = type(error).__name__
             admitted.append(waiting._replace(batch=batch._replace(token=token)))
         self._outbox.keep_tokens(admitted)
         if failure:
             raise Unavailable(f"the app's token source failed: {failure}")
-        return admitted
+        ready = [waiting for waiting in admitted if waiting.batch.token is not None]
+        if missing is not None and not ready:
+            raise missing
+        return ready
 
     def _due(self, everything: bool, postponed: Set[bytes] = frozenset()) -> list[WaitingBatch]:
         but = postponed | self._left_aside().keys() if self._aside else postponed
@@ -359,7 +368,7 @@ class Sender:
                 self._retry_at = self._clock.monotonic() + _OTHERS_SECONDS
             elif isinstance(error, Stopped):
                 self._retry_at = self._clock.monotonic() + _STOPPED_SECONDS
-            elif error is not None:
+            elif error is not None and not isinstance(error, NoTokenYet):
                 self._note_failure(error)
         return self._sleep()
 

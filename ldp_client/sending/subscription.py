@@ -15,11 +15,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ldp_client.clock import Clock
-from ldp_client.errors import InvalidSpec, LdpError, PolicyRefused, Stopped, StorageError
+from ldp_client.errors import InvalidSpec, LdpError, NotWitnessed, PolicyRefused, Stopped, StorageError
 from ldp_client.ledger.database import Storage
 from ldp_client.ledger.schema import check
 from ldp_client.sending.list_parts import download_list
 from ldp_client.sending.transport import ListPart, Transport
+from ldp_client.trust.list_heads import ListHead, compare, seen_by
 from ldp_client.trust.policy import Policy
 from ldp_client.trust.signed_list import (
     ID_BYTES,
@@ -34,13 +35,16 @@ if TYPE_CHECKING:
     from ldp_client.collection import Collection
     from ldp_client.protocol.sealing import CollectorKey
 
-__all__ = ["LIST_REFUSED", "SPEC_REFUSED", "Subscription", "held_list", "kept_specs"]
+__all__ = ["LIST_FORKED", "LIST_REFUSED", "LIST_UNSEEN", "SPEC_REFUSED", "Subscription", "held_list", "kept_specs"]
 
 logger = logging.getLogger("ldp_client")
 
 LIST_REFUSED = "list refused"
+LIST_FORKED = "list forked"
+LIST_UNSEEN = "list not witnessed"
 SPEC_REFUSED = "collection refused"
-"""Counters: of lists that contradict what this device holds, and of specs that do not hash to their ids."""
+"""Counters: of lists that this device must not accept (most of them contradict the one that it holds), of heads from
+elsewhere that contradict it, of lists that too few witnesses have seen, and of specs that do not hash to their ids."""
 _SPECS_BYTES = 16 << 20
 """How much of specs is kept. Above that, those that were fetched first are dropped."""
 _BACKGROUND_SECONDS = 300.0
@@ -103,6 +107,7 @@ class Subscription:
                 found = held
             else:
                 found = verify_list(self._verified(answer, held), packed, previous=held)
+                self._check_witnesses(found, answer)
             if found != held:
                 _keep(db, found)
                 state.changed = True
@@ -113,6 +118,30 @@ class Subscription:
         keys = self._policy.list_keys
         return verify_head(answer.list_bytes, answer.signature, answer.public_key, keys=keys, previous=held)
 
+    def _check_witnesses(self, found: SignedList, answer: ListPart) -> None:
+        policy, signer = self._policy, found.signed.signer
+        if not policy.witnesses:
+            return
+        seen = seen_by(signer, found.list_head, answer.cosignatures, policy.witnesses)
+        if len(seen) < policy.witnesses_needed:
+            raise NotWitnessed(
+                f"{len(seen)} of {len(policy.witnesses)} witnesses have signed the server's list ({found.list_head}), "
+                f"and this device's policy needs {policy.witnesses_needed}; what is held stays"
+            )
+
+    # -- comparing
+
+    def head(self) -> ListHead | None:
+        """Return how far the held list is; None if there is no list yet."""
+        held = self._current()
+        return held.list_head if held else None
+
+    def compare(self, other: ListHead) -> bool:
+        """Compare the held list with a head from elsewhere: True if it fits, False if it cannot be told."""
+        held = self._current()
+        with self._counting(LIST_FORKED):
+            return held is not None and compare(held.packed, other)
+
     def refresh_quietly(self) -> float:
         """Refresh, for the sender's thread. Return when to do it again, at a different time on every device."""
         try:
@@ -120,7 +149,7 @@ class Subscription:
         except Stopped:
             return min(self._every, 3600) * (0.5 + self._uniform())
         except LdpError as error:
-            refused = isinstance(error, PolicyRefused) and not isinstance(error, StorageError)
+            refused = isinstance(error, PolicyRefused | NotWitnessed) and not isinstance(error, StorageError)
             level = logging.WARNING if refused else logging.INFO
             logger.log(level, "ldp_client: the signed list was not refreshed: %s", error)
             return min(self._every, 3600) * (0.5 + self._uniform())
@@ -194,7 +223,8 @@ class Subscription:
             yield
         except StorageError:
             raise  # this device's own trouble
-        except (PolicyRefused, InvalidSpec):
+        except (PolicyRefused, InvalidSpec, NotWitnessed) as error:
+            counter = LIST_UNSEEN if isinstance(error, NotWitnessed) else counter
             with suppress(StorageError), self._storage.working() as db:
                 db.execute(
                     "INSERT INTO counters VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = value + 1", (counter,)

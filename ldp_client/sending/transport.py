@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from ldp_client.errors import Unavailable
+from ldp_client.trust.list_heads import Cosignature, ListHead, ListProof
 
-__all__ = ["Accepted", "Backoff", "Batch", "BatchOutcome", "Garbled", "ListPart", "Refused", "Transport"]
+__all__ = ["Accepted", "Backoff", "Batch", "BatchOutcome", "Garbled", "ListPart", "ListSource", "Refused", "Transport"]
 
 
 class Batch(NamedTuple):
@@ -59,6 +60,7 @@ class ListPart(NamedTuple):
     list_bytes: bytes = b""
     signature: bytes = b""
     public_key: bytes = b""
+    cosignatures: tuple[Cosignature, ...] = ()
 
 
 class Garbled(Unavailable):
@@ -86,6 +88,18 @@ class Transport(Protocol):
 
     def forked(self) -> None:
         """In a child process: forget what belongs to the parent, without touching it."""
+        ...
+
+
+class ListSource(Protocol):
+    """What those ask of a server who follow its list without holding it: witnesses, and people who compare heads."""
+
+    def prove_list(self, size: int, collection_id: bytes, timeout: float) -> ListProof:
+        """Return how far the list is, and proofs: from a list of `size` (0: none), and of an id (empty: none)."""
+        ...
+
+    def cosign(self, head: ListHead, cosignature: Cosignature, timeout: float) -> None:
+        """Hand in a witness's signature of the present list."""
         ...
 
 

@@ -8,7 +8,8 @@ There are three ways to trust collections:
 
 - neither `pinned` nor `list_keys` is given: the app trusts every collection that it passes to the client;
 - `pinned`: only the collections with these ids are trusted;
-- `list_keys`: the collections on the operator's signed list are trusted too (signed_list.py).
+- `list_keys`: the collections on the operator's signed list are trusted too (signed_list.py). With `witnesses`, a list
+  is taken only if so many of them as `witnesses_needed` says have signed its head (list_heads.py).
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ from typing import TYPE_CHECKING
 
 from ldp_client.durations import format_duration, parse_duration
 from ldp_client.errors import InvalidSpec, PolicyRefused, WrongType
+from ldp_client.trust.list_heads import MAX_COSIGNATURES
 
 if TYPE_CHECKING:
     from ldp_client.collection import Collection
     from ldp_client.protocol.epsilon import Epsilon
 
-__all__ = ["UNITS", "Policy", "amount", "cost", "decimal_text", "units"]
+__all__ = ["UNITS", "Policy", "amount", "cost", "decimal_text", "hexes", "units"]
 
 _LARGEST_AMOUNT = 1_000_000
 
@@ -74,6 +76,10 @@ class Policy:
     """Ed25519 public keys. Each of them may sign the list of trusted collections."""
     collector_keys: frozenset[bytes]
     """X25519 public keys of the collection server, to which reports are sealed, for a device without a signed list."""
+    witnesses: frozenset[bytes]
+    """Ed25519 public keys of those who must have seen a list before this device takes it."""
+    witnesses_needed: int
+    """How many of them; by default more than half."""
 
     def __init__(
         self,
@@ -86,6 +92,8 @@ class Policy:
         pinned: Iterable[bytes | str] | None = None,
         list_keys: Iterable[bytes | str] = (),
         collector_keys: Iterable[bytes | str] = (),
+        witnesses: Iterable[bytes | str] = (),
+        witnesses_needed: int | None = None,
     ) -> None:
         put = object.__setattr__  # the class is frozen
         put(self, "max_epsilon", amount(max_epsilon, "max_epsilon"))
@@ -93,9 +101,12 @@ class Policy:
         put(self, "period", parse_duration(period, "period"))
         put(self, "lifetime", amount(lifetime, "lifetime"))
         put(self, "mechanisms", None if mechanisms is None else _names(mechanisms))
-        put(self, "pinned", None if pinned is None else _hexes(pinned, "pinned"))
-        put(self, "list_keys", _hexes(list_keys, "list_keys"))
-        put(self, "collector_keys", _hexes(collector_keys, "collector_keys"))
+        put(self, "pinned", None if pinned is None else hexes(pinned, "pinned"))
+        put(self, "list_keys", hexes(list_keys, "list_keys"))
+        put(self, "collector_keys", hexes(collector_keys, "collector_keys"))
+        put(self, "witnesses", hexes(witnesses, "witnesses"))
+        needed = len(self.witnesses) // 2 + 1 if witnesses_needed is None and self.witnesses else witnesses_needed or 0
+        put(self, "witnesses_needed", needed)
         self._check()
 
     def _check(self) -> None:
@@ -104,6 +115,19 @@ class Policy:
                 "a policy needs max_epsilon <= budget <= lifetime: "
                 "one report must fit into the budget of a period, and that into the lifetime budget"
             )
+
+        self._check_witnesses()
+
+    def _check_witnesses(self) -> None:
+        needed, given = self.witnesses_needed, len(self.witnesses)
+        if isinstance(needed, bool) or not isinstance(needed, int):
+            raise WrongType("witnesses_needed: give a whole number")
+        if given > MAX_COSIGNATURES or not bool(given) <= needed <= given:
+            raise InvalidSpec(
+                f"witnesses_needed: a policy has at most {MAX_COSIGNATURES} witnesses, and needs from 1 to all of them"
+            )
+        if given and not self.list_keys:
+            raise InvalidSpec("witnesses are for a signed list: give list_keys, too")
 
     @cached_property
     def report_units(self) -> int:
@@ -181,7 +205,7 @@ def _names(names: Iterable[str]) -> frozenset[str]:
     return frozenset(names)
 
 
-def _hexes(values: Iterable[bytes | str], name: str) -> frozenset[bytes]:
+def hexes(values: Iterable[bytes | str], name: str) -> frozenset[bytes]:
     """Read ids or keys of 32 bytes, given as bytes or as hexadecimal text."""
     if isinstance(values, str | bytes):
         raise WrongType(f"{name}: give a list, not one value")

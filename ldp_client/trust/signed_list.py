@@ -9,6 +9,9 @@ list is the ids of an operator's public collections, in the order of creation. I
   policy names, or one that an earlier accepted list announced (`next_key`).
 - The serial never falls. An equal serial means equal bytes. A later list begins with all ids of an earlier one, in the
   same order: its head is the earlier head, continued with the new ids.
+- The operator also signs the root of a Merkle tree over the ids (merkle.py), for those who hold no list: with it, two
+  heads can be compared, and short proofs show what is on a list and that it only grew (list_heads.py). A device holds
+  all ids, so it works the root out itself.
 - A list has at most MAX_LISTED ids, so that every device can hold it. It is fetched in parts of PART_IDS. A device asks
   for the last part that it holds and for what follows. Specs are fetched one by one, by their ids.
 - A list may also hold the collection server's keys, to which reports are sealed (protocol/sealing.py). Because they are
@@ -18,8 +21,8 @@ list is the ids of an operator's public collections, in the order of creation. I
 - To change keys, a list announces `next_key`. Both keys may sign until the first list signed by the new key. From then
   on this device refuses the old key.
 
-A device cannot tell whether another device is shown a different list with the same serial. The lists are public, so
-anyone can compare them: equal heads mean equal lists.
+A device alone cannot tell whether another device is shown a different list with the same serial. Equal heads mean equal
+lists: anyone can compare them, and witnesses can (list_heads.py).
 """
 
 from __future__ import annotations
@@ -30,9 +33,11 @@ from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from ldp_client.errors import PolicyRefused
+from ldp_client.errors import ListForked, PolicyRefused
 from ldp_client.protocol import tags
 from ldp_client.protocol.sealing import KEY_BYTES, CollectorKey
+from ldp_client.trust.list_heads import ListHead
+from ldp_client.trust.merkle import HASH_BYTES, root_of
 
 if TYPE_CHECKING:
     from ldp_client.protocol.v1 import collector_pb2
@@ -105,9 +110,15 @@ class SignedHead:
         return tuple(CollectorKey(one.public_key, one.not_after) for one in self._parsed.collector_keys)
 
     @property
-    def all_but_keys(self) -> bytes:
-        """What must be the same on two lists of one serial."""
+    def root(self) -> bytes:
+        """The root of the tree over all ids; empty if the server is older than the tree."""
+        return self._parsed.root
+
+    @property
+    def rest(self) -> bytes:
+        """What must be the same on two lists of one serial; a root may be added once, and keys may change."""
         rest = type(self._parsed).FromString(self.list_bytes)
+        rest.ClearField("root")
         rest.ClearField("collector_keys")
         return rest.SerializeToString(deterministic=True)
 
@@ -129,6 +140,11 @@ class SignedList:
         """The ids in the order of creation."""
         starts = range(0, len(self.packed), ID_BYTES)
         return tuple(self.packed[start : start + ID_BYTES] for start in starts)
+
+    @cached_property
+    def list_head(self) -> ListHead:
+        """The size and the root of these ids, worked out here."""
+        return ListHead(self.serial, self.signed.root or root_of(self.packed))
 
     @cached_property
     def ids(self) -> frozenset[bytes]:
@@ -159,6 +175,8 @@ def verify_head(
     if held:
         _check_serial(held, found)
     _check_keys(held, found)
+    if found.root and len(found.root) != HASH_BYTES:
+        raise PolicyRefused(f"the signed list has a root that is not {HASH_BYTES} bytes long")
     if found.next_key and len(found.next_key) != 32:
         raise PolicyRefused("the signed list announces a key that is not 32 bytes long")
     return found
@@ -171,21 +189,34 @@ def verify_list(signed: SignedHead, packed: bytes, *, previous: SignedList | Non
     start, head = 0, EMPTY_HEAD
     if previous:
         if not packed.startswith(previous.packed):
-            raise PolicyRefused("the signed list lost or moved a collection; it may only grow at its end")
+            raise ListForked(
+                f"the signed list lost or moved a collection; it may only grow at its end (held: {previous.list_head})"
+            )
         start, head = len(previous.packed), previous.signed.head
     if extended_head(head, packed[start:]) != signed.head:
         raise PolicyRefused(
             "the ids of the signed list are not those that were signed, or do not follow those that this device holds; "
             "a list may only grow at its end"
         )
+    if signed.root and root_of(packed) != signed.root:
+        raise PolicyRefused("the root of the signed list is not that of its ids")
     return SignedList(signed, packed)
 
 
 def _check_serial(previous: SignedHead, found: SignedHead) -> None:
     if found.serial < previous.serial:
-        raise PolicyRefused(f"the signed list went back from number {previous.serial} to {found.serial}")
-    if found.serial == previous.serial and found.all_but_keys != previous.all_but_keys:
-        raise PolicyRefused(f"two different signed lists have the number {found.serial}")
+        raise ListForked(f"the signed list went back from number {previous.serial} to {found.serial}")
+    if found.serial == previous.serial and (found.rest != previous.rest or _contradict(previous.root, found.root)):
+        raise ListForked(
+            f"two different signed lists have the number {found.serial}: "
+            f"{previous.head.hex()} is held, {found.head.hex()} was sent"
+        )
+    if previous.root and not found.root:
+        raise PolicyRefused("the signed list has no tree, and the one that is held has")
+
+
+def _contradict(held: bytes, found: bytes) -> bool:
+    return bool(held) and held != found
 
 
 def _check_keys(previous: SignedHead | None, found: SignedHead) -> None:

@@ -21,7 +21,7 @@ from ldp_client.ledger.view import AnsweredView, LedgerView, MadeView, read_answ
 from ldp_client.privacy.information import best_guess
 from ldp_client.privacy.statement import QuestionTerms, privacy_statement
 from ldp_client.sending.outbox import Outbox, OutboxLimits, OutboxView
-from ldp_client.sending.subscription import held_list, kept_specs
+from ldp_client.sending.subscription import LIST_FORKED, LIST_REFUSED, LIST_UNSEEN, held_list, kept_specs
 from ldp_client.trust.policy import Policy, decimal_text
 
 if TYPE_CHECKING:
@@ -35,6 +35,22 @@ _ANY = Policy(max_epsilon="1000000", budget="1000000", period="1 day", lifetime=
 """In place of the app's policy, where it is not known. What is left is then not shown."""
 _GIVEN_UP = ("dropped", "refused ")
 """The beginnings of the counters of reports that no longer wait and were not accepted."""
+
+
+_LIST_TROUBLE = {
+    LIST_REFUSED: (
+        "The server showed this device a signed list that it must not accept, such as a shorter or another one. It was"
+        " refused, and what is held stays. Either somebody tampers with the list, or the operator has lost it."
+    ),
+    LIST_FORKED: (
+        "This device's list is not the one that was seen elsewhere: one of the two was made for somebody alone, or a"
+        " head was copied wrongly."
+    ),
+    LIST_UNSEEN: (
+        "The server showed this device a list that too few witnesses had signed. It was not taken. This happens when"
+        " witnesses are slow; if it goes on, this device may be shown a list of its own."
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -156,12 +172,10 @@ def user_view(sight: Sight, collections: Iterable[Collection] = (), reports: int
 def _problems(problem: str | None, outbox: OutboxView) -> Iterator[str]:
     if problem is not None:
         yield f"The ledger of this device cannot be used, so no report can be made: {problem}."
-    for counter, times in outbox.counters.items():
-        if counter.startswith("list "):
-            yield (
-                f"The server showed this device a signed list that it must not accept ({counter}: {times} times). Each"
-                " was refused. Either somebody tampers with the list, or the operator has lost it."
-            )
+    for counter, words in _LIST_TROUBLE.items():
+        if counter in outbox.counters:
+            times = outbox.counters[counter]
+            yield f"{words} ({counter}: {times:,} time{'s' if times > 1 else ''}.)"
 
 
 def _spent(ledger: LedgerView, policy: Policy | None) -> Iterator[str]:
@@ -197,12 +211,20 @@ def _asks(sight: Sight, held: SignedList | None) -> Iterator[str]:
             yield f"The app pins {len(policy.pinned)} questions by their ids; no other is answered."
         elif not policy.list_keys:
             yield "The app asks the questions that it ships; it names no list and pins none."
+        if policy.witnesses:
+            yield (
+                f"A list counts only if {policy.witnesses_needed} of {len(policy.witnesses)} witnesses have seen it:"
+                f" {', '.join(sorted(key.hex() for key in policy.witnesses))}."
+            )
         for key in sorted(policy.list_keys):
             yield f"Questions on the public list signed by this key may be asked: {key.hex()}."
     if held is not None:
         yield f"The list that this device holds has {held.serial} questions."
         yield f"It is signed by the key {held.signed.signer.hex()}."
-        yield f"The hash over this list is {held.signed.head.hex()}: everybody should have the same."
+        yield (
+            f"Its root is {held.list_head.root.hex()}. Everybody who has a list of this size should have this root:"
+            " compare it with the operator's page or with another device."
+        )
 
 
 def _waiting(outbox: OutboxView) -> Iterator[str]:

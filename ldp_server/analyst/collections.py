@@ -51,7 +51,7 @@ class CollectionInfo:
             id=info.collection_id,
             spec_bytes=info.spec_bytes,
             state=pb.CollectionState.Name(info.state).lower(),
-            admission=pb.AdmissionKind.Name(info.admission).lower(),
+            admission=pb.AdmissionKind.Name(info.admission).lower().replace("_", "-"),
             reports_per_token=info.reports_per_token,
             unlisted=info.unlisted,
             created=info.created,
@@ -139,6 +139,8 @@ class ServerStatus:
     """Batches that are not yet in a checkpoint, now."""
     free_bytes: int = 0
     """Free space on the disk of the data directory, now."""
+    list_key: bytes = b""
+    """The key that signs the public list; empty if there is none, or the list is withheld."""
 
     @classmethod
     def of(cls, status: pb.ServerStatusResponse) -> ServerStatus:

@@ -18,7 +18,12 @@ from ldp_server.planning import Draft, Goal, draft
 
 __all__ = ["Operations"]
 
-_ADMISSION = {"open": pb.OPEN, "certificate": pb.CERTIFICATE, "token": pb.TOKEN}
+_ADMISSION = {
+    "open": pb.OPEN,
+    "certificate": pb.CERTIFICATE,
+    "linkable-token": pb.LINKABLE_TOKEN,
+    "unlinkable-token": pb.UNLINKABLE_TOKEN,
+}
 _EXPORTS = {"counts": pb.COUNTS, "reports": pb.REPORTS}
 
 
@@ -55,7 +60,7 @@ class Operations:
         self,
         collection: Collection,
         *,
-        admission: Literal["open", "certificate", "token"] = "open",
+        admission: Literal["open", "certificate", "linkable-token", "unlinkable-token"] = "open",
         reports_per_token: int = 1,
         unlisted: bool = False,
     ) -> Call[CollectionInfo]:

@@ -54,7 +54,7 @@ def collection() -> None:
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option(
     "--admission",
-    type=click.Choice(["open", "certificate", "token"]),
+    type=click.Choice(["open", "certificate", "linkable-token", "unlinkable-token"]),
     default="open",
     show_default=True,
     help="Who may submit: anybody, who shows a client certificate, or who holds a one-time token.",

@@ -51,6 +51,7 @@ MODULES = {
     "trend": ["over_time.commands"],
     "watch": ["serving"],
     "web": ["pages"],
+    "witness": ["elsewhere.witness"],
 }
 """The modules of this folder that add a command."""
 VARIABLES = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from ldp_server.cli.connection import json_option
 from ldp_server.cli.files import replaced_private_file
 from ldp_server.cli.show import lines, print_json, show_warnings, whole
 from ldp_server.oracles.independence.result import INDEPENDENT
+from ldp_server.released import write_released
 from ldp_server.tables.csv_text import METADATA_SUFFIX
 from ldp_server.tables.extras import library
 
@@ -30,6 +32,12 @@ _OPTIONS = (
     json_option,
     click.option("--csv", type=_FILE, help="Write a CSV file, mode 0600, and its metadata to FILE-metadata.json."),
     click.option("--parquet", type=_FILE, help="Write a Parquet file, mode 0600 (extra `parquet`)."),
+    click.option(
+        "--release",
+        type=click.Path(path_type=Path, file_okay=False),
+        metavar="FOLDER",
+        help="Release this answer to everybody: write it where the public pages read it (web --released FOLDER).",
+    ),
 )
 
 
@@ -40,6 +48,7 @@ class Output:
     as_json: bool
     csv: Path | None
     parquet: Path | None
+    release: Path | None = None
 
     @property
     def quiet(self) -> bool:
@@ -48,7 +57,7 @@ class Output:
 
     def show(self, found: A, as_table: Callable[[A], None]) -> None:
         """Write the files; print JSON, or which files were written, or the table."""
-        written = [*self._csv(found), *self._parquet(found)]
+        written = [*self._csv(found), *self._parquet(found), *self._release(found)]
         if self.as_json:
             print_json(to_json(found))
         elif written:
@@ -69,6 +78,9 @@ class Output:
             file.write(found.csv_metadata(self.csv.name).encode())
         return [self.csv, beside]
 
+    def _release(self, found: Answer) -> list[Path]:
+        return [] if self.release is None else [write_released(self.release, found, int(time.time()))]
+
     def _parquet(self, found: Answer) -> list[Path]:
         if self.parquet is None:
             return []
@@ -81,10 +93,12 @@ def output_options(command: F) -> F:
     """Give a command the options that say where its answer goes, as the argument `output`."""
 
     @functools.wraps(command)
-    def gathering(*args: Any, as_json: bool, csv: Path | None, parquet: Path | None, **kwargs: Any) -> Any:
+    def gathering(
+        *args: Any, as_json: bool, csv: Path | None, parquet: Path | None, release: Path | None, **kw: Any
+    ) -> Any:
         if parquet is not None:
             library("pyarrow", "parquet", "--parquet")  # before the server is asked
-        return command(*args, output=Output(as_json, csv, parquet), **kwargs)
+        return command(*args, output=Output(as_json, csv, parquet, release), **kw)
 
     for option in reversed(_OPTIONS):
         gathering = option(gathering)

@@ -61,6 +61,11 @@ _STOP = 10.0
     help="Print a link that signs the owner of --data in, once. [default: on a terminal, for this machine]",
 )
 @click.option("--public", is_flag=True, help="Let everybody read at /public what is asked, without any answer.")
+@click.option(
+    "--released",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="With --public: the folder of the answers that everybody may read; a query's --release writes them.",
+)
 @click.option("--truth", type=_FILE, hidden=True, help="What a demo knows of its simulated users, as JSON.")
 @click.option("--until-stdin-closes", is_flag=True, help="Also stop when standard input is closed.")
 @click.option("--json", "as_json", is_flag=True, help="Logs, and the line that says where it listens, as JSON.")
@@ -97,7 +102,10 @@ def web(**options: Any) -> None:
 
     if options["public"] and server is not None:
         raise InvalidSpec("--public asks with the token of a data directory: give --data, and no --server")
-    site = Site(settings, connect, lambda: _owner_token(data), _truth(options["truth"]), options["public"])
+    if options["released"] is not None and not options["public"]:
+        raise InvalidSpec("--released is for the public pages: add --public")
+    truth = _truth(options["truth"])
+    site = Site(settings, connect, lambda: _owner_token(data), truth, options["public"], options["released"])
     serve_pages(site, started, link=link, until_stdin_closes=options["until_stdin_closes"])
 
 
@@ -143,6 +151,8 @@ def _options(config: Config) -> Sequence[str]:
     if pages.key is not None:
         options.append(f"--pages-key={pages.key}")
     options += ["--plaintext"] * pages.plaintext + ["--public"] * pages.public
+    if pages.released is not None:
+        options.append(f"--released={pages.released}")
     return [*options, "--link" if sys.stdout.isatty() and not pages.names else "--no-link"]
 
 

@@ -21,7 +21,7 @@ from ldp_server.relay.assemble import RelayDirectory
 from ldp_server.relay.config import RelayConfig, check_use, load_relay_config
 from ldp_server.relay.store import Standing, standings
 from ldp_server.relay.store.schema import open_relay_log
-from ldp_server.service.admission.tokens import load_public_key
+from ldp_server.service.admission.key_files import load_public_key
 from ldp_server.service.tls import TlsFiles
 from ldp_server.store.errors import StorageError, translated
 

@@ -29,7 +29,7 @@ from ldp_server.relay.config import RelayConfig
 from ldp_server.relay.metrics import RelayMetrics
 from ldp_server.relay.rounds import Rounds
 from ldp_server.relay.store import KnownCollection, RelayLog
-from ldp_server.service.admission.tokens import load_public_key
+from ldp_server.service.admission.key_files import load_public_key
 from ldp_server.service.logs import event
 from ldp_server.store import GroupCommit
 

@@ -26,11 +26,12 @@ from ldp_client.errors import StorageError
 from ldp_server.config import Config, split_address
 from ldp_server.sealing.keys import KeyDirectory
 from ldp_server.sealing.pool import OpeningPool
-from ldp_server.service.admission import AdmissionControl, Peers, RateLimit, TokenVerifier
-from ldp_server.service.admission.tokens import load_private_key, load_public_key
+from ldp_server.service.admission import AdmissionControl, Peers, RateLimit, Verifiers
+from ldp_server.service.admission.key_files import load_private_key, load_public_key
 from ldp_server.service.background import BackgroundSchedule, BackgroundWork, Gauges
 from ldp_server.service.bounded import AllBounds
 from ldp_server.service.collector import Collector, Ingest, Unsealing, Waiting
+from ldp_server.service.collector.issuer_keys import ISSUER_KEYS, issuer_key_methods
 from ldp_server.service.compaction import Compaction
 from ldp_server.service.intake import StreamLimits
 from ldp_server.service.lifecycle import CreationRules, Lifecycle
@@ -76,6 +77,7 @@ class Parts:
     gauges: Gauges
     queries: Queries
     collector: Collector
+    issuer_keys: Service
     operators: Operators
     bounds: AllBounds
 
@@ -104,19 +106,18 @@ class _Assembly:
         self._stack.enter_context(DirectoryLock(self._directory.create()))
         log = self._stack.enter_context(contextlib.closing(SqliteLog(self._directory.log)))
         access = self._stack.enter_context(contextlib.closing(AccessFile(self._directory.access, SteadyClock(clock))))
-        verifier = TokenVerifier.load(config.admission.token_keys)
+        verifiers = Verifiers.load(config.admission)
         keys = KeyDirectory(config.sealing.keys, config.sealing.opens_seconds, clock)
         publisher = self._publisher(keys)
         collections = self._collections(log, publisher)
         waiting = Waiting(collections, metrics, config.limits.waiting_bytes, clock)
         commit: GroupCommit[ReportLog] = GroupCommit(log, collections.in_range, waiting.delivered, log.counted_units)
         self._stack.push_async_callback(asyncio.to_thread, commit.stop)
-        self._stack.push_async_callback((pool := OpeningPool(config.sealing.workers)).close)
-        unsealing = Unsealing(pool, keys, waiting, commit, metrics, clock)
-        ingest = Ingest(collections, self._control(verifier), waiting, commit, clock, unsealing)
+        unsealing = self._unsealing(keys, waiting, commit)
+        ingest = Ingest(collections, self._control(verifiers), waiting, commit, clock, unsealing)
         worker = self._worker(nice=10, remembered=_remembered(collections, waiting))
         self._stack.push_async_callback(worker.close)
-        lifecycle = self._lifecycle(collections, commit, verifier, keys)
+        lifecycle = self._lifecycle(collections, commit, verifiers, keys)
         compaction = Compaction(lifecycle, commit, worker, self._directory.states, clock)
         queries = self._queries(collections, worker)
         exports = Exports(collections, worker, lambda: SqliteReader(self._directory.log), clock)
@@ -133,12 +134,14 @@ class _Assembly:
             gauges=Gauges(metrics, waiting, self._log_bytes, config.data),
             queries=queries,
             collector=self._collector(collections, publisher, ingest),
-            operators=Operators(calls, queries, exports, lifecycle, compaction, self._facts(waiting)),
+            issuer_keys=Service(ISSUER_KEYS, issuer_key_methods(verifiers.unlinkable.keys, self._bounds.apps)),
+            operators=Operators(calls, queries, exports, lifecycle, compaction, self._facts(waiting, publisher)),
             bounds=self._bounds,
         )
 
-    def _facts(self, waiting: Waiting) -> ServerFacts:
-        return ServerFacts(self._clock, lambda: waiting.bytes, self._log_bytes, self._free_bytes, self._metrics)
+    def _facts(self, waiting: Waiting, publisher: ListPublisher) -> ServerFacts:
+        held = lambda: waiting.bytes  # noqa: E731
+        return ServerFacts(self._clock, held, self._log_bytes, self._free_bytes, self._metrics, publisher.key)
 
     def _auth(self, access: AccessFile) -> Auth:
         config = self._config
@@ -150,6 +153,7 @@ class _Assembly:
         return ListPublisher(
             load_private_key(publish.signing_key) if publish.signing_key else None,
             load_public_key(publish.next_key) if publish.next_key else None,
+            frozenset(load_public_key(path).public_bytes_raw() for path in publish.witnesses),
             keys.published,
         )
 
@@ -169,14 +173,14 @@ class _Assembly:
         return Worker(self._config.data, memory_mb=memory_mb, nice=nice, spans=self._spans, remembered=remembered)
 
     def _lifecycle(
-        self, collections: LiveCollections, commit: GroupCommit[ReportLog], verifier: TokenVerifier, keys: KeyDirectory
+        self, collections: LiveCollections, commit: GroupCommit[ReportLog], verifiers: Verifiers, keys: KeyDirectory
     ) -> Lifecycle:
         limits = self._config.limits
         rules = CreationRules(
             collections=limits.collections,
             periods=limits.periods,
             memory_mb=limits.worker_memory_mb // 2,
-            has_token_keys=bool(verifier),
+            token_kinds=verifiers.kinds,
             has_client_ca=self._config.collector.client_ca is not None,
             has_sealing_keys=lambda: bool(keys.published()),
         )
@@ -198,12 +202,17 @@ class _Assembly:
             drop_after=retention.drop_seconds,
         )
 
-    def _control(self, verifier: TokenVerifier) -> AdmissionControl:
+    def _unsealing(self, keys: KeyDirectory, waiting: Waiting, commit: GroupCommit[ReportLog]) -> Unsealing:
+        pool = OpeningPool(self._config.sealing.workers)
+        self._stack.push_async_callback(pool.close)
+        return Unsealing(pool, keys, waiting, commit, self._metrics, self._clock)
+
+    def _control(self, verifiers: Verifiers) -> AdmissionControl:
         admission = self._config.admission
         return AdmissionControl(
             RateLimit(admission.reports_per_second, admission.burst, time.monotonic),
             RateLimit(admission.certificate_reports_per_second, admission.certificate_burst, time.monotonic),
-            verifier,
+            verifiers,
         )
 
     def _collector(self, collections: LiveCollections, publisher: ListPublisher, ingest: Ingest) -> Collector:
@@ -266,7 +275,7 @@ class CollectionServer(RunningServer):
             collector = Service(COLLECTOR, parts.collector.handlers())
             analyst = Service(ANALYST, parts.operators.handlers())
             bounds = parts.bounds.health
-            ports = Ports(self.config, collector, analyst, self._health, bounds)
+            ports = Ports(self.config, [collector, parts.issuer_keys], analyst, self._health, bounds)
             parts.commit.start()
             structure = StructureCheck(lambda: SqliteReader(DataDirectory(self.config.data).log), self.metrics)
             for work in (parts.background.run(), structure.run(), self._watch(parts), bounds.connections.run()):
@@ -275,7 +284,7 @@ class CollectionServer(RunningServer):
             await ports.open()
             bounds.connections.ports = frozenset({ports.collector, ports.analyst})
             stack.push_async_callback(self._drain, parts)
-            for service in ("", COLLECTOR, ANALYST):
+            for service in ("", COLLECTOR, ISSUER_KEYS, ANALYST):
                 await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
             self._parts, self._ports = parts, ports
             self._stack = stack.pop_all()

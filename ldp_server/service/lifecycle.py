@@ -16,7 +16,7 @@ from ldp_client.trust.signed_list import MAX_LISTED
 from ldp_server.oracles import ORACLES, oracle_for
 from ldp_server.service.live import LiveCollection, LiveCollections, Naming
 from ldp_server.service.wire import CallStatus
-from ldp_server.store import Admission, CollectionRecord, GroupCommit, NewCollection, ReportLog
+from ldp_server.store import TOKEN_KINDS, Admission, CollectionRecord, GroupCommit, NewCollection, ReportLog
 from ldp_server.store.checkpoints import drop_other_checkpoints
 from ldp_server.worker.counts import memory_bytes
 
@@ -33,7 +33,8 @@ class CreationRules:
     """The most periods in the window of one collection."""
     memory_mb: int
     """The most memory for counting one collection."""
-    has_token_keys: bool
+    token_kinds: frozenset[str]
+    """The kinds of admission by token for which there are keys."""
     has_client_ca: bool
     has_sealing_keys: Callable[[], bool]
 
@@ -138,8 +139,9 @@ class Lifecycle:
                 f"counting this collection takes {needed} MB: choose a smaller mechanism or raise "
                 "limits.worker_memory_mb"
             )
-        if admission.kind == "token" and not rules.has_token_keys:
-            raise CallStatus(grpc.StatusCode.FAILED_PRECONDITION, "admission by token needs admission.token_keys")
+        if admission.kind in TOKEN_KINDS - rules.token_kinds:
+            setting = f"admission.{admission.kind.replace('-', '_')}_keys"
+            raise CallStatus(grpc.StatusCode.FAILED_PRECONDITION, f"admission by {admission.kind} needs {setting}")
         if admission.kind == "certificate" and not rules.has_client_ca:
             raise CallStatus(grpc.StatusCode.FAILED_PRECONDITION, "admission by certificate needs collector.client_ca")
 
@@ -163,7 +165,7 @@ def _check_sealing(collection: Collection, admission: Admission, *, has_keys: bo
             "a collection with a relay needs a key that reports are sealed to: make one (ldp-server key new) and set "
             "sealing.keys",
         )
-    if admission.kind == "token":
+    if admission.kind.endswith("token"):
         raise CallStatus(
             grpc.StatusCode.FAILED_PRECONDITION,
             "a batch from a relay holds reports of many devices, so one token cannot admit it: choose certificate, "

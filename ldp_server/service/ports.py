@@ -46,16 +46,16 @@ class Service:
 
 
 class Ports:
-    """One port for both services, or two if `analyst.listen` is set."""
+    """One port for apps and operators, or two if `analyst.listen` is set."""
 
     def __init__(
-        self, config: Config, collector: Service, analyst: Service, health: HealthServicer, bounds: Bounds
+        self, config: Config, apps: Sequence[Service], analyst: Service, health: HealthServicer, bounds: Bounds
     ) -> None:
-        """`bounds` are those of health checks."""
+        """`apps` is what apps may call; `bounds` are those of health checks."""
         self._config = config
         split, limits = bool(config.analyst.listen), config.limits
         self._servers = [new_server(BATCH_MESSAGE if split else _SHARED_MESSAGE, limits)]
-        add_services(self._servers[0], health, bounds, [collector] if split else [collector, analyst])
+        add_services(self._servers[0], health, bounds, [*apps] if split else [*apps, analyst])
         if split:
             self._servers.append(new_server(_ANALYST_MESSAGE, limits))
             add_services(self._servers[1], health, bounds, [analyst])

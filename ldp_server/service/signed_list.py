@@ -6,6 +6,10 @@ has the ids of all public collections ever made, deleted ones included, in the o
 
 Devices never accept two signed lists that contradict each other. So a list that may be wrong is not published at all:
 devices keep the list that they hold until the damage is mended.
+
+The list is also a Merkle tree (ldp_client/trust/merkle.py). `proof` answers those who hold no list: how far it is, that
+it goes on from a list that they saw, and that an id is on it. `cosign` takes the signatures of the witnesses that the
+configuration names. They are kept in memory: a witness hands its signature in again whenever it looks.
 """
 
 from __future__ import annotations
@@ -18,6 +22,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from ldp_client.protocol.sealing import CollectorKey
 from ldp_client.protocol.v1 import collector_pb2 as pb
+from ldp_client.trust.list_heads import Cosignature, ListHead, seen_by
+from ldp_client.trust.merkle import Tree
 from ldp_client.trust.signed_list import EMPTY_HEAD, ID_BYTES, MAX_LISTED, PART_IDS, SIGNED_LIST, extended_head
 from ldp_server.service.logs import event
 from ldp_server.service.wire import CallStatus
@@ -33,12 +39,16 @@ class ListPublisher:
         self,
         key: Ed25519PrivateKey | None,
         next_key: Ed25519PublicKey | None,
+        witnesses: frozenset[bytes] = frozenset(),
         collector_keys: Callable[[], tuple[CollectorKey, ...]] = tuple,
     ) -> None:
         self._key = key
         self._collector_keys = collector_keys
         self._signed_keys: tuple[CollectorKey, ...] = ()
         self._next = b"" if next_key is None else next_key.public_bytes_raw()
+        self._witnesses = witnesses
+        self._cosigned: dict[bytes, bytes] = {}
+        self._tree = Tree()
         self._packed = bytearray()
         self._known: set[bytes] = set()
         self._head = EMPTY_HEAD
@@ -58,6 +68,8 @@ class ListPublisher:
         self._newest = record.number
         self._known.add(record.id)
         self._packed += record.id
+        self._tree.append(record.id)
+        self._cosigned.clear()
         self._head = extended_head(self._head, record.id)
         self._signed = None
 
@@ -76,22 +88,70 @@ class ListPublisher:
         """Whether the list can take no further collection."""
         return len(self._known) >= MAX_LISTED
 
+    def key(self) -> bytes:
+        """The public key that signs the list; empty if there is none, or the list is withheld."""
+        return b"" if self._key is None or self._withheld else self._key.public_key().public_bytes_raw()
+
     def response(self, part: int) -> bytes:
         """The serialised ListCollectionsResponse with a part of the list. A part beyond its end has no ids."""
-        if self._withheld:
-            raise CallStatus(
-                grpc.StatusCode.DATA_LOSS, f"the list is withheld: {self._withheld}; the server's operator must mend it"
-            )
+        self._check_not_withheld()
         start = part * PART_IDS * ID_BYTES
         response = pb.ListCollectionsResponse(ids=bytes(self._packed[start : start + PART_IDS * ID_BYTES]))
         if self._key is not None:
             response.signed_list.CopyFrom(self._signature(self._key))
+            response.cosignatures.extend(self._cosignatures())
         return response.SerializeToString()
+
+    def proof(self, size: int, collection_id: bytes) -> bytes:
+        """The serialised ProveListResponse: how far the list is, and the proofs that were asked for."""
+        self._check_not_withheld()
+        if self._key is None:
+            raise CallStatus(grpc.StatusCode.NOT_FOUND, "this server has no signed list: it was given no key")
+        if size > len(self._tree):
+            raise CallStatus(grpc.StatusCode.FAILED_PRECONDITION, f"the list has only {len(self._tree)} collections")
+        found = pb.ProveListResponse(signed_list=self._signature(self._key), cosignatures=self._cosignatures())
+        found.consistency.extend(self._tree.consistency(size))
+        if collection_id:
+            if collection_id not in self._known:
+                raise CallStatus(grpc.StatusCode.NOT_FOUND, "this id is not on the list")
+            found.index = self._place(collection_id)
+            found.inclusion.extend(self._tree.inclusion(found.index))
+        return found.SerializeToString()
+
+    def _place(self, collection_id: bytes) -> int:
+        found = -1
+        while True:  # an id may also be found across two others
+            found = self._packed.index(collection_id, found + 1)
+            if not found % ID_BYTES:
+                return found // ID_BYTES
+
+    def cosign(self, head: ListHead, given: Cosignature) -> None:
+        """Keep a witness's signature of the present list."""
+        self._check_not_withheld()
+        if given.public_key not in self._witnesses:
+            raise CallStatus(grpc.StatusCode.PERMISSION_DENIED, "not one of the witnesses of publish.witnesses")
+        if self._key is None or head != ListHead(len(self._tree), self._tree.root()):
+            raise CallStatus(grpc.StatusCode.FAILED_PRECONDITION, "not the present list: look again")
+        signer = self._key.public_key().public_bytes_raw()
+        if not seen_by(signer, head, [given], self._witnesses):
+            raise CallStatus(grpc.StatusCode.INVALID_ARGUMENT, "the signature is not valid")
+        self._cosigned[given.public_key] = given.signature
+
+    def _cosignatures(self) -> list[pb.Cosignature]:
+        return [pb.Cosignature(public_key=key, signature=signed) for key, signed in sorted(self._cosigned.items())]
+
+    def _check_not_withheld(self) -> None:
+        if self._withheld:
+            raise CallStatus(
+                grpc.StatusCode.DATA_LOSS, f"the list is withheld: {self._withheld}; the server's operator must mend it"
+            )
 
     def _signature(self, key: Ed25519PrivateKey) -> pb.SignedList:
         keys = self._collector_keys()
         if self._signed is None or keys != self._signed_keys:
-            body = pb.SignedListBody(serial=len(self._known), head=self._head, next_key=self._next)
+            body = pb.SignedListBody(
+                serial=len(self._known), head=self._head, next_key=self._next, root=self._tree.root()
+            )
             for one in keys:
                 body.collector_keys.add(public_key=one.public_key, not_after=one.not_after)
             self._signed_keys = keys

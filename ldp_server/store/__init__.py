@@ -20,6 +20,7 @@ from ldp_server.store.access import LIFETIME, ROLES, AccessFile, AnalystToken, S
 from ldp_server.store.commit import GroupCommit, Ticket
 from ldp_server.store.directory import DataDirectory, DirectoryLock
 from ldp_server.store.log import (
+    TOKEN_KINDS,
     Admission,
     AppendOutcome,
     CollectionRecord,
@@ -38,6 +39,7 @@ from ldp_server.store.sqlite import SqliteLog
 __all__ = [
     "LIFETIME",
     "ROLES",
+    "TOKEN_KINDS",
     "AccessFile",
     "Admission",
     "AnalystToken",

@@ -28,6 +28,7 @@ from ldp_server.store.errors import Corrupt
 
 __all__ = [
     "KINDS",
+    "TOKEN_KINDS",
     "Admission",
     "AppendOutcome",
     "CollectionRecord",
@@ -89,12 +90,13 @@ class StoredBatch(NamedTuple):
         return f"StoredBatch(sequence={self.sequence}, {len(self.payload)} bytes)"
 
 
-KINDS = frozenset({"open", "certificate", "token"})
+TOKEN_KINDS = frozenset({"linkable-token", "unlinkable-token"})
+KINDS = frozenset({"open", "certificate"}) | TOKEN_KINDS
 """The kinds of admission."""
 
 
 class Admission(NamedTuple):
-    """Who may submit to a collection: `open`, `certificate` or `token`."""
+    """Who may submit to a collection: one of `KINDS`."""
 
     kind: str = "open"
     reports_per_token: int = 1

@@ -168,8 +168,9 @@ def _into_periods(db: sqlite3.Connection) -> None:
     )
 
 
-def _counting_units(db: sqlite3.Connection) -> None:
-    """Version 4 knew no sealed reports."""
+def _from_version_4(db: sqlite3.Connection) -> None:
+    """Version 4 knew no sealed reports, and one kind of token."""
+    db.execute("UPDATE collections SET admission = 'linkable-token' WHERE admission = 'token'")
     db.execute(
         "CREATE TABLE IF NOT EXISTS counted_units (collection INTEGER NOT NULL, digest BLOB NOT NULL, "
         "PRIMARY KEY (collection, digest)) STRICT, WITHOUT ROWID"
@@ -181,7 +182,7 @@ MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {
     1: _refuse_arrivals,
     2: _refuse_arrivals,
     3: _into_periods,
-    4: _counting_units,
+    4: _from_version_4,
 }
 """From each version to the next one; 0 is an empty file."""
 

@@ -61,7 +61,9 @@ def application(site: Site) -> ASGIApp:
         Route("/sign-in", _logged("sign-in", signin.sign_in), methods=["POST"]),
         Route("/enter", _logged("enter", signin.enter), methods=["GET"]),
         Route("/public", _logged("public", public.public_list), methods=["GET"]),
+        Route("/public/list.json", _logged("public-json", public.public_list_json), methods=["GET"]),
         Route("/public/{which}", _logged("public-question", public.public_question), methods=["GET"]),
+        Route("/public/{which}/question.json", _logged("public-json", public.public_question_json), methods=["GET"]),
         Route("/public/{which}/spec.ldp", _logged("public-spec", public.public_spec), methods=["GET"]),
         *(Route(path, _page(name, handler), methods=[method]) for path, method, name, handler in _PAGES),
     ]

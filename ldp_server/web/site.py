@@ -8,6 +8,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -16,8 +17,9 @@ import anyio.to_thread
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from ldp_server.analyst import Analyst, CollectionInfo
+from ldp_server.analyst import Analyst
 from ldp_server.web.guard import Browser
+from ldp_server.web.public_list import PublicList
 from ldp_server.web.searches import Searches
 from ldp_server.web.sessions import Attempts, OneTimeKeys, Sessions
 from ldp_server.web.settings import WebSettings
@@ -71,7 +73,9 @@ class Site:
     """Of a demo: how many simulated users hold each item, by the collection's id."""
     public: bool = False
     """Whether everybody may read what is asked (pages/public.py)."""
-    listed: list[CollectionInfo] = field(default_factory=list)
+    released: Path | None = None
+    """The folder of the answers that everybody may read (ldp_server/released.py)."""
+    listed: PublicList | None = None
     listed_until: float = 0.0
     sessions: Sessions = field(default_factory=Sessions)
     keys: OneTimeKeys = field(default_factory=OneTimeKeys)

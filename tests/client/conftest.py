@@ -87,7 +87,8 @@ def open_client(tmp_path, policy, clock, collector):
 
     def opener(*, transport=collector, clock=clock, coins=None, witness=None, **options):
         """Settings of Sending may be given beside those of Client."""
-        given = {name: options.pop(name) for name in ("limits", "tokens") if name in options}
+        of_sending = ("limits", "linkable_tokens", "unlinkable_tokens")
+        given = {name: options.pop(name) for name in of_sending if name in options}
         background = options.pop("background", False)
         client = Client(
             transport,

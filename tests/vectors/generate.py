@@ -32,6 +32,8 @@ from ldp_client.protocol.sealing import seal_info, seal_suite, sealed_bytes
 from ldp_client.protocol.stream import expand
 from ldp_client.protocol.v1 import collector_pb2 as pb
 from ldp_client.sending.transport import ListPart
+from ldp_client.trust.list_heads import ListHead, cosign
+from ldp_client.trust.merkle import Tree
 from ldp_client.trust.signed_list import EMPTY_HEAD, SIGNED_LIST, SignedList, extended_head, verify_head, verify_list
 from ldp_server.sealing.keys import SealingKey
 from simulator.reproductions import genprot
@@ -582,6 +584,60 @@ def sealed_vectors() -> Iterator[dict[str, Any]]:
         }
 
 
+# --- The tree over the signed list ----------------------------------------------------------------------------------
+
+WITNESS_KEY = Ed25519PrivateKey.from_private_bytes(hashlib.sha256(b"a witness").digest())
+TREE_SIZES = (0, 1, 2, 3, 4, 5, 7, 8, 9, 13)
+
+
+def tree_ids(size: int) -> list[bytes]:
+    """The ids of the trees: SHA-256 of their numbers."""
+    return [hashlib.sha256(number.to_bytes(8, "big")).digest() for number in range(size)]
+
+
+def list_tree_vectors() -> Iterator[dict[str, Any]]:
+    """Trees of some sizes: the signed list with its root, a witness's signature, and every proof."""
+    signer = LIST_KEY.public_key().public_bytes_raw()
+    for size in TREE_SIZES:
+        ids, tree = tree_ids(size), Tree()
+        for one in ids:
+            tree.append(one)
+        head = extended_head(EMPTY_HEAD, b"".join(ids))
+        body = pb.SignedListBody(serial=size, head=head, root=tree.root()).SerializeToString(deterministic=True)
+        yield {
+            "size": size,
+            "root": tree.root().hex(),
+            "list_bytes": body.hex(),
+            "public_key": signer.hex(),
+            "signature": LIST_KEY.sign(SIGNED_LIST + body).hex(),
+            "cosignature": cosign(WITNESS_KEY, signer, ListHead(size, tree.root())).signature.hex(),
+            "witness_key": WITNESS_KEY.public_key().public_bytes_raw().hex(),
+            "inclusion": [[one.hex() for one in tree.inclusion(index)] for index in range(size)],
+            "consistency": [[one.hex() for one in tree.consistency(first)] for first in range(size + 1)],
+        }
+
+
+def refused_proof_vectors() -> Iterator[dict[str, Any]]:
+    """Consistency proofs from 6 to 13 ids that must be refused."""
+    tree = Tree()
+    for one in tree_ids(13):
+        tree.append(one)
+    good = tree.consistency(6)
+    wrong = {
+        "no hash": [],
+        "the last one is missing": good[:-1],
+        "the first one is missing": good[1:],
+        "one too many": [*good, good[-1]],
+        "another order": [*good[1:], good[0]],
+        "a hash of 31 bytes": [good[0][:-1], *good[1:]],
+        "a changed bit": [bytes([good[0][0] ^ 1]) + good[0][1:], *good[1:]],
+        "of another size": tree.consistency(5),
+        "too long": good * 8,
+    }
+    for name, proof in wrong.items():
+        yield {"first": 6, "size": 13, "name": name, "proof": [one.hex() for one in proof]}
+
+
 # --- Sketches of teams -----------------------------------------------------------------------------------------------
 
 SKETCHES_FILE = Path(__file__).with_name("sketches-v1.json")
@@ -661,6 +717,8 @@ FILES = {
     "numbers": lambda: structured_vectors(structured_collections()),
     "subset_selection": lambda: structured_vectors(subset_collections()),
     "signed_lists": signed_list_vectors,
+    "list_trees": list_tree_vectors,
+    "refused_proofs": refused_proof_vectors,
     "relays": relay_vectors,
     "sealed_reports": sealed_vectors,
 }

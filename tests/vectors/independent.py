@@ -54,7 +54,7 @@ SCHEMA = {
     "LinearHash": {1: ("q", "uint32"), 2: ("t", "uint32")},
     "Hashtogram": {1: ("rows", "uint32"), 2: ("q", "uint32"), 3: ("t", "uint32")},
     "SubsetSelection": {1: ("d", "uint32")},
-    "SignedListBody": {1: ("serial", "uint64"), 2: ("head", "bytes"), 3: ("next_key", "bytes")},
+    "SignedListBody": {1: ("serial", "uint64"), 2: ("head", "bytes"), 3: ("next_key", "bytes"), 5: ("root", "bytes")},
 }
 NUMBERS = {"uint32": 2**32, "uint64": 2**64, "sint64": 2**64}
 VARINT, LENGTH_DELIMITED = 0, 2
@@ -278,6 +278,51 @@ def open_sealed(sealed: bytes, collection: bytes, private: bytes) -> bytes:
         return AESGCM(key).decrypt(nonce, sealed[41:], b"")
     except InvalidTag:
         raise Refused("tag") from None
+
+
+# --- The tree over the signed list --------------------------------------------------------------------------------
+
+
+def tree_root(ids: list[bytes]) -> bytes:
+    if not ids:
+        return hashlib.sha256(b"").digest()
+    if len(ids) == 1:
+        return hashlib.sha256(b"\x00" + ids[0]).digest()
+    k = split_point(ids)
+    return hashlib.sha256(b"\x01" + tree_root(ids[:k]) + tree_root(ids[k:])).digest()
+
+
+def split_point(ids: list[bytes]) -> int:
+    k = 1
+    while 2 * k < len(ids):
+        k = 2 * k
+    return k
+
+
+def tree_path(m: int, ids: list[bytes]) -> list[bytes]:
+    if len(ids) == 1:
+        return []
+    k = split_point(ids)
+    if m < k:
+        return [*tree_path(m, ids[:k]), tree_root(ids[k:])]
+    return [*tree_path(m - k, ids[k:]), tree_root(ids[:k])]
+
+
+def tree_growth(m: int, ids: list[bytes], known: bool = True) -> list[bytes]:
+    if m == len(ids):
+        return [] if known else [tree_root(ids)]
+    k = split_point(ids)
+    if m <= k:
+        return [*tree_growth(m, ids[:k], known), tree_root(ids[k:])]
+    return [*tree_growth(m - k, ids[k:], False), tree_root(ids[:k])]
+
+
+def rooted_list_bytes(ids: list[bytes]) -> bytes:
+    return encode("SignedListBody", {"serial": len(ids), "head": list_head(ids), "root": tree_root(ids)})
+
+
+def cosigned_bytes(list_key: bytes, ids: list[bytes]) -> bytes:
+    return b"hearsay/list-cosignature/v1" + list_key + len(ids).to_bytes(8, "big") + tree_root(ids)
 
 
 # --- Rules of a spec ----------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from ldp_client.protocol.domain import Categories
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.hashing import KWiseHash, PairwiseHash
 from ldp_client.protocol.permutation import BlockPermutation
+from ldp_client.trust.merkle import verify_consistency
 from ldp_server.arrays import hashing as bulk_hashing
 from ldp_server.arrays import items as bulk_items
 from ldp_server.arrays import packing as bulk_packing
@@ -86,7 +87,7 @@ def test_files_are_what_the_code_computes(name: str) -> None:
 def test_folder_holds_these_files_and_stays_small() -> None:
     files = list(generate.FOLDER.iterdir())
     assert {file.name for file in files} == {f"{name}.json" for name in generate.FILES}
-    assert sum(file.stat().st_size for file in files) < 370_000
+    assert sum(file.stat().st_size for file in files) < 430_000
 
 
 def test_specs_of_the_files_are_read_back() -> None:
@@ -205,6 +206,31 @@ def test_signed_lists_independently() -> None:
         ]
         assert set(taken) == set(vector["may_follow"]), name
     assert any(not set(lists) - set(vector["may_follow"]) <= {vector["name"]} for vector in lists.values())
+
+
+def test_trees_of_lists_independently() -> None:
+    for vector in committed("list_trees"):
+        ids = generate.tree_ids(vector["size"])
+        assert independent.tree_root(ids).hex() == vector["root"]
+        assert independent.rooted_list_bytes(ids).hex() == vector["list_bytes"]
+        signer, witness = (bytes.fromhex(vector[name]) for name in ("public_key", "witness_key"))
+        signed = independent.signed_bytes(bytes.fromhex(vector["list_bytes"]))
+        Ed25519PublicKey.from_public_bytes(signer).verify(bytes.fromhex(vector["signature"]), signed)
+        cosigned = independent.cosigned_bytes(signer, ids)
+        Ed25519PublicKey.from_public_bytes(witness).verify(bytes.fromhex(vector["cosignature"]), cosigned)
+        paths = [independent.tree_path(index, ids) for index in range(len(ids))]
+        assert [[one.hex() for one in path] for path in paths] == vector["inclusion"]
+        growth = [[]] + [independent.tree_growth(first, ids) for first in range(1, len(ids) + 1)]
+        assert [[one.hex() for one in proof] for proof in growth] == vector["consistency"]
+
+
+def test_malformed_proofs_are_refused() -> None:
+    ids = generate.tree_ids(13)
+    first, root = independent.tree_root(ids[:6]), independent.tree_root(ids)
+    assert verify_consistency(6, first, 13, root, independent.tree_growth(6, ids))
+    for vector in committed("refused_proofs"):
+        proof = [bytes.fromhex(one) for one in vector["proof"]]
+        assert not verify_consistency(vector["first"], first, vector["size"], root, proof), vector["name"]
 
 
 # --- ... and what the numpy twins compute -----------------------------------------------------------------------------

@@ -11,7 +11,8 @@ class AdmissionKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ADMISSION_UNSPECIFIED: _ClassVar[AdmissionKind]
     OPEN: _ClassVar[AdmissionKind]
     CERTIFICATE: _ClassVar[AdmissionKind]
-    TOKEN: _ClassVar[AdmissionKind]
+    LINKABLE_TOKEN: _ClassVar[AdmissionKind]
+    UNLINKABLE_TOKEN: _ClassVar[AdmissionKind]
 
 class CollectionState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -44,7 +45,8 @@ class ExportKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
 ADMISSION_UNSPECIFIED: AdmissionKind
 OPEN: AdmissionKind
 CERTIFICATE: AdmissionKind
-TOKEN: AdmissionKind
+LINKABLE_TOKEN: AdmissionKind
+UNLINKABLE_TOKEN: AdmissionKind
 COLLECTION_STATE_UNSPECIFIED: CollectionState
 UPCOMING: CollectionState
 RUNNING: CollectionState
@@ -872,7 +874,7 @@ class ServerStatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class ServerStatusResponse(_message.Message):
-    __slots__ = ("version", "started", "collections", "waiting_bytes", "log_bytes", "draining", "role", "reports", "batches", "duplicates", "refused", "busy", "storage_errors", "damage", "failures", "lag_batches", "free_bytes")
+    __slots__ = ("version", "started", "collections", "waiting_bytes", "log_bytes", "draining", "role", "reports", "batches", "duplicates", "refused", "busy", "storage_errors", "damage", "failures", "lag_batches", "free_bytes", "list_key")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     STARTED_FIELD_NUMBER: _ClassVar[int]
     COLLECTIONS_FIELD_NUMBER: _ClassVar[int]
@@ -890,6 +892,7 @@ class ServerStatusResponse(_message.Message):
     FAILURES_FIELD_NUMBER: _ClassVar[int]
     LAG_BATCHES_FIELD_NUMBER: _ClassVar[int]
     FREE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    LIST_KEY_FIELD_NUMBER: _ClassVar[int]
     version: str
     started: int
     collections: int
@@ -907,7 +910,8 @@ class ServerStatusResponse(_message.Message):
     failures: int
     lag_batches: int
     free_bytes: int
-    def __init__(self, version: _Optional[str] = ..., started: _Optional[int] = ..., collections: _Optional[int] = ..., waiting_bytes: _Optional[int] = ..., log_bytes: _Optional[int] = ..., draining: bool = ..., role: _Optional[str] = ..., reports: _Optional[int] = ..., batches: _Optional[int] = ..., duplicates: _Optional[int] = ..., refused: _Optional[_Iterable[_Union[CountedReason, _Mapping]]] = ..., busy: _Optional[_Iterable[_Union[CountedReason, _Mapping]]] = ..., storage_errors: _Optional[int] = ..., damage: _Optional[int] = ..., failures: _Optional[int] = ..., lag_batches: _Optional[int] = ..., free_bytes: _Optional[int] = ...) -> None: ...
+    list_key: bytes
+    def __init__(self, version: _Optional[str] = ..., started: _Optional[int] = ..., collections: _Optional[int] = ..., waiting_bytes: _Optional[int] = ..., log_bytes: _Optional[int] = ..., draining: bool = ..., role: _Optional[str] = ..., reports: _Optional[int] = ..., batches: _Optional[int] = ..., duplicates: _Optional[int] = ..., refused: _Optional[_Iterable[_Union[CountedReason, _Mapping]]] = ..., busy: _Optional[_Iterable[_Union[CountedReason, _Mapping]]] = ..., storage_errors: _Optional[int] = ..., damage: _Optional[int] = ..., failures: _Optional[int] = ..., lag_batches: _Optional[int] = ..., free_bytes: _Optional[int] = ..., list_key: _Optional[bytes] = ...) -> None: ...
 
 class CountedReason(_message.Message):
     __slots__ = ("reason", "count")

@@ -78,24 +78,72 @@ class ListCollectionsRequest(_message.Message):
     def __init__(self, part: _Optional[int] = ...) -> None: ...
 
 class ListCollectionsResponse(_message.Message):
-    __slots__ = ("ids", "signed_list")
+    __slots__ = ("ids", "signed_list", "cosignatures")
     IDS_FIELD_NUMBER: _ClassVar[int]
     SIGNED_LIST_FIELD_NUMBER: _ClassVar[int]
+    COSIGNATURES_FIELD_NUMBER: _ClassVar[int]
     ids: bytes
     signed_list: SignedList
-    def __init__(self, ids: _Optional[bytes] = ..., signed_list: _Optional[_Union[SignedList, _Mapping]] = ...) -> None: ...
+    cosignatures: _containers.RepeatedCompositeFieldContainer[Cosignature]
+    def __init__(self, ids: _Optional[bytes] = ..., signed_list: _Optional[_Union[SignedList, _Mapping]] = ..., cosignatures: _Optional[_Iterable[_Union[Cosignature, _Mapping]]] = ...) -> None: ...
+
+class ProveListRequest(_message.Message):
+    __slots__ = ("size", "collection_id")
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
+    size: int
+    collection_id: bytes
+    def __init__(self, size: _Optional[int] = ..., collection_id: _Optional[bytes] = ...) -> None: ...
+
+class ProveListResponse(_message.Message):
+    __slots__ = ("signed_list", "consistency", "index", "inclusion", "cosignatures")
+    SIGNED_LIST_FIELD_NUMBER: _ClassVar[int]
+    CONSISTENCY_FIELD_NUMBER: _ClassVar[int]
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    INCLUSION_FIELD_NUMBER: _ClassVar[int]
+    COSIGNATURES_FIELD_NUMBER: _ClassVar[int]
+    signed_list: SignedList
+    consistency: _containers.RepeatedScalarFieldContainer[bytes]
+    index: int
+    inclusion: _containers.RepeatedScalarFieldContainer[bytes]
+    cosignatures: _containers.RepeatedCompositeFieldContainer[Cosignature]
+    def __init__(self, signed_list: _Optional[_Union[SignedList, _Mapping]] = ..., consistency: _Optional[_Iterable[bytes]] = ..., index: _Optional[int] = ..., inclusion: _Optional[_Iterable[bytes]] = ..., cosignatures: _Optional[_Iterable[_Union[Cosignature, _Mapping]]] = ...) -> None: ...
+
+class Cosignature(_message.Message):
+    __slots__ = ("public_key", "signature")
+    PUBLIC_KEY_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    public_key: bytes
+    signature: bytes
+    def __init__(self, public_key: _Optional[bytes] = ..., signature: _Optional[bytes] = ...) -> None: ...
+
+class CosignRequest(_message.Message):
+    __slots__ = ("size", "root", "cosignature")
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    ROOT_FIELD_NUMBER: _ClassVar[int]
+    COSIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    size: int
+    root: bytes
+    cosignature: Cosignature
+    def __init__(self, size: _Optional[int] = ..., root: _Optional[bytes] = ..., cosignature: _Optional[_Union[Cosignature, _Mapping]] = ...) -> None: ...
+
+class CosignResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class SignedListBody(_message.Message):
-    __slots__ = ("serial", "head", "next_key", "collector_keys")
+    __slots__ = ("serial", "head", "next_key", "collector_keys", "root")
     SERIAL_FIELD_NUMBER: _ClassVar[int]
     HEAD_FIELD_NUMBER: _ClassVar[int]
     NEXT_KEY_FIELD_NUMBER: _ClassVar[int]
     COLLECTOR_KEYS_FIELD_NUMBER: _ClassVar[int]
+    ROOT_FIELD_NUMBER: _ClassVar[int]
     serial: int
     head: bytes
     next_key: bytes
     collector_keys: _containers.RepeatedCompositeFieldContainer[CollectorKey]
-    def __init__(self, serial: _Optional[int] = ..., head: _Optional[bytes] = ..., next_key: _Optional[bytes] = ..., collector_keys: _Optional[_Iterable[_Union[CollectorKey, _Mapping]]] = ...) -> None: ...
+    root: bytes
+    def __init__(self, serial: _Optional[int] = ..., head: _Optional[bytes] = ..., next_key: _Optional[bytes] = ..., collector_keys: _Optional[_Iterable[_Union[CollectorKey, _Mapping]]] = ..., root: _Optional[bytes] = ...) -> None: ...
 
 class CollectorKey(_message.Message):
     __slots__ = ("public_key", "not_after")

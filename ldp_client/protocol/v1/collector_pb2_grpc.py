@@ -44,6 +44,16 @@ class CollectorStub(object):
                 request_serializer=ldp_dot_v1_dot_collector__pb2.ListCollectionsRequest.SerializeToString,
                 response_deserializer=ldp_dot_v1_dot_collector__pb2.ListCollectionsResponse.FromString,
                 _registered_method=True)
+        self.ProveList = channel.unary_unary(
+                '/ldp.v1.Collector/ProveList',
+                request_serializer=ldp_dot_v1_dot_collector__pb2.ProveListRequest.SerializeToString,
+                response_deserializer=ldp_dot_v1_dot_collector__pb2.ProveListResponse.FromString,
+                _registered_method=True)
+        self.Cosign = channel.unary_unary(
+                '/ldp.v1.Collector/Cosign',
+                request_serializer=ldp_dot_v1_dot_collector__pb2.CosignRequest.SerializeToString,
+                response_deserializer=ldp_dot_v1_dot_collector__pb2.CosignResponse.FromString,
+                _registered_method=True)
         self.Submit = channel.unary_unary(
                 '/ldp.v1.Collector/Submit',
                 request_serializer=ldp_dot_v1_dot_collector__pb2.SubmitRequest.SerializeToString,
@@ -68,6 +78,20 @@ class CollectorServicer(object):
 
     def ListCollections(self, request, context):
         """A part of the public list of collections. It is the same for everybody, and signed if the operator has set a key.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ProveList(self, request, context):
+        """How far the list is, with proofs. For those who hold a head and no list; a device does not call it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Cosign(self, request, context):
+        """A witness's signature of the present list, which it has checked.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -99,6 +123,16 @@ def add_CollectorServicer_to_server(servicer, server):
                     servicer.ListCollections,
                     request_deserializer=ldp_dot_v1_dot_collector__pb2.ListCollectionsRequest.FromString,
                     response_serializer=ldp_dot_v1_dot_collector__pb2.ListCollectionsResponse.SerializeToString,
+            ),
+            'ProveList': grpc.unary_unary_rpc_method_handler(
+                    servicer.ProveList,
+                    request_deserializer=ldp_dot_v1_dot_collector__pb2.ProveListRequest.FromString,
+                    response_serializer=ldp_dot_v1_dot_collector__pb2.ProveListResponse.SerializeToString,
+            ),
+            'Cosign': grpc.unary_unary_rpc_method_handler(
+                    servicer.Cosign,
+                    request_deserializer=ldp_dot_v1_dot_collector__pb2.CosignRequest.FromString,
+                    response_serializer=ldp_dot_v1_dot_collector__pb2.CosignResponse.SerializeToString,
             ),
             'Submit': grpc.unary_unary_rpc_method_handler(
                     servicer.Submit,
@@ -165,6 +199,60 @@ class Collector(object):
             '/ldp.v1.Collector/ListCollections',
             ldp_dot_v1_dot_collector__pb2.ListCollectionsRequest.SerializeToString,
             ldp_dot_v1_dot_collector__pb2.ListCollectionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ProveList(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ldp.v1.Collector/ProveList',
+            ldp_dot_v1_dot_collector__pb2.ProveListRequest.SerializeToString,
+            ldp_dot_v1_dot_collector__pb2.ProveListResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Cosign(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ldp.v1.Collector/Cosign',
+            ldp_dot_v1_dot_collector__pb2.CosignRequest.SerializeToString,
+            ldp_dot_v1_dot_collector__pb2.CosignResponse.FromString,
             options,
             channel_credentials,
             insecure,

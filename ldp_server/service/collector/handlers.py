@@ -8,6 +8,7 @@ import grpc
 
 from ldp_client.errors import LdpError
 from ldp_client.protocol.v1 import collector_pb2 as pb
+from ldp_client.trust.list_heads import Cosignature, ListHead
 from ldp_server.service.admission import Peer
 from ldp_server.service.bounded import Bounds, bounded_call
 from ldp_server.service.collector.ingest import Ingest
@@ -40,8 +41,10 @@ class Collector:
     def handlers(self) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
         """The methods by their names on the wire."""
         return {
+            "Cosign": bounded_call(self.cosign, self._bounds),
             "GetCollection": bounded_call(self.get_collection, self._bounds),
             "ListCollections": bounded_call(self.list_collections, self._bounds),
+            "ProveList": bounded_call(self.prove_list, self._bounds),
             **self._intake.handlers(),
         }
 
@@ -64,3 +67,19 @@ class Collector:
             return self._publisher.response(parse(pb.ListCollectionsRequest, data).part)
         except LdpError as error:
             return await self._intake.abort(context, error)
+
+    async def prove_list(self, data: bytes, _: Peer, context: Context) -> bytes:
+        try:
+            request = parse(pb.ProveListRequest, data)
+            return self._publisher.proof(request.size, request.collection_id)
+        except LdpError as error:
+            return await self._intake.abort(context, error)
+
+    async def cosign(self, data: bytes, _: Peer, context: Context) -> bytes:
+        try:
+            request = parse(pb.CosignRequest, data)
+            given = Cosignature(request.cosignature.public_key, request.cosignature.signature)
+            self._publisher.cosign(ListHead(request.size, request.root), given)
+        except LdpError as error:
+            return await self._intake.abort(context, error)
+        return pb.CosignResponse().SerializeToString()

@@ -34,6 +34,7 @@ class ServerFacts:
     log_bytes: Callable[[], int]
     free_bytes: Callable[[], int]
     metrics: Metrics
+    list_key: Callable[[], bytes]
 
     def counted(self) -> dict[str, Any]:
         """What was counted since the start, by the fields of ServerStatusResponse."""
@@ -119,6 +120,7 @@ class Operators:
             draining=self.draining,
             role=role_of_caller(),
             free_bytes=self._facts.free_bytes(),
+            list_key=self._facts.list_key(),
             **self._facts.counted(),
         ).SerializeToString()
 

@@ -27,8 +27,13 @@ from ldp_server.worker.messages import AskDecode, Progress
 
 __all__ = ["KINDS", "Queries", "QuerySources", "info"]
 
-KINDS = {pb.ADMISSION_UNSPECIFIED: "open", pb.OPEN: "open", pb.CERTIFICATE: "certificate", pb.TOKEN: "token"}
-_WIRE_KINDS = {"open": pb.OPEN, "certificate": pb.CERTIFICATE, "token": pb.TOKEN}
+_WIRE_KINDS = {
+    "open": pb.OPEN,
+    "certificate": pb.CERTIFICATE,
+    "linkable-token": pb.LINKABLE_TOKEN,
+    "unlinkable-token": pb.UNLINKABLE_TOKEN,
+}
+KINDS = {pb.ADMISSION_UNSPECIFIED: "open"} | {number: name for name, number in _WIRE_KINDS.items()}
 _COPIES = {pb.COPIES_UNSPECIFIED: "weighed", pb.WEIGHED: "weighed", pb.ONCE: "once"}
 _AND = " + "
 """Between the names of a set of attributes that is given as text."""

@@ -93,7 +93,7 @@ def test_a_token_that_was_not_good_enough_is_not_shown_again(open_client, collec
         asked.append(collection_id)
         return bytes([len(asked)])
 
-    client = open_client(delay=0, tokens=tokens)
+    client = open_client(delay=0, linkable_tokens=tokens)
     client.report(make(), "a")
     collector.refuses = reason
     client.flush()

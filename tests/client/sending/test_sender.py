@@ -236,14 +236,14 @@ def test_the_bound_counts_what_is_held_and_not_gaps(open_client, wide, collector
     assert (view.waiting, view.counters["dropped"]) == (4, 1)
 
 
-def test_admission_tokens_are_asked_for_once_a_batch(open_client, collector):
+def test_linkable_tokens_are_asked_for_once_a_batch(open_client, collector):
     tokens, asked = (bytes([n]) * 8 for n in range(100)), []
 
     def admission(collection_id):
         asked.append(collection_id)
         return next(tokens)
 
-    client = open_client(delay=0, tokens=admission)
+    client = open_client(delay=0, linkable_tokens=admission)
     client.report(make(1), "a")
     client.report(make(2), "a")
     collector.down = True
@@ -261,7 +261,7 @@ def test_a_failing_admission_callback_keeps_the_batch_and_its_words_to_itself(op
     def admission(collection_id):
         raise RuntimeError("token=hunter2")
 
-    client = open_client(delay=0, tokens=admission)
+    client = open_client(delay=0, linkable_tokens=admission)
     client.report(make(), "a")
     delivery = client._sender.deliver(1.0)
     assert isinstance(delivery.error, Unavailable) and "RuntimeError" in str(delivery.error)

@@ -4,12 +4,24 @@ import os
 
 import pytest
 
-from ldp_client import Client, Collection, InvalidSpec, Policy, PolicyRefused, StorageError, Unavailable
+from ldp_client import (
+    Client,
+    Collection,
+    InvalidSpec,
+    ListForked,
+    NotWitnessed,
+    Policy,
+    PolicyRefused,
+    StorageError,
+    Unavailable,
+)
 from ldp_client.collection import MAX_SPEC_BYTES
 from ldp_client.sending import subscription
 from ldp_client.sending.transport import ListPart
 from ldp_client.testing import FakeCollector
+from ldp_client.trust.merkle import root_of
 from ldp_client.trust.signed_list import MAX_LISTED, PART_IDS
+from ldp_client.view import Sight, user_view
 from tests.client.collectors import HonestCollector, serving
 from tests.client.conftest import make
 from tests.client.operators import Operator, packed
@@ -290,7 +302,8 @@ def test_a_list_that_grows_for_ever_is_left_at_the_bound(list_client, server, op
 
     def longer(part, answer):
         ids = filler(min((part + 2) * PART_IDS, MAX_LISTED + 1))
-        return operator.sign([ids])._replace(ids=ids[part * PART_IDS * 32 : (part + 1) * PART_IDS * 32])
+        signed = operator.sign([ids], head=bytes(32), root=b"")  # nobody looks at these before the list has ended
+        return signed._replace(ids=ids[part * PART_IDS * 32 : (part + 1) * PART_IDS * 32])
 
     server.meddle = longer
     client = list_client()
@@ -459,3 +472,132 @@ def test_the_fake_collector_has_no_list_at_first():
     assert FakeCollector().list_collections(0, 1.0) == ListPart(b"")
     assert Collection.from_bytes(FakeCollector([A]).get_collection(A.id, 1.0)) == A
     assert packed([A, B]) == A.id + B.id
+
+
+# -- a list that is shown to one device alone
+
+
+def test_a_head_from_elsewhere_shows_two_lists(list_client, server, operator, caplog, tmp_path):
+    """The operator signs two lists of one length. Each device accepts its own; comparing heads tells."""
+    client, other = list_client(), list_client(storage=tmp_path / "other")
+    server.public = operator.sign([A, B])
+    assert client.list_head() is None and client.check_list(1, bytes(32)) is False
+    client.refresh()
+    mine = client.list_head()
+    assert mine.size == 2 and mine.root == root_of(packed([A, B])) and str(mine) == f"2 {mine.root.hex()}"
+    server.public = operator.sign([A, C, D])
+    other.refresh()
+    theirs = other.list_head()
+    assert client.check_list(*theirs) is False, "the other list is longer: it cannot be told yet"
+    with pytest.raises(ListForked, match="two lists"):
+        other.check_list(mine.size, mine.root.hex())
+    assert counters(other) == {"list forked": 1}
+    assert other.check_list(1, root_of(A.id)) and other.check_list(0, root_of(b"")) and other.check_list(*theirs)
+    with pytest.raises(ListForked, match="lost or moved"):
+        client.refresh()  # it holds A, B, and is shown A, C, D
+    client._subscription.refresh_quietly()
+    assert "lost or moved" in caplog.text and mine.root.hex() in caplog.text, "the log has the evidence"
+    assert client.list_head() == mine
+    view = user_view(Sight.of(client))
+    assert any("must not accept" in problem for problem in view.problems)
+    assert any("not the one that was seen elsewhere" in problem for problem in user_view(Sight.of(other)).problems)
+
+
+@pytest.mark.parametrize("wrong", [(-1, bytes(32)), (1, "zz"), (1, bytes(31)), (1, "")])
+def test_a_head_that_is_none(list_client, wrong):
+    with pytest.raises(InvalidSpec, match="64 hexadecimal digits"):
+        list_client().check_list(*wrong)
+
+
+WITNESSES = [Operator() for _ in range(3)]
+
+
+def witnessed(operator, needed, **more):
+    keys = [one.public for one in WITNESSES]
+    return Policy(**LIMITS, list_keys=[operator.public], witnesses=keys, witnesses_needed=needed, **more)
+
+
+@pytest.mark.parametrize("needed", [1, 2, 3])
+def test_a_list_needs_its_witnesses(open_client, server, operator, needed):
+    """With one signature too few it is not taken, and nothing of it is believed; then it is."""
+    client = open_client(transport=server, policy=witnessed(operator, needed))
+    for count in range(needed):
+        server.public = operator.signed_by(operator.sign([A]), *WITNESSES[:count])
+        with pytest.raises(NotWitnessed, match=f"{count} of 3 witnesses"):
+            client.refresh()
+        assert client.listed() == ()
+    assert counters(client) == {"list not witnessed": needed}
+    assert any("too few witnesses" in problem for problem in user_view(Sight.of(client)).problems)
+    server.public = operator.signed_by(operator.sign([A]), *WITNESSES[:needed])
+    assert client.refresh() == 1 and client.report(A, "a").made
+    server.public = operator.sign([A, B])  # it grew for this device alone
+    with pytest.raises(NotWitnessed):
+        client.refresh()
+    assert client.listed() == (A.id,)
+    with pytest.raises(PolicyRefused, match="not on the signed list"):
+        client.report(B, "a")
+
+
+def test_signatures_that_do_not_count(open_client, server, operator):
+    one, two = WITNESSES[:2]
+    part = operator.sign([A, B])
+    strangers = operator.signed_by(part, Operator(), operator).cosignatures
+    of_other_ids = operator.signed_by(operator.sign([A, C]), one, two).cosignatures
+    of_another_operator = operator.signed_by(Operator().sign([A, B]), one, two).cosignatures
+    (good,) = operator.signed_by(part, one).cosignatures
+    broken = [good._replace(signature=flip(good.signature, place)) for place in range(64)]
+    short = [good._replace(signature=good.signature[:-1]), good._replace(public_key=two.public)]
+    client = open_client(transport=server, policy=witnessed(operator, 2))
+    for given in (strangers, of_other_ids, of_another_operator, broken, short, (good, good, good)):
+        server.public = part._replace(cosignatures=tuple(given))
+        with pytest.raises(NotWitnessed, match=r"[01] of 3 witnesses"):
+            client.refresh()
+    server.public = operator.signed_by(part, one, two)
+    assert client.refresh() == 2
+
+
+def flip(data, place):
+    return data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"witnesses": ["00"]}, "32 bytes"), ({"witnesses": ["11" * 32], "witnesses_needed": 2}, "from 1 to all"),
+        ({"witnesses": ["11" * 32], "witnesses_needed": 0}, "from 1 to all"), ({"witnesses_needed": 1}, "from 1"),
+        ({"witnesses": [bytes([n]) * 32 for n in range(17)]}, "at most 16"),
+    ],
+)  # fmt: skip
+def test_policies_with_witnesses(operator, more, why):
+    with pytest.raises(InvalidSpec, match=why):
+        Policy(**LIMITS, list_keys=[operator.public], **more)
+    with pytest.raises(InvalidSpec, match="give list_keys"):
+        Policy(**LIMITS, witnesses=["11" * 32])
+    assert witnessed(operator, None).witnesses_needed == 2
+
+
+# -- the root
+
+
+def test_a_list_without_a_tree_may_get_one_and_never_loses_it(list_client, server, operator):
+    client = list_client()
+    server.public = operator.sign([A, B], root=b"")
+    client.refresh()
+    assert client.list_head().root == root_of(packed([A, B]))
+    server.public = operator.sign([A, B])
+    assert client.refresh() == 2
+    server.public = operator.sign([A, B], root=b"")
+    with pytest.raises(PolicyRefused):
+        client.refresh()
+    server.public = operator.sign([A, B, C], root=b"")
+    with pytest.raises(PolicyRefused, match="has no tree"):
+        client.refresh()
+    server.public = operator.sign([A, B, C])
+    assert client.refresh() == 3
+
+
+@pytest.mark.parametrize("root", [bytes(32), bytes(31), bytes(33)])
+def test_a_root_of_other_ids_is_refused(list_client, server, operator, root):
+    server.public = operator.sign([A, B], root=root)
+    with pytest.raises(PolicyRefused, match="root"):
+        list_client().refresh()

@@ -121,7 +121,7 @@ def test_who_asks(open_client, collector):
     with pytest.raises(Exception, match="went back"):
         client.refresh()
     (problem,) = seen(client).problems
-    assert "must not accept" in problem and "1 times" in problem
+    assert "must not accept" in problem and "list refused: 1 time" in problem
 
 
 def test_a_lease_that_paid_for_reports(open_client, clock):

@@ -276,7 +276,7 @@ def test_status(analyst, counted):
 
 
 def test_an_admission_that_the_server_is_not_ready_for(analyst):
-    for admission in ("token", "certificate"):
+    for admission in ("linkable-token", "unlinkable-token", "certificate"):
         with pytest.raises(ServerRefused) as refused:
             analyst.create(make_collection("Never"), admission=admission)
         assert refused.value.reason == "FAILED_PRECONDITION"

@@ -238,18 +238,18 @@ def test_a_file_of_tokens_without_roles_is_one_clear_line(tmp_path):
     assert "move the file away, start again, and make new tokens" in found.stderr
 
 
-def test_admission_tokens(tmp_path):
+def test_linkable_tokens(tmp_path):
     from base64 import urlsafe_b64decode
 
-    from ldp_server.service.admission import TokenVerifier
+    from ldp_server.service.admission import LinkableVerifier
 
     collection = make_collection()
     (tmp_path / "c.ldp").write_text(collection.to_toml())
     one(cli("token", "key", str(tmp_path / "k"), "--json"))
     assert stat.S_IMODE((tmp_path / "k").stat().st_mode) == 0o600
     arguments = ["--key", str(tmp_path / "k"), "--count", "5", "--out", str(tmp_path / "t")]
-    assert one(cli("token", "issue", str(tmp_path / "c.ldp"), *arguments, "--json"))["count"] == 5
-    verifier = TokenVerifier.load([tmp_path / "k.pub"])
+    assert one(cli("token", "issue-linkable", str(tmp_path / "c.ldp"), *arguments, "--json"))["count"] == 5
+    verifier = LinkableVerifier.load([tmp_path / "k.pub"])
     tokens = [urlsafe_b64decode(line) for line in (tmp_path / "t").read_text().split()]
     assert len({verifier.token_id(token, collection.id) for token in tokens} - {None}) == 5
 

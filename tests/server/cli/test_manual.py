@@ -5,6 +5,7 @@ import re
 
 from ldp_client.protocol.v1 import collector_pb2
 from ldp_server.config import parse_config
+from ldp_server.issuer.counters import IssuerMetrics
 from ldp_server.relay.config import parse_relay_config
 from ldp_server.relay.metrics import RelayMetrics
 from ldp_server.service.metrics import Metrics, watch_processes
@@ -38,8 +39,9 @@ def test_the_table_of_a_relays_metrics_is_complete():
 def test_its_metrics_exist():
     metrics = Metrics()
     watch_processes(metrics.registry, os.getpid)
+    registries = [metrics.registry, RelayMetrics().registry, IssuerMetrics().registry]
     names: set[str] = set()
-    for family in [*metrics.registry.collect(), *RelayMetrics().registry.collect()]:
+    for family in [family for registry in registries for family in registry.collect()]:
         names |= {family.name, f"{family.name}_total", *(sample.name for sample in family.samples)}
     for name in set(re.findall(r"hearsay_[a-z_]+", MANUAL)):
         assert name in names, name

@@ -144,12 +144,8 @@ def test_every_option_is_explained(name, command):
             assert parameter.help, (name, parameter.name)
             assert parameter.help.rstrip().endswith((".", "]")), (name, parameter.help)
     flags = {flag for parameter in command.params for flag in parameter.opts}
-    assert "--json" in flags or name in {
-        "config",
-        "relay config",
-        "watch alerts",
-        "watch dashboard",
-    }  # these print a file
+    print_a_file = {"config", "relay config", "token issuer-config", "watch alerts", "watch dashboard"}
+    assert "--json" in flags or name in print_a_file
 
 
 def test_the_help_of_the_whole():
@@ -288,11 +284,11 @@ def test_a_reader_who_leaves_is_no_error(server):
 
 
 def test_a_bar_where_somebody_looks(tmp_path):
-    from ldp_server.service.admission.tokens import make_key
+    from ldp_server.service.admission.key_files import make_key
 
     make_key(tmp_path / "k")
     (tmp_path / "c.ldp").write_text(make_collection().to_toml())
-    arguments = ["token", "issue", str(tmp_path / "c.ldp"), "--key", str(tmp_path / "k"), "--count", "20000"]
+    arguments = ["token", "issue-linkable", str(tmp_path / "c.ldp"), "--key", str(tmp_path / "k"), "--count", "20000"]
     shown, code = in_a_terminal(*arguments, "--out", str(tmp_path / "t"), columns=100)
     assert code == 0
     assert re.search(r"signing: [0-9,]+ of 20,000", shown)

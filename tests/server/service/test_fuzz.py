@@ -17,6 +17,7 @@ TYPED = {
     grpc.StatusCode.NOT_FOUND,
     grpc.StatusCode.ALREADY_EXISTS,
     grpc.StatusCode.FAILED_PRECONDITION,
+    grpc.StatusCode.PERMISSION_DENIED,  # signatures of strangers
     grpc.StatusCode.RESOURCE_EXHAUSTED,
     grpc.StatusCode.UNIMPLEMENTED,
     grpc.StatusCode.UNAUTHENTICATED,
@@ -65,7 +66,7 @@ def call(server, path, data, *, auth=False):
 
 
 @FUZZ
-@given(st.sampled_from(["Submit", "GetCollection", "ListCollections"]), st.binary(max_size=400))
+@given(st.sampled_from(["Submit", "GetCollection", "ListCollections", "ProveList", "Cosign"]), st.binary(max_size=400))
 def test_bytes_to_the_collector(server, method, data):
     try:
         call(server, f"/ldp.v1.Collector/{method}", data)

@@ -74,11 +74,11 @@ def test_a_wrong_setting_is_named(text, word, tmp_path):
 def test_paths_are_relative_to_the_file(tmp_path):
     path = tmp_path / "server.toml"
     path.write_text(
-        'data = "here"\n[admission]\ntoken_keys = ["a.pub", "/b.pub"]\n[retention]\ncompact_after = "never"'
+        'data = "here"\n[admission]\nlinkable_token_keys = ["a.pub", "/b.pub"]\n[retention]\ncompact_after = "never"'
     )
     config = load_config(path)
     assert config.data == tmp_path / "here"
-    assert config.admission.token_keys == (tmp_path / "a.pub", Path("/b.pub"))
+    assert config.admission.linkable_token_keys == (tmp_path / "a.pub", Path("/b.pub"))
     assert config.retention.compact_seconds is None
     with pytest.raises(InvalidSpec, match="cannot read"):
         load_config(tmp_path / "nowhere.toml")

@@ -222,7 +222,7 @@ async def test_a_token_is_for_one_period_only(tmp_path):
     """A token that was used in one period is used up in the others, also after the first one is folded."""
     tokens = [os.urandom(16) for _ in range(2)]
     collection, log = daily(), SqliteLog(tmp_path / "log.db")
-    number = log.add(NewCollection(collection.id, collection.spec_bytes, True, Admission("token"), 1)).number
+    number = log.add(NewCollection(collection.id, collection.spec_bytes, True, Admission("linkable-token"), 1)).number
     for token in tokens:
         assert log.append([a_batch(number, token=token)._replace(period=7)]) == [AppendOutcome.STORED]
     log.finish(log.periods(number)[0].number)

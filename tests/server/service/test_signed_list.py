@@ -2,16 +2,20 @@
 
 import asyncio
 import sqlite3
+from dataclasses import replace
 
 import grpc
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from ldp_client.errors import ListForked, PolicyRefused
 from ldp_client.protocol.v1 import collector_pb2 as pb
+from ldp_client.trust.list_heads import Cosignature, ListHead, ListProof, check_entry, check_growth, cosign, seen_by
+from ldp_client.trust.merkle import EMPTY_ROOT
 from ldp_client.trust.signed_list import EMPTY_HEAD, MAX_LISTED, PART_IDS, extended_head, verify_head, verify_list
 from ldp_server.config import PublishConfig
 from ldp_server.service import lifecycle, signed_list
-from ldp_server.service.admission.tokens import load_private_key, load_public_key, make_key
+from ldp_server.service.admission.key_files import load_private_key, load_public_key, make_key
 from ldp_server.service.signed_list import ListPublisher
 from ldp_server.service.wire import CallStatus
 from ldp_server.store import Admission, CollectionRecord
@@ -208,3 +212,93 @@ def damage(data, collection):
     with sqlite3.connect(data / "log.db") as db:
         assert db.execute("UPDATE collections SET spec = x'00' WHERE id = ?", (collection.id,)).rowcount == 1
     db.close()
+
+
+# -- proofs and witnesses
+
+
+async def proof_of(server, size=0, collection=b""):
+    return await server.collector.ProveList(pb.ProveListRequest(size=size, collection_id=collection))
+
+
+def as_proof(answer):
+    signed = answer.signed_list
+    given = signed.list_bytes, signed.signature, signed.public_key
+    return ListProof(*given, tuple(answer.consistency), answer.index, tuple(answer.inclusion))
+
+
+async def test_proofs_of_a_list_that_grows(tmp_path, publish, public):
+    collections = [make_collection(name) for name in ("one", "two", "three", "four", "five")]
+    heads = [ListHead(0, EMPTY_ROOT)]
+    async with live(tmp_path / "d", publish=publish) as server:
+        for number, collection in enumerate(collections):
+            await server.create(collection)
+            for before in heads:
+                answer = await proof_of(server, before.size, collection.id)
+                signed = believed_head(answer, public)
+                head = check_growth(before, signed, answer.consistency)
+                assert check_entry(collection.id, signed, as_proof(answer)) == number
+                assert believed(await part_of(server), public).list_head == head
+            heads.append(head)
+            wrong = ListHead(head.size, bytes(32))
+            with pytest.raises(ListForked, match="cannot show"):
+                check_growth(wrong, signed, (await proof_of(server, head.size)).consistency)
+        assert check_entry(collections[1].id, signed, as_proof(await proof_of(server, 0, collections[1].id))) == 1
+        with pytest.raises(PolicyRefused, match="cannot show"):
+            check_entry(collections[0].id, signed, as_proof(await proof_of(server, 0, collections[1].id)))
+        for size, collection, code in (
+            (6, b"", "FAILED_PRECONDITION"),
+            (0, bytes(32), "NOT_FOUND"),
+            (0, b"x", "NOT_FOUND"),
+        ):
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await proof_of(server, size, collection)
+            assert failure(refused)[0] == code
+        assert answer.ByteSize() < 700
+
+
+def believed_head(answer, public):
+    signed = answer.signed_list
+    return verify_head(signed.list_bytes, signed.signature, signed.public_key, keys=[public], previous=None)
+
+
+async def test_a_server_without_a_key_has_no_proofs(tmp_path):
+    async with live(tmp_path / "d") as server:
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await proof_of(server)
+        assert failure(refused)[0] == "NOT_FOUND" and "no signed list" in failure(refused)[1]
+
+
+async def test_witnesses_sign_the_present_list_and_devices_get_it(tmp_path, publish, public):
+    make_key(tmp_path / "witness.key")
+    make_key(tmp_path / "stranger.key")
+    witness, stranger = load_private_key(tmp_path / "witness.key"), load_private_key(tmp_path / "stranger.key")
+    publish = replace(publish, witnesses=(tmp_path / "witness.key.pub",))
+    async with live(tmp_path / "d", publish=publish) as server:
+        await server.create(make_collection("one"))
+        head = believed(await part_of(server), public).list_head
+
+        async def hand_in(head, given):
+            signed = pb.Cosignature(public_key=given.public_key, signature=given.signature)
+            await server.collector.Cosign(pb.CosignRequest(size=head.size, root=head.root, cosignature=signed))
+
+        good = cosign(witness, public, head)
+        for given, about, code in (
+            (cosign(stranger, public, head), head, "PERMISSION_DENIED"),
+            (good._replace(signature=bytes(64)), head, "INVALID_ARGUMENT"),
+            (good._replace(signature=b""), head, "INVALID_ARGUMENT"),
+            (cosign(witness, bytes(32), head), head, "INVALID_ARGUMENT"),
+            (good, head._replace(size=0), "FAILED_PRECONDITION"),
+            (good, head._replace(root=bytes(32)), "FAILED_PRECONDITION"),
+        ):
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await hand_in(about, given)
+            assert failure(refused)[0] == code
+        assert not (await part_of(server)).cosignatures
+        for _ in range(2):
+            await hand_in(head, good)
+        for answer in (await part_of(server), await part_of(server, 5), await proof_of(server)):
+            (kept,) = answer.cosignatures
+            assert seen_by(public, head, [Cosignature(kept.public_key, kept.signature)], [good.public_key])
+        await server.create(make_collection("two"))
+        assert not (await part_of(server)).cosignatures, "a signature is of one list"

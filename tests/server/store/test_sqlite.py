@@ -366,10 +366,10 @@ def test_names_of_collections_and_what_is_not_there(log):
     assert log.records() == []
     assert log.record(1) is None and log.record_of(b"a" * 32) is None
     first = log.add(NewCollection(b"a" * 32, b"one", True, Admission(), 10))
-    second = log.add(NewCollection(b"b" * 32, b"two", False, Admission("token", 3), 20))
+    second = log.add(NewCollection(b"b" * 32, b"two", False, Admission("linkable-token", 3), 20))
     assert log.records() == [first, second]
     assert log.record(2) == log.record_of(b"b" * 32) == second
-    assert (second.spec, second.public, second.admission, second.created) == (b"two", False, ("token", 3), 20)
+    assert (second.spec, second.public, second.admission, second.created) == (b"two", False, ("linkable-token", 3), 20)
     assert (second.closed, second.deleted, second.compacted, second.sealed) == (None, None, False, False)
     with pytest.raises(StorageError, match="row of collection 3 is not in"):
         log._catalog.existing(3)

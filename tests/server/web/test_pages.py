@@ -446,6 +446,13 @@ async def test_everybody_may_read_what_is_asked_and_nothing_that_was_learned(wor
         assert f"{USERS:,}" not in one.text
         spec = await browser.get(f"/public/{world.which('linear-hash')}/spec.ldp")
         assert Collection.from_toml(spec.text).id == world.collections["linear-hash"].id
+        data = (await browser.get(f"/public/{world.which('linear-hash')}/question.json")).json()
+        assert Collection.from_bytes(bytes.fromhex(data["spec_bytes"])).id.hex() == data["id"]
+        assert data["statement"] == list(statement) and data["released"] is None and data["list"]["key"] is None
+        assert "No answer to this question has been released" in one.text and "is not signed" in one.text
+        listed = (await browser.get("/public/list.json")).json()
+        assert world.collections["hostile"].id.hex() in {asked["id"] for asked in listed["questions"]}
+        assert "Unlisted?" not in str(listed) and "reports" not in listed["questions"][0]
         assert "<script>alert" not in page.text + (await browser.get(f"/public/{world.which('hostile')}")).text
         assert (await browser.get("/")).status_code == 303
     with world.server.analyst() as analyst:

@@ -10,8 +10,17 @@ import trustme
 from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.config import AdmissionConfig, AnalystConfig, CollectorConfig, Config, TlsConfig
-from ldp_server.service.admission import AdmissionControl, Peer, RateLimit, TokenSigner, TokenVerifier
-from ldp_server.service.admission.tokens import TOKEN_BYTES, make_key
+from ldp_server.service.admission import (
+    AdmissionControl,
+    LinkableSigner,
+    LinkableVerifier,
+    Peer,
+    RateLimit,
+    UnlinkableVerifier,
+    Verifiers,
+)
+from ldp_server.service.admission.key_files import make_key
+from ldp_server.service.admission.linkable import TOKEN_BYTES
 from ldp_server.store import Admission, CollectionRecord, Submission, Ticket
 from tests.server.helpers import PATIENCE, Clock, batch, live, make_collection, reason, taken
 
@@ -20,15 +29,15 @@ from tests.server.helpers import PATIENCE, Clock, batch, live, make_collection, 
 def keys(tmp_path):
     for name in ("good", "bad"):
         make_key(tmp_path / name)
-    return TokenSigner.load(tmp_path / "good"), TokenSigner.load(tmp_path / "bad"), tmp_path / "good.pub"
+    return LinkableSigner.load(tmp_path / "good"), LinkableSigner.load(tmp_path / "bad"), tmp_path / "good.pub"
 
 
-async def test_one_token_one_batch(tmp_path, keys):
+async def test_one_linkable_token_one_batch(tmp_path, keys):
     signer, forger, public = keys
-    async with live(tmp_path / "d", admission=AdmissionConfig(token_keys=(public,))) as server:
+    async with live(tmp_path / "d", admission=AdmissionConfig(linkable_token_keys=(public,))) as server:
         collection, other = make_collection(), make_collection("another")
-        await server.create(collection, admission=pb.TOKEN)
-        await server.create(other, admission=pb.TOKEN)
+        await server.create(collection, admission=pb.LINKABLE_TOKEN)
+        await server.create(other, admission=pb.LINKABLE_TOKEN)
         token = signer.token(collection.id)
         request = batch(collection, admission_token=token)
         assert not taken(await server.collector.Submit(request)).duplicate
@@ -57,11 +66,11 @@ async def test_one_token_one_batch(tmp_path, keys):
 
 async def test_used_tokens_survive_a_restart_and_go_with_compaction(tmp_path, keys):
     signer, _, public = keys
-    admission = AdmissionConfig(token_keys=(public,))
+    admission = AdmissionConfig(linkable_token_keys=(public,))
     collection = make_collection()
     token = signer.token(collection.id)
     async with live(tmp_path / "d", admission=admission) as server:
-        await server.create(collection, admission=pb.TOKEN, reports_per_token=5)
+        await server.create(collection, admission=pb.LINKABLE_TOKEN, reports_per_token=5)
         taken(await server.collector.Submit(batch(collection, 5, admission_token=token)))
     async with live(tmp_path / "d", admission=admission) as server:
         assert reason(await server.collector.Submit(batch(collection, admission_token=token))) == "TOKEN_USED"
@@ -75,7 +84,7 @@ async def test_used_tokens_survive_a_restart_and_go_with_compaction(tmp_path, ke
 
 async def test_admission_that_cannot_work_is_refused_at_creation(tmp_path):
     async with live(tmp_path / "d") as server:
-        for kind in (pb.TOKEN, pb.CERTIFICATE):
+        for kind in (pb.LINKABLE_TOKEN, pb.UNLINKABLE_TOKEN, pb.CERTIFICATE):
             with pytest.raises(grpc.aio.AioRpcError) as refused:
                 await server.create(make_collection(), admission=kind)
             assert refused.value.code() is grpc.StatusCode.FAILED_PRECONDITION
@@ -83,11 +92,11 @@ async def test_admission_that_cannot_work_is_refused_at_creation(tmp_path):
 
 def test_a_verifier_with_two_keys_takes_both(tmp_path, keys):
     signer, forger, public = keys
-    both = TokenVerifier.load([public, tmp_path / "bad.pub"])
+    both = LinkableVerifier.load([public, tmp_path / "bad.pub"])
     name = os.urandom(32)
     assert both.token_id(signer.token(name), name) is not None
     assert both.token_id(forger.token(name), name) is not None
-    assert TokenVerifier.load([public]).token_id(forger.token(name), name) is None
+    assert LinkableVerifier.load([public]).token_id(forger.token(name), name) is None
 
 
 def test_tokens_say_nothing_but_a_random_id(keys):
@@ -106,7 +115,7 @@ def test_a_token_s_bytes_are_those_of_the_manual(tmp_path, keys):
     name, token_id = bytes(range(32)), bytes(range(16))
     token = b"\x01" + token_id + key.sign(b"hearsay/admission-token/v1" + name + token_id)
     assert len(token) == 81
-    assert TokenVerifier.load([tmp_path / "good.pub"]).token_id(token, name) == token_id
+    assert LinkableVerifier.load([tmp_path / "good.pub"]).token_id(token, name) == token_id
     made = keys[0].token(name)
     assert key.sign(b"hearsay/admission-token/v1" + name + made[1:17]) == made[17:]
 
@@ -115,7 +124,7 @@ def test_a_token_s_bytes_are_those_of_the_manual(tmp_path, keys):
 def test_files_that_are_no_keys_are_refused(tmp_path, content):
     path = tmp_path / "key"
     path.write_bytes(content)
-    for load in (TokenSigner.load, lambda p: TokenVerifier.load([p])):
+    for load in (LinkableSigner.load, lambda p: LinkableVerifier.load([p])):
         with pytest.raises(InvalidSpec):
             load(path)
     with pytest.raises(InvalidSpec):
@@ -192,7 +201,9 @@ async def test_collections_that_ask_for_a_certificate(tmp_path, authority):
 def test_a_collection_for_certificates_refuses_who_has_none():
     """The port asks for a certificate, and so does the collection: the port's settings may be loosened later."""
     record = CollectionRecord(1, bytes(32), b"", True, Admission("certificate", 1), 0, None, None)
-    control = AdmissionControl(RateLimit(0, 0, Clock()), RateLimit(0, 0, Clock()), TokenVerifier([]))
+    control = AdmissionControl(
+        RateLimit(0, 0, Clock()), RateLimit(0, 0, Clock()), Verifiers(LinkableVerifier([]), UnlinkableVerifier([]))
+    )
     with pytest.raises(ServerRefused, match="NOT_ADMITTED"):
         control.admit(record, b"", Peer("1.2.3.4", False, frozenset()), 1)
     assert control.admit(record, b"", Peer("1.2.3.4", False, frozenset({"x"})), 1) is None

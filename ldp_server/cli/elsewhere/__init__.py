@@ -1,0 +1,1 @@
+"""Commands for machines of other operators: what they run follows or serves somebody else's collection server."""

@@ -1,0 +1,102 @@
+"""token issuer, issuer-config, issuer-key, issuer-secret: the issuer of unlinkable tokens."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import sys
+from pathlib import Path
+
+import click
+from prometheus_client import disable_created_metrics
+
+from ldp_server import __version__
+from ldp_server.cli.connection import json_option
+from ldp_server.cli.show import lines, print_json
+from ldp_server.cli.tokens.analysts import token
+from ldp_server.issuer.server import IssuerServer
+from ldp_server.issuer.settings import SAMPLE, IssuerConfig, load_settings
+from ldp_server.issuer.signing import make_key, make_secret
+from ldp_server.service.logs import event, set_up_logs
+from ldp_server.service.running import allow_files, local_address, start_metrics, stop_when_input_ends
+
+__all__ = ["issuer", "issuer_config", "issuer_key", "issuer_secret"]
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@token.command()
+@click.option("--config", "file", type=_FILE, required=True, help="The configuration (`token issuer-config`).")
+@click.option("--until-stdin-closes", is_flag=True, help="Also stop when standard input is closed.")
+@click.option("--json", "as_json", is_flag=True, help="Logs, and the line that says where it listens, as JSON.")
+def issuer(file: Path, until_stdin_closes: bool, as_json: bool) -> None:
+    """Run the issuer of unlinkable tokens until it is told to stop (SIGTERM, Ctrl-C).
+
+    It belongs behind your log-in, and not onto the machine of the collection server.
+    """
+    config = load_settings(file)
+    set_up_logs(config.watch.log_level, "json" if as_json else config.watch.log_format)
+    # Otherwise each counter has a second series, the time at which it was made.
+    disable_created_metrics()  # type: ignore[no-untyped-call]
+    os.umask(0o077)  # files are readable by their owner only
+    allow_files(config.limits.connections)
+    asyncio.run(_serve(config, as_json=as_json, until_stdin_closes=until_stdin_closes))
+
+
+async def _serve(config: IssuerConfig, *, as_json: bool, until_stdin_closes: bool) -> None:
+    server = IssuerServer(config)
+    server.stop_on_signals()
+    await server.start()
+    try:
+        if config.watch.metrics:
+            start_metrics(config.watch.metrics, server.metrics.registry, server)
+        address = local_address(config.listen, server.port)
+        if as_json:
+            sys.stdout.write(json.dumps({"listening": address, "version": __version__, "pid": os.getpid()}) + "\n")
+        else:
+            sys.stdout.write(f"the issuer listens on {address}\n")
+        sys.stdout.flush()
+        event(logging.INFO, "ready", version=__version__, listening=address, keys=len(config.keys))
+        if until_stdin_closes:
+            stop_when_input_ends(server)
+        await server.wait()
+        event(logging.INFO, "draining")
+    finally:
+        await server.stop()
+        event(logging.INFO, "stopped")
+
+
+@token.command("issuer-config")
+def issuer_config() -> None:
+    """Print a commented configuration of the issuer with every setting at its default."""
+    sys.stdout.write(SAMPLE)
+
+
+@token.command("issuer-key")
+@click.argument("file", type=_FILE)
+@json_option
+def issuer_key(file: Path, as_json: bool) -> None:
+    """Make the issuer's RSA key in FILE (keep it) and FILE.pub.
+
+    FILE belongs into the issuer's keys. FILE.pub belongs into your apps, and into the collection server's
+    admission.unlinkable_token_keys.
+    """
+    made = make_key(file)
+    if as_json:
+        print_json({"private": str(file), "public": f"{file}.pub", "id": made.id.hex()})
+    else:
+        lines(f"{file} (keep it secret), {file}.pub", f"key id {made.id.hex()}")
+
+
+@token.command("issuer-secret")
+@click.argument("file", type=_FILE)
+@json_option
+def issuer_secret(file: Path, as_json: bool) -> None:
+    """Make a secret in FILE, which your back end shows to the issuer."""
+    make_secret(file)
+    if as_json:
+        print_json({"secret": str(file)})
+    else:
+        lines(f"{file} (keep it secret)")
