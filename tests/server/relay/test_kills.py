@@ -22,7 +22,7 @@ from tests.server.helpers import wait_until
 from tests.server.relay.helpers import relayed, request, tag_of, unit, unit_bytes
 
 SMALLEST = 20
-SHORT_KILLS, LONG_KILLS = 3, 100
+SHORT_KILLS, LONG_KILLS = 2, 100
 
 
 class FlakyCollector(collector_pb2_grpc.CollectorServicer):
