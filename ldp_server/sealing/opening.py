@@ -25,10 +25,12 @@ from ldp_client.protocol.sealing import (
     unit_digest,
 )
 
-__all__ = ["DROPPED", "Opened", "OpeningJob", "open_units"]
+__all__ = ["DROPPED", "REPLAYED", "Opened", "OpeningJob", "open_units"]
 
-DROPPED = ("NOT_SEALED", "UNKNOWN_SEALING_KEY", "SEAL_EXPIRED", "BAD_SEAL", "REPORT_OUT_OF_RANGE", "REPLAYED")
-"""Why a unit is dropped: a Reason of the wire, or REPLAYED for one that is counted already."""
+REPLAYED = "REPLAYED"
+"""For a unit that is counted already."""
+DROPPED = ("NOT_SEALED", "UNKNOWN_SEALING_KEY", "SEAL_EXPIRED", "BAD_SEAL", "REPORT_OUT_OF_RANGE", REPLAYED)
+"""Why a unit is dropped: a Reason of the wire, or REPLAYED."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ def open_units(job: OpeningJob) -> Opened:
             continue
         digest = unit_digest(unit)
         if digest in reports:
-            dropped["REPLAYED"] += 1
+            dropped[REPLAYED] += 1
             continue
         try:
             report = decrypt(unit[1 + KEY_ID_BYTES :], secret, info=bindings[key])

@@ -21,7 +21,7 @@ from ldp_client.errors import LdpError, ServerRefused, Unavailable
 from ldp_client.protocol.packing import MAX_PAYLOAD
 from ldp_client.protocol.sealing import SEALED_EXTRA, key_id_of, sealed_bytes
 from ldp_server.sealing.keys import KeyDirectory
-from ldp_server.sealing.opening import OpeningJob
+from ldp_server.sealing.opening import REPLAYED, OpeningJob
 from ldp_server.sealing.pool import OpeningPool
 from ldp_server.service.collector.waiting import Waiting
 from ldp_server.service.live import LiveCollection
@@ -101,9 +101,9 @@ class Unsealing:
             ticket.submission.payload,
         )
         found = await self._pool.open(job)
-        ticket.replayed = found.dropped.get("REPLAYED", 0)
+        ticket.replayed = found.dropped.get(REPLAYED, 0)
         ticket.reports = len(found.reports) // live.width
-        reasons = [reason for reason in found.dropped if reason != "REPLAYED"]
+        reasons = [reason for reason in found.dropped if reason != REPLAYED]
         for reason in reasons:
             self._metrics.dropped_units.labels(reason).inc(found.dropped[reason])
         ticket.dropped = sum(found.dropped[reason] for reason in reasons)
