@@ -96,8 +96,7 @@ def run(
     setting = _prepare(wanted, faults, batch, remote, relay)
     if not 0 <= periods <= MAX_PERIODS:
         raise InvalidSpec(f"periods: 0 (no schedule) to {MAX_PERIODS}")
-    if relay:
-        _check_relay(faults, periods, remote)
+    _check_relay(relay, faults, periods, remote)
     with ExitStack() as stack:
         place = _Place.make(stack, remote, sealed=bool(relay))
         analyst, server = place.analyst, place.server
@@ -121,7 +120,9 @@ def run(
         return _compare(job, setting, replace(ended, restarts=server.restarts if server else 0, passed=passed))
 
 
-def _check_relay(faults: Faults, periods: int, remote: Remote | None) -> None:
+def _check_relay(relay: int, faults: Faults, periods: int, remote: Remote | None) -> None:
+    if not relay:
+        return
     if remote is not None:
         raise InvalidSpec("--relay needs a server of its own: leave out --server")
     if periods:
