@@ -395,7 +395,8 @@ def check_mechanism(mechanism: dict, size: int) -> None:
         return
     q, t = rules.get("q", 0), rules.get("t", 0)
     check(1 <= t <= 24 and 2 <= q <= 2**20, "q, t")  # q is the k of a response, so at most 2^20
-    check(all(q % divisor for divisor in range(2, int(q**0.5) + 2) if divisor < q), "q is prime")
+    prime = all(q % divisor for divisor in range(2, int(q**0.5) + 2) if divisor < q)
+    check(prime or q == 4 or q == 8, "q is prime, 4 or 8")
     check(q**t <= 2**24, "q^t")
     if kind == "linear_hash":
         check(size <= q**t, "size")
@@ -563,7 +564,13 @@ def linear_hash_report(epsilon: str, q: int, t: int, index: int, u_1: int, u_2: 
     starts = [(q**s - 1) // (q - 1) for s in range(t)]
     s = max(place for place in range(t) if starts[place] <= j)
     a = q**s + j - starts[s]
-    h = sum(x * y for x, y in zip(digits(a, q, t), digits(index, q, t), strict=True)) % q
+    pairs = list(zip(digits(a, q, t), digits(index, q, t), strict=True))
+    if q in (4, 8):
+        h = 0
+        for x, y in pairs:
+            h ^= field_product(x, y, {4: 2, 8: 3}[q])
+    else:
+        h = sum(x * y for x, y in pairs) % q
     return j * q + response(epsilon, q, h, u_2)
 
 
@@ -578,9 +585,14 @@ def report_of(question: dict, index: int, words: list[int]) -> int:
     q, t = rules["q"], rules["t"]
     if kind == "linear_hash":
         return linear_hash_report(epsilon, q, t, index, words[0], words[1])
+    bits = index_bits(question["domain"])
+    return hashtogram_report(epsilon, seed(question_bytes(question)), bits, rules, index, words)
+
+
+def hashtogram_report(epsilon: str, own_seed: bytes, bits: int, rules: dict, index: int, words: list[int]) -> int:
+    q, t = rules["q"], rules["t"]
     r = words[0] * rules["rows"] // N
-    own_seed = seed(question_bytes(question))
-    cell = pairwise_hash(own_seed, f"hashtogram/row/{r}", index_bits(question["domain"]), q**t, index)
+    cell = pairwise_hash(own_seed, f"hashtogram/row/{r}", bits, q**t, index)
     return r * points(q, t) * q + linear_hash_report(epsilon, q, t, cell, words[1], words[2])
 
 
