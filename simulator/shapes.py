@@ -101,6 +101,10 @@ class WireRun(TypedDict):
     duplicates: int
     refused: dict[str, int]
     restarts: int
+    relay_restarts: int
+    """0 without a relay, as the next one."""
+    relay_batches: int
+    """How many batches of the relay the server has taken."""
     seconds: float
     reports_per_second: float
 

@@ -8,12 +8,19 @@ the window is over by its own clock. A reason that this version does not know sa
 
 from __future__ import annotations
 
-__all__ = ["NEW_TOKEN", "REASONS", "WINDOW_SLACK_SECONDS", "is_final"]
+__all__ = ["NEW_TOKEN", "REASONS", "RELAY_SLACK_SECONDS", "WINDOW_SLACK_SECONDS", "is_final"]
 
 WINDOW_SLACK_SECONDS = 60
 """A server takes batches from this long before a window opens until this long after it closes, because clocks differ.
 
 The same holds for the begin of a period. A collection that an operator has closed takes nothing.
+"""
+
+RELAY_SLACK_SECONDS = 7 * 86_400
+"""The same after the window of a collection whose reports pass through a relay.
+
+The relay takes no report that comes more than `WINDOW_SLACK_SECONDS` after the window. It releases the last ones then,
+and needs time to pass them on.
 """
 
 _FINAL, _LATER = True, False

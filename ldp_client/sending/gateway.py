@@ -15,6 +15,7 @@ from ldp_client.clock import Clock, SystemClock
 from ldp_client.coins import draw_words
 from ldp_client.errors import Unavailable, WrongType
 from ldp_client.sending.grpc_transport import GrpcTransport
+from ldp_client.sending.relay import GrpcRelay
 from ldp_client.sending.target import Tls
 from ldp_client.sending.transport import Backoff, Batch, BatchOutcome
 
@@ -29,11 +30,13 @@ class Gateway:
         target: str,
         *,
         tls: Tls | bool = True,
+        relay: bool = False,
         window: int = 256,
         clock: Clock | None = None,
         pause: Callable[[float], object] | None = None,
     ) -> None:
-        self._transport = GrpcTransport(target, tls=tls)
+        """`relay`: the target is a relay, and the batches are sealed."""
+        self._transport = (GrpcRelay if relay else GrpcTransport)(target, tls=tls)
         self._window = window
         self._clock = clock or SystemClock()
         self._pause = pause or threading.Event().wait

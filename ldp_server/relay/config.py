@@ -79,7 +79,7 @@ class HoldConfig:
 
     round: str = "1 day"
     remember_rounds: int = 4
-    give_up_after: str = "30 days"
+    give_up_after: str = "8 days"
 
     @property
     def round_seconds(self) -> int:

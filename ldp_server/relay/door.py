@@ -6,7 +6,6 @@ The relay looks at the length of a batch and at the first byte of each unit. It 
 from __future__ import annotations
 
 from collections.abc import Callable
-from hashlib import sha256
 from typing import Any
 
 import grpc
@@ -14,11 +13,11 @@ import grpc
 from ldp_client.durations import format_duration
 from ldp_client.errors import ServerRefused
 from ldp_client.protocol.packing import check_length
+from ldp_client.protocol.sealing import FORMAT, split_units, unit_digest
 from ldp_client.protocol.v1 import collector_pb2, relay_pb2
 from ldp_server.relay.metrics import RelayMetrics
 from ldp_server.relay.served import Served, ServedCollections
 from ldp_server.relay.store import RelayLog
-from ldp_server.relay.store.held import DIGEST
 from ldp_server.service.admission import Peer, RateLimit
 from ldp_server.service.bounded import Bounds, bounded_call
 from ldp_server.service.intake import IntakeCalls, UnderWay
@@ -27,8 +26,16 @@ from ldp_server.store import GroupCommit, Submission, Ticket
 
 __all__ = ["RelayDoor", "RelayIngest", "RelayWaiting", "rule"]
 
-FORM = 1
-"""The first byte of a sealed unit."""
+
+def _count(length: int, width: int) -> int:
+    """How many sealed units a payload of this length holds; `ServerRefused` if it cannot be a row of them."""
+    try:
+        return check_length(length, width)
+    except ServerRefused as refused:
+        if refused.reason != "WRONG_LENGTH":
+            raise
+        what = f"{length} bytes is not a whole number of sealed reports of {width} bytes"
+        raise ServerRefused("SEALED_WRONG_LENGTH", what) from None
 
 
 def rule(served: Served, operator: str) -> str:
@@ -88,9 +95,9 @@ class RelayIngest:
         if len(request.batch_id) != 16:
             raise ServerRefused("BAD_BATCH_ID", "a batch id has 16 bytes")
         payload, width = request.payload, served.unit_bytes
-        units = check_length(len(payload), width)
-        if payload[::width] != bytes([FORM]) * units:
-            raise ServerRefused("WRONG_LENGTH", "not a row of sealed units")
+        units = _count(len(payload), width)
+        if payload[::width] != bytes([FORMAT]) * units:
+            raise ServerRefused("NOT_SEALED", "this relay takes sealed reports only")
         reason = served.reason(request.period, self._clock())
         if reason is not None:
             raise ServerRefused(reason)
@@ -99,7 +106,7 @@ class RelayIngest:
             raise Busy("rate", seconds)
         if not self._room(len(payload)) or not self.waiting.enter(len(payload)):
             raise Busy("full", 0.5)
-        digests = b"".join([sha256(payload[i : i + width]).digest()[:DIGEST] for i in range(0, len(payload), width)])
+        digests = b"".join(map(unit_digest, split_units(payload, width)))
         submission = Submission(served.number, request.batch_id, digests, payload, None, request.period)
         ticket = Ticket(submission, units, done)
         self._commit.submit(ticket)

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from ldp_client.collection import MAX_SPEC_BYTES, Collection
 from ldp_client.errors import InvalidSpec, LdpError, PolicyRefused, StorageError, Unavailable
 from ldp_client.protocol.reasons import WINDOW_SLACK_SECONDS
+from ldp_client.protocol.sealing import sealed_bytes
 from ldp_client.sending.grpc_transport import GrpcTransport
 from ldp_client.sending.list_parts import download_list
 from ldp_client.sending.transport import ListPart
@@ -34,8 +35,6 @@ from ldp_server.store import GroupCommit
 
 __all__ = ["Refresher", "Served", "ServedCollections"]
 
-SEALED_EXTRA = 57
-"""How many bytes a sealed report has more than what is sealed (docs/protocol.md)."""
 _SECONDS = 300.0
 """How long the whole list may take."""
 _FAILURES = 8
@@ -96,7 +95,7 @@ class ServedCollections:
             held.number,
             held.id,
             collection.smallest_batch,
-            collection.randomizer.report_bytes + self._tokens.get(held.id, 0) + SEALED_EXTRA,
+            sealed_bytes(collection.randomizer.report_bytes, self._tokens.get(held.id, 0)),
             collection.opens,
             collection.closes,
             collection.periods,

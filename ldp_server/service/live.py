@@ -4,9 +4,10 @@ A live collection is all that ingest needs to know of one collection, worked out
 operator creates, closes, deletes or compacts the collection.
 
 Clocks differ. So batches are taken from a little before a window opens until a little after it closes, on the server's
-clock (`WINDOW_SLACK_SECONDS`); only then a collection has ended and may be compacted. What an operator has closed, and
-what is compacted, takes nothing at any time: the batch ids of a compacted collection are gone, and with them the means
-to count a batch once.
+clock (`WINDOW_SLACK_SECONDS`). Where reports pass through a relay, they are taken for a week after the window, because
+the relay releases the last ones when it is over (`RELAY_SLACK_SECONDS`). Only then a collection has ended and may be
+compacted. What an operator has closed, and what is compacted, takes nothing at any time: the batch ids of a compacted
+collection are gone, and with them the means to count a batch once.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import grpc
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_client.privacy.statement import privacy_statement
-from ldp_client.protocol.reasons import WINDOW_SLACK_SECONDS
+from ldp_client.protocol.reasons import RELAY_SLACK_SECONDS, WINDOW_SLACK_SECONDS
 from ldp_server.arrays.packing import unpack
 from ldp_server.service.logs import event
 from ldp_server.service.signed_list import ListPublisher
@@ -96,7 +97,7 @@ class LiveCollection:
         self.periods = collection.periods
         self.period_seconds = 0 if collection.schedule is None else collection.schedule.period_seconds
         self.takes_from = collection.opens - WINDOW_SLACK_SECONDS
-        self.takes_until = collection.closes + WINDOW_SLACK_SECONDS
+        self.takes_until = collection.closes + (RELAY_SLACK_SECONDS if collection.relayed else WINDOW_SLACK_SECONDS)
         self.sealed_reason = _sealed_reason(record)
         self.arrivals = Arrivals()
         self.statement: tuple[str, ...] = ()

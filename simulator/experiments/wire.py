@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from simulator.experiments.options import SimulationOptions
 from simulator.metrics import Errors, measure
 from simulator.shapes import WireRun
 from simulator.wire.faults import Faults
+from simulator.wire.relay import RunningRelay, restart_later, server_settings
 from simulator.wire.sender import Sent, send
 from simulator.wire.senders import SenderTask, SentPart, patience, send_all
 
@@ -71,8 +72,10 @@ class _Ended:
     answer: CollectionEstimates
     periods: dict[int, CollectionEstimates]
     """The answer for each period, if there is a schedule."""
-    restarts: int
     seconds: float
+    restarts: int = 0
+    passed: tuple[int, int] | None = None
+    """With a relay: its restarts, and how many batches the server got from it."""
 
 
 def run(
@@ -81,41 +84,97 @@ def run(
     *,
     batch: int = 1000,
     periods: int = 0,
+    relay: int = 0,
     remote: Remote | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> WireResult:
     """Start a server, send everybody's reports, kill the server, close the collection, and compare.
 
-    With `periods`, the question has a schedule of a day, and each batch was made on one of the last so many days.
+    With `periods`, the question has a schedule of a day, and each batch was made on one of the last so many days. With
+    `relay`, reports are sealed and pass through a relay that releases at least so many together.
     """
-    setting = _prepare(wanted, faults, batch, remote)
+    setting = _prepare(wanted, faults, batch, remote, relay)
     if not 0 <= periods <= MAX_PERIODS:
         raise InvalidSpec(f"periods: 0 (no schedule) to {MAX_PERIODS}")
+    _check_relay(relay, faults, periods, remote)
     with ExitStack() as stack:
-        server = None if remote is not None else stack.enter_context(_own_server(stack))
-        analyst = stack.enter_context(_analyst(remote, server))
-        target = analyst.target if server is None else server.target
-        collection = _collection(setting, wanted, periods)
+        place = _Place.make(stack, remote, sealed=bool(relay))
+        analyst, server = place.analyst, place.server
+        collection = _collection(setting, wanted, periods, relay or None)
         analyst.create(collection, unlisted=True)
+        between = place.relay(stack, collection)
+        target = place.target if between is None else between.process.target
         job = Job(collection, setting.population, setting.naming, wanted.users, wanted.seed)
         started = time.perf_counter()
-        killer = _killer(stack, server, faults)
-        parts = send_all(
-            SenderTask(job, faults, batch, target, _made_in(collection, periods)), wanted.processes, progress
-        )
+        killers = _killers(stack, server, between, faults)
+        task = SenderTask(job, faults, batch, target, place.sealing_key, _made_in(collection, periods))
+        parts = send_all(task, wanted.processes, progress)
         seconds = time.perf_counter() - started
-        if killer is not None:
+        for killer in killers:
             killer.join()
-        analyst.close_collection(collection)
-        late = send(target, [batch for part in parts for batch in part.late], patience(wanted.users))
-        counted = analyst.show(collection).reports
-        answer = analyst.estimate(collection, every_item=True)
-        apart = _apart(analyst, collection)
-        ended = _Ended(parts, late, counted, answer, apart, server.restarts if server else 0, seconds)
-    return _compare(job, setting, ended)
+        if between is not None:
+            parts.append(between.fill(job, patience(wanted.users)))
+            between.drain(patience(wanted.users))
+        ended = _end(analyst, collection, target, parts, seconds)
+        passed = None if between is None else (between.process.restarts, analyst.show(collection).batches)
+        return _compare(job, setting, replace(ended, restarts=server.restarts if server else 0, passed=passed))
 
 
-def _prepare(wanted: SimulationOptions, faults: Faults, batch: int, remote: Remote | None) -> FrequencySetting:
+def _check_relay(relay: int, faults: Faults, periods: int, remote: Remote | None) -> None:
+    if not relay:
+        return
+    if remote is not None:
+        raise InvalidSpec("--relay needs a server of its own: leave out --server")
+    if periods:
+        raise InvalidSpec("--relay holds reports for a whole period: leave out --periods")
+    if faults.late:
+        raise InvalidSpec("a relay does not know that a collection was closed: leave out late= with --relay")
+
+
+def _end(analyst: Analyst, collection: Collection, target: str, parts: Sequence[SentPart], seconds: float) -> _Ended:
+    """Close the collection, send what is late, and ask for everything."""
+    analyst.close_collection(collection)
+    waiting = [batch for part in parts for batch in part.late]
+    late = send(target, waiting, patience(len(waiting))) if waiting else Sent()
+    counted = analyst.show(collection).reports
+    answer = analyst.estimate(collection, every_item=True)
+    return _Ended(parts, late, counted, answer, _apart(analyst, collection), seconds)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a run takes place: a server of its own in a folder, or one that runs already."""
+
+    analyst: Analyst
+    target: str
+    server: ServerProcess | None = None
+    folder: Path | None = None
+    sealing_key: bytes | None = None
+    """The server's key, if reports are sealed."""
+
+    @classmethod
+    def make(cls, stack: ExitStack, remote: Remote | None, *, sealed: bool) -> _Place:
+        if remote is not None:
+            analyst = stack.enter_context(Analyst(remote.target, token=remote.token_file))
+            return cls(analyst, analyst.target)
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hearsay-wire-")))
+        settings, key = server_settings(folder) if sealed else (None, None)
+        options = () if settings is None else ("--config", str(settings))
+        server = stack.enter_context(ServerProcess(folder / "data", *options))
+        return cls(stack.enter_context(server.analyst()), server.target, server, folder, key)
+
+    def relay(self, stack: ExitStack, collection: Collection) -> RunningRelay | None:
+        """Start a relay, if reports are sealed."""
+        if self.sealing_key is None or self.folder is None:
+            return None
+        return RunningRelay.start(stack, self.folder, self.target, collection, self.sealing_key)
+
+
+def _prepare(
+    wanted: SimulationOptions, faults: Faults, batch: int, remote: Remote | None, relay: int
+) -> FrequencySetting:
+    if not relay and faults.kill_relay_after is not None:
+        raise InvalidSpec("kill-relay needs a relay: give --relay N")
     if remote is not None and faults.kill_after is not None:
         raise InvalidSpec("kill-server needs a server of its own: leave out --server")
     setting = prepare(wanted)
@@ -124,18 +183,6 @@ def _prepare(wanted: SimulationOptions, faults: Faults, batch: int, remote: Remo
     if not 1 <= batch <= MAX_BATCH:
         raise InvalidSpec(f"a batch has 1 to {MAX_BATCH} reports")
     return setting
-
-
-def _own_server(stack: ExitStack) -> ServerProcess:
-    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="hearsay-wire-"))
-    return ServerProcess(Path(folder) / "data")
-
-
-def _analyst(remote: Remote | None, server: ServerProcess | None) -> Analyst:
-    if remote is not None:
-        return Analyst(remote.target, token=remote.token_file)
-    assert server is not None  # noqa: S101 - one of the two is given
-    return server.analyst()
 
 
 def _made_in(collection: Collection, periods: int) -> tuple[int, ...]:
@@ -154,7 +201,9 @@ def _apart(analyst: Analyst, collection: Collection) -> dict[int, CollectionEsti
     return {period: analyst.estimate(collection, every_item=True, periods=period) for period in found}
 
 
-def _collection(setting: FrequencySetting, wanted: SimulationOptions, periods: int) -> Collection:
+def _collection(
+    setting: FrequencySetting, wanted: SimulationOptions, periods: int, smallest_batch: int | None
+) -> Collection:
     """A question that is open now."""
     now = int(time.time())
     return Collection.create(
@@ -166,23 +215,20 @@ def _collection(setting: FrequencySetting, wanted: SimulationOptions, periods: i
         opens=now - DAY * max(1, periods),
         schedule=Schedule(DAY, periods) if periods else None,
         closes=now + DAY,
+        smallest_batch=smallest_batch,
     )
 
 
-def _killer(stack: ExitStack, server: ServerProcess | None, faults: Faults) -> threading.Thread | None:
-    """Start a thread that kills and restarts the server when it is time, unless the stack is left before."""
-    if server is None or faults.kill_after is None:
-        return None
-    called_off = threading.Event()
-
-    def kill() -> None:
-        if not called_off.wait(faults.kill_after):
-            server.restart()
-
-    thread = threading.Thread(target=kill, daemon=True)
-    thread.start()
-    stack.callback(called_off.set)
-    return thread
+def _killers(
+    stack: ExitStack, server: ServerProcess | None, relay: RunningRelay | None, faults: Faults
+) -> list[threading.Thread]:
+    """Start the threads that kill and restart the server and the relay when it is time."""
+    found = []
+    if server is not None:
+        found.append(restart_later(stack, faults.kill_after, server.restart))
+    if relay is not None:
+        found.append(restart_later(stack, faults.kill_relay_after, relay.process.restart))
+    return [thread for thread in found if thread is not None]
 
 
 def _compare(job: Job, setting: FrequencySetting, ended: _Ended) -> WireResult:
@@ -233,6 +279,8 @@ def _shape(users: int, sent: int, ended: _Ended) -> WireRun:
         "duplicates": sum(part.sent.duplicates for part in ended.parts),
         "refused": dict(refused),
         "restarts": ended.restarts,
+        "relay_restarts": ended.passed[0] if ended.passed else 0,
+        "relay_batches": ended.passed[1] if ended.passed else 0,
         "seconds": ended.seconds,
         "reports_per_second": sent / ended.seconds,
     }

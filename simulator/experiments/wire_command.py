@@ -16,6 +16,7 @@ from simulator.report.output import OutputOptions, asked_command
 from simulator.report.page import Report, Section, Table
 from simulator.report.terminal import print_table, progress_bar
 from simulator.report.values import item_text, summary
+from simulator.shapes import WireRun
 from simulator.wire.faults import Faults
 
 __all__ = ["command", "page", "show"]
@@ -45,10 +46,20 @@ BROKEN = 5
     show_default=True,
     help="Ask every day; each batch was made on one of the last N days, and arrives late. 0: ask once.",
 )
+@click.option(
+    "--relay",
+    type=click.IntRange(0, 1 << 20),
+    default=0,
+    show_default=True,
+    help="Seal reports, and let them pass through a relay that releases at least N together. 0: no relay.",
+)
 @click.option("--server", metavar="HOST:PORT", help="A server that runs already. [default: one of our own]")
 @click.option("--token-file", type=click.Path(path_type=Path, dir_okay=False), help="Operator's token for --server.")
 @click.option(
-    "--faults", default="", metavar="LIST", help="Faults, such as drop=0.01,duplicate=0.02,late=0.01,kill-server=30s."
+    "--faults",
+    default="",
+    metavar="LIST",
+    help="Faults, such as drop=0.01,duplicate=0.02,late=0.01,kill-server=30s,kill-relay=20s.",
 )
 @output_options
 def command(
@@ -56,6 +67,7 @@ def command(
     output: OutputOptions,
     batch: int,
     periods: int,
+    relay: int,
     server: str | None,
     token_file: Path | None,
     faults: str,
@@ -66,10 +78,12 @@ def command(
         raise InvalidSpec("--server and --token-file (an operator's token) belong together")
     remote = wire.Remote(server, token_file) if server is not None and token_file is not None else None
     with progress_bar("reports", options.users) as advance:
-        found = wire.run(options, wrong, batch=batch, periods=periods, remote=remote, progress=advance)
+        found = wire.run(options, wrong, batch=batch, periods=periods, relay=relay, remote=remote, progress=advance)
     if wrong.kill_after is not None and not found.shape["restarts"]:
         sys.stderr.write("the run ended before the server could be killed: give kill-server a shorter time\n")
     output.deliver([found.shape], lambda: show(found), lambda: page(found, faults))
+    if wrong.kill_relay_after is not None and not found.shape["relay_restarts"]:
+        sys.stderr.write("the run ended before the relay could be killed: give kill-relay a shorter time\n")
     return 0 if found.shape["exactly_once"] and found.same_estimates else BROKEN
 
 
@@ -85,9 +99,16 @@ def show(found: wire.WireResult) -> None:
         f"The server's estimates {same} those that an oracle here computes from what was sent{apart}. "
         f"{found.errors.coverage:.1%} of its intervals contain the truth.\n{shape['duplicates']:,} repeated "
         f"batches were not counted again. Batches refused: {refused}. Restarts of the server: {shape['restarts']}.\n"
-        f"{shape['seconds']:.1f} s, {shape['reports_per_second']:,.0f} reports a second, all acknowledged as durable."
+        f"{_relay(shape)}{shape['seconds']:.1f} s, {shape['reports_per_second']:,.0f} reports a second, all "
+        "acknowledged as durable."
     )
     print_table("The server's estimates", _rows(found), None, caption)
+
+
+def _relay(shape: WireRun) -> str:
+    if not shape["relay_batches"]:
+        return ""
+    return f"A relay passed them on in {shape['relay_batches']:,} batches; its restarts: {shape['relay_restarts']}.\n"
 
 
 def _rows(found: wire.WireResult) -> list[dict[str, object]]:

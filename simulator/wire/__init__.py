@@ -1,6 +1,7 @@
 """Simulated users who report over real gRPC, with faults.
 
 faults    what goes wrong, as a person writes it
+relay     a relay between the senders and the server
 sender    one connection that sends batches and loses acknowledgements on purpose
 senders   many senders, each in a process of its own, and a count of what they sent
 """

@@ -1,9 +1,10 @@
-"""Faults as people write them: drop=0.01,duplicate=0.02,late=0.01,kill-server=30s.
+"""Faults as people write them: drop=0.01,duplicate=0.02,late=0.01,kill-server=30s,kill-relay=20s.
 
 drop          the share of batches whose acknowledgement is lost; the same bytes are sent again later
 duplicate     the share of batches that are sent twice in a row
 late          the share of batches that are sent after the collection is closed, and must be refused
 kill-server   the time after which the server is killed (SIGKILL) and started again
+kill-relay    the same of the relay, if there is one
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from ldp_client.errors import InvalidSpec
 __all__ = ["FaultPlan", "Faults"]
 
 _TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|min)?")
+_SHARES = ("drop", "duplicate", "late")
+_TIMES = ("kill-server", "kill-relay")
 _SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, None: 1.0}
 
 
@@ -39,6 +42,7 @@ class Faults:
     duplicate: float = 0.0
     late: float = 0.0
     kill_after: float | None = None
+    kill_relay_after: float | None = None
 
     @classmethod
     def parse(cls, text: str) -> Faults:
@@ -46,14 +50,14 @@ class Faults:
         values: dict[str, float] = {}
         for part in filter(None, (piece.strip() for piece in text.split(","))):
             name, equals, value = part.partition("=")
-            if not equals or name not in ("drop", "duplicate", "late", "kill-server"):
+            if not equals or name not in (*_SHARES, *_TIMES):
                 raise InvalidSpec(
-                    f"a fault is drop=, duplicate= or late= with a share, or kill-server= with a time, not {part!r}"
+                    "a fault is drop=, duplicate= or late= with a share, or kill-server= or kill-relay= with a time, "
+                    f"not {part!r}"
                 )
-            values[name] = _seconds(value) if name == "kill-server" else _share(name, value)
-        return cls(
-            values.get("drop", 0.0), values.get("duplicate", 0.0), values.get("late", 0.0), values.get("kill-server")
-        )
+            values[name] = _seconds(name, value) if name in _TIMES else _share(name, value)
+        shares = (values.get(name, 0.0) for name in _SHARES)
+        return cls(*shares, *(values.get(name) for name in _TIMES))
 
     def plan(self, seed: int, block: int, batches: int) -> FaultPlan:
         """Draw the faults of a block's batches: the same for every number of processes."""
@@ -72,8 +76,8 @@ def _share(name: str, text: str) -> float:
     return value
 
 
-def _seconds(text: str) -> float:
+def _seconds(name: str, text: str) -> float:
     match = _TIME.fullmatch(text.strip())
     if match is None:
-        raise InvalidSpec("kill-server takes a time, such as kill-server=30s or kill-server=500ms")
+        raise InvalidSpec(f"{name} takes a time, such as {name}=30s or {name}=500ms")
     return float(match[1]) * _SECONDS[match[2]]

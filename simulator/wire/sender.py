@@ -40,13 +40,18 @@ class Sent:
 
 
 def send(
-    target: str, batches: Iterable[Unacknowledged], timeout: float, tell: Callable[[int], None] | None = None
+    target: str,
+    batches: Iterable[Unacknowledged],
+    timeout: float,
+    tell: Callable[[int], None] | None = None,
+    *,
+    relay: bool = False,
 ) -> Sent:
     """Send all, then again those whose acknowledgement was lost. `Unavailable` if that takes longer than `timeout`.
 
-    `tell` is called with the number of reports in each batch that is acknowledged.
+    `tell` is called with the number of reports in each batch that is acknowledged. `relay`: the target is a relay.
     """
-    sent, gateway = Sent(), Gateway(target, tls=False)
+    sent, gateway = Sent(), Gateway(target, tls=False, relay=relay)
     try:
         lost = _round(gateway, batches, timeout, sent, tell)
         _round(gateway, [replace(batch, lose=False) for batch in lost], timeout, sent, tell)

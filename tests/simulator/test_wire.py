@@ -40,6 +40,24 @@ def test_exactly_once_with_every_fault_and_a_killed_server():
     assert found.errors.coverage > 0.9
 
 
+def test_a_relay_between_counts_each_report_once_whatever_is_killed():
+    wanted = SimulationOptions(300, domain="16")
+    found = wire.run(wanted, Faults(0.1, 0.1, 0.0, kill_after=0.6, kill_relay_after=0.2), batch=3, relay=40)
+    shape = found.shape
+    assert shape["exactly_once"] and found.same_estimates
+    assert shape["reports_counted"] == 340
+    assert (shape["restarts"], shape["relay_restarts"]) == (1, 1)
+    assert 1 <= shape["relay_batches"] <= 340 // 40
+    for faults, more, said in [
+        (Faults(late=0.1), {"relay": 40}, "late="),
+        (Faults(), {"relay": 40, "periods": 2}, "--periods"),
+        (Faults(kill_relay_after=1.0), {}, "kill-relay needs"),
+        (Faults(), {"relay": 1 << 20}, "at most"),
+    ]:
+        with pytest.raises(InvalidSpec, match=said):
+            wire.run(wanted, faults, **more)
+
+
 def test_each_period_is_counted_exactly_with_late_reports_and_faults():
     found = wire.run(
         SimulationOptions(6_000, domain="16", processes=2), Faults(0.1, 0.1, 0.1, 0.15), batch=20, periods=5

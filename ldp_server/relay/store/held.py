@@ -14,13 +14,14 @@ import secrets
 import sqlite3
 from collections.abc import Sequence
 
+from ldp_client.protocol.sealing import DIGEST_BYTES
 from ldp_server.relay.store.schema import MOST_AT_ONCE
 from ldp_server.store.log import AppendOutcome, Submission
 
 __all__ = ["BLOCK", "add", "finish", "forget_recent", "lay_anew"]
 
 BLOCK = 1024
-DIGEST = 16
+DIGEST = DIGEST_BYTES
 
 _RECENT = f"""
 INSERT OR IGNORE INTO recent (collection, digest, held_in, sealed)

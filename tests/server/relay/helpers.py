@@ -12,6 +12,7 @@ import grpc
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from ldp_client.protocol.sealing import SEALED_EXTRA
 from ldp_client.protocol.v1 import collector_pb2 as pb
 from ldp_client.protocol.v1 import collector_pb2_grpc, relay_pb2_grpc
 from ldp_server.relay.assemble import RelayServer
@@ -22,7 +23,6 @@ from ldp_server.store import Admission, CollectionRecord
 from tests.server.helpers import NOW, Clock, make_collection
 
 HOUR = 3600
-SEALED_EXTRA = 57
 
 
 def relayed(smallest=3, text="Sealed?", **more):

@@ -9,6 +9,7 @@ import random
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import grpc
 import pytest
@@ -21,7 +22,7 @@ from tests.server.helpers import wait_until
 from tests.server.relay.helpers import relayed, request, tag_of, unit, unit_bytes
 
 SMALLEST = 20
-SHORT_KILLS, LONG_KILLS = 3, 100
+SHORT_KILLS, LONG_KILLS = 2, 100
 
 
 class FlakyCollector(collector_pb2_grpc.CollectorServicer):
@@ -79,15 +80,24 @@ class Steady(threading.Thread):
                     time.sleep(0.002)
 
 
-@pytest.fixture
-def collector():
-    servicer = FlakyCollector(relayed(SMALLEST))
+@contextmanager
+def serving(collection):
+    """The flaky collector, as long as the block runs."""
+    servicer = FlakyCollector(collection)
     server = grpc.server(ThreadPoolExecutor(4))
     collector_pb2_grpc.add_CollectorServicer_to_server(servicer, server)
     servicer.target = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     server.start()
-    yield servicer
-    server.stop(None)
+    try:
+        yield servicer
+    finally:
+        server.stop(None)
+
+
+@pytest.fixture
+def collector():
+    with serving(relayed(SMALLEST)) as servicer:
+        yield servicer
 
 
 def check(collector, relay_db, acknowledged):

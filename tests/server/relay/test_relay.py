@@ -146,10 +146,10 @@ async def test_what_is_not_a_row_of_sealed_units_is_refused_and_counted(tmp_path
     width = unit_bytes(collection)
     too_many = MAX_PAYLOAD // width + 1
     cases = [
-        (request(collection, unit(collection)[:-1]), "WRONG_LENGTH"),
-        (request(collection, unit(collection), b"\x01"), "WRONG_LENGTH"),
-        (request(collection, b"\x02" + unit(collection)[1:]), "WRONG_LENGTH"),
-        (request(collection, unit(collection), b"\x00" * width), "WRONG_LENGTH"),
+        (request(collection, unit(collection)[:-1]), "SEALED_WRONG_LENGTH"),
+        (request(collection, unit(collection), b"\x01"), "SEALED_WRONG_LENGTH"),
+        (request(collection, b"\x02" + unit(collection)[1:]), "NOT_SEALED"),
+        (request(collection, unit(collection), b"\x00" * width), "NOT_SEALED"),
         (request(collection), "EMPTY_BATCH"),
         (request(collection, *[unit(collection)] * too_many), "BATCH_TOO_LARGE"),
         (request(other, unit(other)), "UNKNOWN_COLLECTION"),
@@ -166,7 +166,7 @@ async def test_what_is_not_a_row_of_sealed_units_is_refused_and_counted(tmp_path
             await relay.channel.unary_unary("/ldp.v1.Relay/Submit")(b"\xff\xff")
         assert malformed.value.code() is grpc.StatusCode.INVALID_ARGUMENT
         counted = relay.metrics.by_label(relay.metrics.refused_batches)
-        assert counted["WRONG_LENGTH"] == 8
+        assert (counted["SEALED_WRONG_LENGTH"], counted["NOT_SEALED"]) == (4, 4)
         assert sum(counted.values()) == 2 * len(cases)
         assert (await relay.standing(collection)).held == 0
 

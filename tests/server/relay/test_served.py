@@ -86,7 +86,7 @@ async def test_units_that_hold_a_token_have_their_own_length(tmp_path):
     async with recording(collection) as collector:
         forward = ForwardConfig(collector.target, plaintext=True, collections=(identity,), tokens=(f"{identity}=81",))
         async with live_relay(tmp_path, forward) as relay:
-            assert reason(await relay.send(collection, unit(collection))) == "WRONG_LENGTH"
+            assert reason(await relay.send(collection, unit(collection))) == "SEALED_WRONG_LENGTH"
             taken(await relay.send(collection, unit(collection) + bytes(81)))
 
 
