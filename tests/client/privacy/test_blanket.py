@@ -202,6 +202,18 @@ def test_an_error_of_phi_is_within_what_is_added():
     assert 1e-4 < worst <= 1
 
 
+def test_the_worst_of_several_pair_laws_decides():
+    """One pair differs often and little, the other seldom and much: which is worse depends on delta."""
+    often = uniform(Fraction(1, 3), Fraction(2), 1, 0)
+    seldom = uniform(Fraction(1, 500), Fraction(8), 1, 400)
+    for laws in ((often, seldom), (seldom, often)):
+        both = Blanket(laws, 1)
+        assert both.delta(1.5) == Blanket((seldom,), 1).delta(1.5) > Blanket((often,), 1).delta(1.5) == 0.0
+        assert both.delta(0.1) == Blanket((often,), 1).delta(0.1) > Blanket((seldom,), 1).delta(0.1)
+        assert both.epsilon(1e-6, 3.0) > 2 > 0.7 > Blanket((often,), 1).epsilon(1e-6, 3.0)
+        assert both.epsilon(0.2, 3.0) == Blanket((often,), 1).epsilon(0.2, 3.0) > 0
+
+
 def test_the_helpers_of_pair_laws():
     half, one, two = Fraction(1, 2), Fraction(1), Fraction(2)
     law = uniform(Fraction(1, 4), two, 1, 1)
