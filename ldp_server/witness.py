@@ -2,7 +2,7 @@
 
 Devices whose policy names this witness take a list only with its signature. So a list that is shown to one device alone
 does not pass, unless its witnesses are deceived or take part, too. A witness holds no list and sees no device. It keeps
-one head, and asks the server for a proof that its list goes on from there. It never signs two heads of one size, nor a
+one head, and asks the server for a proof that its list goes on from there. It never signs two lists of one size, nor a
 list that is not proved to go on from the last one that it signed: the head is on the disk before its signature leaves.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,7 +50,8 @@ class ListWitness:
         head = check_growth(state.head, signed, given.consistency)
         if signed != state.signed:
             write_state(self._file, WitnessState(head, signed))
-        self._source.cosign(head, cosign(self._key, signed.signer, head), timeout)
+        signature = cosign(self._key, signed.signer, signed.list_bytes)
+        self._source.cosign(sha256(signed.list_bytes).digest(), signature, timeout)
         return head
 
 

@@ -2,10 +2,10 @@
 
 Simple questions. One client keeps 16 calls open to a server in a process of its own, and to a bare gRPC handler in
 another, which gives the same bytes without a look at the question. Both are asked in turns, and a ratio is the median
-of the ratios within a turn, so that other work on the machine disturbs both alike. The same is said of the processor
-time of the serving process, which other work disturbs less. The question is for the ten most frequent of 100
-categories. It is asked again and again without new reports ("asked again"), or with another confidence each time
-("new each time"), which the child has to compute.
+of the ratios within a turn. A turn takes about a second, so that other work on the machine disturbs both alike. The
+same is said of the processor time of the serving process, which other work disturbs less. The question is for the ten
+most frequent of 100 categories. It is asked again and again without new reports ("asked again"), or with another
+confidence each time ("new each time"), which the child has to compute.
 
 Pages and tables are of 65,536 categories. Their yardstick is the time in which numpy sorts 2^20 numbers. On a machine
 that others use, the processor time says more than the time that went by.
@@ -39,8 +39,8 @@ from simulator.crowd import simulate
 
 __all__ = ["run"]
 
-TURNS = 5
-QUESTIONS = 1600
+TURNS = 15
+QUESTIONS = 600
 ITEMS = 65_536
 REPEATS = 7
 
@@ -112,7 +112,7 @@ def _questions(server: ServerProcess, analyst: Analyst, turns: int) -> Iterator[
     asked = _Asked(server.data / "local.token")
     with Program("benchmarks.analyst.bare", str(response)) as bare:
         for turn in range(turns):
-            fresh.write_bytes(b"".join(_sized(_question(collection, 0.5 + turn / 20 + i * 1e-5)) for i in range(96)))
+            fresh.write_bytes(b"".join(_sized(_question(collection, 0.5 + (96 * turn + i) * 5e-5)) for i in range(96)))
             asked.ask("again", server.target, server.pid, again, QUESTIONS)
             asked.ask("bare", f"127.0.0.1:{bare.first}", bare.pid, again, QUESTIONS)
             asked.ask("fresh", server.target, server.pid, fresh, 96)

@@ -22,7 +22,7 @@ from ldp_client.ledger.forks import leak
 from ldp_client.sending.retry_info import retry_after
 from ldp_client.sending.target import Tls, check_target, check_tls, is_loopback
 from ldp_client.sending.transport import Accepted, Batch, BatchOutcome, Garbled, ListPart, Refused
-from ldp_client.trust.list_heads import MAX_COSIGNATURES, Cosignature, ListHead, ListProof
+from ldp_client.trust.list_heads import MAX_COSIGNATURES, Cosignature, ListProof
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -150,11 +150,11 @@ class GrpcTransport:
             _cosignatures(reply.cosignatures),
         )
 
-    def cosign(self, head: ListHead, cosignature: Cosignature, timeout: float) -> None:
+    def cosign(self, digest: bytes, cosignature: Cosignature, timeout: float) -> None:
         from ldp_client.protocol.v1 import collector_pb2
 
         signed = collector_pb2.Cosignature(public_key=cosignature.public_key, signature=cosignature.signature)
-        self._ask("Cosign", collector_pb2.CosignRequest(size=head.size, root=head.root, cosignature=signed), timeout)
+        self._ask("Cosign", collector_pb2.CosignRequest(list_digest=digest, cosignature=signed), timeout)
 
     def close(self) -> None:
         """Close the channel. This ends what is under way."""

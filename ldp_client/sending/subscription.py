@@ -116,7 +116,7 @@ class Subscription:
         policy, signer = self._policy, found.signed.signer
         if not policy.witnesses:
             return
-        seen = seen_by(signer, found.list_head, answer.cosignatures, policy.witnesses)
+        seen = seen_by(signer, found.signed.list_bytes, answer.cosignatures, policy.witnesses)
         if len(seen) < policy.witnesses_needed:
             raise NotWitnessed(
                 f"{len(seen)} of {len(policy.witnesses)} witnesses have signed the server's list ({found.list_head}), "

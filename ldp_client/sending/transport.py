@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from ldp_client.errors import Unavailable
-from ldp_client.trust.list_heads import Cosignature, ListHead, ListProof
+from ldp_client.trust.list_heads import Cosignature, ListProof
 
 __all__ = ["Accepted", "Backoff", "Batch", "BatchOutcome", "Garbled", "ListPart", "ListSource", "Refused", "Transport"]
 
@@ -98,8 +98,8 @@ class ListSource(Protocol):
         """Return how far the list is, and proofs: from a list of `size` (0: none), and of an id (empty: none)."""
         ...
 
-    def cosign(self, head: ListHead, cosignature: Cosignature, timeout: float) -> None:
-        """Hand in a witness's signature of the present list."""
+    def cosign(self, digest: bytes, cosignature: Cosignature, timeout: float) -> None:
+        """Hand in a witness's signature of the present list, whose signed bytes have this SHA-256."""
         ...
 
 

@@ -7,8 +7,9 @@ them to a single device. The device cannot see this by itself. It is noticed whe
 - a *witness* follows the list, checks that it only grows, and signs each head that it has seen. A device whose policy
   names witnesses takes a list only if enough of them have signed its head (`seen_by`).
 
-This helps as far as witnesses are not the operator, and do not sign two heads of one size. A witness's signature covers
-the key that signed the list, so it says nothing about another list.
+This helps as far as witnesses are not the operator, and do not sign two lists of one size. A witness's signature covers
+the signed bytes as a whole and the key that signed them. So nothing of a list, such as its next key, can be made for
+one device alone, and a signature says nothing about another list.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Collection as Group
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldp_client.errors import InvalidSpec, ListForked, PolicyRefused
@@ -47,7 +49,7 @@ class ListHead(NamedTuple):
 
 
 class Cosignature(NamedTuple):
-    """A witness's signature of a head."""
+    """A witness's signature of a signed list."""
 
     public_key: bytes
     signature: bytes
@@ -123,17 +125,19 @@ def _head_of(signed: SignedHead) -> ListHead:
 # -- witnesses
 
 
-def _cosigned(signer: bytes, head: ListHead) -> bytes:
-    return tags.LIST_COSIGNATURE + signer + head.size.to_bytes(8, "big") + head.root
+def _cosigned(signer: bytes, list_bytes: bytes) -> bytes:
+    return tags.LIST_COSIGNATURE + signer + sha256(list_bytes).digest()
 
 
-def cosign(key: Ed25519PrivateKey, signer: bytes, head: ListHead) -> Cosignature:
-    """Sign, as a witness, the head of the list that `signer` signs."""
-    return Cosignature(key.public_key().public_bytes_raw(), key.sign(_cosigned(signer, head)))
+def cosign(key: Ed25519PrivateKey, signer: bytes, list_bytes: bytes) -> Cosignature:
+    """Sign, as a witness, what `signer` has signed."""
+    return Cosignature(key.public_key().public_bytes_raw(), key.sign(_cosigned(signer, list_bytes)))
 
 
-def seen_by(signer: bytes, head: ListHead, given: Iterable[Cosignature], witnesses: Group[bytes]) -> frozenset[bytes]:
-    """Return those of `witnesses` whose signatures of this head are among the given ones and are valid."""
+def seen_by(
+    signer: bytes, list_bytes: bytes, given: Iterable[Cosignature], witnesses: Group[bytes]
+) -> frozenset[bytes]:
+    """Return those of `witnesses` whose signatures of these bytes are among the given ones and are valid."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -141,7 +145,8 @@ def seen_by(signer: bytes, head: ListHead, given: Iterable[Cosignature], witness
     for one in given:
         if one.public_key in witnesses and one.public_key not in found:
             try:
-                Ed25519PublicKey.from_public_bytes(one.public_key).verify(one.signature, _cosigned(signer, head))
+                key = Ed25519PublicKey.from_public_bytes(one.public_key)
+                key.verify(one.signature, _cosigned(signer, list_bytes))
             except (InvalidSignature, ValueError):
                 continue
             found.add(one.public_key)

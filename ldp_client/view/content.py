@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ldp_client.clock import Clock, SystemClock
@@ -254,7 +255,8 @@ class _Looked:
         for collection in by_question.values():
             terms = tuple(self._terms(collection))
             ids = (collection.question_id.hex(), collection.id.hex())
-            yield ShownQuestion(collection.question, *ids, 0, "0", terms, would_send(collection))
+            says = (*would_send(collection), *_promise(collection))
+            yield ShownQuestion(collection.question, *ids, 0, "0", terms, says)
 
     def _answered(self, found: AnsweredView, newest: Collection | None) -> ShownQuestion:
         asked, made = found.asked, found.made
@@ -277,6 +279,7 @@ class _Looked:
         if collection is not None:
             epsilon = collection.epsilon.value
             yield from would_send(collection)[1:]
+            yield from _promise(collection)
         elif not epsilon:
             yield "What these reports say at best is not known here: they were paid as part of another charge."
         if not epsilon:
@@ -325,6 +328,13 @@ class _Looked:
         if any(name.startswith(_GIVEN_UP) for name in self.outbox.counters):
             return "sent, or given up (see the counters)"
         return "sent"
+
+
+@lru_cache(maxsize=256)
+def _promise(collection: Collection) -> tuple[str, ...]:
+    """The privacy statement of a question, as analysts see it, without what it says of every device."""
+    every = privacy_statement().lines
+    return tuple(line for line in privacy_statement(collection, groups=()).lines if line not in every)
 
 
 def _percent_up(value: float) -> str:

@@ -20,7 +20,7 @@ from ldp_server.issuer.counters import IssuerMetrics
 from ldp_server.issuer.handlers import ISSUER, Issuing
 from ldp_server.issuer.settings import IssuerConfig
 from ldp_server.issuer.signing import KeyRing, read_private
-from ldp_server.service.admission import Connections, Peers, Places, RateLimit
+from ldp_server.service.admission import Connections, Deadlines, Peers, Places, RateLimit
 from ldp_server.service.bounded import Bounds
 from ldp_server.service.collector.issuer_keys import ISSUER_KEYS, issuer_key_methods
 from ldp_server.service.logs import event
@@ -95,7 +95,7 @@ class IssuerServer(RunningServer):
 
     @staticmethod
     def _bounds(places: Places, seconds: float, connections: Connections) -> Bounds:
-        return Bounds(places, Places(_ANY_SIZE, _ANY_SIZE), Peers(), connections, seconds)
+        return Bounds(places, Places(_ANY_SIZE, _ANY_SIZE), Peers(), connections, Deadlines(seconds))
 
     async def _close(self, server: grpc.aio.Server) -> None:
         await server.stop(self._grace)

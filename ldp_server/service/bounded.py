@@ -17,7 +17,7 @@ import grpc
 
 from ldp_client.errors import LdpError
 from ldp_server.config import CallLimits
-from ldp_server.service.admission import Connections, Peer, Peers, Places
+from ldp_server.service.admission import Connections, Deadlines, Peer, Peers, Places
 from ldp_server.service.metrics import IntakeMetrics
 from ldp_server.service.wire import EOF, CallStatus, Context, abort
 
@@ -43,7 +43,8 @@ class Bounds:
     answers: Places
     peers: Peers
     connections: Connections
-    seconds: float
+    deadlines: Deadlines
+    """How long a message may take to arrive or to be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +69,16 @@ class AllBounds:
             Places(_HEALTH, _HEALTH_SHARE),
         )
         return cls(
-            Bounds(apps, answers, peers, connections, limits.idle_seconds),
-            Bounds(operators, any_size, peers, connections, _OPERATORS_SECONDS),
-            Bounds(health, any_size, peers, connections, _HEALTH_SECONDS),
+            Bounds(apps, answers, peers, connections, Deadlines(limits.idle_seconds)),
+            Bounds(operators, any_size, peers, connections, Deadlines(_OPERATORS_SECONDS)),
+            Bounds(health, any_size, peers, connections, Deadlines(_HEALTH_SECONDS)),
         )
 
 
-async def read_one(context: Context, seconds: float) -> bytes:
+async def read_one(context: Context, bounds: Bounds) -> bytes:
     """Read a call's one message; raises `CallStatus` if it does not come in time."""
     try:
-        async with asyncio.timeout(seconds):
-            data = await context.read()
+        data = await bounds.deadlines.within(context.read())
     except TimeoutError:
         raise CallStatus(grpc.StatusCode.DEADLINE_EXCEEDED, "the message did not arrive in time", 1.0) from None
     except _GONE:
@@ -91,8 +91,7 @@ async def read_one(context: Context, seconds: float) -> bytes:
 async def write_one(context: Context, data: bytes, bounds: Bounds) -> None:
     """Send an answer; a caller that does not read it in time loses its connection."""
     try:
-        async with asyncio.timeout(bounds.seconds):
-            await context.write(data)
+        await bounds.deadlines.within(context.write(data))
     except TimeoutError:
         bounds.connections.end(context.peer())
         raise CallStatus(grpc.StatusCode.CANCELLED, "the answer was not read in time") from None
@@ -118,7 +117,7 @@ def bounded_call(
         peer = bounds.peers.of(context)
         try:
             with bounds.places.take(peer):
-                response = await method(await read_one(context, bounds.seconds), peer, context)
+                response = await method(await read_one(context, bounds), peer, context)
                 with bounds.answers.take(peer, len(response)):
                     await write_one(context, response, bounds)
         except CallStatus as status:

@@ -31,7 +31,7 @@ def health_methods(health: HealthServicer, bounds: Bounds) -> dict[str, grpc.Rpc
     async def watch(_: object, context: Context) -> None:
         try:
             with bounds.places.take(bounds.peers.of(context)):
-                request = parse(health_pb2.HealthCheckRequest, await read_one(context, bounds.seconds))
+                request = parse(health_pb2.HealthCheckRequest, await read_one(context, bounds))
                 async with asyncio.timeout(_WATCH_SECONDS):
                     await health.Watch(request, context)
         except TimeoutError:
@@ -53,7 +53,7 @@ def reflection_methods(names: Sequence[str], bounds: Bounds) -> dict[str, grpc.R
     async def info(requests: Any, context: Context) -> None:
         try:
             with bounds.places.take(bounds.peers.of(context)):
-                async with asyncio.timeout(bounds.seconds):
+                async with asyncio.timeout(bounds.deadlines.seconds):
                     async for answer in servicer.ServerReflectionInfo(requests, context):
                         await context.write(answer)
         except TimeoutError:

@@ -80,7 +80,7 @@ class LiveCollection:
     """One collection, as ingest sees it."""
 
     __slots__ = (
-        "arrivals", "bound", "closes", "collection", "label", "opens", "period_seconds", "periods", "record",
+        "arrivals", "beside", "bound", "closes", "collection", "label", "opens", "period_seconds", "periods", "record",
         "sealed_reason", "statement",
         "takes_from", "takes_until", "width",
     )  # fmt: skip
@@ -101,6 +101,8 @@ class LiveCollection:
         self.arrivals = Arrivals()
         self.statement: tuple[str, ...] = ()
         """The privacy statement, once it has been asked for."""
+        self.beside: dict[str, tuple[float, bytes]] = {}
+        """What stands beside an answer of each kind, and when it was written."""
 
     def write_statement(self) -> tuple[str, ...]:
         """Write the privacy statement, which is the same for every answer. It may take some milliseconds."""

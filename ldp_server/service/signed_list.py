@@ -15,12 +15,13 @@ configuration names. They are kept in memory: a witness hands its signature in a
 from __future__ import annotations
 
 import logging
+from hashlib import sha256
 
 import grpc
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from ldp_client.protocol.v1 import collector_pb2 as pb
-from ldp_client.trust.list_heads import Cosignature, ListHead, seen_by
+from ldp_client.trust.list_heads import Cosignature, seen_by
 from ldp_client.trust.merkle import Tree
 from ldp_client.trust.signed_list import EMPTY_HEAD, ID_BYTES, MAX_LISTED, PART_IDS, SIGNED_LIST, extended_head
 from ldp_server.service.logs import event
@@ -42,7 +43,8 @@ class ListPublisher:
         self._key = key
         self._next = b"" if next_key is None else next_key.public_bytes_raw()
         self._witnesses = witnesses
-        self._cosigned: dict[bytes, bytes] = {}
+        self._cosigned: dict[bytes, tuple[bytes, bytes]] = {}
+        """By witness: the signed bytes, and the signature."""
         self._tree = Tree()
         self._packed = bytearray()
         self._known: set[bytes] = set()
@@ -64,7 +66,6 @@ class ListPublisher:
         self._known.add(record.id)
         self._packed += record.id
         self._tree.append(record.id)
-        self._cosigned.clear()
         self._head = extended_head(self._head, record.id)
         self._signed = None
 
@@ -93,8 +94,9 @@ class ListPublisher:
         start = part * PART_IDS * ID_BYTES
         response = pb.ListCollectionsResponse(ids=bytes(self._packed[start : start + PART_IDS * ID_BYTES]))
         if self._key is not None:
-            response.signed_list.CopyFrom(self._signature(self._key))
-            response.cosignatures.extend(self._cosignatures())
+            signed = self._signature(self._key)
+            response.signed_list.CopyFrom(signed)
+            response.cosignatures.extend(self._cosignatures(signed))
         return response.SerializeToString()
 
     def proof(self, size: int, collection_id: bytes) -> bytes:
@@ -104,7 +106,8 @@ class ListPublisher:
             raise CallStatus(grpc.StatusCode.NOT_FOUND, "this server has no signed list: it was given no key")
         if size > len(self._tree):
             raise CallStatus(grpc.StatusCode.FAILED_PRECONDITION, f"the list has only {len(self._tree)} collections")
-        found = pb.ProveListResponse(signed_list=self._signature(self._key), cosignatures=self._cosignatures())
+        signed = self._signature(self._key)
+        found = pb.ProveListResponse(signed_list=signed, cosignatures=self._cosignatures(signed))
         found.consistency.extend(self._tree.consistency(size))
         if collection_id:
             if collection_id not in self._known:
@@ -120,20 +123,23 @@ class ListPublisher:
             if not found % ID_BYTES:
                 return found // ID_BYTES
 
-    def cosign(self, head: ListHead, given: Cosignature) -> None:
+    def cosign(self, digest: bytes, given: Cosignature) -> None:
         """Keep a witness's signature of the present list."""
         self._check_not_withheld()
         if given.public_key not in self._witnesses:
             raise CallStatus(grpc.StatusCode.PERMISSION_DENIED, "not one of the witnesses of publish.witnesses")
-        if self._key is None or head != ListHead(len(self._tree), self._tree.root()):
+        signed = None if self._key is None else self._signature(self._key)
+        if signed is None or digest != sha256(signed.list_bytes).digest():
             raise CallStatus(grpc.StatusCode.FAILED_PRECONDITION, "not the present list: look again")
-        signer = self._key.public_key().public_bytes_raw()
-        if not seen_by(signer, head, [given], self._witnesses):
+        if not seen_by(signed.public_key, signed.list_bytes, [given], self._witnesses):
             raise CallStatus(grpc.StatusCode.INVALID_ARGUMENT, "the signature is not valid")
-        self._cosigned[given.public_key] = given.signature
+        self._cosigned[given.public_key] = signed.list_bytes, given.signature
 
-    def _cosignatures(self) -> list[pb.Cosignature]:
-        return [pb.Cosignature(public_key=key, signature=signed) for key, signed in sorted(self._cosigned.items())]
+    def _cosignatures(self, signed: pb.SignedList) -> list[pb.Cosignature]:
+        """The signatures of the present list; those of an earlier one are dropped."""
+        kept = {key: found for key, found in self._cosigned.items() if found[0] == signed.list_bytes}
+        self._cosigned = kept
+        return [pb.Cosignature(public_key=key, signature=signature) for key, (_, signature) in sorted(kept.items())]
 
     def _check_not_withheld(self) -> None:
         if self._withheld:

@@ -28,6 +28,7 @@ LOGGER = logging.getLogger("hearsay.web")
 
 FORM_BYTES = 1 << 20
 """The largest form: a list of items to ask for."""
+_TOO_LARGE = f"this form is larger than {FORM_BYTES >> 20} MB: the commands of ldp-server take longer lists"
 _FORM_SECONDS = 30.0
 _URL_BYTES = 4096
 
@@ -144,7 +145,7 @@ class Guard:
             return 415, "these pages take forms"
         length = headers.get("content-length", "0")
         if not length.isdigit() or int(length) > FORM_BYTES:
-            return 413, "this form is too large"
+            return 413, _TOO_LARGE
         return None
 
 
@@ -192,7 +193,7 @@ def _bounded(receive: Receive) -> Receive:
             seen += len(message.get("body", b""))
             done = not message.get("more_body", False)
             if seen > FORM_BYTES:
-                raise HTTPException(413, "this form is too large")
+                raise HTTPException(413, _TOO_LARGE)
         return message
 
     return bounded

@@ -6,6 +6,7 @@ A period tells nothing about an item, so it may stand in an address: as its numb
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -20,6 +21,7 @@ __all__ = [
     "addressed",
     "choices",
     "dates_of",
+    "in_part",
     "python_periods",
     "read_periods",
     "read_side",
@@ -103,7 +105,11 @@ def choices(collection: Collection, lines: Iterable[PeriodLine], chosen: Iterabl
         return []
     there = {line.period: line for line in lines if line.state != "dropped"}
     numbers = sorted(there, reverse=True)[:_MOST_CHOICES]
-    found = [PeriodChoice(str(number), dates_of(schedule, (number, number))) for number in numbers]
+    parts = {number: in_part(collection, number, time.time()) for number in numbers}
+    found = [
+        PeriodChoice(str(number), dates_of(schedule, (number, number)) + (f" ({part})" if part else ""))
+        for number, part in parts.items()
+    ]
     known = {choice.value for choice in found}
     for span in chosen:
         value = shell_span(span)
@@ -111,6 +117,18 @@ def choices(collection: Collection, lines: Iterable[PeriodLine], chosen: Iterabl
             found.append(PeriodChoice(value, dates_of(schedule, span)))
             known.add(value)
     return found
+
+
+def in_part(collection: Collection, period: int, now: float) -> str:
+    """Why fewer people could report in a period than in a whole one; empty for a whole one."""
+    if collection.schedule is None:
+        return ""
+    span = PeriodSpan.of(collection.schedule, period, period)
+    if max(span.begins, collection.opens) <= now < min(span.ends, collection.closes):
+        return "still running"
+    if collection.opens > span.begins:
+        return "in part: the question opened during it"
+    return "in part: the question closed during it" if collection.closes < span.ends else ""
 
 
 def dates_of(schedule: Schedule, periods: NumberSpan) -> str:

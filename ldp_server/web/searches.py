@@ -14,7 +14,7 @@ from typing import Any
 
 from ldp_client.errors import Cancelled, LdpError
 from ldp_server.analyst import Analyst, CollectionHeavyHitters
-from ldp_server.web.views import ViewOptions
+from ldp_server.web.views import ViewOptions, look_for_items
 
 __all__ = ["HitterSearch", "Searches"]
 
@@ -109,11 +109,8 @@ class Searches:
 
 
 def _run(search: HitterSearch) -> None:
-    beta, periods = search.options.beta, search.options.periods
     try:
-        search.found = search.analyst.heavy_hitters(
-            search.which, limit=1000, beta=beta, progress=search.progress, periods=periods
-        )
+        search.found = look_for_items(search.analyst, search.which, search.options, search.progress)
         search.stage, search.fraction = "done", 1.0
     except LdpError as error:
         search.error = error

@@ -102,7 +102,8 @@ def _estimates(answer: Estimates) -> TableView:
 
 
 def _hitters(answer: HeavyHitters) -> TableView:
-    heads = ("item", "users", "± error", "95% interval", "right for every item at once", "score")
+    heads = ["item", "users", "± error", "95% interval", "right for every item at once", "score"]
+    named = answer.dictionary is not None
     listed = [*answer.items, *([] if answer.none is None else [answer.none])]
     rows = [
         [
@@ -110,10 +111,13 @@ def _hitters(answer: HeavyHitters) -> TableView:
             *_users(row),
             f"{whole(row.surest_low)} to {whole(row.surest_high)}",
             f"{row.score:.1f}",
+            *([f"{row.bar:.1f}", "dictionary" if row.candidate else "domain"] if named else []),
         ]
         for row in listed
     ]
-    return TableView(heads, rows)
+    return TableView(
+        [*heads, *(["listed from", "tested in"] if named else [])], rows, frozenset({0, 7} if named else {0})
+    )
 
 
 @dataclass(frozen=True)

@@ -8,25 +8,39 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Attributes, Integers
-from ldp_server.analyst import Analyst, CollectionSummary, EveryLook
+from ldp_server.analyst import Analyst, CollectionHeavyHitters, CollectionSummary, EveryLook
 from ldp_server.answers.numbers import Between
 from ldp_server.heavy_hitters import BETA
+from ldp_server.heavy_hitters.dictionary import words_of
 from ldp_server.oracles import ORACLES
 from ldp_server.oracles.base import AttributesOracle, FrequencyOracle
 from ldp_server.oracles.bounded_number import BoundedNumberOracle
 from ldp_server.oracles.hierarchy import HierarchyOracle
 from ldp_server.web.periods import NumberSpan, python_periods, shell_span
 
-__all__ = ["CONFIDENCES", "QUARTILES", "VIEWS", "View", "ViewOptions", "fitting", "offered", "read_options"]
+__all__ = [
+    "CONFIDENCES",
+    "QUARTILES",
+    "VIEWS",
+    "View",
+    "ViewOptions",
+    "fitting",
+    "look_for_items",
+    "offered",
+    "read_options",
+    "takes_dictionary",
+]
 
 CONFIDENCES = (0.8, 0.9, 0.95, 0.99, 0.999)
 QUARTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
+TAKE_DICTIONARY = frozenset({"expander-sketch", "tree-sketch"})
+"""Mechanisms whose usual search may be given a dictionary."""
 _MOST_SHOWN = 200
 _MOST_BINS = 200
 _MOST_SHARES = 50
@@ -45,8 +59,8 @@ class ViewOptions:
     between: tuple[Between, ...] = ()
     every_look: bool = False
     beta: float = BETA
-    items: tuple[str, ...] = ()
-    """Never part of an address."""
+    items: tuple[str, ...] = field(default=(), repr=False)
+    """Those of a list, or the lines of a dictionary. Never part of an address, of a log or of a command."""
     periods: NumberSpan | None = None
     """None: all."""
 
@@ -119,6 +133,16 @@ def _hitters(options: ViewOptions) -> ViewOptions:
     return replace(options, every_look=False, confidence=0.95)
 
 
+def look_for_items(
+    analyst: Analyst, which: str, options: ViewOptions, progress: Callable[[str, float], None] | None = None
+) -> CollectionHeavyHitters:
+    """Look for popular items, with the reader's dictionary if there is one."""
+    words = words_of(options.items) if options.items else None
+    return analyst.heavy_hitters(
+        which, limit=1000, beta=options.beta, dictionary=words, progress=progress, periods=options.periods
+    )
+
+
 def _beta(options: ViewOptions) -> dict[str, float]:
     return {} if options.beta == BETA else {"beta": options.beta}
 
@@ -126,10 +150,16 @@ def _beta(options: ViewOptions) -> dict[str, float]:
 VIEWS: Mapping[str, View] = {
     "hitters": View(
         "Popular items",
-        lambda a, which, o: a.heavy_hitters(which, limit=1000, beta=o.beta, periods=o.periods),
-        lambda o: ("" if o.beta == BETA else f"--beta {_number(o.beta)}") + _periods(o),
+        look_for_items,
+        lambda o: (
+            ("" if o.beta == BETA else f"--beta {_number(o.beta)}")
+            + (" --dictionary FILE" * bool(o.items))
+            + _periods(o)
+        ),
         "heavy-hitters",
-        lambda o: f"heavy_hitters({{}}, limit=1000{_keywords(_hitters(o), **_beta(o))})",
+        lambda o: (
+            f"heavy_hitters({{}}, limit=1000{', dictionary=words' * bool(o.items)}{_keywords(_hitters(o), **_beta(o))})"
+        ),
     ),
     "average": View(
         "Average",
@@ -202,6 +232,11 @@ def offered(summary: CollectionSummary) -> list[str]:
     """The views of a collection, as its mechanism and its domain allow them."""
     collection = summary.info.collection
     return [name for name in VIEWS if _HAS[name](collection, summary)]
+
+
+def takes_dictionary(summary: CollectionSummary) -> bool:
+    """Whether a search for popular items may be given a dictionary."""
+    return summary.decodes_heavy_hitters and summary.info.collection.randomizer.name in TAKE_DICTIONARY
 
 
 def _is(collection: Collection, *kinds: type) -> bool:

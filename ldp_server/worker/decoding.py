@@ -33,8 +33,9 @@ def decode(
     name, beta = counts.collection.randomizer.name, question.beta or heavy_hitters.BETA
     if not can_decode(name):
         raise Unsupported(
-            f"collections of the mechanism {name} have no heavy-hitter decoder: "
-            "ask for the top of a listable domain, or for given items"
+            f"collections of the mechanism {name} have no heavy-hitter decoder "
+            f"(those of {', '.join(heavy_hitters.DECODERS)} have one): ask for the top of a listable domain, or for "
+            "given items"
         )
     words = Dictionary.unpacked(counts.collection.domain, dictionary) if dictionary else None
     limits = heavy_hitters.DecodeLimits(copies=heavy_hitters.Copies(question.copies))

@@ -6,7 +6,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ldp_client.protocol.v1 import collector_pb2
 from ldp_client.sending.transport import ListPart
-from ldp_client.trust.list_heads import ListHead, cosign
+from ldp_client.trust.list_heads import cosign
 from ldp_client.trust.merkle import root_of
 from ldp_client.trust.signed_list import EMPTY_HEAD, SIGNED_LIST, extended_head
 
@@ -41,5 +41,4 @@ class Operator:
 
     def signed_by(self, part, *witnesses):
         """The list with the signatures of witnesses, which are operators of the tests, too."""
-        head = ListHead(len(part.ids) // 32, root_of(part.ids))
-        return part._replace(cosignatures=tuple(cosign(one.key, part.public_key, head) for one in witnesses))
+        return part._replace(cosignatures=tuple(cosign(one.key, part.public_key, part.list_bytes) for one in witnesses))

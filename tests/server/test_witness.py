@@ -1,5 +1,6 @@
 """A witness: what it signs, what it never signs, its state, its command, and devices that rely on it."""
 
+import hashlib
 import io
 import json
 from contextlib import redirect_stdout
@@ -43,9 +44,9 @@ class Source:
         proof = proof if self.proof is None else self.proof
         return ListProof(part.list_bytes, part.signature, part.public_key, tuple(proof))
 
-    def cosign(self, head, cosignature, timeout):
+    def cosign(self, digest, cosignature, timeout):
         assert timeout > 0
-        self.handed_in.append((head, cosignature))
+        self.handed_in.append((digest, cosignature))
 
 
 @pytest.fixture
@@ -68,10 +69,12 @@ def test_it_signs_what_grows(witness, source, key, tmp_path):
         source.ids = IDS[:size]
         head = witness().look(5)  # a new one each time: all it knows is in its file
         assert head == ListHead(size, root_of(b"".join(source.ids)))
-        handed, signed = source.handed_in[-1]
-        assert handed == head
+        digest, signature = source.handed_in[-1]
+        signed = read_state(tmp_path / "state").signed
+        assert signed.list_bytes == source.operator.sign(source.ids).list_bytes
+        assert digest == hashlib.sha256(signed.list_bytes).digest()
         public = key.public_key().public_bytes_raw()
-        assert seen_by(source.operator.public, head, [signed], [public]) == {public}
+        assert seen_by(source.operator.public, signed.list_bytes, [signature], [public]) == {public}
     assert source.asked == [0, 2, 2, 3, 8]
     assert read_state(tmp_path / "state").head == head
 
@@ -92,7 +95,10 @@ def test_another_history_is_never_signed(witness, source, tmp_path, ids, why):
         with pytest.raises(ListForked, match=why):
             witness().look(5)
     assert len(source.handed_in) == 1 and (tmp_path / "state").read_bytes() == before
-    source.ids = IDS[:6]
+    source.ids, source.lies = IDS[:5], {"next_key": bytes(32)}
+    with pytest.raises(ListForked, match="two different"):
+        witness().look(5)  # the same ids, and another next key
+    source.ids, source.lies = IDS[:6], {}
     assert witness().look(5).size == 6, "an honest list goes on"
 
 

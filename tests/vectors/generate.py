@@ -30,7 +30,7 @@ from ldp_client.protocol.permutation import BlockPermutation
 from ldp_client.protocol.stream import expand
 from ldp_client.protocol.v1 import collector_pb2 as pb
 from ldp_client.sending.transport import ListPart
-from ldp_client.trust.list_heads import ListHead, cosign
+from ldp_client.trust.list_heads import cosign
 from ldp_client.trust.merkle import Tree
 from ldp_client.trust.signed_list import EMPTY_HEAD, SIGNED_LIST, SignedList, extended_head, verify_head, verify_list
 from simulator.reproductions import genprot
@@ -576,7 +576,7 @@ def list_tree_vectors() -> Iterator[dict[str, Any]]:
             "list_bytes": body.hex(),
             "public_key": signer.hex(),
             "signature": LIST_KEY.sign(SIGNED_LIST + body).hex(),
-            "cosignature": cosign(WITNESS_KEY, signer, ListHead(size, tree.root())).signature.hex(),
+            "cosignature": cosign(WITNESS_KEY, signer, body).signature.hex(),
             "witness_key": WITNESS_KEY.public_key().public_bytes_raw().hex(),
             "inclusion": [[one.hex() for one in tree.inclusion(index)] for index in range(size)],
             "consistency": [[one.hex() for one in tree.consistency(first)] for first in range(size + 1)],

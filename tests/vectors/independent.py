@@ -247,8 +247,8 @@ def rooted_list_bytes(ids: list[bytes]) -> bytes:
     return encode("SignedListBody", {"serial": len(ids), "head": list_head(ids), "root": tree_root(ids)})
 
 
-def cosigned_bytes(list_key: bytes, ids: list[bytes]) -> bytes:
-    return b"hearsay/list-cosignature/v1" + list_key + len(ids).to_bytes(8, "big") + tree_root(ids)
+def cosigned_bytes(list_key: bytes, list_body: bytes) -> bytes:
+    return b"hearsay/list-cosignature/v1" + list_key + hashlib.sha256(list_body).digest()
 
 
 # --- Rules of a spec ----------------------------------------------------------------------------------------------

@@ -216,7 +216,7 @@ def test_trees_of_lists_independently() -> None:
         signer, witness = (bytes.fromhex(vector[name]) for name in ("public_key", "witness_key"))
         signed = independent.signed_bytes(bytes.fromhex(vector["list_bytes"]))
         Ed25519PublicKey.from_public_bytes(signer).verify(bytes.fromhex(vector["signature"]), signed)
-        cosigned = independent.cosigned_bytes(signer, ids)
+        cosigned = independent.cosigned_bytes(signer, bytes.fromhex(vector["list_bytes"]))
         Ed25519PublicKey.from_public_bytes(witness).verify(bytes.fromhex(vector["cosignature"]), cosigned)
         paths = [independent.tree_path(index, ids) for index in range(len(ids))]
         assert [[one.hex() for one in path] for path in paths] == vector["inclusion"]

@@ -108,14 +108,12 @@ class Cosignature(_message.Message):
     def __init__(self, public_key: _Optional[bytes] = ..., signature: _Optional[bytes] = ...) -> None: ...
 
 class CosignRequest(_message.Message):
-    __slots__ = ("size", "root", "cosignature")
-    SIZE_FIELD_NUMBER: _ClassVar[int]
-    ROOT_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("list_digest", "cosignature")
+    LIST_DIGEST_FIELD_NUMBER: _ClassVar[int]
     COSIGNATURE_FIELD_NUMBER: _ClassVar[int]
-    size: int
-    root: bytes
+    list_digest: bytes
     cosignature: Cosignature
-    def __init__(self, size: _Optional[int] = ..., root: _Optional[bytes] = ..., cosignature: _Optional[_Union[Cosignature, _Mapping]] = ...) -> None: ...
+    def __init__(self, list_digest: _Optional[bytes] = ..., cosignature: _Optional[_Union[Cosignature, _Mapping]] = ...) -> None: ...
 
 class CosignResponse(_message.Message):
     __slots__ = ()

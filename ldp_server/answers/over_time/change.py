@@ -60,8 +60,13 @@ from ldp_server.oracles.composed_response import ComposedResponseOracle
 from ldp_server.oracles.independence.result import INDEPENDENT, Independence
 from ldp_server.oracles.laws.support import SupportLaw
 
-__all__ = ["ChangeAnswer", "ChangeLine", "Look", "always_valid", "change", "log_ratio"]
+__all__ = ["TOLD_OF", "ChangeAnswer", "ChangeLine", "Look", "always_valid", "change", "log_ratio"]
 
+TOLD_OF = (
+    "It is told of items of randomized-response, linear-hash, subset-selection and, where its shell answers all other "
+    "sets alike, composed-response, and of attributes of composed-response."
+)
+"""Which mechanisms can be asked for a change; a test compares it with what is answered."""
 _STEPS = 60
 _COPIED = 2.0
 """How many reports a report stands for at least, where copies are seen."""
@@ -147,7 +152,10 @@ def change(
 ) -> ChangeAnswer:
     """Return whether the share of each item or attribute changed. Periods come as for a trend."""
     if not (asked.items or asked.attributes):
-        raise InvalidSpec("whether something changed is told of items or attributes")
+        raise InvalidSpec(
+            "whether something changed is told of items or attributes: for averages and ranges ask for the difference "
+            "of two periods (compare), for quantiles look at a trend"
+        )
     alpha = 1 - share_of(confidence, Coverage.TOGETHER, asked.lines)
     before: _Crowd | None = None
     looks: list[list[Look]] = [[] for _ in range(asked.lines)]
@@ -219,9 +227,9 @@ def _law(oracle: Oracle, asked: TrendQuestion) -> SupportLaw:
     law = oracle.law if asked.items and isinstance(oracle, FrequencyOracle) else None
     if law is None:
         raise Unsupported(
-            f"{oracle.randomizer.name} has no exact law for each number of reports here, so nobody could say how often "
-            "a change is seen where there is none: compare two periods, or ask items of randomized-response, "
-            "linear-hash or subset-selection, or attributes of composed-response"
+            f"{oracle.randomizer.name} has no exact law for {'items' if asked.items else 'attributes'} at each number "
+            f"of reports, so nobody could say how often a change is seen where there is none. {TOLD_OF} For others ask "
+            "for the difference of two periods (compare)"
         )
     return law
 

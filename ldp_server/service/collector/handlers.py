@@ -8,7 +8,7 @@ import grpc
 
 from ldp_client.errors import LdpError
 from ldp_client.protocol.v1 import collector_pb2 as pb
-from ldp_client.trust.list_heads import Cosignature, ListHead
+from ldp_client.trust.list_heads import Cosignature
 from ldp_server.service.admission import Peer
 from ldp_server.service.bounded import Bounds, bounded_call
 from ldp_server.service.collector.ingest import Ingest
@@ -79,7 +79,7 @@ class Collector:
         try:
             request = parse(pb.CosignRequest, data)
             given = Cosignature(request.cosignature.public_key, request.cosignature.signature)
-            self._publisher.cosign(ListHead(request.size, request.root), given)
+            self._publisher.cosign(request.list_digest, given)
         except LdpError as error:
             return await self._intake.abort(context, error)
         return pb.CosignResponse().SerializeToString()

@@ -20,6 +20,7 @@ import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from urllib.parse import unquote
 
 import grpc
@@ -28,6 +29,7 @@ from google.protobuf.message import Message
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.service.admission import Peer
 from ldp_server.service.metrics import Metrics
+from ldp_server.service.operators.known import KnownTokens
 from ldp_server.service.wire import CallStatus, Context
 from ldp_server.store import ROLES, AccessFile, AnalystToken
 
@@ -83,6 +85,7 @@ class Auth:
         self, access: AccessFile, metrics: Metrics, certificate_names: Iterable[str], listens_on: str = "localhost"
     ) -> None:
         self._access = access
+        self._known = KnownTokens(access)
         self._metrics = metrics
         self._names = frozenset(certificate_names)
         self._own = _addresses(listens_on)
@@ -94,14 +97,17 @@ class Auth:
             named = sorted(peer.names & self._names)
             if named:
                 return Caller(f"certificate:{named[0]}")
-        metadata = tuple(context.invocation_metadata() or ())
-        for key, value in metadata:
+        bearer, forwarded = [], False
+        for key, value in context.invocation_metadata() or ():
             if key == "authorization" and isinstance(value, str) and value.startswith("Bearer "):
-                token = value.removeprefix("Bearer ")[:_MAX_TOKEN]
-                found = await asyncio.to_thread(self._access.find, token)
-                if found is not None:
-                    here = found.local and self._is_here(context.peer(), metadata)
-                    return Caller(f"token:{found.name}", found, here)
+                bearer.append(value.removeprefix("Bearer ")[:_MAX_TOKEN])
+            elif key in _FORWARDED:
+                forwarded = True
+        for token in bearer:
+            found = await self._known.find(token)
+            if found is not None:
+                here = found.local and not forwarded and self._is_here(context.peer())
+                return Caller(f"token:{found.name}", found, here)
         raise self._refusal("unknown", _UNKNOWN)
 
     def admit(self, caller: Caller, role: str) -> None:
@@ -137,11 +143,8 @@ class Auth:
         self._metrics.refused_tokens.labels(why).inc()
         return CallStatus(grpc.StatusCode.UNAUTHENTICATED, text)
 
-    def _is_here(self, peer: str, metadata: Iterable[tuple[str, object]]) -> bool:
-        if any(key in _FORWARDED for key, _ in metadata):
-            return False
-        kind, _, rest = peer.partition(":")
-        address = _parsed(unquote(rest).rpartition(":")[0].strip("[]"))
+    def _is_here(self, peer: str) -> bool:
+        kind, address = _connected_from(peer)
         return kind == "unix" if address is None else address.is_loopback or address in self._own
 
 
@@ -152,6 +155,13 @@ def _ended(token: AnalystToken, state: str) -> str:
     if token.local:
         return text + "read local.token in the server's data directory again"
     return text + f"make a new one with `ldp-server token create {token.name} --role {token.role} --out FILE`"
+
+
+@lru_cache(maxsize=1024)
+def _connected_from(peer: str) -> tuple[str, ipaddress.IPv4Address | ipaddress.IPv6Address | None]:
+    """The kind of a connection and its address. Remembered, because a connection makes many calls."""
+    kind, _, rest = peer.partition(":")
+    return kind, _parsed(unquote(rest).rpartition(":")[0].strip("[]"))
 
 
 def _addresses(host: str) -> frozenset[ipaddress.IPv4Address | ipaddress.IPv6Address]:

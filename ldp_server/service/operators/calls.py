@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
+import random
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import grpc
@@ -34,6 +35,7 @@ __all__ = ["Calls", "role_of_caller"]
 R = TypeVar("R", bound=Message)
 
 
+_IDS = random.Random()  # names of calls; nothing depends on nobody guessing them
 _caller: ContextVar[Caller | None] = ContextVar("caller", default=None)
 
 
@@ -107,12 +109,17 @@ class Calls:
 
     def _place(self, call: _Call) -> AbstractContextManager[None]:
         """A place for the call, counted by its caller's name. The message is read after the caller is known."""
-        return self._bounds.places.take(Peer(call.by, False, frozenset()))
+        return self._bounds.places.take(_named(call.by))
 
     async def _request(self, call: _Call, kind: type[R], context: Context) -> R:
-        request = parse(kind, await read_one(context, self._bounds.seconds))
+        request = parse(kind, await read_one(context, self._bounds))
         call.about(request)
         return request
+
+
+@lru_cache(maxsize=1024)
+def _named(by: str) -> Peer:
+    return Peer(by, False, frozenset())
 
 
 class _Call:
@@ -124,7 +131,7 @@ class _Call:
         self._name = name
         self._context = context
         self._span = span
-        self._id = os.urandom(6).hex()
+        self._id = f"{_IDS.getrandbits(48):012x}"
         self._started = time.perf_counter()
         self._role = role
         self._caller: Caller | None = None
@@ -201,7 +208,7 @@ class _Call:
             self._span.note(status=ended)
         if status is not None and self._caller is not None:
             fields["reason"] = status.text
-        LOGGER.info("analyst call", extra={"fields": fields})
+        event(logging.INFO, "analyst call", **fields)
         if status is not None:
             self._metrics.refused_calls.labels(status.code.name).inc()
             await abort(self._context, status)

@@ -25,6 +25,8 @@ from ldp_server.worker.client import Worker
 from ldp_server.worker.decoders import Decoders
 from ldp_server.worker.messages import AskDecode, Progress
 
+Answers = pb.EstimateResponse | pb.NumbersResponse | pb.AttributesResponse | pb.TrendResponse | pb.ChangeResponse
+
 __all__ = ["KINDS", "Queries", "QuerySources", "info"]
 
 _WIRE_KINDS = {
@@ -35,6 +37,8 @@ _WIRE_KINDS = {
 }
 KINDS = {pb.ADMISSION_UNSPECIFIED: "open"} | {number: name for name, number in _WIRE_KINDS.items()}
 _COPIES = {pb.COPIES_UNSPECIFIED: "weighed", pb.WEIGHED: "weighed", pb.ONCE: "once"}
+_FRESH = 1.0
+"""Seconds for which a collection's state and rate are not written anew. A change by an operator shows at once."""
 _AND = " + "
 """Between the names of a set of attributes that is given as text."""
 
@@ -96,19 +100,19 @@ class Queries:
         response = await self._sources.worker.estimate(live.record.number, request.SerializeToString())
         self._metrics.query.observe(time.perf_counter() - started)
         # A message is the concatenation of its fields, so the worker's columns need not be parsed to add one.
-        return response + pb.EstimateResponse(collection=await self._about(live)).SerializeToString()
+        return response + await self._beside(pb.EstimateResponse, live)
 
     async def numbers(self, request: pb.NumbersRequest) -> bytes:
         live = self._collections.find_kept(request)
         with self._metrics.query.time():
             response = await self._sources.worker.numbers(live.record.number, request.SerializeToString())
-        return response + pb.NumbersResponse(collection=await self._about(live)).SerializeToString()
+        return response + await self._beside(pb.NumbersResponse, live)
 
     async def attributes(self, request: pb.AttributesRequest) -> bytes:
         live = self._collections.find_kept(request)
         with self._metrics.query.time():
             response = await self._sources.worker.attributes(live.record.number, request.SerializeToString())
-        return response + pb.AttributesResponse(collection=await self._about(live)).SerializeToString()
+        return response + await self._beside(pb.AttributesResponse, live)
 
     async def periods(self, request: pb.ListPeriodsRequest) -> bytes:
         live = self._collections.find_kept(request)
@@ -119,13 +123,13 @@ class Queries:
         live = self._named(request, request.asked)
         with self._metrics.query.time():
             response = await self._sources.worker.trend(live.record.number, request.SerializeToString())
-        return response + pb.TrendResponse(collection=await self._about(live)).SerializeToString()
+        return response + await self._beside(pb.TrendResponse, live)
 
     async def change(self, request: pb.TrendRequest) -> bytes:
         live = self._named(request, request.asked)
         with self._metrics.query.time():
             response = await self._sources.worker.change(live.record.number, request.SerializeToString())
-        return response + pb.ChangeResponse(collection=await self._about(live)).SerializeToString()
+        return response + await self._beside(pb.ChangeResponse, live)
 
     async def compare(self, request: pb.CompareRequest) -> bytes:
         first, second = self._named(request.first, request.asked), self._named(request.second, request.asked)
@@ -164,6 +168,15 @@ class Queries:
                         result = answer
             self._metrics.decode.observe(time.perf_counter() - started)
         yield _decoded(result, await self._about(live))  # only now: who has it may ask for the next search at once
+
+    async def _beside(self, kind: type[Answers], live: LiveCollection) -> bytes:
+        """The field of an answer that says which collection it is about, as it was a second ago at most."""
+        now = self._clock()
+        written, known = live.beside.get(kind.DESCRIPTOR.name, (now - _FRESH, b""))
+        if not 0 <= now - written < _FRESH:
+            known = kind(collection=await self._about(live)).SerializeToString()
+            live.beside[kind.DESCRIPTOR.name] = now, known
+        return known
 
     async def _about(self, live: LiveCollection) -> pb.CollectionInfo:
         """The collection, as an answer to a question says it: with the privacy statement."""

@@ -37,6 +37,7 @@ text{fill:#1d2733}.minor{fill:#566270;font-size:12px}.grid{stroke:#e3e7ec}.axis{
 .series-4 .series-band,.series-4 .series-dot{fill:#a3221b}
 .series-5 .series-line,.series-5 .series-alone{stroke:#566270;stroke-dasharray:4 2}
 .series-5 .series-band,.series-5 .series-dot{fill:#566270}
+g .series-dot.part{fill:#fff;stroke:#6b7683;stroke-width:1.6}
 .series-line{fill:none;stroke-width:2}.series-alone{stroke-width:2}.series-band{opacity:.15}
 """.strip()
 """The light palette. static/pages.css has the same classes, also for dark screens."""

@@ -33,6 +33,8 @@ class LinePoint:
     high: float
     raw: tuple[float, float, float]
     """The numbers of the answer itself."""
+    part: str = ""
+    """Why fewer people could report in this period; empty for a whole one."""
 
 
 @dataclass(frozen=True)
@@ -144,9 +146,11 @@ def _line(
 
 
 def _dot(chart: LinesChart, label: str, one: LinePoint, across: Scale, up: Scale) -> Markup:
-    said = f"{label}, {one.when}: {chart.write(one.value)} ({chart.write(one.low)} to {chart.write(one.high)})"
+    when = f"{one.when} ({one.part})" if one.part else one.when
+    said = f"{label}, {when}: {chart.write(one.value)} ({chart.write(one.low)} to {chart.write(one.high)})"
     values = {f"data_{name}": repr(value) for name, value in zip(("estimate", "low", "high"), one.raw, strict=True)}
-    dot = element("circle", cx=across(float(one.period)), cy=up(one.value), r=3.2, class_="series-dot")
+    kind = "series-dot part" if one.part else "series-dot"
+    dot = element("circle", cx=across(float(one.period)), cy=up(one.value), r=3.2, class_=kind)
     return element("g", element("title", said), dot, class_="mark", **values)
 
 

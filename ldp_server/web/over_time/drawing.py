@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
+from types import MappingProxyType
 
 from ldp_client.collection import Schedule
 from ldp_server.analyst import CollectionComparison, CollectionTrend
@@ -19,8 +21,13 @@ __all__ = ["comparison_figure", "trend_figure"]
 _KINDS = {Direction.CANNOT_TELL: "unsure", Direction.FELL: "no", Direction.ROSE: ""}
 
 
-def trend_figure(trend: CollectionTrend, schedule: Schedule) -> Figure | None:
-    """Return the chart of a trend: shares of the reports, or values in the unit of the domain."""
+def trend_figure(
+    trend: CollectionTrend, schedule: Schedule, parts: Mapping[int, str] = MappingProxyType({})
+) -> Figure | None:
+    """Return the chart of a trend: shares of the reports, or values in the unit of the domain.
+
+    `parts` says of some periods why fewer people could report in them; their dots are hollow.
+    """
     share = trend.unit == "users"
     lines = []
     for line in trend.lines:
@@ -28,7 +35,8 @@ def trend_figure(trend: CollectionTrend, schedule: Schedule) -> Figure | None:
         for one in line.points:
             scale, raw = 1 / one.reports if share else 1.0, (one.estimate, one.low, one.high)
             when = dates_of(schedule, (one.period, one.period)).partition(" to ")[0]
-            points.append(LinePoint(one.period, when, raw[0] * scale, raw[1] * scale, raw[2] * scale, raw))
+            values = (raw[0] * scale, raw[1] * scale, raw[2] * scale)
+            points.append(LinePoint(one.period, when, *values, raw, parts.get(one.period, "")))
         lines.append((visible(line.label), points))
     if not any(points for _, points in lines):
         return None
@@ -37,6 +45,8 @@ def trend_figure(trend: CollectionTrend, schedule: Schedule) -> Figure | None:
     chart = LinesChart(visible(trend.question), lines, unit, write, from_zero=share)
     marks = [("dot", "estimate of a period"), ("band", "its interval"), ("", "a gap: a period without reports")]
     marks = marks[:2] if not _gaps(lines) else marks
+    if any(point.part for _, points in lines for point in points):
+        marks.append(("unsure", "a period in part: fewer people could report"))
     if len(lines) > MOST_DRAWN:
         marks.append(("", f"the first {MOST_DRAWN} of {len(lines)} lines; the table has all"))
     return Figure(lines_chart(chart, WIDE), lines_chart(chart, NARROW), marks)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from ldp_client.collection import Schedule
 from ldp_server.analyst import CollectionComparison, CollectionSummary, CollectionTrend
@@ -76,8 +78,13 @@ def value_text(value: float, *, share: bool) -> str:
     return f"{value:.2%}" if share else f"{value:,.6g}"
 
 
-def trend_table(trend: CollectionTrend, schedule: Schedule, confidence: float) -> tuple[TableView, int]:
-    """Return the table of a trend, and how many of the oldest periods of each line it leaves out."""
+def trend_table(
+    trend: CollectionTrend, schedule: Schedule, confidence: float, parts: Mapping[int, str] = MappingProxyType({})
+) -> tuple[TableView, int]:
+    """Return the table of a trend, and how many of the oldest periods of each line it leaves out.
+
+    `parts` says of some periods why fewer people could report in them.
+    """
     share = trend.unit == "users"
     kept = max(1, _MOST_ROWS // max(1, len(trend.lines)))
     rows = []
@@ -85,7 +92,8 @@ def trend_table(trend: CollectionTrend, schedule: Schedule, confidence: float) -
         for point in line.points[-kept:]:
             scale = 1 / point.reports if share else 1.0
             value, low, high = (value_text(one * scale, share=share) for one in (point.estimate, point.low, point.high))
-            dates = dates_of(schedule, (point.period, point.period))
+            part = parts.get(point.period, "")
+            dates = dates_of(schedule, (point.period, point.period)) + (f" ({part})" if part else "")
             rows.append([visible(line.label), dates, whole(point.reports), value, f"{low} to {high}"])
     heads = ("what", "period (UTC)", "reports", "share" if share else "value", f"{confidence * 100:.6g}% interval")
     longest = max((len(line.points) for line in trend.lines), default=0)

@@ -13,7 +13,7 @@ from ldp_server.web.over_time.asking import ComparisonShown, TrendShown, confide
 from ldp_server.web.over_time.choice import AcrossOptions
 from ldp_server.web.periods import NumberSpan, dates_of, python_periods, shell_span
 
-__all__ = ["ChangeSaid", "Elsewhere", "change_said", "comparison_about", "elsewhere", "trend_about"]
+__all__ = ["ChangeSaid", "Elsewhere", "change_said", "comparison_about", "elsewhere", "trend_about", "warnings_of"]
 
 _ROSE = {Direction.ROSE: "it rose", Direction.FELL: "it fell"}
 
@@ -49,6 +49,13 @@ def _change(line: ChangeLine, schedule: Schedule | None) -> str:
         return "no change seen"
     when = dates_of(schedule, (look.period, look.period))
     return f"changed since {when}: {_ROSE.get(look.direction, '')} from {look.before:.2%} before to {look.share:.2%}"
+
+
+def warnings_of(shown: TrendShown | ComparisonShown) -> list[str]:
+    """What stands above an answer about reports that are copies of others, each sentence once."""
+    answers = [shown.trend, shown.change] if isinstance(shown, TrendShown) else [shown.comparison]
+    said = [line for answer in answers if answer is not None for line in answer.independence.warnings]
+    return list(dict.fromkeys(said))
 
 
 def trend_about(shown: TrendShown, confidence: float) -> str:

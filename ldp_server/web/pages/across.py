@@ -6,6 +6,7 @@ Items and attributes come by POST, as on the other pages, so that no address and
 from __future__ import annotations
 
 import io
+import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,7 +38,7 @@ from ldp_server.web.pages.collections import short
 from ldp_server.web.pages.downloads import FORMS, as_file
 from ldp_server.web.pages.question import items_of, known
 from ldp_server.web.pages.tabs import period_lines, tabs
-from ldp_server.web.periods import addressed, choices, read_side, shell_span
+from ldp_server.web.periods import addressed, choices, in_part, read_side, shell_span
 from ldp_server.web.views import CONFIDENCES
 
 __all__ = ["AcrossAsked", "across_file", "compare", "trend"]
@@ -177,9 +178,10 @@ def _answer(asked: AcrossAsked, shown: TrendShown | ComparisonShown | None, whic
     """What is shown of an answer."""
     options, schedule = asked.options, asked.summary.info.collection.schedule
     if isinstance(shown, TrendShown) and schedule is not None:
-        table, left_out = tables.trend_table(shown.trend, schedule, options.confidence)
+        parts = _parts(asked.summary, shown)
+        table, left_out = tables.trend_table(shown.trend, schedule, options.confidence, parts)
         found = {
-            "figure": drawing.trend_figure(shown.trend, schedule), "table": table, "left_out": left_out,
+            "figure": drawing.trend_figure(shown.trend, schedule, parts), "table": table, "left_out": left_out,
             "changes": words.change_said(shown, schedule), "about": words.trend_about(shown, options.confidence),
         }  # fmt: skip
     elif isinstance(shown, ComparisonShown):
@@ -189,8 +191,15 @@ def _answer(asked: AcrossAsked, shown: TrendShown | ComparisonShown | None, whic
             "about": words.comparison_about(shown, options.confidence),
         }  # fmt: skip
     else:
-        return {"figure": None, "table": None, "left_out": 0, "changes": [], "about": "", "same": None}
-    return {**found, "same": words.elsewhere(which, options, shown)}
+        return {"figure": None, "table": None, "left_out": 0, "changes": [], "about": "", "same": None, "warnings": []}
+    return {**found, "same": words.elsewhere(which, options, shown), "warnings": words.warnings_of(shown)}
+
+
+def _parts(summary: CollectionSummary, shown: TrendShown) -> dict[int, str]:
+    """The periods in which fewer people could report, and why."""
+    now, numbers = time.time(), {point.period for line in shown.trend.lines for point in line.points}
+    said = {number: in_part(summary.info.collection, number, now) for number in numbers}
+    return {number: text for number, text in said.items() if text}
 
 
 async def across_file(visit: Visit) -> Response:
@@ -237,7 +246,7 @@ def _drawn(shown: TrendShown | ComparisonShown, summary: CollectionSummary) -> b
     if isinstance(shown, ComparisonShown):
         figure = drawing.comparison_figure(shown.comparison)
     else:
-        figure = None if schedule is None else drawing.trend_figure(shown.trend, schedule)
+        figure = None if schedule is None else drawing.trend_figure(shown.trend, schedule, _parts(summary, shown))
     if figure is None:
         raise InvalidSpec("there is no chart of this answer: take the table")
     return figures.standalone(figure.wide).encode()

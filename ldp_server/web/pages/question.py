@@ -15,12 +15,14 @@ from ldp_server.analyst import CollectionSummary
 from ldp_server.answers.estimates import Coverage
 from ldp_server.answers.numbers import QuantilesAnswer, RangesAnswer
 from ldp_server.answers.words import visible
+from ldp_server.heavy_hitters.dictionary import MOST_ITEMS, words_of
 from ldp_server.web import figures, tables
 from ldp_server.web.gate import Visit
+from ldp_server.web.guard import FORM_BYTES
 from ldp_server.web.pages.collections import short
 from ldp_server.web.pages.tabs import period_lines, tabs
 from ldp_server.web.periods import addressed, choices, read_periods
-from ldp_server.web.views import CONFIDENCES, VIEWS, ViewOptions, fitting, offered, read_options
+from ldp_server.web.views import CONFIDENCES, VIEWS, ViewOptions, fitting, offered, read_options, takes_dictionary
 
 __all__ = [
     "asked",
@@ -142,6 +144,7 @@ async def _page(
         "intake": visit.site.intake.note(summary.info.id, summary.reports),
         "same": _same_elsewhere(summary, name, options),
         "chosen": _chosen(options, name), "over": None if over is None else tables.table_of(over),
+        "takes_dictionary": takes_dictionary(summary), "form_bytes": FORM_BYTES, "most_words": MOST_ITEMS,
         "knows_truth": summary.info.id.hex() in visit.site.truth, "truth": truth is not None,
         "problem": "", "search": None, **shown,
     }  # fmt: skip
@@ -182,16 +185,19 @@ def _same_elsewhere(summary: CollectionSummary, name: str, options: ViewOptions)
     if name not in VIEWS:
         return None
     chosen, which = VIEWS[name], short(summary.info)
-    command = f"ldp-server {chosen.command} {which} {chosen.arguments(replace(options, items=()))}".strip()
+    command = f"ldp-server {chosen.command} {which} {chosen.arguments(options)}".strip()
     return command, f"answer = analyst.{chosen.call(options).replace('{}', repr(which))}"
 
 
 async def start_search(visit: Visit) -> Response:
-    """Start to look for popular items."""
+    """Start to look for popular items. A dictionary comes by POST, one item a line, as the items of a list do."""
     summary = await known(visit)
     if "hitters" not in offered(summary):
         raise InvalidSpec("this collection lists no popular items: its other views say what it answers")
-    options = chosen_options(summary, visit.form)
+    options = chosen_options(summary, visit.form, items_of(visit.form))
+    words_of(options.items)  # what is wrong with a line is said before the search begins
+    if options.items and not takes_dictionary(summary):
+        raise InvalidSpec(f"{summary.info.collection.randomizer.name} is searched without a dictionary: leave it empty")
     analyst = await visit.site.call(visit.session.connect)
     visit.site.searches.start(analyst, visit.session.id, summary.info.id.hex(), options)
     return RedirectResponse(f"/c/{short(summary.info)}/hitters", 303)

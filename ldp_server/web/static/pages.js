@@ -39,6 +39,24 @@ if (search) every(0.7, async () => {
   search.querySelector("[data-field=seconds]").textContent = whole.format(now.seconds);
 });
 
+// A list of items may come from a file of this computer. It fills the field; nothing is sent before the form is.
+for (const field of document.querySelectorAll("textarea[data-file]")) {
+  const label = document.createElement("label"), chooser = document.createElement("input");
+  chooser.type = "file";
+  chooser.accept = ".txt,.tsv,text/plain";
+  label.append("or from a file: ", chooser);
+  chooser.addEventListener("change", async () => {
+    const file = chooser.files[0], most = Number(field.dataset.file);
+    if (!file) return;
+    const text = file.size < most ? (await file.text()).replace(/\r\n/g, "\n").replace(/\n$/, "") : "";
+    const sent = new URLSearchParams({ items: text.replace(/\n/g, "\r\n") }).toString().length;
+    const large = file.size >= most || sent > most - 4096;  // the other fields take their part
+    chooser.setCustomValidity(large ? "This file is too large for the page: the command takes it." : "");
+    if (large) chooser.reportValidity(); else field.value = text;
+  });
+  field.after(label);
+}
+
 // Planning: a slider beside each number. Without this script the numbers alone do the same.
 const plan = document.querySelector("form.plan");
 if (plan) {

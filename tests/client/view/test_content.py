@@ -63,7 +63,8 @@ def test_a_report_with_its_bytes_and_what_they_say(open_client):
     for index, name in enumerate(("(none of them)", "red", "green")):
         exact = law.probability(index, int.from_bytes(bytes.fromhex(report.bytes), "little"))
         assert chances[name] == f"{float(exact) * 100:.2f} %"
-    assert question.says == tuple(list(explain(COLOUR, "red").lines())[-2:]), "one text from one place"
+    assert question.says[:2] == tuple(list(explain(COLOUR, "red").lines())[-2:]), "one text from one place"
+    assert set(question.says[2:]) == set(privacy_statement(COLOUR, groups=()).lines[:-1]), "as analysts see it"
     client.flush()
     assert seen(client, [COLOUR]).questions[0].reports[0].state == "sent"
 
@@ -281,3 +282,10 @@ def test_a_view_without_the_apps_policy(open_client, tmp_path):
 def test_a_schedule_in_words(open_client):
     asked = make(schedule=Schedule(604_800, 52), domain=Categories(("y",)), mechanism="randomized-response")
     assert "once every 1 week, at most 52 times" in seen(open_client(), [asked]).questions[0].terms[0]
+
+
+def test_a_question_with_a_relay_has_both_numbers(open_client):
+    asked = make(smallest_batch=10_000, domain=Categories(("y",)), mechanism="randomized-response")
+    (question,) = seen(open_client(), [asked]).questions
+    assert any("(local); if the relay is honest" in line for line in question.says)
+    assert not any("Not hidden by epsilon" in line for line in question.says), "said once, of the device"

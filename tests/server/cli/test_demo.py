@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import httpx
 import numpy as np
 import pytest
 
@@ -40,12 +42,44 @@ def test_its_numbers():
     assert len(found["frequencies"]["rows"]) == 12
 
 
-def test_its_sentences():
-    shown = cli("demo", "--users", "5000", timeout=110)
-    assert shown.returncode == 0, shown.stderr
-    for text in ("The truth lies inside", "The server received no word", "Each of 5,000 simulated users sent one"):
-        assert text in shown.stdout
-    assert shown.stderr == ""
+def test_its_sentences_and_its_pages_until_ctrl_c(tmp_path):
+    """With --web: tables, then pages with four questions and the truth; Ctrl-C ends it all and leaves nothing."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path), "COLUMNS": "200"}
+    command = [sys.executable, "-m", "ldp_server", "demo", "--users", "5000", "--web", "--web-listen", "127.0.0.1:0"]
+    with (
+        (tmp_path / "errors").open("w") as errors,
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment, start_new_session=True
+        ) as process,
+    ):
+        out = "".join(iter_until(process.stdout, "/enter?key="))
+        for text in ("The truth lies inside", "The server received no word", "Each of 5,000 simulated users sent one"):
+            assert text in out
+        link = re.search(r"http://127\.0\.0\.1:\d+/enter\?key=\S+", out)[0]
+        with httpx.Client(follow_redirects=True, timeout=60) as browser:
+            first = browser.get(link)
+            pages = sorted(set(re.findall(r'href="(/c/[0-9a-f]{16})"', first.text)))
+            assert (first.status_code, len(pages)) == (200, 4)
+            shown = [browser.get(first.url.join(page)) for page in pages]
+            assert [one.status_code for one in shown] == [200] * 4
+            (listed,) = [one for one in shown if "these thousand words" in one.text]
+            with_truth = browser.get(f"{listed.url}/top?truth=1").text
+            assert "<th" in with_truth and "the truth, which only a demo knows" in with_truth
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "Traceback" not in (tmp_path / "errors").read_text()
+    wait_until(lambda: not servers(tmp_path))
+    assert not list(tmp_path.glob("hearsay-demo-*"))
+
+
+def iter_until(lines, text):
+    """Yield lines up to the first with this text."""
+    for line in lines:
+        yield line
+        if text in line:
+            return
+    raise AssertionError(f"it ended before {text!r}")
 
 
 def test_wrong_options():

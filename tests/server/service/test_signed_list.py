@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 from dataclasses import replace
+from hashlib import sha256
 
 import grpc
 import pytest
@@ -276,29 +277,31 @@ async def test_witnesses_sign_the_present_list_and_devices_get_it(tmp_path, publ
     publish = replace(publish, witnesses=(tmp_path / "witness.key.pub",))
     async with live(tmp_path / "d", publish=publish) as server:
         await server.create(make_collection("one"))
-        head = believed(await part_of(server), public).list_head
+        body = believed(await part_of(server), public).signed.list_bytes
+        digest = sha256(body).digest()
 
-        async def hand_in(head, given):
+        async def hand_in(digest, given):
             signed = pb.Cosignature(public_key=given.public_key, signature=given.signature)
-            await server.collector.Cosign(pb.CosignRequest(size=head.size, root=head.root, cosignature=signed))
+            await server.collector.Cosign(pb.CosignRequest(list_digest=digest, cosignature=signed))
 
-        good = cosign(witness, public, head)
+        good = cosign(witness, public, body)
         for given, about, code in (
-            (cosign(stranger, public, head), head, "PERMISSION_DENIED"),
-            (good._replace(signature=bytes(64)), head, "INVALID_ARGUMENT"),
-            (good._replace(signature=b""), head, "INVALID_ARGUMENT"),
-            (cosign(witness, bytes(32), head), head, "INVALID_ARGUMENT"),
-            (good, head._replace(size=0), "FAILED_PRECONDITION"),
-            (good, head._replace(root=bytes(32)), "FAILED_PRECONDITION"),
+            (cosign(stranger, public, body), digest, "PERMISSION_DENIED"),
+            (good._replace(signature=bytes(64)), digest, "INVALID_ARGUMENT"),
+            (good._replace(signature=b""), digest, "INVALID_ARGUMENT"),
+            (cosign(witness, bytes(32), body), digest, "INVALID_ARGUMENT"),
+            (cosign(witness, public, body + b"\0"), digest, "INVALID_ARGUMENT"),
+            (good, bytes(32), "FAILED_PRECONDITION"),
+            (good, b"", "FAILED_PRECONDITION"),
         ):
             with pytest.raises(grpc.aio.AioRpcError) as refused:
                 await hand_in(about, given)
             assert failure(refused)[0] == code
         assert not (await part_of(server)).cosignatures
         for _ in range(2):
-            await hand_in(head, good)
+            await hand_in(digest, good)
         for answer in (await part_of(server), await part_of(server, 5), await proof_of(server)):
             (kept,) = answer.cosignatures
-            assert seen_by(public, head, [Cosignature(kept.public_key, kept.signature)], [good.public_key])
+            assert seen_by(public, body, [Cosignature(kept.public_key, kept.signature)], [good.public_key])
         await server.create(make_collection("two"))
         assert not (await part_of(server)).cosignatures, "a signature is of one list"

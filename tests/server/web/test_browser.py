@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -25,9 +26,10 @@ from selenium.webdriver.support.wait import WebDriverWait
 from ldp_client import Categories, Client, Collection, Policy, Sending
 from ldp_client.testing import FakeCollector
 from ldp_client.view import LocalPage
+from ldp_server.released import write_released
 from tests.server.analyst.conftest import deliver
-from tests.server.helpers import ROOT
-from tests.server.web.process import PagesProcess
+from tests.server.helpers import ROOT, wait_until
+from tests.server.web.process import PagesProcess, held_search
 
 PATIENCE = 120
 NEEDED = os.environ.get("HEARSAY_NEED_BROWSER") == "1"
@@ -130,11 +132,17 @@ def hosts(chrome):
     return {urlsplit(url).netloc for url in urls}
 
 
+@cache
+def axe():
+    """The program of axe-core."""
+    return AXE.read_text("utf-8")
+
+
 def violations(chrome):
     """What axe-core finds that is serious or critical."""
     if not AXE.is_file():
         missing("axe-core (HEARSAY_AXE names its axe.min.js)")
-    chrome.execute_script(AXE.read_text("utf-8"))
+    chrome.execute_script(axe())
     found = chrome.execute_async_script(
         "axe.run(document, {resultTypes: ['violations']}).then(arguments[arguments.length - 1]);"
     )
@@ -150,36 +158,56 @@ def overflow(chrome):
     return chrome.execute_script("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_every_page_is_whole_quiet_and_accessible(signed_in, pages, world, scheduled, width):
-    chrome = signed_in
-    resize(chrome, width)
-    for address in every_page(world, scheduled):
+DISTINCT = 12
+"""How many pages axe-core reads by default: one of each template and kind of chart. The long form reads all, twice."""
+
+
+def distinct(world, scheduled):
+    """One page of each template, and one of each kind of chart."""
+    views = {"hostile": ("top?threshold=260", "every"), "hierarchy": ("histogram",), "composed-response": ("pairs",)}
+    found = [f"/c/{world.which(name)}/{view}" for name, some in views.items() for view in some]
+    found += [f"/c/{world.which('tree-sketch')}/hitters"]
+    found += [f"/c/{scheduled.which('frequency')}/{view}" for view in ("trend", "compare")]
+    return ["/", "/plan", "/server", "/new", "/nonsense", *found]
+
+
+def test_every_page_is_whole_quiet_and_accessible(signed_in, pages, world, scheduled, request):
+    """Each is loaded once and looked at in both widths."""
+    chrome, long = signed_in, request.config.getoption("--slow")
+    read = distinct(world, scheduled)
+    assert len(read) == DISTINCT
+    addresses = every_page(world, scheduled)
+    for address in addresses + [one for one in read if one not in addresses]:
         chrome.get(pages.address + address)
         assert chrome.find_elements(By.CSS_SELECTOR, "main h1"), address
-        assert overflow(chrome) <= 0, address
-        assert violations(chrome) == [], address
-        for chart in chrome.find_elements(By.CSS_SELECTOR, "svg.chart"):
-            assert chart.is_displayed() == (("narrow" in chart.get_attribute("class")) == (width < 640)), address
+        for width in WIDTHS:
+            resize(chrome, width)
+            assert overflow(chrome) <= 0, (address, width)
+            for chart in chrome.find_elements(By.CSS_SELECTOR, "svg.chart"):
+                assert chart.is_displayed() == (("narrow" in chart.get_attribute("class")) == (width < 640)), address
+            if long or (address in read and width == WIDTHS[read.index(address) % 2]):
+                assert violations(chrome) == [], (address, width)
     assert complaints(chrome) == []
     assert hosts(chrome) == {urlsplit(pages.address).netloc}
 
 
 @pytest.mark.parametrize(
-    ("media", "features", "width", "scale"),
+    ("media", "dark", "size"),
     [
-        ("", [{"name": "prefers-color-scheme", "value": "dark"}], 1280, 1),
-        ("", [{"name": "prefers-color-scheme", "value": "dark"}], 390, 1),
-        ("", [], 640, 2),
-        ("print", [], 794, 1),
+        ("", True, (1280, 1)),
+        pytest.param("", True, (390, 1), marks=pytest.mark.slow),
+        ("", False, (640, 2)),
+        ("print", False, (794, 1)),
     ],
     ids=["dark", "dark phone", "zoom 200%", "print"],
 )
-def test_dark_zoomed_and_printed(signed_in, pages, world, scheduled, media, features, width, scale):
-    chrome = signed_in
+def test_dark_zoomed_and_printed(signed_in, pages, world, scheduled, media, dark, size, request):
+    chrome, long = signed_in, request.config.getoption("--slow")
+    features = [{"name": "prefers-color-scheme", "value": "dark"}] if dark else []
     chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
-    resize(chrome, width, scale)
-    for address in every_page(world, scheduled)[-17:]:
+    resize(chrome, *size)
+    some = [f"/c/{world.which('hostile')}/top?threshold=260", f"/c/{scheduled.which('frequency')}/trend"]
+    for address in every_page(world, scheduled)[-17:] if long else some:
         chrome.get(pages.address + address)
         assert overflow(chrome) <= 0, address
         assert violations(chrome) == [], address
@@ -285,8 +313,56 @@ def test_a_search_shows_progress_and_its_items(signed_in, pages, world):
     assert complaints(chrome) == []
 
 
-def test_a_slider_plans(signed_in, pages):
+@pytest.mark.parametrize("scripts", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_a_search_is_cancelled_by_its_button(signed_in, pages, world, scripts):
     chrome = signed_in
+    chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not scripts})
+    chrome.get(f"{pages.address}/c/{world.which('tree-sketch')}/hitters")
+    with held_search(world.server) as child:
+        chrome.find_element(By.CSS_SELECTOR, "form.controls button").click()
+        stopped = child()
+        button = wait(chrome, lambda: chrome.find_elements(By.CSS_SELECTOR, "section.search form button"))[0]
+        assert button.text == "Cancel"
+        button.click()
+        wait(chrome, lambda: "The search was cancelled after" in chrome.page_source)
+        wait_until(lambda: not (Path("/proc") / str(stopped)).exists())  # the server has ended it, too
+    chrome.find_element(By.CSS_SELECTOR, "form.controls button").click()
+    wait(chrome, lambda: "Look again" in chrome.page_source)
+
+
+def test_a_file_fills_the_list_of_items(signed_in, pages, world, tmp_path):
+    chrome = signed_in
+    chrome.get(f"{pages.address}/c/{world.which('hostile')}/given")
+    (tmp_path / "items").write_text("tea\r\n&amp;\n")
+    (tmp_path / "large").write_text("x\n" * 400_000)
+    chooser = chrome.find_element(By.CSS_SELECTOR, "textarea + label input[type=file]")
+    assert chooser.get_attribute("name") == "", "the file itself is not sent"
+    items = chrome.find_element(By.ID, "items")
+    chooser.send_keys(str(tmp_path / "items"))
+    wait(chrome, lambda: items.get_attribute("value") == "tea\n&amp;")
+    chooser.send_keys(str(tmp_path / "large"))
+    wait(chrome, lambda: not chrome.execute_script("return arguments[0].validity.valid", chooser))
+    assert items.get_attribute("value") == "tea\n&amp;"
+    chooser.send_keys(str(tmp_path / "items"))
+    wait(chrome, lambda: chrome.execute_script("return arguments[0].validity.valid", chooser))
+    chrome.find_element(By.CSS_SELECTOR, "form.controls button").click()
+    wait(chrome, lambda: chrome.find_elements(By.CSS_SELECTOR, "table.numbers tbody th"))
+    assert {one.text for one in chrome.find_elements(By.CSS_SELECTOR, "table.numbers tbody th")} == {"tea", "&amp;"}
+    assert urlsplit(chrome.current_url).query == ""
+
+
+def test_a_slider_plans(signed_in, pages):
+    """Each number has one; without scripts there is none, and the numbers are fields all the same."""
+    chrome = signed_in
+    chrome.get(f"{pages.address}/plan")
+    numbers = chrome.find_elements(By.CSS_SELECTOR, "form.plan input[data-low]")
+    filled = [one for one in numbers if one.get_attribute("value")]
+    assert len(chrome.find_elements(By.CSS_SELECTOR, "input[data-low] + input[type=range]")) == len(filled) > 1
+    chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    chrome.refresh()
+    assert not chrome.find_elements(By.CSS_SELECTOR, "input[type=range]")
+    assert len(chrome.find_elements(By.CSS_SELECTOR, "form.plan input[data-low]")) == len(numbers)
+    chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
     chrome.get(f"{pages.address}/plan")
     slider = chrome.find_element(By.CSS_SELECTOR, "#users + input[type=range]")
     slider.send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
@@ -347,3 +423,22 @@ def test_the_page_of_ones_own_device(chrome, own_page, dark):
         button.send_keys(Keys.ENTER)
         wait(chrome, lambda state=state: f'"state">{state}' in chrome.page_source)
     chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def test_the_public_pages(chrome, world, tmp_path):
+    """With a released answer of hostile items: whole, quiet and accessible, without signing in."""
+    with world.server.analyst() as analyst:
+        write_released(tmp_path, analyst.estimate(world.collections["hostile"], every_item=True), 1_800_000_000)
+    chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
+    with PagesProcess(world.server.data, "--public", "--released", str(tmp_path), log=tmp_path / "log") as pages:
+        chrome.get_log("browser"), chrome.get_log("performance")
+        for width in WIDTHS:
+            resize(chrome, width)
+            for address in ("/public", f"/public/{world.which('hostile')}", f"/public/{world.which('hierarchy')}"):
+                chrome.get(pages.address + address)
+                assert overflow(chrome) <= 0, address
+                assert violations(chrome) == [], address
+                assert chrome.execute_script("return document.querySelectorAll('main script, main img').length") == 0
+        assert complaints(chrome) == []
+        assert hosts(chrome) == {urlsplit(pages.address).netloc}

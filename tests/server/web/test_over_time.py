@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 
-from ldp_client.collection import Schedule
+from ldp_client.collection import Collection, Schedule
 from ldp_client.protocol.domain import Attributes, Categories, Integers
 from ldp_server.analyst import CollectionTrend
 from ldp_server.answers.estimates import Coverage
@@ -26,8 +26,9 @@ from ldp_server.web.charts.lines import LinePoint, LinesChart, lines_chart
 from ldp_server.web.over_time.asking import confidences
 from ldp_server.web.over_time.choice import AcrossOptions
 from ldp_server.web.over_time.tables import trend_table
-from ldp_server.web.periods import dates_of
+from ldp_server.web.periods import dates_of, in_part
 from ldp_server.web.views import offered
+from tests.server.analyst.conftest import deliver
 from tests.server.test_every_door import shell
 from tests.server.web.conftest import DAY, EACH_DAY, HOSTILE, browsing, daily
 from tests.server.web.test_pages import SVG, Page, charts, marks, until_done
@@ -313,6 +314,77 @@ async def test_cannot_tell_is_said_and_two_collections_are_compared(world, sched
     assert f"Second: period {second}" in other.text
     assert (unknown.status_code, "no collection" in unknown.text) == (409, True)
     assert (odd.status_code, "name a collection" in odd.text) == (400, True)
+
+
+WEEK = 7 * DAY
+
+
+async def test_a_period_in_part_is_marked_in_the_selector_the_table_and_the_chart(world):
+    """The question opened in the middle of a week, and this week still runs."""
+    now = int(time.time())
+    this = now // WEEK
+    opens, closes = (this - 1) * WEEK + DAY, now + 3 * DAY
+    domain, schedule = Categories(("a", "b")), Schedule(WEEK, 10)
+    details = {"opens": opens, "closes": closes, "schedule": schedule}
+    collection = Collection.create("This week?", domain, "randomized-response", "4", **details)
+    world.server.create(collection)
+    for period in (this - 1, this):
+        deliver(world.server, collection, np.arange(300) % 3, seed=period, period=period)
+    which = collection.id.hex()[:16]
+    async with browsing(world) as browser:
+        page = await browser.get(f"/c/{which}/trend")
+        drawn = await browser.get(f"/c/{which}/data/over-time/trend.svg")
+    dates = [f"{day(period * WEEK)} to {day((period + 1) * WEEK)}" for period in (this - 1, this)]
+    said = [f"{dates[0]} (in part: the question opened during it)", f"{dates[1]} (still running)"]
+    assert [row[1] for row in Page(page.text).rows[1:3]] == said
+    assert all(page.text.count(f">{text}</option>") == 2 for text in said)
+    for chart in (*charts(page.text), ElementTree.fromstring(drawn.text)):
+        hollow = [one for one in chart.iter(f"{SVG}circle") if one.get("class") == "series-dot part"]
+        assert len(hollow) == 4
+        titles = [one.text for one in chart.iter(f"{SVG}title")]
+        assert sum("(still running)" in text for text in titles) == 2
+    assert "a period in part: fewer people could report" in page.text
+
+
+def day(seconds):
+    return time.strftime("%Y-%m-%d", time.gmtime(seconds))
+
+
+@pytest.mark.parametrize(
+    ("period", "now", "said"),
+    [
+        (9, 95, "in part: the question opened during it"),
+        (9, 200, "in part: the question opened during it"),
+        (10, 105, "still running"),
+        (10, 110, ""),
+        (11, 105, ""),
+        (12, 125, "still running"),
+        (12, 126, "in part: the question closed during it"),
+        (12, 10**6, "in part: the question closed during it"),
+    ],
+)
+def test_a_period_is_in_part_while_it_runs_and_at_the_ends_of_the_window(period, now, said):
+    """Periods of ten days; the window is from day 96 to day 126."""
+    details = {"opens": 96 * DAY, "closes": 126 * DAY, "schedule": Schedule(10 * DAY, 10)}
+    collection = Collection.create("When?", Categories(("a", "b")), "randomized-response", "4", **details)
+    assert in_part(collection, period, now * DAY) == said
+
+
+async def test_copies_of_reports_are_said_on_the_pages_over_time(world):
+    """The second of two days has 18% of copies, as in tests/server/test_every_door.py."""
+    collection = daily("Copied?", Integers(1, 1999), "linear-hash", {"q": 3, "t": 7}, "2")
+    world.server.create(collection)
+    today, users = int(time.time()) // DAY, np.arange(20_000) % 4 + 1
+    for period, copies in ((today - 3, 0), (today - 2, 3600)):
+        deliver(world.server, collection, users, seed=period, copies=copies, period=period)
+    which = collection.id.hex()[:16]
+    async with browsing(world) as browser:
+        for view, where in (("trend", f"period {today - 2}"), ("compare", "the second side")):
+            page = await browser.post(f"/c/{which}/{view}", {"items": "1"})
+            said = "".join(Page(page.text).texts)
+            assert said.count(f"Warning: {where}: The reports are not independent") == 1
+        fine = await browser.post(f"/c/{which}/trend", {"items": "1", "first": str(today - 3)})
+        assert "not independent" not in fine.text
 
 
 @pytest.mark.parametrize(

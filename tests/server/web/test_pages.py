@@ -22,7 +22,7 @@ from ldp_server.answers.words import item_text, visible
 from ldp_server.planning import Goal, QuestionKind, solve
 from ldp_server.planning.promise import plan_in_words
 from ldp_server.web.pages.planning import KINDS, _domain
-from ldp_server.web.views import VIEWS, ViewOptions, fitting, offered
+from ldp_server.web.views import VIEWS, ViewOptions, fitting, offered, takes_dictionary
 from tests.server.helpers import ServerProcess
 from tests.server.test_every_door import ANSWERS, an_item
 from tests.server.web.conftest import HOSTILE, USERS, browsing, site_for
@@ -111,20 +111,23 @@ async def until_done(browser, which):
         await asyncio.sleep(0.02)
 
 
-ELSEWHERE = {"table", "heavy hitters of a dictionary"}
-"""What the pages do not ask: a whole table is a view of items, and a dictionary is given in the shell or in Python."""
+ELSEWHERE = {"table"}
+"""What the pages do not ask: a whole table is a view of items."""
+NAMED = "heavy hitters of a dictionary"
+"""What the view of popular items asks too, where `takes_dictionary`."""
 
 
 def test_every_view_is_a_question_of_the_table():
     assert set(QUESTION_OF) == set(VIEWS)
-    assert set(QUESTION_OF.values()) | ELSEWHERE == set().union(*ANSWERS.values())
+    assert set(QUESTION_OF.values()) | ELSEWHERE | {NAMED} == set().union(*ANSWERS.values())
 
 
 @pytest.mark.parametrize("name", ANSWERS)
 async def test_a_collection_has_the_views_that_its_mechanism_answers(world, name):
     with world.server.analyst() as analyst:
-        views = offered(analyst.show(world.collections[name]))
-    assert {QUESTION_OF[view] for view in views} == ANSWERS[name] - ELSEWHERE
+        summary = analyst.show(world.collections[name])
+    asked = {QUESTION_OF[view] for view in offered(summary)} | ({NAMED} if takes_dictionary(summary) else set())
+    assert asked == ANSWERS[name] - ELSEWHERE
 
 
 @pytest.mark.parametrize("name", ANSWERS)
@@ -136,11 +139,61 @@ async def test_the_pages_have_the_numbers_of_the_analyst(world, name):
             for view in offered(summary):
                 found = await answered(browser, world, name, view)
                 assert found.status_code == 200, found.text
-                options = ViewOptions(items=(item_text(an_item(world.collections[name])),), between=((1, 2), (0, 3)))
+                items = () if view == "hitters" else (item_text(an_item(world.collections[name])),)
+                options = ViewOptions(items=items, between=((1, 2), (0, 3)))
                 options = fitting(options, world.collections[name])
                 asked = VIEWS[view].ask(analyst, summary.info.id.hex(), options)
                 assert found.json() == json.loads(dump(to_json(asked))), view
                 await check_page(browser, world.which(name), view, found.json(), options)
+
+
+@pytest.mark.parametrize("name", [name for name in ANSWERS if NAMED in ANSWERS[name]])
+async def test_a_dictionary_is_given_on_the_page_of_popular_items(world, name, caplog):
+    """The same list as at the other doors, with the bars; the items stand in no address, no log and no command."""
+    caplog.set_level("INFO")
+    collection, which = world.collections[name], world.which(name)
+    item = item_text(an_item(collection))
+    async with browsing(world) as browser:
+        empty = Page((await browser.get(f"/c/{which}/hitters")).text)
+        assert [one["name"] for one in empty.all("textarea")] == ["items"]
+        started = await browser.post(f"/c/{which}/search/start", {"items": f"{item}\t2.5\r\nnot{item}\r\n"})
+        assert (started.status_code, started.headers["location"]) == (303, f"/c/{which}/hitters")
+        await until_done(browser, which)
+        page = await browser.get(f"/c/{which}/hitters")
+        found = (await browser.get(f"/c/{which}/data/hitters.json")).json()
+        again = await browser.post(f"/c/{which}/search/start")
+        assert again.status_code == 303
+        await until_done(browser, which)
+        assert (await browser.get(f"/c/{which}/data/hitters.json")).json()["dictionary"] is None
+    with world.server.analyst() as analyst:
+        words = {item: 2.5, f"not{item}": 1.0}
+        assert found == json.loads(dump(to_json(analyst.heavy_hitters(collection, limit=1000, dictionary=words))))
+    assert found["dictionary"]["candidates"] >= 1
+    rows = Page(page.text).rows
+    assert rows[0][-2:] == ["listed from", "tested in"]
+    assert [row[-1] for row in rows[1:]] == ["dictionary" if one["candidate"] else "domain" for one in found["items"]]
+    assert "--dictionary FILE" in page.text and "dictionary=words" in page.text
+    assert f"not{item}" not in caplog.text + world.server.log.read_text()
+
+
+async def test_a_dictionary_that_makes_no_sense_is_one_page(world):
+    which = world.which("tree-sketch")
+    async with browsing(world) as browser:
+        for name, items, status, words in (
+            ("tree-sketch", "a\tmany", 400, "line 1 of the dictionary"),
+            ("tree-sketch", "a\t-1", 400, "line 1 of the dictionary"),
+            ("prefix-tree", "a", 400, "without a dictionary"),
+            ("tree-sketch", "x" * (1 << 20), 413, "larger than 1 MB"),
+        ):
+            page = await browser.post(f"/c/{world.which(name)}/search/start", {"items": items})
+            assert (page.status_code, words in page.text) == (status, True), page.text
+            assert "Traceback" not in page.text
+        assert (await browser.post(f"/c/{which}/search/start", {"items": "\x00" * 9})).status_code == 303
+        await until_done(browser, which)
+        page = await browser.get(f"/c/{which}/hitters")
+        assert "no item of the dictionary belongs" in page.text
+        no_csrf = {"items": "a", "csrf": "x"}
+        assert (await browser.post(f"/c/{which}/search/start", no_csrf)).status_code == 403
 
 
 async def check_page(browser, which, view, found, options):
@@ -333,6 +386,8 @@ async def test_an_empty_and_a_deleted_collection(world):
         page = await browser.get(f"/c/{world.which('empty')}")
         assert page.status_code == 200
         assert "<strong>0</strong> reports" in page.text
+        assert "No report has come yet: devices send at random moments of their own." in page.text
+        assert "No report has come yet" not in (await browser.get(f"/c/{world.which('linear-hash')}")).text
     asked = Collection.create("Gone?", Categories(("a", "b")), "randomized-response", "1", opens=0, closes=1 << 33)
     gone = world.add("gone", asked)
     async with browsing(world, "manage") as browser:

@@ -5,17 +5,24 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import ssl
 import subprocess
 import sys
+from pathlib import Path
 
 import httpx
 import pytest
+import trustme
 
+from ldp_client.sending.target import Tls
+from ldp_server.analyst import Analyst
 from ldp_server.cli import pages as pages_command
 from ldp_server.testing import ServerProcess as RealServerProcess
 from ldp_server.web.settings import WebSettings
-from tests.server.helpers import ROOT, cli, wait_until
+from tests.server.helpers import ROOT, ServerProcess, cli, make_collection, wait_until
+from tests.server.service.admission.test_admission import tls_files
 from tests.server.test_every_door import shell
+from tests.server.web.conftest import csrf_of
 from tests.server.web.process import PagesProcess
 
 
@@ -60,6 +67,40 @@ def test_it_serves_while_the_collection_server_is_away_and_takes_odd_bytes(tmp_p
                 answer = b"".join(iter(lambda: connection.recv(4096), b""))
                 assert answer == b"" or answer.split()[1].startswith(b"4")
         assert pages.process.poll() is None
+    assert "Traceback" not in (tmp_path / "log").read_text()
+
+
+def test_pages_and_server_with_certificates_of_their_own(tmp_path):
+    """The server has TLS, the pages have TLS: sign-in, a question and its numbers go over both."""
+    authority, collection = trustme.CA(), make_collection()
+    tls_files(tmp_path, authority)
+    pem, key, ca = (str(tmp_path / name) for name in ("server.pem", "server.key", "ca.pem"))
+    (tmp_path / "server.toml").write_text(f'[tls]\ncertificate = "{pem}"\nkey = "{key}"\n')
+    token = tmp_path / "token"
+    with ServerProcess(tmp_path / "d", "--config", str(tmp_path / "server.toml")) as server:
+        assert (
+            cli("token", "create", "alice", "--role", "create", "--out", str(token), data=server.data).returncode == 0
+        )
+        target = server.target.replace("127.0.0.1", "localhost")
+        with Analyst(target, token=token.read_text().strip(), tls=Tls(ca=Path(ca))) as analyst:
+            analyst.create(collection)
+        options = ("--server", target, "--ca", ca, "--name", "localhost", "--pages-cert", pem, "--pages-key", key)
+        with PagesProcess(tmp_path / "none", *options, log=tmp_path / "log", listen="0.0.0.0:0") as pages:
+            address = f"https://localhost:{pages.address.rpartition(':')[2]}"
+            trusting = ssl.create_default_context(cafile=ca)
+            with httpx.Client(base_url=address, verify=trusting, follow_redirects=True) as browser:
+                form = {"csrf": csrf_of(browser.get("/sign-in")), "token": token.read_text().strip()}
+                done = browser.post("/sign-in", data=form, headers={"sec-fetch-site": "same-origin"})
+                assert (done.status_code, done.url.path) == (200, "/")
+                cookie = done.history[0].headers["set-cookie"].lower()
+                assert all(word in cookie for word in ("; secure", "; httponly", "; samesite=strict"))
+                assert "max-age" in done.headers["strict-transport-security"]
+                page = browser.get(f"/c/{collection.id.hex()[:16]}")
+                assert page.status_code == 200 and collection.question in page.text
+            with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+                httpx.get(f"{address}/sign-in", verify=ssl.create_default_context())
+            with pytest.raises(httpx.TransportError):
+                httpx.get(f"{address.replace('https', 'http')}/sign-in")
     assert "Traceback" not in (tmp_path / "log").read_text()
 
 
