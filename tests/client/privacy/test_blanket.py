@@ -222,5 +222,7 @@ def test_the_helpers_of_pair_laws():
     assert merged((Atom(half, one, one), Atom(half, one, one), Atom(Fraction(0), two, one))) == (Atom(one, one, one),)
     assert sorted(mixed(((half, law), (half, law)))) == sorted(law)
     assert sum(atom.share for atom in together(law, law)) == Fraction(9, 16)
+    assert sum(share * first for share, first, _ in together(law, law)) == 1
+    assert sum(share * second for share, _, second in together(law, law)) == 1
     assert sum(share * first for share, first, _ in clones(Fraction(3))) == 1
     assert sum(atom.share for atom in clones(Fraction(3))) == Fraction(1, 3)
