@@ -28,7 +28,7 @@ BENCHMARKS = {
     "analyst-trend": ("analyst_trend", "a trend, a change and a comparison over 52 periods"),
     "walk": ("walk", "one report and one question: modules, calls, write transactions"),
     "audit": ("audit.benchmark", "privacy: exact output laws, bounds from the client's bytes, clients that leak"),
-    "anonymity": ("anonymity.benchmark", "a relay: what it does, and what it is worth"),
+    "anonymity": ("anonymity.benchmark", "a relay and sealed reports: what they cost, and what they are worth"),
     "pairing": ("pairing", "whether the order of arrival tells which answers belong to one device"),
     "structure": ("structure", "accounting, attributes, averages, quantiles, pure from approximate"),
     "coverage": ("coverage.benchmark", "what the stated intervals hold, and how wide they are"),
@@ -81,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--peers", action="store_true", help="measure other libraries too, in an environment of their own"
     )
-    parser.add_argument("--only", nargs="+", default=[], metavar="ATTACK", help="attacks: run these only")
+    parser.add_argument("--only", nargs="+", default=[], metavar="ATTACK", help="attacks, anonymity: run these only")
     parser.add_argument("--strict", action="store_true", help="exit with 1 if a target is missed")
     return parser
 

@@ -44,6 +44,8 @@ U64 = npt.NDArray[np.uint64]
 
 SEED = bytes(range(32))
 HUGE = 1 << 32
+_NEAREST = {"1": "<= 1.005", "2": "<= 1.003"}
+"""Where the fields of 4 and of 8 elements are best."""
 
 
 def zipf(distinct: int, users: int, seed: int, exponent: float = 1.1) -> U64:
@@ -76,7 +78,11 @@ def _build(size: int, epsilon: str, mechanism: str, parameters: dict[str, int], 
 
 
 def accuracy(full: bool) -> Iterator[Row]:
-    """Measure the mean square error over the whole domain, divided by n v_opt."""
+    """Measure the mean square error over the whole domain, divided by n v_opt; at the end over all runs of an epsilon.
+
+    A single row is a median of few runs, off by up to 1%.
+    """
+    pooled: dict[str, list[float]] = {epsilon: [] for epsilon in _NEAREST}
     for size in (1024, 65_536):
         for users in (100_000, 1_000_000):
             for epsilon in ("0.5", "1", "2", "4"):
@@ -84,14 +90,19 @@ def accuracy(full: bool) -> Iterator[Row]:
                 randomizer = _build(size, epsilon, pick.mechanism, pick.parameters).randomizer
                 held = zipf(size - 1, users, 1)
                 truth = np.bincount(held.astype(np.intp), minlength=size)
-                runs = (41 if size == 1024 else 5) * (3 if full else 1)
+                runs = (41 if size == 1024 else 15 if epsilon in _NEAREST else 5) * (3 if full else 1)
                 errors = [
                     ((as_frequency(filled(randomizer, held, run)).estimate_all() - truth) ** 2).mean()
                     for run in range(runs)
                 ]
-                ratio = median(errors) / (users * v_opt(float(epsilon)))
+                ratios = [error / (users * v_opt(float(epsilon))) for error in errors]
+                if size > 1024 and epsilon in _NEAREST:
+                    pooled[epsilon] += ratios
                 name = f"mse/optimum d={size} n={users} eps={epsilon} {pick.mechanism} {pick.parameters}"
-                yield row(name, ratio, "ratio", "<= 1.05" if epsilon == "1" else "<= 1.10")
+                yield row(name, median(ratios), "ratio", "<= 1.05" if epsilon == "1" else "<= 1.10")
+    for epsilon, target in _NEAREST.items():
+        name = f"mse/optimum d=65536 eps={epsilon}, mean of all runs"
+        yield row(name, float(np.mean(pooled[epsilon])), "ratio", target)
 
 
 def hashtogram(full: bool) -> Iterator[Row]:
@@ -199,6 +210,10 @@ def client_speed() -> Iterator[Row]:
     two, best = LinearHash(Epsilon("1"), 65_536, 2, 16), LinearHash(Epsilon("1"), 65_536, 5, 7)
     yield row("client reports/s q=2 eps=1 d=65536", _scalar_rate(two), "1/s", ">= 800000", stick)
     yield row("client reports/s q=5 eps=1 d=65536", _scalar_rate(best), "1/s", ">= 300000", stick)
+    for power, prime, epsilon in (((4, 8), (3, 11), "1"), ((8, 6), (7, 6), "2")):
+        made, other = (LinearHash(Epsilon(epsilon), 65_536, q, t) for q, t in (power, prime))
+        name = f"client reports/s q={power[0]} eps={epsilon} d=65536"
+        yield row(name, _scalar_rate(made), "1/s", None, (f"q={prime[0]}", _scalar_rate(other)))
     response = RandomizedResponse(Epsilon("1"), 16)
     yield row("client reports/s randomized response k=16", _scalar_rate(response), "1/s", None, stick)
     hashed = Hashtogram(Epsilon("1"), HUGE, SEED, 16, 5, 6)
@@ -214,10 +229,14 @@ def server_speed() -> Iterator[Row]:
     plain = np.random.default_rng(1).integers(0, 131_070, users)
     count_stick = ("numpy.bincount of int64", users / cpu_seconds(lambda: np.bincount(plain, minlength=131_070)))
     del drawn
-    for q, t, fast, counting, decoding in ((2, 16, 20e6, 150e6, 5), (5, 7, 8e6, 50e6, 25), (3, 11, 8e6, 50e6, 25)):
-        randomizer = LinearHash(Epsilon("1"), 65_536, q, t)
+    for q, t, fast, counting, decoding in (
+        *((2, 16, 20e6, 150e6, 5), (5, 7, 8e6, 50e6, 25), (3, 11, 8e6, 50e6, 25)),
+        *((4, 8, 8e6, 50e6, 25), (7, 6, 8e6, 50e6, 25), (8, 6, 8e6, 50e6, 25)),
+    ):
+        epsilon = "2" if q > 5 else "1"
+        randomizer = LinearHash(Epsilon(epsilon), 65_536, q, t)
         rate = users / cpu_seconds(lambda r=randomizer: payloads(r, held, 1))  # type: ignore[misc]
-        name = f"q={q} eps=1 d=65536"
+        name = f"q={q} eps={epsilon} d=65536"
         yield row(f"crowd reports/s, coins to batches, {name}", rate, "1/s", f">= {fast:.0f}", stick)
         batches, oracle = payloads(randomizer, held, 1), oracle_for(randomizer)
 
@@ -296,7 +315,9 @@ def timing(full: bool) -> Iterator[Row]:
         RandomizedResponse(Epsilon("1"), 2),
         RandomizedResponse(Epsilon("3"), 16),
         LinearHash(Epsilon("1"), 65_536, 2, 16),
+        LinearHash(Epsilon("1"), 65_536, 4, 8),
         LinearHash(Epsilon("1"), 65_536, 5, 7),
+        LinearHash(Epsilon("2"), 65_536, 8, 6),
         Hashtogram(Epsilon("1"), HUGE, SEED, 16, 5, 6),
     ]
     calls = 200_000 if full else 40_000

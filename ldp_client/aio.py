@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from ldp_client.client import Client
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ldp_client.collection import Collection
     from ldp_client.ledger.stopping import StopView
     from ldp_client.ledger.view import LedgerView
-    from ldp_client.options import LedgerFiles, Sending, Sources
+    from ldp_client.options import LedgerFiles, RelayOptions, Sending, Sources
     from ldp_client.protocol.domain import Item
     from ldp_client.sending.outbox import OutboxView
     from ldp_client.sending.sender import Delivery
@@ -50,6 +50,7 @@ class AsyncClient:
         lease: str | int | Decimal | None = None,
         sending: Sending | None = None,
         sources: Sources | None = None,
+        **relay: Unpack[RelayOptions],
     ) -> None:
         self._client = Client(
             target,
@@ -60,6 +61,7 @@ class AsyncClient:
             lease=lease,
             sending=sending,
             sources=sources,
+            **relay,
         )
         self._worker: ThreadPoolExecutor | None = None
 

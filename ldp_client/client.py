@@ -9,24 +9,35 @@ itself: the sender does that later, at a random moment.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from functools import cache, cached_property
 from os.path import lexists
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from ldp_client.errors import BudgetExceeded, LdpError, PolicyRefused, Stopped, StorageError, WrongType
 from ldp_client.ledger import budget, forks
 from ldp_client.ledger.budget import MadeReport
 from ldp_client.ledger.database import Storage
-from ldp_client.options import LedgerFiles, Sending, Sources, open_transport, parse_delay, token_source
+from ldp_client.options import (
+    LedgerFiles,
+    RelayOptions,
+    Sending,
+    Sources,
+    open_relay,
+    open_transport,
+    parse_delay,
+    token_source,
+)
+from ldp_client.protocol.sealing import CollectorKey
 from ldp_client.receipt import AGAIN, IN_MEMORY, MADE, STANDS, Receipt
 from ldp_client.sending.outbox import Outbox, OutboxView
 from ldp_client.sending.sender import Chore, Delivery, Sender
 from ldp_client.sending.target import Tls
 from ldp_client.sending.transport import Transport
+from ldp_client.sending.ways import Ways
 from ldp_client.tokens.wallet import Wallet
 from ldp_client.trust.policy import Policy, amount, units
 
@@ -42,6 +53,7 @@ if TYPE_CHECKING:
 __all__ = ["Client", "Receipt"]
 
 _FLUSH_LEASE_SECONDS = 0.2
+_NO_END = 1 << 62
 _WORDS = 2.0**64
 """How many values a random word has."""
 
@@ -57,6 +69,7 @@ class Client:
     `lease`    how much budget to set aside at a time, for reports in memory (ledger/lease.py); None: no lease
     `sending`  limits, tokens, refresh, background thread (options.py)
     `sources`  clock and random words, for tests
+    `relay`    "host:port" of the relay, for collections whose reports pass through one; `relay_tls` is its `tls`
     """
 
     def __init__(
@@ -70,6 +83,7 @@ class Client:
         lease: str | int | Decimal | None = None,
         sending: Sending | None = None,
         sources: Sources | None = None,
+        **relay: Unpack[RelayOptions],
     ) -> None:
         if not isinstance(policy, Policy):
             raise WrongType(f"policy: give a Policy, not {type(policy).__name__}")
@@ -82,6 +96,7 @@ class Client:
         self._storage = Storage(files.directory, files.witness)
         self._stop = self._storage.stop.name
         self._transport = open_transport(target, tls)
+        self._ways = Ways(self._transport, open_relay(self._collector_keys, self._clock, **relay))
         self._target = target if isinstance(target, str) else type(target).__name__
         self._outbox = Outbox(self._storage, self._sending.limits)
         self._lease = None if lease is None else self._new_lease(lease)
@@ -112,7 +127,7 @@ class Client:
             chores.append(Chore(self._wallet.fill_quietly))
         return Sender(
             self._outbox,
-            self._transport,
+            self._ways,
             self._clock,
             self._uniform,
             chores,
@@ -179,8 +194,10 @@ class Client:
             raise Stopped
         if not isinstance(collection, _collection_type()):
             raise WrongType(f"collection: give a Collection, not {type(collection).__name__}")
-        if collection.relayed:
-            raise PolicyRefused("this collection's reports pass through a relay, which this version cannot send to")
+        if collection.relayed and self._ways.relay is None:
+            raise PolicyRefused(
+                'this collection\'s reports pass through a relay, and this client has none: give relay="host:port"'
+            )
         return self._policy.check(collection, self._subscription.ids() if self._policy.list_keys else None)
 
     def _due(self, collection: Collection, now: float, word: int) -> float:
@@ -235,7 +252,7 @@ class Client:
         finally:
             left = max(timeout - (self._clock.monotonic() - start), 0.2)
             ended = self._sender.stop(left)
-            self._transport.close()
+            self._ways.close()
             if ended:
                 self._storage.close()
         return delivery
@@ -329,6 +346,10 @@ class Client:
 
         every = self._sending.refresh_seconds
         return Subscription(self._storage, self._transport, self._policy, self._clock, every, self._uniform)
+
+    def _collector_keys(self) -> Iterable[CollectorKey]:
+        pinned = self._policy.collector_keys
+        return [CollectorKey(key, _NO_END) for key in sorted(pinned)] or self._subscription.collector_keys()
 
     def _uniform(self) -> float:
         return self._coins(1)[0] / _WORDS

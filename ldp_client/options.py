@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
 
 from ldp_client.clock import Clock, SystemClock
 from ldp_client.coins import draw_words
@@ -15,9 +16,23 @@ from ldp_client.sending.outbox import OutboxLimits
 from ldp_client.sending.sender import TokenSource
 from ldp_client.sending.target import Tls
 from ldp_client.sending.transport import Transport
+from ldp_client.sending.ways import RelayWay
 from ldp_client.tokens.wallet import UnlinkableTokens, Wallet
 
-__all__ = ["LedgerFiles", "Sending", "Sources", "open_transport", "parse_delay", "token_source"]
+if TYPE_CHECKING:
+    from ldp_client.protocol.sealing import CollectorKey
+    from ldp_client.sending.relay import RelayTransport
+
+__all__ = [
+    "LedgerFiles",
+    "RelayOptions",
+    "Sending",
+    "Sources",
+    "open_relay",
+    "open_transport",
+    "parse_delay",
+    "token_source",
+]
 
 
 @dataclass(frozen=True)
@@ -69,6 +84,35 @@ class Sources:
 
     clock: Clock = field(default_factory=SystemClock)
     coins: Callable[[int], Sequence[int]] = draw_words
+
+
+class RelayOptions(TypedDict, total=False):
+    """Where sealed reports go."""
+
+    relay: str | RelayTransport | None
+    """"host:port" of the relay. None: collections with a relay are refused."""
+    relay_tls: Tls | bool
+    """As `tls`, for the relay."""
+
+
+def open_relay(
+    keys: Callable[[], Iterable[CollectorKey]],
+    clock: Clock,
+    *,
+    relay: str | RelayTransport | None = None,
+    relay_tls: Tls | bool = True,
+) -> RelayWay | None:
+    """Return the way through a relay, if there is one. Mistakes in its address or TLS files show at once."""
+    if relay is None:
+        return None
+    if not isinstance(relay, str):
+        if not hasattr(relay, "promise"):
+            raise WrongType(f'relay: give "host:port", not {type(relay).__name__}')
+        return RelayWay(lambda: relay, keys, clock)
+    from ldp_client.sending.relay import GrpcRelay
+
+    GrpcRelay(relay, tls=relay_tls)
+    return RelayWay(lambda: GrpcRelay(relay, tls=relay_tls), keys, clock)
 
 
 def parse_delay(delay: str | int) -> int:

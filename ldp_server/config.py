@@ -26,6 +26,7 @@ __all__ = [
     "LimitsConfig",
     "PublishConfig",
     "RetentionConfig",
+    "SealingConfig",
     "TlsConfig",
     "WatchConfig",
     "WebConfig",
@@ -40,6 +41,9 @@ __all__ = [
 SAMPLE = (Path(__file__).parent / "sample.toml").read_text(encoding="utf-8")
 
 S = TypeVar("S")
+
+MOST_OPENERS = 64
+"""The most processes that open sealed reports."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +151,20 @@ def _after(text: str, name: str = "a duration") -> int | None:
 
 
 @dataclass(frozen=True)
+class SealingConfig:
+    """Sealed reports, which pass through a relay."""
+
+    keys: Path | None = None
+    opens_after: str = "30 days"
+    workers: int = 1
+
+    @property
+    def opens_seconds(self) -> int:
+        """How long after a key's time what was sealed to it is opened."""
+        return parse_duration(self.opens_after, "sealing.opens_after")
+
+
+@dataclass(frozen=True)
 class PublishConfig:
     """The public list of collections."""
 
@@ -191,6 +209,7 @@ class Config:
     admission: AdmissionConfig = field(default_factory=AdmissionConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     retention: RetentionConfig = field(default_factory=RetentionConfig)
+    sealing: SealingConfig = field(default_factory=SealingConfig)
     publish: PublishConfig = field(default_factory=PublishConfig)
     watch: WatchConfig = field(default_factory=WatchConfig)
     web: WebConfig = field(default_factory=WebConfig)
@@ -254,6 +273,10 @@ def _check(config: Config) -> None:
     fold, drop = config.retention.fold_seconds, config.retention.drop_seconds
     if fold is not None and drop is not None and drop < fold:
         raise InvalidSpec("retention.drop_periods_after must not be shorter than retention.fold_periods_after")
+    if config.sealing.opens_seconds <= 0:
+        raise InvalidSpec("sealing.opens_after must be above 0")
+    if not 1 <= config.sealing.workers <= MOST_OPENERS:
+        raise InvalidSpec(f"sealing.workers is 1 to {MOST_OPENERS}")
     if config.retention.checkpoint_seconds <= 0:
         raise InvalidSpec("retention.checkpoint_every must be above 0")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import shutil
 import stat
+import time
 from collections.abc import Iterator
 from ipaddress import ip_network
 from pathlib import Path
@@ -15,6 +16,7 @@ from ldp_server.arrays.packing import unpack
 from ldp_server.config import Config, is_loopback, load_config, split_address
 from ldp_server.diagnosis import Diagnosis
 from ldp_server.oracles import restore
+from ldp_server.sealing.keys import load_keys
 from ldp_server.service.admission import Verifiers
 from ldp_server.service.tls import TlsFiles
 from ldp_server.store import CollectionRecord, DataDirectory, LogReader, PeriodRecord, SqliteReader
@@ -24,6 +26,8 @@ from ldp_server.store.errors import Corrupt
 __all__ = ["examine"]
 
 _LITTLE = 1 << 30
+_DAY = 86_400
+_SOON = 3 * _DAY
 
 
 def examine(data: Path | None, config: Path | None, *, deep: bool = False) -> Iterator[Diagnosis]:
@@ -54,11 +58,29 @@ def _configuration(config: Config) -> Iterator[Diagnosis]:
             yield Diagnosis("TLS files", "ok", "the key fits the certificate")
     except LdpError as error:
         yield Diagnosis("keys and certificates", "wrong", str(error))
+    if config.sealing.keys is not None:
+        yield _sealing_keys(config.sealing.keys)
     yield _limits_by_address(config)
     if config.collector.plaintext:
         yield Diagnosis("plaintext", "warning", "unencrypted connections from other machines are allowed")
     if config.analyst.plaintext:
         yield Diagnosis("operators' plaintext", "warning", "operators' tokens may travel unencrypted")
+
+
+def _sealing_keys(directory: Path) -> Diagnosis:
+    """Whether devices have a key to seal with for the next days."""
+    what, now = "sealing keys", time.time()
+    try:
+        keys = load_keys(directory)
+    except InvalidSpec as error:
+        return Diagnosis(what, "wrong", str(error))
+    left = max((key.not_after for key in keys), default=0) - now
+    make = f"make a new one (ldp-server key new {directory})"
+    if left <= 0:
+        return Diagnosis(what, "wrong", f"no key has time left, so devices cannot seal: {make}")
+    if left < _SOON:
+        return Diagnosis(what, "warning", f"the last key ends within {_SOON // _DAY} days: {make}")
+    return Diagnosis(what, "ok", f"{len(keys)} read; the last one ends in {int(left // _DAY)} days")
 
 
 def _limits_by_address(config: Config) -> Diagnosis:

@@ -23,7 +23,7 @@ from ldp_client.trust.list_heads import ListHead, check_growth, cosign, head_fro
 from ldp_client.trust.merkle import EMPTY_ROOT
 from ldp_client.trust.signed_list import SignedHead, SignedList, verify_head
 
-__all__ = ["ListWitness", "WitnessState"]
+__all__ = ["ListWitness", "WitnessState", "read_state", "write_state"]
 
 _FORM = "hearsay-witness-1"
 

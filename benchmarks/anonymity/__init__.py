@@ -1,1 +1,1 @@
-"""Measurements of what a relay does and is worth."""
+"""Measurements of what a relay and sealed reports cost and are worth."""

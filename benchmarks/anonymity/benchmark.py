@@ -9,11 +9,12 @@ from benchmarks.row import Options, Row
 
 __all__ = ["PARTS", "run"]
 
-PARTS = ("blanket", "tokens")
+PARTS = ("sealing", "blanket", "tokens")
 """The modules of this folder that make rows."""
 
 
 def run(options: Options) -> Iterator[Row]:
-    """Give the rows of all parts."""
+    """Give the rows of the parts that are asked for with --only, or of all."""
     for part in PARTS:
-        yield from importlib.import_module(f"benchmarks.anonymity.{part}").run(options)
+        if not options.only or part in options.only:
+            yield from importlib.import_module(f"benchmarks.anonymity.{part}").run(options)

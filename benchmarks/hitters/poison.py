@@ -14,8 +14,8 @@ They know everything that is public and can send any report.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,8 @@ from ldp_server.heavy_hitters import decode
 
 __all__ = ["attack", "poison_rows"]
 
+Digits = npt.NDArray[np.int64]
+
 DOMAIN = Integers(0, (1 << 64) - 1)
 SHARES = {
     "plant": (0.002, 0.003, 0.005, 0.007, 0.01, 0.014),
@@ -43,31 +45,44 @@ SHARES = {
 
 def _common(inner: LinearHash, cells: list[int], rng: np.random.Generator) -> tuple[int, int]:
     """Return a point and an answer that support as many of the cells as some greedy tries by elimination find."""
-    q, t = inner.q, inner.t
+    q, t, times = inner.q, inner.t, _scalars(inner)
+    inverse = {c: int(np.flatnonzero(times(c) == 1)[0]) for c in range(1, q)}
+    minus = times(q - 1) if inner.binary is None else np.arange(q)
+
+    def plus(one: Digits, other: Digits) -> Digits:
+        return np.asarray((one + other) % q if inner.binary is None else one ^ other)
+
     digits = np.array([[cell // q**i % q for i in range(t)] for cell in cells])
-    differences = (digits[1:] - digits[0]) % q
-    basis: list[tuple[int, npt.NDArray[np.int64]]] = []  # echelon form: a must be orthogonal to every row
-    for difference in differences:
+    basis: list[tuple[int, Digits]] = []  # echelon form: a must be orthogonal to every row
+    for difference in plus(digits[1:], minus[digits[0]]):
         reduced = difference.copy()
         for pivot, line in basis:
-            reduced = (reduced - reduced[pivot] * line) % q
+            reduced = plus(reduced, minus[times(int(reduced[pivot]))[line]])
         places = np.flatnonzero(reduced)
         if len(places) and len(basis) < t - 1:
             pivot = int(places[0])
-            reduced = reduced * pow(int(reduced[pivot]), -1, q) % q
-            basis = [(p, (line - line[pivot] * reduced) % q) for p, line in basis]
+            reduced = times(inverse[int(reduced[pivot])])[reduced]
+            basis = [(p, plus(line, minus[times(int(line[pivot]))[reduced]])) for p, line in basis]
             basis.append((pivot, reduced))
-    pivots = [pivot for pivot, _ in basis]
-    free = [i for i in range(t) if i not in pivots]
+    free = [i for i in range(t) if i not in [pivot for pivot, _ in basis]]
     a = np.zeros(t, np.int64)
     while not a.any():
         a[free] = rng.integers(0, q, len(free))
         for pivot, line in basis:
-            a[pivot] = -int(line[free] @ a[free]) % q
+            a[pivot] = minus[inner.product(_number(line[free], q), _number(a[free], q))]
     lead = int(np.flatnonzero(a)[-1])
-    a = a * pow(int(a[lead]), -1, q) % q
-    number = (q**lead - 1) // (q - 1) + int(sum(int(a[i]) * q**i for i in range(lead)))
-    return number, int(a @ digits[0] % q)
+    a = times(inverse[int(a[lead])])[a]
+    return (q**lead - 1) // (q - 1) + _number(a[:lead], q), inner.product(_number(a, q), cells[0])
+
+
+def _number(digits: Digits, q: int) -> int:
+    """The vector of these digits, the first one lowest."""
+    return sum(int(digit) * q**i for i, digit in enumerate(digits))
+
+
+def _scalars(inner: LinearHash) -> Callable[[int], Digits]:
+    """Return the function that tells the products of an element with every element of F_q."""
+    return cache(lambda c: np.array([inner.product(c, x) for x in range(inner.q)]))
 
 
 def _lies(sketch: TeamSketch, kind: str, indexes: list[int], count: int, rng: np.random.Generator) -> list[int]:

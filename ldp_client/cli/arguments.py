@@ -104,12 +104,17 @@ def _command(
     parser.add_argument("--cert", help="PEM file of this device's certificate")
     parser.add_argument("--key", help="PEM file of this device's key")
     parser.add_argument("--plaintext", action="store_true", help="no TLS; only for a server on this machine")
+    parser.add_argument("--relay", metavar="HOST:PORT", help="the relay, for questions whose reports pass through one")
+    parser.add_argument(
+        "--relay-ca", metavar="FILE", help="PEM file of the root certificates for the relay's certificate"
+    )
     parser.add_argument("--policy", help="TOML file of the policy, with max_epsilon, budget, period and lifetime")
     parser.add_argument("--max-epsilon", help='largest epsilon of one report, such as "1"')
     parser.add_argument("--budget", help="most that may be spent in a period")
     parser.add_argument("--period", help='length of the period, such as "30 days"')
     parser.add_argument("--lifetime", help="most that may ever be spent")
     parser.add_argument("--list-key", action="append", help="Ed25519 key (hexadecimal) that may sign the list")
+    parser.add_argument("--collector-key", action="append", help="X25519 key (hexadecimal) to which reports are sealed")
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
 

@@ -214,6 +214,7 @@ def client_of(options: argparse.Namespace, *, delay: str = "1 hour") -> Client:
     """Return the client that the options describe; it starts no thread."""
     from ldp_client.client import Client
     from ldp_client.options import Sending
+    from ldp_client.sending.target import Tls
 
     return Client(
         options.server,
@@ -222,6 +223,8 @@ def client_of(options: argparse.Namespace, *, delay: str = "1 hour") -> Client:
         tls=tls_of(options),
         delay=delay,
         sending=Sending(background=False),
+        relay=options.relay,
+        relay_tls=Tls(options.relay_ca) if options.relay_ca else not options.plaintext,
     )
 
 
@@ -243,4 +246,4 @@ def policy_of(options: argparse.Namespace) -> Policy:
     given = {name: getattr(options, name) for name in names}
     if any(value is None for value in given.values()):
         raise InvalidSpec("give --policy FILE, or all of --max-epsilon, --budget, --period and --lifetime")
-    return Policy(**given, list_keys=options.list_key or ())
+    return Policy(**given, list_keys=options.list_key or (), collector_keys=options.collector_key or ())

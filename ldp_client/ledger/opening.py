@@ -79,6 +79,8 @@ class Opening:
                 self._create(db)
                 version = SCHEMA_VERSION
             db.execute("COMMIT")
+        if version < SCHEMA_VERSION:
+            version = schema.renew(db)
         if version != SCHEMA_VERSION:
             raise StorageError(f"{self._path}: made by another version of this library (its schema is {version})")
 

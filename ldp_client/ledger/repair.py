@@ -40,7 +40,7 @@ def mend(path: Path, witness: Witness, reason: str, now: int, found: str) -> boo
 
 
 def _mend(db: sqlite3.Connection, progress: LedgerProgress | None, reason: str, now: int, found: str) -> LedgerProgress:
-    if db.execute("PRAGMA user_version").fetchone()[0] not in {0, schema.SCHEMA_VERSION}:
+    if db.execute("PRAGMA user_version").fetchone()[0] not in {0, schema.SCHEMA_VERSION - 1, schema.SCHEMA_VERSION}:
         raise StorageError("the ledger was made by another version of this library; use that version")
     db.execute("PRAGMA synchronous = FULL")
     db.execute("BEGIN IMMEDIATE")

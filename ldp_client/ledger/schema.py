@@ -38,11 +38,13 @@ __all__ = [
     "new_instance",
     "read_state",
     "redate",
+    "renew",
     "verify",
     "write_state",
 ]
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
+_OUTBOX_OF_5 = ("ALTER TABLE outbox ADD COLUMN smallest INTEGER", "ALTER TABLE outbox ADD COLUMN sealed BLOB")
 _TABLES = """
 CREATE TABLE state (one INTEGER PRIMARY KEY CHECK (one = 1), instance BLOB NOT NULL, generation INTEGER NOT NULL,
     seen INTEGER NOT NULL, answers INTEGER NOT NULL, total INTEGER NOT NULL, uptime INTEGER NOT NULL,
@@ -57,7 +59,8 @@ CREATE TABLE leases (token BLOB PRIMARY KEY, remaining INTEGER NOT NULL, expires
 CREATE TABLE resets (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, reason TEXT NOT NULL, found TEXT NOT NULL);
 CREATE TABLE outbox (id INTEGER PRIMARY KEY, answer INTEGER NOT NULL, batch_id BLOB NOT NULL,
     collection_id BLOB NOT NULL, opens INTEGER NOT NULL, closes INTEGER NOT NULL, made REAL NOT NULL,
-    drawn REAL NOT NULL, due REAL NOT NULL, before INTEGER NOT NULL, size INTEGER NOT NULL, token BLOB);
+    drawn REAL NOT NULL, due REAL NOT NULL, before INTEGER NOT NULL, size INTEGER NOT NULL, token BLOB,
+    smallest INTEGER, sealed BLOB);
 CREATE TABLE windows (collection_id BLOB, slot INTEGER, PRIMARY KEY (collection_id, slot)) WITHOUT ROWID;
 CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE trusted (one INTEGER PRIMARY KEY CHECK (one = 1), list_bytes BLOB NOT NULL, signer BLOB NOT NULL,
@@ -169,6 +172,19 @@ def create(db: sqlite3.Connection, state: State) -> None:
             db.execute(statement)
     db.execute("INSERT INTO state VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?)", _row(state))
     db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def renew(db: sqlite3.Connection) -> int:
+    """Bring the tables from version 5, which knew no relay, to this one. Return the version that the file then has."""
+    db.execute("BEGIN IMMEDIATE")
+    version: int = db.execute("PRAGMA user_version").fetchone()[0]  # another process may have been first
+    if version == 5:
+        for statement in _OUTBOX_OF_5:
+            db.execute(statement)
+        version = SCHEMA_VERSION
+        db.execute(f"PRAGMA user_version = {version}")
+    db.execute("COMMIT")
+    return version
 
 
 @contextmanager

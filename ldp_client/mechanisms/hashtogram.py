@@ -1,4 +1,4 @@
-"""Hashtogram: frequencies in a domain too large to list (Theorem 3.7), extended to any prime q.
+"""Hashtogram: frequencies in a domain too large to list (Theorem 3.7), extended to any field F_q.
 
 It is a sketch of teams (team_sketch.py) whose cell is a hash: team m has a pairwise-independent hash h_m of the domain
 into [0, T), T = q^t, expanded from the seed, and cell_m(x) = h_m(x). On the wire the number of teams is called `rows`,
@@ -61,7 +61,7 @@ class Hashtogram(TeamSketch):
         if self.size < 2:
             raise InvalidSpec("a domain has at least one item")
         if not 2 <= self.q <= MAX_CELLS or not 1 <= self.t <= 24:
-            raise InvalidSpec(f"hashtogram takes a prime q and a t with q^t at most {MAX_CELLS}")
+            raise InvalidSpec(f"hashtogram takes a prime q (or q = 4 or 8) and a t with q^t at most {MAX_CELLS}")
         inner = LinearHash(self.epsilon, self.q**self.t, self.q, self.t, self.word_bits)
         check_teams(self.rows, inner)
         object.__setattr__(self, "teams", self.rows)
@@ -77,7 +77,9 @@ class Hashtogram(TeamSketch):
             Example("1", Integers(0, 5), {"rows": 2, "q": 2, "t": 2}, 4),
             Example("1", Integers(0, 39), {"rows": 3, "q": 3, "t": 1}, 4),
             Example("2", Integers(0, 2), {"rows": 1, "q": 3, "t": 2}, 5),
+            Example("1", Integers(0, 10), {"rows": 2, "q": 4, "t": 1}, 4),
             Example("1", Integers(0, 60), {"rows": 2, "q": 3, "t": 2}),
+            Example("2", Integers(0, 60), {"rows": 2, "q": 8, "t": 2}),
             Example("1", Integers(0, 499), {"rows": 4, "q": 3, "t": 7}),
             Example("2", Strings(11), {"rows": 8, "q": 7, "t": 4}),
         )

@@ -25,10 +25,11 @@ from typing import ClassVar, Self
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import WORD_BITS, Example, Randomizer, scaled
-from ldp_client.mechanisms.linear_hash import MAX_CELLS, LinearHash, is_prime
+from ldp_client.mechanisms.linear_hash import MAX_CELLS, LinearHash
 from ldp_client.mechanisms.pair_law import PairLaw, mixed
 from ldp_client.protocol.domain import Domain, Integers
 from ldp_client.protocol.epsilon import Epsilon
+from ldp_client.protocol.fields import is_field
 
 __all__ = ["MAX_BRANCHING", "Hierarchy", "design", "level_cells"]
 
@@ -65,8 +66,8 @@ class Hierarchy(Randomizer):
                 f"hierarchy takes a branching of 2 to {MAX_BRANCHING} and 2 to {MAX_CELLS - 1} integers; "
                 "for a wider range, let the app divide its numbers by a step"
             )
-        if not is_prime(self.q):
-            raise InvalidSpec("hierarchy takes a prime q")
+        if not is_field(self.q):
+            raise InvalidSpec("hierarchy takes a prime q, or q = 4 or 8")
         cells = level_cells(self.size - 1, self.branching)
         levels = tuple(self._level(count + 1) for count in cells)
         starts = [0]
@@ -96,7 +97,9 @@ class Hierarchy(Randomizer):
             Example("1", Integers(0, 5), {"branching": 2, "q": 3}, 4),
             Example("1", Integers(0, 3), {"branching": 3, "q": 2}, 4),
             Example("2", Integers(0, 9), {"branching": 3, "q": 5}, 5),
+            Example("1", Integers(0, 5), {"branching": 2, "q": 4}, 4),
             Example("1", Integers(0, 10), {"branching": 4, "q": 3}),
+            Example("2", Integers(0, 10), {"branching": 4, "q": 8}),
             Example("1", Integers(0, 7), {"branching": 7, "q": 2}),
             Example("1", Integers(0, 500), design("1", 500)),
             Example("3", Integers(0, 500), design("3", 500)),
@@ -140,9 +143,9 @@ class Hierarchy(Randomizer):
 
 
 def design(epsilon: Epsilon | str, count: int) -> dict[str, int]:
-    """Return branching and prime for a range of `count` integers.
+    """Return branching and q for a range of `count` integers.
 
-    The prime is the one next to e^epsilon + 1, the best for a linear hash. With L levels a prefix is at most b - 1
+    q is the size of a field next to e^epsilon + 1, the best for a linear hash. With L levels a prefix is at most b - 1
     cells of each level. Each of these cells has L times the variance that it would have if all users reported about its
     level. So b is chosen to make L^2 (b - 1) least.
     """
@@ -151,9 +154,9 @@ def design(epsilon: Epsilon | str, count: int) -> dict[str, int]:
         raise InvalidSpec(f"hierarchy takes 2 to {MAX_CELLS - 1} integers")
     branching = min(range(2, 33), key=lambda b: (len(level_cells(count, b)) ** 2 * (b - 1), b))
     wanted = min(math.exp(float(budget)) + 1, 4093)
-    q = min((p for p in range(2, 4096) if is_prime(p)), key=lambda p: abs(p - wanted))
+    q = min((p for p in range(2, 4096) if is_field(p)), key=lambda p: abs(p - wanted))
     while _cells(q, count) > MAX_CELLS:
-        q = max(p for p in range(2, q) if is_prime(p))
+        q = max(p for p in range(2, q) if is_field(p))
     return {"branching": branching, "q": q}
 
 

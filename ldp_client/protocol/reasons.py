@@ -38,6 +38,11 @@ REASONS = {
     "WRONG_PERIOD": _FINAL,
     "PERIOD_NOT_BEGUN": _LATER,  # the clocks differ
     "PERIOD_OVER": _FINAL,  # an operator's decision
+    "UNKNOWN_SEALING_KEY": _LATER,  # the server may get the key, or the relay may know of it later
+    "SEAL_EXPIRED": _FINAL,  # of these bytes; the sender may seal the report again (sending/sealer.py)
+    "NOT_SEALED": _FINAL,
+    "SEALED_WRONG_LENGTH": _FINAL,
+    "BAD_SEAL": _FINAL,
 }
 """Every reason of the wire, and whether it is final."""
 

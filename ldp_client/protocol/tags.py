@@ -18,6 +18,7 @@ __all__ = [
     "LINKABLE_TOKEN",
     "LIST_COSIGNATURE",
     "QUESTION",
+    "SEALED_REPORT",
     "SEED",
     "STREAM",
     "TOKEN_ISSUER",
@@ -53,6 +54,8 @@ TOKEN_ORIGIN = b"collector.hearsay.invalid"
 """The names in the challenge of every unlinkable token (RFC 9577). No host can have a name that ends in .invalid."""
 ANALYST_TOKEN = b"hearsay/analyst-token/v1"
 """Hash under which the server keeps an analyst's token."""
+SEALED_REPORT = b"hearsay/sealed/v1"
+"""Begin of the `info` with which a report is sealed."""
 EXPLAIN = b"hearsay/explain"
 """Words of the example messages that `explain` shows; no device sends them."""
 

@@ -196,13 +196,16 @@ class GrpcTransport:
                 return self._stub
             self._channel = self._build()
             self._files = files
-            from ldp_client.protocol.v1 import collector_pb2_grpc
-
-            self._stub = collector_pb2_grpc.CollectorStub(self._channel)  # type: ignore[no-untyped-call]  # generated
-            stub = self._stub
+            stub: collector_pb2_grpc.CollectorStub = self._stub_on(self._channel)
+            self._stub = stub
         if stale is not None:
             stale.close()
         return stub
+
+    def _stub_on(self, channel: grpc.Channel) -> Any:
+        from ldp_client.protocol.v1 import collector_pb2_grpc
+
+        return collector_pb2_grpc.CollectorStub(channel)  # type: ignore[no-untyped-call]  # generated
 
     def _build(self) -> grpc.Channel:
         import grpc

@@ -2,10 +2,10 @@
 
 A report enters the outbox when it is made: its answer, its charge and its batch are one transaction (`store`). A batch
 holds one report and a random id. Both stay the same on every retry, so the server counts it once however often it
-arrives. Each batch is due at a random moment after it was made, and batches leave in the order of their random ids. So
-neither the time nor the order of sending tells when something happened, but to the period of a question with a
-schedule: the entry's slot is sent with its report. When a batch is not sent at its moment, or the server says "later",
-a new moment is drawn (pauses.py); `drawn` in the table says when the last one was drawn.
+arrives. Each batch is due at a random moment after it was made. Batches leave in the order of their random ids, those
+without a relay first. So neither the time nor the order of sending tells when something happened, but to the period of
+a question with a schedule: the entry's slot is sent with its report. When a batch is not sent at its moment, or the
+server says "later", a new moment is drawn (pauses.py); `drawn` in the table says when the last one was drawn.
 
 The outbox is bounded. When something is added to a full outbox, the oldest batch is dropped and counted. Its charge
 stays, because the report was made.
@@ -39,6 +39,7 @@ from ldp_client.errors import StorageError
 from ldp_client.ledger import budget
 from ldp_client.ledger.database import Storage
 from ldp_client.protocol.reasons import NEW_TOKEN
+from ldp_client.protocol.sealing import sealed_bytes
 from ldp_client.sending.transport import Accepted, Batch, BatchOutcome
 
 if TYPE_CHECKING:
@@ -92,6 +93,13 @@ class WaitingBatch(NamedTuple):
     id: int
     batch: Batch
     closes: int
+    smallest: int | None = None
+    """Of a collection with a relay: the smallest batch that its relay may pass on."""
+    sealed: bytes | None = None
+    """The report as it was sealed for the relay, once that was done."""
+
+    def __repr__(self) -> str:
+        return f"WaitingBatch({self.id}, {self.batch!r})"
 
 
 class Answered(NamedTuple):
@@ -100,6 +108,8 @@ class Answered(NamedTuple):
     waiting: WaitingBatch
     outcome: BatchOutcome
     again: float | None = None
+    unseal: bool = False
+    """The seal is dropped, because it is known that nobody counts it (ways.py)."""
 
 
 class OutboxView(NamedTuple):
@@ -175,11 +185,12 @@ class Outbox:
 
     def _add(self, db: sqlite3.Connection, state: State, entry: int, made: MadeReport) -> None:
         last, before, held, size, exact = state.outbox or _estimate(db)
-        more = len(made.report) + _ROW_BYTES
         asked = made.collection
+        more = len(made.report) + _ROW_BYTES + (sealed_bytes(len(made.report)) if asked.relayed else 0)
         batch = (entry, made.batch_id, asked.id, asked.opens, asked.closes, made.made, made.made, made.due)
         db.execute(
-            "INSERT INTO outbox VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)", (last + 1, *batch, before, more)
+            "INSERT INTO outbox VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?, NULL)",
+            (last + 1, *batch, before, more, asked.smallest_batch),
         )
         held, size = held + 1, size + more
         if held > self._limits.batches or size > self._limits.bytes:
@@ -238,9 +249,15 @@ class Outbox:
 
     def keep_tokens(self, waiting: Iterable[WaitingBatch]) -> None:
         """Store admission tokens with their batches, so that a retry shows the same token."""
-        rows = [(batch.token, number, batch.batch_id) for number, batch, _ in waiting]
+        rows = [(one.batch.token, one.id, one.batch.batch_id) for one in waiting]
         with self.storage.working() as db:
             db.executemany("UPDATE outbox SET token = ? WHERE id = ? AND batch_id = ?", rows)
+
+    def keep_seals(self, waiting: Iterable[WaitingBatch]) -> None:
+        """Store sealed reports with their batches, so that a retry sends the same bytes."""
+        rows = [(one.sealed, one.id, one.batch.batch_id) for one in waiting]
+        with self.storage.working() as db:
+            db.executemany("UPDATE outbox SET sealed = ? WHERE id = ? AND batch_id = ?", rows)
 
     def waiting(self) -> int:
         """Return how many batches wait."""
@@ -273,12 +290,13 @@ def _settle(db: sqlite3.Connection, answered: Answered, now: float) -> tuple[str
     A row is found by its number and its batch id, because row numbers are used again. A batch without a row was dropped
     meanwhile, or another process settled it first: it is not counted.
     """
-    (number, batch, _), outcome, again = answered
-    row = (number, batch.batch_id)
+    waiting, outcome, again = answered.waiting, answered.outcome, answered.again
+    batch, row = waiting.batch, (waiting.id, waiting.batch.batch_id)
     if again is not None and not isinstance(outcome, Accepted):
         token = None if outcome.reason in NEW_TOKEN else batch.token
-        change = "UPDATE outbox SET due = ?, drawn = ?, token = ? WHERE id = ? AND batch_id = ?"
-        found = db.execute(change, (again, now, token, *row)).rowcount
+        sealed = None if answered.unseal else waiting.sealed
+        change = "UPDATE outbox SET due = ?, drawn = ?, token = ?, sealed = ? WHERE id = ? AND batch_id = ?"
+        found = db.execute(change, (again, now, token, sealed, *row)).rowcount
         return (f"later {outcome.reason}",) if found else ()
     if not db.execute("DELETE FROM outbox WHERE id = ? AND batch_id = ?", row).rowcount:
         return ()
@@ -289,12 +307,13 @@ def _settle(db: sqlite3.Connection, answered: Answered, now: float) -> tuple[str
 
 def _due(db: sqlite3.Connection, now: float, most: int, everything: bool, but: Group[bytes]) -> list[WaitingBatch]:
     rows = db.execute(
-        "SELECT o.id, o.collection_id, o.batch_id, a.report, o.token, a.slot, o.closes FROM"
-        " (SELECT * FROM outbox WHERE opens <= :now AND (due <= :now OR :all) ORDER BY batch_id LIMIT :most) o"
-        " JOIN answers a ON a.id = o.answer ORDER BY o.batch_id",
+        "SELECT o.id, o.collection_id, o.batch_id, a.report, o.token, a.slot, o.closes, o.smallest, o.sealed FROM"
+        " (SELECT * FROM outbox WHERE opens <= :now AND (due <= :now OR :all)"
+        " ORDER BY smallest IS NOT NULL, batch_id LIMIT :most) o"
+        " JOIN answers a ON a.id = o.answer ORDER BY o.smallest IS NOT NULL, o.batch_id",
         {"now": now, "all": everything, "most": most + len(but)},
     ).fetchall()
-    return [WaitingBatch(row[0], Batch(*row[1:6]), row[6]) for row in rows if row[2] not in but][:most]
+    return [WaitingBatch(row[0], Batch(*row[1:6]), *row[6:]) for row in rows if row[2] not in but][:most]
 
 
 def _estimate(db: sqlite3.Connection) -> tuple[int, int, int, int, bool]:

@@ -23,11 +23,12 @@ from os.path import lexists
 from typing import NamedTuple
 
 from ldp_client.clock import Clock
-from ldp_client.errors import LdpError, Stopped, StorageError, Unavailable
+from ldp_client.errors import LdpError, PolicyRefused, Stopped, StorageError, Unavailable
 from ldp_client.protocol.reasons import is_final
 from ldp_client.sending.outbox import Answered, Outbox, WaitingBatch
 from ldp_client.sending.pauses import moment_apart, moment_later
 from ldp_client.sending.transport import Accepted, Backoff, BatchOutcome, Garbled, Transport
+from ldp_client.sending.ways import KEY_REFUSED, Ways
 from ldp_client.tokens.wallet import NoTokenYet
 
 __all__ = ["ASIDE_SECONDS", "Chore", "Delivery", "OthersSend", "Sender", "TokenSource"]
@@ -80,7 +81,7 @@ class Sender:
     def __init__(
         self,
         outbox: Outbox,
-        transport: Transport,
+        transport: Transport | Ways,
         clock: Clock,
         uniform: Callable[[], float],
         chores: Sequence[Chore] = (),
@@ -91,7 +92,8 @@ class Sender:
     ) -> None:
         self._outbox = outbox
         self._stop = outbox.storage.stop.name
-        self._transport = transport
+        self._ways = transport if isinstance(transport, Ways) else Ways(transport)
+        self._transport = self._ways.direct
         self._clock = clock
         self._uniform = uniform
         self._chores = list(chores)
@@ -115,7 +117,7 @@ class Sender:
         """In a child process: there is no thread here, and the delivery under way is the parent's."""
         self._fresh()
         self._outbox.lock.forked()
-        self._transport.forked()
+        self._ways.forked()
 
     # -- delivering
 
@@ -150,35 +152,42 @@ class Sender:
         return delivery
 
     def _deliver(self, deadline: float, everything: bool, patient: bool) -> Delivery:
-        accepted, refused, waiting = 0, 0, None
+        accepted, refused, waiting, apart = 0, 0, None, self._spread > 0 and not everything
         postponed: set[bytes] = set()
+        stuck: set[bytes] = set()  # of ways that do not work at present; the others go on
         backoff: Backoff | None = None
         error: LdpError | None = None
         while not self._stopping.is_set():
             if lexists(self._stop):
                 error = Stopped()
                 break
-            due = self._due(everything, postponed)
-            if not due:
+            due = self._due(everything, postponed | stuck)
+            if not due and not stuck:
                 break
-            apart = self._spread > 0 and not everything
-            answers, waiting, error = self._send(due, deadline, apart=apart)
-            for answered in answers:
-                if answered.again is not None:
-                    postponed.add(answered.waiting.batch.batch_id)
-                elif isinstance(answered.outcome, Accepted):
-                    accepted += 1
-                else:
-                    refused += 1
-            if error is None:
-                backoff = None
-                if len(due) < _AT_ONCE and not apart:
-                    break  # these were all that was due
-                continue
+            if due:
+                together = due if due[-1].smallest is None else self._ways.together(due)
+                answers, waiting, failure = self._send(together, deadline, apart=apart)
+                for answered in answers:
+                    if answered.again is not None:
+                        postponed.add(answered.waiting.batch.batch_id)
+                    elif isinstance(answered.outcome, Accepted):
+                        accepted += 1
+                    else:
+                        refused += 1
+                if failure is None:
+                    backoff, error = (backoff, error) if stuck else (None, None)
+                    if len(together) == len(due) < _AT_ONCE and not apart and not stuck:
+                        break  # these were all that was due
+                    continue
+                error = failure
+                if len(together) < len(due):
+                    stuck.update(one.batch.batch_id for one in together)
+                    continue
             backoff = backoff or Backoff(self._uniform, first=0.2, cap=10.0)
             wait = backoff.delay(error.retry_after if isinstance(error, Unavailable) else None)
             if not patient or self._clock.monotonic() + wait >= deadline:
                 break
+            stuck.clear()
             self._stopping.wait(wait)
         waiting = self._outbox.waiting() if waiting is None else waiting
         return Delivery(accepted, refused, len(postponed), waiting, error if waiting else None)
@@ -186,7 +195,7 @@ class Sender:
     def _send(
         self, due: list[WaitingBatch], deadline: float, *, apart: bool
     ) -> tuple[list[Answered], int | None, LdpError | None]:
-        """Make one attempt. Whatever was answered is settled, even if the attempt then fails.
+        """Make one attempt on one way. Whatever was answered is settled, even if the attempt then fails.
 
         Return the answers, how many batches still wait (None: not known) and the error. `apart` sends the first batch
         only; if it was answered, the others get moments of their own.
@@ -194,16 +203,24 @@ class Sender:
         outcomes: list[BatchOutcome] = []
         error: LdpError | None = None
         sent = due[:1] if apart else due
+        relayed = sent[0].smallest is not None
+        fresh: set[bytes] = set()
         try:
-            if self._tokens is not None:
+            if relayed:
+                fresh = {one.batch.batch_id for one in sent if one.sealed is None}
+                sent = self._ready(sent, deadline)
+            elif self._tokens is not None:
                 sent = self._admitted(sent, self._tokens)
             seconds = max(deadline - self._clock.monotonic(), 0.05)
-            for outcome in self._transport.submit([waiting.batch for waiting in sent], seconds):
+            batches = [waiting.batch for waiting in sent]
+            for outcome in self._ways.submit(sent, seconds) if relayed else self._transport.submit(batches, seconds):
                 outcomes.append(outcome)  # one by one: what was answered before a failure counts
-        except (Unavailable, StorageError) as caught:
+        except (Unavailable, StorageError, PolicyRefused) as caught:
             error = caught
         finally:
-            answers, left = self._settle(sent, outcomes, redraw=apart)
+            if relayed:
+                self._ways.disconnect()
+            answers, left = self._settle(sent, outcomes, fresh, redraw=apart)
         if isinstance(error, Garbled) and len(due) > 1 and len(sent) > len(outcomes):
             # The first batch without an answer may be what the server cannot read: it must not hold up the others.
             suspect = sent[len(outcomes)].batch.batch_id
@@ -211,15 +228,30 @@ class Sender:
             self._suspects.add(suspect)
         return answers, left, error
 
+    def _ready(self, sent: list[WaitingBatch], deadline: float) -> list[WaitingBatch]:
+        """Connect to the relay, and seal what has no seal. It is stored before it is shown: a retry shows the same."""
+        self._ways.connect(sent, max(deadline - self._clock.monotonic(), 0.05))
+        if all(one.sealed is not None for one in sent):
+            return sent
+        sealed = self._ways.sealed(sent)
+        self._outbox.keep_seals(sealed)
+        return sealed
+
     def _settle(
-        self, sent: list[WaitingBatch], outcomes: list[BatchOutcome], *, redraw: bool
+        self, sent: list[WaitingBatch], outcomes: list[BatchOutcome], fresh: set[bytes], *, redraw: bool
     ) -> tuple[list[Answered], int | None]:
-        """Store what the server said; return it, and how many batches still wait."""
+        """Store what the server said; return it, and how many batches still wait. `fresh` were sealed just now."""
         now, answers = self._clock.time(), []
         for waiting, outcome in zip(sent, outcomes, strict=False):  # they come in order
-            final = isinstance(outcome, Accepted) or is_final(outcome.reason)
+            unseal = waiting.batch.batch_id in fresh and not isinstance(outcome, Accepted)
+            if isinstance(outcome, Accepted):
+                final = True
+            else:  # after a refusal that is about the key, the report may still be sealed to another one
+                final = is_final(outcome.reason) and not (unseal and outcome.reason in KEY_REFUSED)
             again = None if final else moment_later(now, waiting.closes, self._uniform)
-            answers.append(Answered(waiting, outcome, again))
+            answers.append(Answered(waiting, outcome, again, unseal))
+            if unseal:
+                self._ways.note(waiting, outcome)
         if not answers:
             return answers, None
         moment = (lambda closes: moment_apart(now, closes, self._spread, self._uniform)) if redraw else None
@@ -253,7 +285,7 @@ class Sender:
         but = postponed | self._left_aside().keys() if self._aside else postponed
         due = self._outbox.due(self._clock.time(), _AT_ONCE, everything=everything, but=but)
         if self._suspects:
-            due.sort(key=lambda waiting: waiting.batch.batch_id in self._suspects)
+            due.sort(key=lambda one: (one.smallest is not None, one.batch.batch_id in self._suspects))
         return due
 
     def _left_aside(self) -> dict[bytes, float]:
@@ -301,7 +333,7 @@ class Sender:
             return True
         thread.join(timeout / 2)
         if thread.is_alive():
-            self._transport.close()
+            self._ways.close()
             thread.join(timeout / 2)
         return not thread.is_alive()
 

@@ -33,6 +33,7 @@ from ldp_client.trust.signed_list import (
 
 if TYPE_CHECKING:
     from ldp_client.collection import Collection
+    from ldp_client.protocol.sealing import CollectorKey
 
 __all__ = ["LIST_FORKED", "LIST_REFUSED", "LIST_UNSEEN", "SPEC_REFUSED", "Subscription", "held_list", "kept_specs"]
 
@@ -82,6 +83,11 @@ class Subscription:
         """Return the ids on the list in their order; none if there is no list yet."""
         held = self._current()
         return held.ordered if held else ()
+
+    def collector_keys(self) -> tuple[CollectorKey, ...]:
+        """Return the collection server's keys that are on the list; none if there is no list yet."""
+        held = self._current()
+        return held.signed.collector_keys if held else ()
 
     def refresh(self, timeout: float) -> int:
         """Fetch the list, check it against the one that is held, and keep it. Return how many ids it has."""

@@ -74,6 +74,8 @@ class Policy:
     """Ids of the trusted collections. None: see the module's docstring."""
     list_keys: frozenset[bytes]
     """Ed25519 public keys. Each of them may sign the list of trusted collections."""
+    collector_keys: frozenset[bytes]
+    """X25519 public keys of the collection server, to which reports are sealed, for a device without a signed list."""
     witnesses: frozenset[bytes]
     """Ed25519 public keys of those who must have seen a list before this device takes it."""
     witnesses_needed: int
@@ -89,6 +91,7 @@ class Policy:
         mechanisms: Iterable[str] | None = None,
         pinned: Iterable[bytes | str] | None = None,
         list_keys: Iterable[bytes | str] = (),
+        collector_keys: Iterable[bytes | str] = (),
         witnesses: Iterable[bytes | str] = (),
         witnesses_needed: int | None = None,
     ) -> None:
@@ -100,6 +103,7 @@ class Policy:
         put(self, "mechanisms", None if mechanisms is None else _names(mechanisms))
         put(self, "pinned", None if pinned is None else hexes(pinned, "pinned"))
         put(self, "list_keys", hexes(list_keys, "list_keys"))
+        put(self, "collector_keys", hexes(collector_keys, "collector_keys"))
         put(self, "witnesses", hexes(witnesses, "witnesses"))
         needed = len(self.witnesses) // 2 + 1 if witnesses_needed is None and self.witnesses else witnesses_needed or 0
         put(self, "witnesses_needed", needed)
@@ -173,6 +177,11 @@ class Policy:
         name = collection.randomizer.name
         if self.mechanisms is not None and name not in self.mechanisms:
             raise PolicyRefused(f"mechanism {name} is not among those that this device's policy allows")
+        if collection.relayed and not (self.collector_keys or self.list_keys):
+            raise PolicyRefused(
+                "this collection's reports are sealed to the collection server, and this device's policy names no key "
+                "of it: give collector_keys, or list_keys of a signed list that holds them"
+            )
         return price
 
     def check_trust(self, collection_id: bytes, listed: Group[bytes] | None) -> None:

@@ -14,6 +14,10 @@ list is the ids of an operator's public collections, in the order of creation. I
   all ids, so it works the root out itself.
 - A list has at most MAX_LISTED ids, so that every device can hold it. It is fetched in parts of PART_IDS. A device asks
   for the last part that it holds and for what follows. Specs are fetched one by one, by their ids.
+- A list may also hold the collection server's keys, to which reports are sealed (protocol/sealing.py). Because they are
+  on the one list, no device is given a key of its own. They may change without a new serial: a key that is not on the
+  list held before must live longer than all keys of that list, and the last moment of any key never falls. So an old
+  list cannot bring back a key that was replaced.
 - To change keys, a list announces `next_key`. Both keys may sign until the first list signed by the new key. From then
   on this device refuses the old key.
 
@@ -27,21 +31,28 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from ldp_client.errors import ListForked, PolicyRefused
 from ldp_client.protocol import tags
+from ldp_client.protocol.sealing import KEY_BYTES, CollectorKey
 from ldp_client.trust.list_heads import ListHead
 from ldp_client.trust.merkle import HASH_BYTES, root_of
 
+if TYPE_CHECKING:
+    from ldp_client.protocol.v1 import collector_pb2
+
 __all__ = [
-    "EMPTY_HEAD", "ID_BYTES", "MAX_LISTED", "PART_IDS", "SIGNED_LIST", "SignedHead", "SignedList", "collection_id",
-    "extended_head", "verify_head", "verify_list",
+    "EMPTY_HEAD", "ID_BYTES", "MAX_KEYS", "MAX_LISTED", "PART_IDS", "SIGNED_LIST", "SignedHead", "SignedList",
+    "collection_id", "extended_head", "verify_head", "verify_list",
 ]  # fmt: skip
 
 SIGNED_LIST = tags.COLLECTION_LIST
 ID_BYTES = 32
 MAX_LISTED = 100_000
 """The most ids of a list: 3.2 MB."""
+MAX_KEYS = 4
+"""The most collector keys of a list."""
 PART_IDS = 2_048
 """How many ids a part has: 64 kB. The last part may have fewer."""
 EMPTY_HEAD = bytes(32)
@@ -68,44 +79,48 @@ class SignedHead:
     retired: frozenset[bytes] = field(default=frozenset(), repr=False)
 
     @cached_property
-    def _parsed(self) -> tuple[int, bytes, bytes, bytes, bytes]:
+    def _parsed(self) -> collector_pb2.SignedListBody:
         from google.protobuf.message import DecodeError
 
         from ldp_client.protocol.v1 import collector_pb2
 
         try:
-            message = collector_pb2.SignedListBody.FromString(self.list_bytes)
+            return collector_pb2.SignedListBody.FromString(self.list_bytes)
         except DecodeError:
             raise PolicyRefused("the signed list cannot be read") from None
-        root = message.root
-        message.ClearField("root")
-        rest = message.SerializeToString(deterministic=True)
-        return message.serial, message.head, message.next_key, root, rest
 
     @property
     def serial(self) -> int:
         """How many ids the list has; it never falls."""
-        return self._parsed[0]
+        return self._parsed.serial
 
     @property
     def head(self) -> bytes:
         """The hash over all ids."""
-        return self._parsed[1]
+        return self._parsed.head
 
     @property
     def next_key(self) -> bytes:
         """The key that may also sign later lists; empty if none is announced."""
-        return self._parsed[2]
+        return self._parsed.next_key
+
+    @property
+    def collector_keys(self) -> tuple[CollectorKey, ...]:
+        """The keys to which reports are sealed."""
+        return tuple(CollectorKey(one.public_key, one.not_after) for one in self._parsed.collector_keys)
 
     @property
     def root(self) -> bytes:
         """The root of the tree over all ids; empty if the server is older than the tree."""
-        return self._parsed[3]
+        return self._parsed.root
 
     @property
     def rest(self) -> bytes:
-        """What must be the same on two lists of one serial; a root may be added once."""
-        return self._parsed[4]
+        """What must be the same on two lists of one serial; a root may be added once, and keys may change."""
+        rest = type(self._parsed).FromString(self.list_bytes)
+        rest.ClearField("root")
+        rest.ClearField("collector_keys")
+        return rest.SerializeToString(deterministic=True)
 
 
 @dataclass(frozen=True)
@@ -159,6 +174,7 @@ def verify_head(
         raise PolicyRefused(f"the signed list has {found.serial} collections; a list has at most {MAX_LISTED}")
     if held:
         _check_serial(held, found)
+    _check_keys(held, found)
     if found.root and len(found.root) != HASH_BYTES:
         raise PolicyRefused(f"the signed list has a root that is not {HASH_BYTES} bytes long")
     if found.next_key and len(found.next_key) != 32:
@@ -201,6 +217,20 @@ def _check_serial(previous: SignedHead, found: SignedHead) -> None:
 
 def _contradict(held: bytes, found: bytes) -> bool:
     return bool(held) and held != found
+
+
+def _check_keys(previous: SignedHead | None, found: SignedHead) -> None:
+    keys = found.collector_keys
+    if len(keys) > MAX_KEYS or len({key.public_key for key in keys}) != len(keys):
+        raise PolicyRefused(f"a signed list has at most {MAX_KEYS} different collector keys")
+    if any(len(key.public_key) != KEY_BYTES for key in keys):
+        raise PolicyRefused(f"the signed list has a collector key that is not {KEY_BYTES} bytes long")
+    held = previous.collector_keys if previous else ()
+    latest = max((key.not_after for key in held), default=0)
+    if max((key.not_after for key in keys), default=0) < latest:
+        raise PolicyRefused("the signed list brings back collector keys that were replaced")
+    if any(key not in held and key.not_after <= latest for key in keys):
+        raise PolicyRefused("the signed list has another collector key for a time that a held one covers")
 
 
 def _check_signature(list_bytes: bytes, signature: bytes, public_key: bytes) -> None:

@@ -27,10 +27,11 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms import bounded_number, composed_response, hierarchy, subset_selection
 from ldp_client.mechanisms.base import Randomizer
 from ldp_client.mechanisms.hashtogram import Hashtogram
-from ldp_client.mechanisms.linear_hash import MAX_CELLS, LinearHash, is_prime
+from ldp_client.mechanisms.linear_hash import MAX_CELLS, LinearHash
 from ldp_client.mechanisms.randomized_response import MAX_ANSWERS, RandomizedResponse, Response
 from ldp_client.mechanisms.sampled_attribute import SampledAttribute
 from ldp_client.protocol.epsilon import Epsilon
+from ldp_client.protocol.fields import is_field
 from ldp_client.protocol.stream import SEED_BYTES
 from ldp_server.oracles.base import LISTABLE
 
@@ -38,9 +39,11 @@ __all__ = ["TOLERANCE", "Candidate", "Kind", "Wish", "candidates", "counts_bytes
 
 TOLERANCE = 1.02
 """Variances that differ by less are near-equal: then the smaller memory decides."""
+LITTLE_MEMORY = 16 << 20
+"""Fields whose memory is less are compared by their variances alone."""
 TEAMS = (16, 8, 4, 2, 1)
 COLLISION_SHARE = 0.05
-LARGEST_PRIME = 4096
+LARGEST_FIELD = 4096
 SUBSETS_AT_ONCE = 1 << 14
 """Reports that the oracle of subset selection unpacks together."""
 
@@ -146,7 +149,7 @@ def _subset_selection(wish: Wish) -> Iterator[Candidate]:
 @offers(Kind.FREQUENCIES)
 def _hashtogram(wish: Wish) -> Iterator[Candidate]:
     """The fewest cells that keep collisions small at a good q; if memory forbids that, the least error that fits."""
-    noise = {q: _spread(*_support(wish.epsilon, q, 20), math.inf) for q in _primes(wish.eps)}
+    noise = {q: _spread(*_support(wish.epsilon, q, 20), math.inf) for q in _fields(wish.eps)}
     wanted = (1 + COLLISION_SHARE) * TOLERANCE * min(noise.values())
     options = []
     for q, variance in noise.items():
@@ -168,18 +171,20 @@ def _hashtogram(wish: Wish) -> Iterator[Candidate]:
 
 @offers(Kind.FREQUENCIES)
 def _linear_hash(wish: Wish) -> Iterator[Candidate]:
-    """The prime with the least variance, the one that nearly reaches it in the fewest cells, and the paper's q = 2."""
+    """The field with the least variance, one that nearly reaches it with less memory, and the paper's q = 2."""
     found: dict[int, tuple[float, int]] = {}
-    for q in _primes(wish.eps) if wish.size <= LISTABLE else ():
+    cost = {}
+    for q in _fields(wish.eps) if wish.size <= LISTABLE else ():
         t = _digits(q, wish.size)
-        if t >= 2 and q**t <= MAX_CELLS:
+        cost[q] = counts_bytes((q**t - 1) // (q - 1) * q, q**t)
+        if t >= 2 and q**t <= MAX_CELLS and cost[q] <= wish.memory:
             found[q] = _spread(*_support(wish.epsilon, q, t), wish.size), t
     if not found:
         return
     best = min(found, key=lambda q: found[q][0])
     least = found[best][0]
     near = [q for q, (variance, _) in found.items() if variance <= TOLERANCE * least]
-    pick = min(near, key=lambda q: q ** found[q][1])
+    pick = min(near, key=lambda q: (max(cost[q], LITTLE_MEMORY), found[q][0]))
     for q in dict.fromkeys((pick, best, 2)):
         if q in found:
             variance, t = found[q]
@@ -250,10 +255,10 @@ def _spread(p: float, s: float, size: float) -> float:
     return (s * (1 - s) + (p * (1 - p) - s * (1 - s)) / size) / (p - s) ** 2
 
 
-def _primes(epsilon: float) -> list[int]:
-    """Candidates for q: every prime up to a few times e^epsilon + 1."""
-    limit = min(LARGEST_PRIME, max(16, int(4 * (math.exp(min(epsilon, 10.0)) + 1))))
-    return [q for q in range(2, limit + 1) if is_prime(q)]
+def _fields(epsilon: float) -> list[int]:
+    """Candidates for q: every field up to a few times e^epsilon + 1."""
+    limit = min(LARGEST_FIELD, max(16, int(4 * (math.exp(min(epsilon, 10.0)) + 1))))
+    return [q for q in range(2, limit + 1) if is_field(q)]
 
 
 def _digits(q: int, cells: int) -> int:

@@ -10,6 +10,7 @@ questions    average, quantiles, ranges, attributes
 over_time    periods, trend, change, compare, and the options that name periods
 outputs      where an answer goes: a table, JSON, CSV, Parquet
 exports      export, status
+sealing      key new | list | retire
 tokens       token create | list | revoke; key | issue-linkable; issuer, with its configuration, keys and secrets
 local        doctor, backup, foreign
 relay        relay serve | check | status | config

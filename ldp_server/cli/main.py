@@ -40,6 +40,7 @@ MODULES = {
     "export": ["exports"],
     "foreign": ["local"],
     "heavy-hitters": ["queries"],
+    "key": ["sealing.keys"],
     "periods": ["over_time.options"],
     "quantiles": ["questions"],
     "ranges": ["questions"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-__all__ = ["CollectionShape", "DiagnosisShape", "StandingShape", "SummaryShape", "TokenShape"]
+__all__ = ["CollectionShape", "DiagnosisShape", "KeyShape", "StandingShape", "SummaryShape", "TokenShape"]
 
 
 class CollectionShape(TypedDict):
@@ -49,6 +49,16 @@ class TokenShape(TypedDict):
     created: int
     expires: int
     revoked: int | None
+
+
+class KeyShape(TypedDict):
+    """`ldp-server key new | list | retire`. The private half is never shown."""
+
+    id: str
+    public_key: str
+    state: str
+    """live or ended."""
+    not_after: int
 
 
 class DiagnosisShape(TypedDict):

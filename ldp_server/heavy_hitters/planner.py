@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.expander_sketch import ExpanderSketch
-from ldp_client.mechanisms.linear_hash import MAX_CELLS, is_prime
+from ldp_client.mechanisms.linear_hash import MAX_CELLS
 from ldp_client.mechanisms.prefix_tree import PrefixTree
 from ldp_client.mechanisms.randomized_response import Response
 from ldp_client.mechanisms.team_sketch import TeamSketch
@@ -25,6 +25,7 @@ from ldp_client.mechanisms.tree_sketch import TreeSketch
 from ldp_client.privacy.yardsticks import d_opt
 from ldp_client.protocol.domain import Domain
 from ldp_client.protocol.epsilon import Epsilon
+from ldp_client.protocol.fields import is_field
 from ldp_client.protocol.stream import SEED_BYTES
 from ldp_server.heavy_hitters.paper.expansion import best_attempt
 from ldp_server.heavy_hitters.promise import BETA, Promise, check_beta, least_users, promised, told
@@ -78,10 +79,10 @@ class SketchPlan:
 
 
 def _field(epsilon: Epsilon, cells: int) -> tuple[int, int] | None:
-    """The fewest q^t >= cells among the primes whose variance is within 3% of the best that fits."""
+    """The fewest q^t >= cells among the fields whose variance is within 3% of the best that fits."""
     options = []
     for q in range(2, min(512, max(8, int(3 * (math.exp(min(float(epsilon), 5.5)) + 1)))) + 1):
-        if not is_prime(q):
+        if not is_field(q):
             continue
         t = 1
         while q**t < cells:

@@ -16,13 +16,18 @@ Write C_s[low, .] as a Fourier sum over the answers, w = exp(2 pi i/q):
     E_c(u)       = sum over low of Chat[low, c] w^(c <low, u>)          a Fourier sum over F_q^s, digit by digit
     D_s(u, z)    = (1/q) sum over c of w^(c z) E_c(u).
 
-E_0 is the number of reports of the level, and E_(q-c) is the conjugate of E_c, so only c = 1 .. (q-1)/2 are worked out
-(for q = 2: one real Walsh-Hadamard transform). Then S is built up level by level, each a tile of the one before.
+E_0 is the number of reports of the level, and E_(q-c) is the conjugate of E_c, so only c = 1 .. (q-1)/2 are worked out.
+Then S is built up level by level, each a tile of the one before.
 
-Work: O(q^t (t + q)) for the digits, memory a few arrays of q^t numbers. The digit sums are products with the matrix
-w^(c <l, u>) of a few digits at a time, for large q an FFT. Levels of more than 2^15 elements are summed in single
-precision: the mean (c = 0) is exact in either, and the rounding that is left stays below a hundredth of the noise
-(2^28 reports or more are summed in double precision throughout).
+For q = 2^k the characters of F_q are c -> (-1)^Tr(c y), with the trace Tr(y) = y + y^2 + ... + y^(2^(k-1)), which is 0
+or 1. They take the place of w^(c y) above, and <low, u> and z + <low, u> are those of F_q. For c other than 0 the sum
+of a character over F_q is 0, so the third line holds as it is. All numbers are real, and each c is one Walsh-Hadamard
+transform of q^s numbers, its places in another order. y = -y, so signs do not matter.
+
+Work: O(q^t (t + q)) for the digits, memory a few arrays of q^t numbers. The digit sums are products with the matrix of
+the characters of c <l, u>, for a few digits at a time; for large q an FFT. Levels of more than 2^15 elements are summed
+in single precision: the mean (c = 0) is exact in either, and the rounding that is left stays below a hundredth of the
+noise (2^28 reports or more are summed in double precision throughout).
 """
 
 from __future__ import annotations
@@ -32,6 +37,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from ldp_client.protocol.fields import BINARY, BinaryVectors
 
 __all__ = ["drawn", "support", "weights_of_reports"]
 
@@ -48,20 +55,44 @@ _COLUMNS = 16
 """So many answers to a point, and more, are summed line by line."""
 
 Values = npt.NDArray[Any]
-"""Complex numbers, or real ones for q = 2; in single or double precision."""
+"""Complex numbers, or real ones for q = 2^k; in single or double precision."""
+
+
+@lru_cache(maxsize=8)
+def _signs(q: int) -> npt.NDArray[np.float64]:
+    """The characters of F_q, q = 2^k: (-1)^Tr(c y), a line for every y and a column for every c."""
+    product, elements = BinaryVectors(BINARY[q], 1).product, range(q)
+    signs = np.ones((q, q))
+    for c in elements:
+        for y in elements:
+            trace = power = product(c, y)
+            for _ in range(BINARY[q] - 1):
+                power = product(power, power)
+                trace ^= power
+            signs[y, c] = 1 - 2 * trace
+    return signs
+
+
+def _sign_matrix(q: int, digits: int, c: int, single: bool) -> Values:
+    """The matrix (-1)^Tr(c <l, u>) over all l, u in F_q^digits: a product over the digits."""
+    product = BinaryVectors(BINARY[q], 1).product
+    one: Values = _signs(q)[[product(c, u) for u in range(q)]]
+    matrix: Values = np.ones((1, 1))
+    for _ in range(digits):
+        matrix = np.kron(one, matrix)
+    return matrix.astype(np.float32 if single else np.float64)
 
 
 @lru_cache(maxsize=64)
 def _matrix(q: int, digits: int, c: int, single: bool) -> Values:
-    """The matrix w^(c <l, u>) over all l, u in F_q^digits."""
+    """The matrix of the characters of c <l, u> over all l, u in F_q^digits."""
+    if q in BINARY:
+        return _sign_matrix(q, digits, c, single)
     exponents = np.zeros((1, 1), np.int64)
     one = np.outer(np.arange(q), np.arange(q))
     for _ in range(digits):
         size = len(exponents)
         exponents = (one[:, None, :, None] + exponents[None, :, None, :]).reshape(q * size, q * size)
-    if q == 2:
-        signs = 1.0 - 2.0 * (exponents % 2)
-        return signs.astype(np.float32 if single else np.float64)
     roots = np.exp(2j * np.pi * np.arange(q) / q).astype(np.complex64 if single else np.complex128)
     matrix: Values = roots[c * exponents % q]
     return matrix
@@ -91,7 +122,7 @@ def _by_fft(values: Values, q: int, places: int, c: int) -> Values:
 
 
 def _digit_sums(values: Values, q: int, places: int, c: int) -> Values:
-    """Return sum over l of values[l] w^(c <l, u>) for every u in F_q^places."""
+    """Return the sum over l of values[l] times the character of c <l, u>, for every u in F_q^places."""
     if places == 0:
         return values
     return _by_matrix(values, q, places, c) if q <= _ONE else _by_fft(values, q, places, c)
@@ -107,7 +138,7 @@ def _turns(q: int, c: range) -> npt.NDArray[np.float64]:
 
 
 def _from_sums(counts: npt.NDArray[Any], q: int, place: int, single: bool) -> npt.NDArray[np.floating]:
-    """Return D_s without its mean, for q > 2. Arrays are dropped once they are used: they have millions of elements."""
+    """Return D_s without its mean, q odd. Arrays are dropped once they are used: they have millions of elements."""
     out: Values = np.zeros(())
     for first in range(1, (q + 1) // 2, _BLOCK):
         c = range(first, min(first + _BLOCK, (q + 1) // 2))
@@ -120,6 +151,20 @@ def _from_sums(counts: npt.NDArray[Any], q: int, place: int, single: bool) -> np
     return out
 
 
+def _from_signs(counts: npt.NDArray[Any], q: int, place: int, single: bool) -> npt.NDArray[np.floating]:
+    """Return D_s without its mean, q = 2^k."""
+    if q == 2:  # the two lines differ in sign alone
+        real = np.float32 if single else np.float64
+        half = _digit_sums(counts[:, 0].astype(real) - counts[:, 1].astype(real), 2, place, 1) / 2
+        return np.stack((half, -half)).astype(real, copy=False)
+    signs: Values = _signs(q)[:, 1:].astype(np.float32 if single else np.float64)
+    hats = np.ascontiguousarray(signs.T) @ counts.astype(signs.dtype).T
+    for c in range(1, q):
+        hats[c - 1] = _digit_sums(hats[c - 1], q, place, c)
+    part: Values = (signs / signs.dtype.type(q)) @ hats
+    return part
+
+
 def _level(counts: npt.NDArray[Any], q: int, place: int) -> npt.NDArray[np.floating]:
     """Return D_s as an array of shape (q, q^s): the level's part of S by x_s and x_low."""
     size = q**place
@@ -128,12 +173,7 @@ def _level(counts: npt.NDArray[Any], q: int, place: int) -> npt.NDArray[np.float
     reports = float(counts.sum(dtype=np.float64))
     single = size > _SINGLE and reports < _MANY
     real: type[np.floating] = np.float32 if single else np.float64
-    if q == 2:
-        difference = counts[:, 0].astype(real) - counts[:, 1].astype(real)
-        half = _digit_sums(difference, 2, place, 1) / 2
-        out = np.stack((half, -half)).astype(real, copy=False)
-    else:
-        out = _from_sums(counts, q, place, single)
+    out = (_from_signs if q in BINARY else _from_sums)(counts, q, place, single)
     out += real(reports / q)
     return out
 
@@ -157,6 +197,9 @@ def weights_of_reports(weights: npt.NDArray[Any], q: int, t: int) -> npt.NDArray
     W_s[u, y - <low, u>], W_s[u, z] being the weight of all x with x_low = u and x_s = z: a level's sum at -low.
     """
     parts, minus = [], np.zeros(1, np.intp)
+    if q in BINARY:  # -low = low
+        tables = (weights.reshape(-1, q, q**place).sum(axis=0).T for place in range(t))
+        return np.concatenate([_level(table, q, place).T.ravel() for place, table in enumerate(tables)])
     for place in range(t):
         size = q**place
         table = weights.reshape(-1, q, size).sum(axis=0).T

@@ -24,11 +24,13 @@ from grpc_health.v1._async import HealthServicer
 
 from ldp_client.errors import StorageError
 from ldp_server.config import Config, split_address
+from ldp_server.sealing.keys import KeyDirectory
+from ldp_server.sealing.pool import OpeningPool
 from ldp_server.service.admission import AdmissionControl, Peers, RateLimit, Verifiers
 from ldp_server.service.admission.key_files import load_private_key, load_public_key
 from ldp_server.service.background import BackgroundSchedule, BackgroundWork, Gauges
 from ldp_server.service.bounded import AllBounds
-from ldp_server.service.collector import Collector, Ingest, Waiting
+from ldp_server.service.collector import Collector, Ingest, Unsealing, Waiting
 from ldp_server.service.collector.issuer_keys import ISSUER_KEYS, issuer_key_methods
 from ldp_server.service.compaction import Compaction
 from ldp_server.service.intake import StreamLimits
@@ -105,19 +107,21 @@ class _Assembly:
         log = self._stack.enter_context(contextlib.closing(SqliteLog(self._directory.log)))
         access = self._stack.enter_context(contextlib.closing(AccessFile(self._directory.access, SteadyClock(clock))))
         verifiers = Verifiers.load(config.admission)
-        publisher = self._publisher()
+        keys = KeyDirectory(config.sealing.keys, config.sealing.opens_seconds, clock)
+        publisher = self._publisher(keys)
         collections = self._collections(log, publisher)
         waiting = Waiting(collections, metrics, config.limits.waiting_bytes, clock)
-        commit: GroupCommit[ReportLog] = GroupCommit(log, collections.in_range, waiting.delivered)
+        commit: GroupCommit[ReportLog] = GroupCommit(log, collections.in_range, waiting.delivered, log.counted_units)
         self._stack.push_async_callback(asyncio.to_thread, commit.stop)
+        unsealing = self._unsealing(keys, waiting, commit)
+        ingest = Ingest(collections, self._control(verifiers), waiting, commit, clock, unsealing)
         worker = self._worker(nice=10, remembered=_remembered(collections, waiting))
         self._stack.push_async_callback(worker.close)
-        lifecycle = self._lifecycle(collections, commit, verifiers)
+        lifecycle = self._lifecycle(collections, commit, verifiers, keys)
         compaction = Compaction(lifecycle, commit, worker, self._directory.states, clock)
         queries = self._queries(collections, worker)
         exports = Exports(collections, worker, lambda: SqliteReader(self._directory.log), clock)
         calls = Calls(self._auth(access), metrics, self._bounds.operators, self._spans)
-        facts = ServerFacts(clock, lambda: waiting.bytes, self._log_bytes, self._free_bytes, metrics, publisher.key)
         return Parts(
             access=access,
             log=log,
@@ -129,23 +133,28 @@ class _Assembly:
             background=BackgroundWork(collections, compaction, worker, waiting, metrics, self._schedule(), self._spans),
             gauges=Gauges(metrics, waiting, self._log_bytes, config.data),
             queries=queries,
-            collector=self._collector(collections, publisher, waiting, commit, verifiers),
+            collector=self._collector(collections, publisher, ingest),
             issuer_keys=Service(ISSUER_KEYS, issuer_key_methods(verifiers.unlinkable.keys, self._bounds.apps)),
-            operators=Operators(calls, queries, exports, lifecycle, compaction, facts),
+            operators=Operators(calls, queries, exports, lifecycle, compaction, self._facts(waiting, publisher)),
             bounds=self._bounds,
         )
+
+    def _facts(self, waiting: Waiting, publisher: ListPublisher) -> ServerFacts:
+        held = lambda: waiting.bytes  # noqa: E731
+        return ServerFacts(self._clock, held, self._log_bytes, self._free_bytes, self._metrics, publisher.key)
 
     def _auth(self, access: AccessFile) -> Auth:
         config = self._config
         host, _ = split_address(config.analyst.listen or config.collector.listen, "listen")
         return Auth(access, self._metrics, config.analyst.certificate_names, host)
 
-    def _publisher(self) -> ListPublisher:
+    def _publisher(self, keys: KeyDirectory) -> ListPublisher:
         publish = self._config.publish
         return ListPublisher(
             load_private_key(publish.signing_key) if publish.signing_key else None,
             load_public_key(publish.next_key) if publish.next_key else None,
             frozenset(load_public_key(path).public_bytes_raw() for path in publish.witnesses),
+            keys.published,
         )
 
     def _collections(self, log: ReportLog, publisher: ListPublisher) -> LiveCollections:
@@ -164,7 +173,7 @@ class _Assembly:
         return Worker(self._config.data, memory_mb=memory_mb, nice=nice, spans=self._spans, remembered=remembered)
 
     def _lifecycle(
-        self, collections: LiveCollections, commit: GroupCommit[ReportLog], verifiers: Verifiers
+        self, collections: LiveCollections, commit: GroupCommit[ReportLog], verifiers: Verifiers, keys: KeyDirectory
     ) -> Lifecycle:
         limits = self._config.limits
         rules = CreationRules(
@@ -173,6 +182,7 @@ class _Assembly:
             memory_mb=limits.worker_memory_mb // 2,
             token_kinds=verifiers.kinds,
             has_client_ca=self._config.collector.client_ca is not None,
+            has_sealing_keys=lambda: bool(keys.published()),
         )
         return Lifecycle(collections, commit, self._directory.states, rules, self._clock)
 
@@ -192,21 +202,21 @@ class _Assembly:
             drop_after=retention.drop_seconds,
         )
 
-    def _collector(
-        self,
-        collections: LiveCollections,
-        publisher: ListPublisher,
-        waiting: Waiting,
-        commit: GroupCommit[ReportLog],
-        verifiers: Verifiers,
-    ) -> Collector:
-        limits, admission = self._config.limits, self._config.admission
-        control = AdmissionControl(
+    def _unsealing(self, keys: KeyDirectory, waiting: Waiting, commit: GroupCommit[ReportLog]) -> Unsealing:
+        pool = OpeningPool(self._config.sealing.workers)
+        self._stack.push_async_callback(pool.close)
+        return Unsealing(pool, keys, waiting, commit, self._metrics, self._clock)
+
+    def _control(self, verifiers: Verifiers) -> AdmissionControl:
+        admission = self._config.admission
+        return AdmissionControl(
             RateLimit(admission.reports_per_second, admission.burst, time.monotonic),
             RateLimit(admission.certificate_reports_per_second, admission.certificate_burst, time.monotonic),
             verifiers,
         )
-        ingest = Ingest(collections, control, waiting, commit, self._clock)
+
+    def _collector(self, collections: LiveCollections, publisher: ListPublisher, ingest: Ingest) -> Collector:
+        limits = self._config.limits
         of_stream = StreamLimits(limits.stream_batches, limits.stream_bytes, limits.idle_seconds)
         return Collector(ingest, collections, publisher, self._metrics, of_stream, self._bounds.apps)
 

@@ -36,6 +36,7 @@ class CreationRules:
     token_kinds: frozenset[str]
     """The kinds of admission by token for which there are keys."""
     has_client_ca: bool
+    has_sealing_keys: Callable[[], bool]
 
 
 class Lifecycle:
@@ -128,8 +129,7 @@ class Lifecycle:
                 grpc.StatusCode.FAILED_PRECONDITION,
                 f"this server cannot count reports of {collection.randomizer.name}: choose one of {', '.join(ORACLES)}",
             )
-        if collection.relayed:
-            raise CallStatus(grpc.StatusCode.FAILED_PRECONDITION, "this version cannot open sealed reports")
+        _check_sealing(collection, admission, has_keys=rules.has_sealing_keys())
         if len(self.collections) >= rules.collections:
             raise CallStatus(grpc.StatusCode.FAILED_PRECONDITION, "too many collections: raise limits.collections")
         _check_periods(collection, rules.periods)
@@ -153,6 +153,23 @@ def _check_periods(collection: Collection, most: int) -> None:
         raise InvalidSpec(
             f"the window has {last - first + 1:,} periods of {collection.schedule.period_seconds:,} seconds, and this "
             f"server takes at most {most:,}: choose a longer period or a shorter window, or raise limits.periods"
+        )
+
+
+def _check_sealing(collection: Collection, admission: Admission, *, has_keys: bool) -> None:
+    if not collection.relayed:
+        return
+    if not has_keys:
+        raise CallStatus(
+            grpc.StatusCode.FAILED_PRECONDITION,
+            "a collection with a relay needs a key that reports are sealed to: make one (ldp-server key new) and set "
+            "sealing.keys",
+        )
+    if admission.kind.endswith("token"):
+        raise CallStatus(
+            grpc.StatusCode.FAILED_PRECONDITION,
+            "a batch from a relay holds reports of many devices, so one token cannot admit it: choose certificate, "
+            "for the relay's own, or open",
         )
 
 

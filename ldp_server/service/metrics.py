@@ -25,6 +25,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 
 from ldp_client import __version__
 from ldp_client.protocol.v1 import collector_pb2
+from ldp_server.sealing.opening import DROPPED
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
@@ -139,6 +140,9 @@ class Metrics(IntakeMetrics):
         self.duplicates = Counter(
             "hearsay_duplicates", "Batches received again and not counted again", ["collection"], registry=registry
         )
+        self.dropped_units = Counter(
+            "hearsay_dropped_units", "Sealed reports not counted, or counted before", ["reason"], registry=registry
+        )
         self.refused_calls = Counter("hearsay_refused_calls", "Analyst calls refused", ["code"], registry=registry)
         self.refused_tokens = Counter("hearsay_refused_tokens", "Analyst tokens refused", ["why"], registry=registry)
         self.damage = Counter("hearsay_damage", "Damage found in stored data", registry=registry)
@@ -147,6 +151,7 @@ class Metrics(IntakeMetrics):
         self.log_bytes = Gauge("hearsay_log_bytes", "Size of the database on disk", registry=registry)
         self.lag = Gauge("hearsay_checkpoint_lag_batches", "Batches not yet in a checkpoint", registry=registry)
         self._begin_collection(OTHER)
+        begin(self.dropped_units, DROPPED)
         begin(self.refused_calls, _CODES)
         begin(self.refused_tokens, REFUSED_TOKENS)
 

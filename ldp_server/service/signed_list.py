@@ -15,11 +15,13 @@ configuration names. They are kept in memory: a witness hands its signature in a
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from hashlib import sha256
 
 import grpc
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from ldp_client.protocol.sealing import CollectorKey
 from ldp_client.protocol.v1 import collector_pb2 as pb
 from ldp_client.trust.list_heads import Cosignature, seen_by
 from ldp_client.trust.merkle import Tree
@@ -39,8 +41,11 @@ class ListPublisher:
         key: Ed25519PrivateKey | None,
         next_key: Ed25519PublicKey | None,
         witnesses: frozenset[bytes] = frozenset(),
+        collector_keys: Callable[[], tuple[CollectorKey, ...]] = tuple,
     ) -> None:
         self._key = key
+        self._collector_keys = collector_keys
+        self._signed_keys: tuple[CollectorKey, ...] = ()
         self._next = b"" if next_key is None else next_key.public_bytes_raw()
         self._witnesses = witnesses
         self._cosigned: dict[bytes, tuple[bytes, bytes]] = {}
@@ -148,10 +153,14 @@ class ListPublisher:
             )
 
     def _signature(self, key: Ed25519PrivateKey) -> pb.SignedList:
-        if self._signed is None:
+        keys = self._collector_keys()
+        if self._signed is None or keys != self._signed_keys:
             body = pb.SignedListBody(
                 serial=len(self._known), head=self._head, next_key=self._next, root=self._tree.root()
             )
+            for one in keys:
+                body.collector_keys.add(public_key=one.public_key, not_after=one.not_after)
+            self._signed_keys = keys
             data = body.SerializeToString(deterministic=True)
             public = key.public_key().public_bytes_raw()
             self._signed = pb.SignedList(list_bytes=data, signature=key.sign(SIGNED_LIST + data), public_key=public)

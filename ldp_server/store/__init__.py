@@ -4,7 +4,7 @@ log            what a report log must do (`LogReader`, `ReportLog`), and the typ
 sqlite         writing the log on SQLite; reader: reading and copying it. Both are made of:
   schema         the tables and their versions
   catalog        the rows of collections and of their periods
-  insert         inserting a group of submissions
+  insert         inserting a group of submissions, and the sealed units that are counted
   blocks         where the order of arrival is forgotten
   retention      folding reports into counts, dropping what is not needed
   wal            moving the write-ahead log

@@ -24,9 +24,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from hashlib import sha256
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from ldp_client.errors import StorageError
+from ldp_client.errors import LdpError, ServerRefused, StorageError
+from ldp_client.protocol.sealing import DIGEST_BYTES
 from ldp_server.store.errors import FINAL, DiskFull, InUse
 from ldp_server.store.log import AppendOutcome, Submission
 
@@ -50,22 +52,42 @@ GROUP_BYTES = 8_000_000
 class Ticket:
     """A submission that waits for its group. Afterwards it has an outcome, or else an error."""
 
-    __slots__ = ("born", "done", "error", "outcome", "reports", "submission")
+    __slots__ = (
+        "batch_id", "born", "done", "dropped", "error", "outcome", "refused", "replayed", "reports", "size",
+        "submission",
+    )  # fmt: skip
 
     def __init__(self, submission: Submission, reports: int, done: Callable[[Ticket], None]) -> None:
         self.submission = submission
+        self.batch_id = submission.batch_id
+        """As the sender gave it. A batch of sealed reports is stored under another one."""
+        self.size = len(submission.payload)
+        """Bytes of the payload as it came."""
         self.reports = reports
+        self.dropped = self.replayed = 0
+        """Sealed units that cannot be opened, or are counted already."""
         self.done = done
         """Called by the receiver of the delivery, not on the writer thread."""
         self.born = time.perf_counter()
         self.outcome: AppendOutcome | None = None
-        self.error: StorageError | None = None
+        self.refused: ServerRefused | None = None
+        """Why the batch is refused, if that is known before it waits for a group."""
+        self.error: LdpError | None = None
+
+    @property
+    def settled(self) -> bool:
+        """Whether it can be answered."""
+        return self.outcome is not None or self.error is not None or self.refused is not None
 
 
 RangeCheck = Callable[[int, Sequence[bytes]], Sequence[bool]]
 """Says which payloads of a collection (by number) hold only reports below the bound."""
 Deliver = Callable[[list[Ticket], float], None]
 """Takes tickets that have an outcome or an error, and the seconds their group took. Called on the writer thread."""
+
+
+CountedUnits = Callable[[int, Sequence[bytes]], set[bytes]]
+"""Says which sealed units of a collection (by number) are counted already, by their digests."""
 
 
 class AppendLog(Protocol):
@@ -91,8 +113,9 @@ class _Work(NamedTuple):
 class GroupCommit(Generic[L]):
     """The writer thread. It is the only user of `log` from `start` to `stop`."""
 
-    def __init__(self, log: L, check: RangeCheck, deliver: Deliver) -> None:
+    def __init__(self, log: L, check: RangeCheck, deliver: Deliver, counted: CountedUnits | None = None) -> None:
         self._log = log
+        self._counted = counted
         self._check = check
         self._deliver = deliver
         self._waiting: deque[Ticket] = deque()
@@ -202,7 +225,8 @@ class GroupCommit(Generic[L]):
         self._busy = len(group) > 1
         started = time.perf_counter()
         try:
-            sound = self._sound(group)
+            group = self._uncounted(group)
+            sound = self._sound([ticket for ticket in group if ticket.outcome is None])
             if sound:
                 outcomes = self._log.append([ticket.submission for ticket in sound])
                 for ticket, outcome in zip(sound, outcomes, strict=True):
@@ -217,6 +241,29 @@ class GroupCommit(Generic[L]):
             self._judge(error)
         finally:
             self._deliver(group, time.perf_counter() - started)
+
+    def _uncounted(self, group: list[Ticket]) -> list[Ticket]:
+        """Leave out the sealed reports that are counted already. Return the group, without those to be looked at again.
+
+        A unit that is also in an earlier submission of this group waits until that one is on the disk.
+        """
+        counted = self._counted
+        if counted is None or not any(ticket.submission.units for ticket in group):
+            return group
+        now: set[tuple[int, bytes]] = set()
+        kept, again = [], []
+        for ticket in group:
+            units = {(ticket.submission.collection, one) for one in _digests(ticket.submission)}
+            if units & now:
+                again.append(ticket)
+                continue
+            kept.append(ticket)
+            now |= units
+            if units:
+                _keep_uncounted(ticket, counted)
+        self._waiting.extendleft(reversed(again))
+        group[:] = kept
+        return group
 
     def _sound(self, group: list[Ticket]) -> list[Ticket]:
         """Those whose reports are all in range; the others get their outcome here."""
@@ -277,6 +324,31 @@ class GroupCommit(Generic[L]):
                 _, future = self._work.popleft()
                 if future.set_running_or_notify_cancel():
                     future.set_exception(error)
+
+
+def _digests(submission: Submission) -> list[bytes]:
+    return [submission.units[start : start + DIGEST_BYTES] for start in range(0, len(submission.units), DIGEST_BYTES)]
+
+
+def _keep_uncounted(ticket: Ticket, look_up: CountedUnits) -> None:
+    """Leave out reports whose units the log has. What is left is put in the order of the reports themselves, so that
+    nothing is kept of the order in which they came.
+    """
+    submission = ticket.submission
+    digests = _digests(submission)
+    width = len(submission.payload) // len(digests)
+    reports = [submission.payload[start : start + width] for start in range(0, len(submission.payload), width)]
+    counted = look_up(submission.collection, digests)
+    fresh = [(report, digest) for report, digest in zip(reports, digests, strict=True) if digest not in counted]
+    ticket.replayed += ticket.reports - len(fresh)
+    ticket.reports = len(fresh)
+    if not fresh:
+        ticket.outcome = AppendOutcome.DUPLICATE
+        return
+    payload = b"".join(sorted(report for report, _ in fresh))
+    units = b"".join(digest for _, digest in fresh)
+    digest = sha256(payload).digest()[:16]
+    ticket.submission = submission._replace(payload=payload, digest=digest, units=units)
 
 
 def _reason(error: StorageError) -> dict[str, dict[str, str]]:

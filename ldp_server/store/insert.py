@@ -7,6 +7,11 @@ strings, and the statement cuts piece i out of each with `substr`, with i from t
 
 `INSERT OR IGNORE` skips ids that are there already. If as many rows were inserted as were sent, all were new, which is
 the common case. If not, the run is rolled back and inserted again one by one, which gives each its own outcome.
+
+Of sealed reports, the digest of each unit is stored in the transaction of the batch that holds its report. A relay may
+send a unit again in another batch, after a failure or on purpose. Then its digest is here, and its report is not
+counted again. The digests of a collection stay until it is compacted or deleted. They are written in their own order,
+so that a transaction touches each page of their table once.
 """
 
 from __future__ import annotations
@@ -14,12 +19,13 @@ from __future__ import annotations
 import hmac
 import secrets
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from ldp_client.protocol.sealing import DIGEST_BYTES
 from ldp_server.store.log import AppendOutcome, Submission
 from ldp_server.store.schema import COUNTER, SEQUENCE_BITS
 
-__all__ = ["insert_run", "runs"]
+__all__ = ["counted_units", "enter_units", "insert_run", "runs"]
 
 _PLACES = (1 << 39) - 1
 LARGE = 1024
@@ -36,6 +42,12 @@ AND NOT EXISTS (SELECT 1 FROM batches WHERE collection = ?2 AND batch_id = subst
 AND (?9 IS NULL OR NOT EXISTS
     (SELECT 1 FROM used_tokens WHERE collection = ?2 AND token_id = substr(?9, 1 + 16 * i, 16)))
 """  # noqa: S608 - a number
+
+_COUNTED = (
+    "SELECT substr(?2, 1 + ?4 * i, ?4) FROM counter WHERE i < ?3 AND EXISTS "
+    "(SELECT 1 FROM counted_units WHERE collection = ?1 AND digest = substr(?2, 1 + ?4 * i, ?4))"
+)
+_ENTER = "INSERT INTO counted_units SELECT ?1, substr(?2, 1 + ?4 * i, ?4) FROM counter WHERE i < ?3"
 
 
 def runs(submissions: Sequence[Submission]) -> list[list[int]]:
@@ -97,3 +109,27 @@ def _insert_one(db: sqlite3.Connection, number: int, one: Submission) -> AppendO
         row = (place, one.collection, one.batch_id, one.digest, one.token_id, one.payload)
         if db.execute("INSERT OR IGNORE INTO recent VALUES (?, ?, ?, ?, ?, ?)", row).rowcount == 1:
             return AppendOutcome.STORED  # else the place was taken
+
+
+def counted_units(db: sqlite3.Connection, collection: int, digests: Sequence[bytes]) -> set[bytes]:
+    """Those of these digests whose units are in a batch of the collection already."""
+    found: set[bytes] = set()
+    for some in _chunks(sorted(digests)):
+        found.update(row[0] for row in db.execute(_COUNTED, (collection, b"".join(some), len(some), DIGEST_BYTES)))
+    return found
+
+
+def enter_units(db: sqlite3.Connection, submissions: Sequence[Submission]) -> int:
+    """Enter the units of submissions that are stored; return at most how many pages that touches."""
+    entered = 0
+    for collection in {one.collection for one in submissions if one.units}:
+        joined = b"".join(one.units for one in submissions if one.collection == collection)
+        digests = sorted(joined[start : start + DIGEST_BYTES] for start in range(0, len(joined), DIGEST_BYTES))
+        for some in _chunks(digests):
+            db.execute(_ENTER, (collection, b"".join(some), len(some), DIGEST_BYTES))
+        entered += len(digests)
+    return min(entered, db.execute("PRAGMA page_count").fetchone()[0]) if entered else 0
+
+
+def _chunks(digests: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    return (digests[start : start + COUNTER] for start in range(0, len(digests), COUNTER))

@@ -71,6 +71,8 @@ class Submission(NamedTuple):
     payload: bytes
     token_id: bytes | None = None
     period: int = 0
+    units: bytes = b""
+    """Digests (protocol/sealing.py) of the sealed units that the reports were in, each once. Stored with the batch."""
 
     def __repr__(self) -> str:
         return f"Submission(collection={self.collection}, {len(self.payload)} bytes)"
@@ -253,6 +255,10 @@ class LogReader(ABC):
     @abstractmethod
     def known(self, record: PeriodRecord, ids: Sequence[bytes]) -> bool:
         """Whether the log has all of these batches in this period."""
+
+    @abstractmethod
+    def counted_units(self, collection: int, digests: Sequence[bytes]) -> set[bytes]:
+        """Those of these digests whose sealed units are in a batch of the collection already."""
 
     @abstractmethod
     def folded_state(self, record: PeriodRecord) -> bytes | None:

@@ -12,6 +12,7 @@ from ldp_server.store import blocks, retention
 from ldp_server.store.catalog import Catalog
 from ldp_server.store.damage import Row, check_rows
 from ldp_server.store.errors import Corrupt, Removed, StorageError, translated
+from ldp_server.store.insert import counted_units
 from ldp_server.store.log import CollectionRecord, LogReader, PeriodRecord, StoredBatch
 from ldp_server.store.schema import SEQUENCE_BITS, connect, open_log
 from ldp_server.store.wal import LogFiles
@@ -134,6 +135,10 @@ class SqliteReader(LogReader):
     def known(self, record: PeriodRecord, ids: Sequence[bytes]) -> bool:
         with translated(self.path):
             return blocks.known(self.db, record.number, record.collection, ids)
+
+    def counted_units(self, collection: int, digests: Sequence[bytes]) -> set[bytes]:
+        with translated(self.path):
+            return counted_units(self.db, collection, digests)
 
     def folded_state(self, record: PeriodRecord) -> bytes | None:
         with translated(self.path):

@@ -84,10 +84,13 @@ def sweep_slice(db: sqlite3.Connection, record: PeriodRecord) -> bool:
 
 
 def sweep_tokens(db: sqlite3.Connection, record: CollectionRecord) -> bool:
-    """Drop a slice of the used tokens of a collection that takes no more batches; after a deletion, of its periods."""
+    """Drop a slice of the used tokens and counted units of a collection that takes no more batches; after a deletion,
+    of its periods.
+    """
     if record.deleted is None and not record.compacted:
         return False
     removed = _drop_of(db, "used_tokens", "token_id", "collection", record.number)
+    removed = removed or _drop_of(db, "counted_units", "digest", "collection", record.number)
     if not removed and record.deleted is not None:
         removed = _drop_of(db, "periods", "number", "collection", record.number)
     return removed > 0

@@ -87,6 +87,12 @@ CREATE TABLE used_tokens (                     -- of batches that are in a block
     PRIMARY KEY (collection, token_id)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE counted_units (                   -- sealed units whose reports are in a batch
+    collection INTEGER NOT NULL,
+    digest     BLOB NOT NULL,                  -- the first 16 bytes of SHA-256(sealed unit)
+    PRIMARY KEY (collection, digest)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE folded_state (
     number     INTEGER NOT NULL,               -- of the period's row
     generation INTEGER NOT NULL,
@@ -162,12 +168,21 @@ def _into_periods(db: sqlite3.Connection) -> None:
     )
 
 
+def _from_version_4(db: sqlite3.Connection) -> None:
+    """Version 4 knew no sealed reports, and one kind of token."""
+    db.execute("UPDATE collections SET admission = 'linkable-token' WHERE admission = 'token'")
+    db.execute(
+        "CREATE TABLE IF NOT EXISTS counted_units (collection INTEGER NOT NULL, digest BLOB NOT NULL, "
+        "PRIMARY KEY (collection, digest)) STRICT, WITHOUT ROWID"
+    )
+
+
 MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {
     0: _run(_TABLES),
     1: _refuse_arrivals,
     2: _refuse_arrivals,
     3: _into_periods,
-    4: _run("UPDATE collections SET admission = 'linkable-token' WHERE admission = 'token'"),
+    4: _from_version_4,
 }
 """From each version to the next one; 0 is an empty file."""
 

@@ -16,7 +16,7 @@ from typing import TypeVar
 from ldp_server.store import blocks, retention
 from ldp_server.store.catalog import Catalog
 from ldp_server.store.errors import Corrupt, InUse, Removed, StorageError, translated
-from ldp_server.store.insert import insert_run, runs
+from ldp_server.store.insert import enter_units, insert_run, runs
 from ldp_server.store.log import (
     AppendOutcome,
     CollectionRecord,
@@ -71,6 +71,7 @@ class SqliteLog(SqliteReader, ReportLog):
         recent: dict[int, tuple[int, int]] = {}
         owners: dict[int, int] = {}
         rows = _Rows(self._rows, {})
+        touched = 0
 
         def work(db: sqlite3.Connection) -> int:
             for places in runs(submissions):
@@ -89,6 +90,9 @@ class SqliteLog(SqliteReader, ReportLog):
                         count, size = count + 1, size + len(submissions[place].payload)
                 recent[row.number] = count, size
                 owners[row.number] = row.collection
+            nonlocal touched
+            stored = [one for one, fate in zip(submissions, outcomes, strict=True) if fate is AppendOutcome.STORED]
+            touched = enter_units(db, stored)
             return sum(self._finish_full(db, number, owner, recent) for number, owner in owners.items())
 
         moved = self._transaction(work)
@@ -96,7 +100,8 @@ class SqliteLog(SqliteReader, ReportLog):
         self._recent.update(recent)
         self._unlaid.update(recent)
         self._purged = False
-        self._wal.wrote(sum(len(one.payload) for one in submissions) + moved + PAGE * _pages(len(submissions), recent))
+        pages = touched + _pages(len(submissions), recent)
+        self._wal.wrote(sum(len(one.payload) for one in submissions) + moved + PAGE * pages)
         return outcomes
 
     def _refused(self, one: Submission) -> AppendOutcome | None:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_client.mechanisms.linear_hash import LinearHash
+from ldp_client.protocol.fields import BinaryVectors
 from ldp_server.arrays.hashing import Indexes
 from simulator.crowd.randomized_response import choose, scale
 
@@ -44,10 +45,9 @@ def points(mechanism: LinearHash, numbers: U64) -> U64:
 
 
 def products(mechanism: LinearHash, left: U64, right: U64) -> U64:
-    """Return the inner products of pairs of vectors, modulo q."""
-    if mechanism.q == 2:
-        parity: U64 = (np.bitwise_count(left & right) & np.uint8(1)).astype(np.uint64)
-        return parity
+    """Return the inner products of pairs of vectors, elements of F_q."""
+    if mechanism.binary is not None:
+        return _binary_products(mechanism.binary, left, right)
     q, cells = mechanism.q, mechanism.q**mechanism.t
     if q > _TABLE_SIDE:
         return _long_products(q, mechanism.t, left, right)
@@ -60,6 +60,25 @@ def products(mechanism: LinearHash, left: U64, right: U64) -> U64:
         a, b, cells = a_high, b_high, -(-cells // width)
     total += table[a * step + b]
     return (total % np.uint16(q)).astype(np.uint64)
+
+
+def _parity(numbers: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint8]:
+    return np.bitwise_count(numbers) & np.uint8(1)
+
+
+def _binary_products(vectors: BinaryVectors, left: U64, right: U64) -> U64:
+    """The parities of ldp_client/protocol/fields.py."""
+    a, x = left.astype(np.uint32), right.astype(np.uint32)
+    one, top = np.uint32(1), np.uint32(vectors.k - 1)
+    lowest, first, lower = (np.uint32(mask) for mask in (vectors.lowest, vectors.first, vectors.lower))
+    if vectors.k == 3:
+        a = a & lowest | a >> one & first | (a & first) << one
+    found = _parity(a & x)
+    for place in range(vectors.k - 1, 0, -1):
+        down = a >> one
+        a = down & lower | ((a ^ down) & lowest) << top
+        found |= _parity(a & x) << np.uint8(place)
+    return found.astype(np.uint64)
 
 
 def _long_products(q: int, places: int, left: U64, right: U64) -> U64:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from ldp_client.collection import Collection, Schedule
 from ldp_client.errors import InvalidSpec, PolicyRefused
@@ -27,14 +28,16 @@ from ldp_client.protocol.domain import Attributes, Categories, Domain, Integers,
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.hashing import KWiseHash, PairwiseHash
 from ldp_client.protocol.permutation import BlockPermutation
+from ldp_client.protocol.sealing import seal_info, seal_suite, sealed_bytes
 from ldp_client.protocol.stream import expand
 from ldp_client.protocol.v1 import collector_pb2 as pb
 from ldp_client.sending.transport import ListPart
 from ldp_client.trust.list_heads import cosign
 from ldp_client.trust.merkle import Tree
 from ldp_client.trust.signed_list import EMPTY_HEAD, SIGNED_LIST, SignedList, extended_head, verify_head, verify_list
+from ldp_server.sealing.keys import SealingKey
 from simulator.reproductions import genprot
-from tests.vectors import malformed
+from tests.vectors import independent, malformed
 
 FOLDER = Path(__file__).with_name("v1")
 VERSION = 1
@@ -400,7 +403,7 @@ def structured_collections() -> dict[str, Collection]:
         "hours-wide": (hours, "bounded-number", "20", {"answers": 256, "window": 10, "presence": 255}),
         "signed": (signed, "bounded-number", "3", bounded_number.design("3")),
         "any-number": (wide, "bounded-number", "0.01", {"answers": 5, "window": 2, "presence": 0}),
-        "tree": (signed, "hierarchy", "1", hierarchy.design("1", 1001)),
+        "tree": (signed, "hierarchy", "1", {"branching": 4, "q": 3}),
         "tree-two": (Integers(7, 2), "hierarchy", "5", {"branching": 1024, "q": 2}),
         "tree-deep": (Integers(-8, 100_000), "hierarchy", "2", {"branching": 2, "q": 11}),
         "pure-number": (hours, "genprot", "1", genprot.design("1")),
@@ -433,6 +436,29 @@ def subset_collections() -> dict[str, Collection]:
     }
 
 
+def field_collections() -> dict[str, Collection]:
+    """Every mechanism of F_q with the powers of 2."""
+    make, wide = Collection.create, Integers(-(1 << 63), N - 1)
+    cities = Categories(tuple(f"city {i}" for i in range(60)))
+    long = Integers(0, (1 << 24) - 1)
+    plain = {
+        "four-one": (Categories(("a", "b", "c")), "linear-hash", "1", {"q": 4, "t": 1}),
+        "four-cities": (cities, "linear-hash", "1", {"q": 4, "t": 3}),
+        "four-longest": (long, "linear-hash", "0.01", {"q": 4, "t": 12}),
+        "four-hashed": (wide, "hashtogram", "1", {"rows": 16, "q": 4, "t": 6}),
+        "four-tree": (Integers(-500, 1001), "hierarchy", "1", {"branching": 4, "q": 4}),
+        "eight-one": (Categories(tuple("abcdefg")), "linear-hash", "2", {"q": 8, "t": 1}),
+        "eight-cities": (cities, "linear-hash", "2", {"q": 8, "t": 2}),
+        "eight-longest": (long, "linear-hash", "20", {"q": 8, "t": 8}),
+        "eight-hashed": (wide, "hashtogram", "2", {"rows": 3, "q": 8, "t": 4}),
+        "eight-tree": (Integers(7, 99), "hierarchy", "2", {"branching": 5, "q": 8}),
+    }
+    return {
+        name: make(f"{name}?", domain, mechanism, epsilon, **NOVEMBER, parameters=parameters)
+        for name, (domain, mechanism, epsilon, parameters) in plain.items()
+    }
+
+
 def few_items(domain: Domain) -> list[Item]:
     """Items at every edge, one in the middle, and some that are outside."""
     if isinstance(domain, Attributes):
@@ -460,6 +486,12 @@ def boundary_words(collection: Collection) -> list[int]:
     elif isinstance(maker, hierarchy.Hierarchy):
         found |= {-(-level * N // len(maker.levels)) for level in range(len(maker.levels))}
         found |= {level.response.truth for level in maker.levels}
+    elif isinstance(maker, LinearHash | Hashtogram):
+        inner = maker if isinstance(maker, LinearHash) else maker.inner
+        truth, lies = inner.response.truth, (inner.q - 1) * inner.response.lie
+        found |= {truth - 1, truth, truth + 1, truth + 2, truth + lies - 1, truth + lies}
+        starts = {(inner.q**s - 1) // (inner.q - 1) for s in range(inner.t)}
+        found |= {-(-place * N // inner.points) for place in starts}
     return sorted(word for word in found if 0 <= word < N)
 
 
@@ -550,6 +582,37 @@ def accepted(part: ListPart, previous: SignedList | None) -> SignedList | None:
         return None
 
 
+# --- Sealed reports ---------------------------------------------------------------------------------------------------
+
+
+def sealed_vectors() -> Iterator[dict[str, Any]]:
+    """Sealed reports, from fixed ephemeral keys. The library draws its own, so they come from the second computation;
+    what the product does with them is that it opens them.
+    """
+    private = hashlib.sha256(b"a collector key").digest()
+    key = SealingKey(private, 0).public
+    for name, token in (("yes-no", 0), ("cities", 0), ("words", 0), ("urls", 0), ("words", 81), ("words", 322)):
+        collection, report = COLLECTIONS[name], spread(f"sealed {name}", 64) % COLLECTIONS[name].randomizer.bound
+        plain = report.to_bytes(collection.randomizer.report_bytes, "little")
+        plain += hashlib.shake_256(b"a token").digest(token)
+        ephemeral = hashlib.sha256(f"ephemeral {name} {token}".encode()).digest()
+        sealed = independent.seal(plain, collection.id, key.public_key, ephemeral)
+        opened = seal_suite().decrypt(
+            sealed[9:], X25519PrivateKey.from_private_bytes(private), info=seal_info(collection.id, key.id)
+        )
+        assert (opened, len(sealed)) == (plain, sealed_bytes(collection.randomizer.report_bytes, token))
+        yield {
+            "collection_id": collection.id.hex(),
+            "private_key": private.hex(),
+            "public_key": key.public_key.hex(),
+            "key_id": key.id.hex(),
+            "info": seal_info(collection.id, key.id).hex(),
+            "ephemeral_private_key": ephemeral.hex(),
+            "plaintext": plain.hex(),
+            "sealed": sealed.hex(),
+        }
+
+
 # --- The tree over the signed list ----------------------------------------------------------------------------------
 
 WITNESS_KEY = Ed25519PrivateKey.from_private_bytes(hashlib.sha256(b"a witness").digest())
@@ -627,6 +690,9 @@ SKETCHES: list[tuple[str, str, int, dict[str, int]]] = [
     ("tree-sketch", "1", 129, {"first_bits": 22, "step_bits": 14, "cell_bits": 22, "q": 3, "t": 14, "check_levels": 2}),
     ("tree-sketch", "1", 257, {"first_bits": 22, "step_bits": 14, "cell_bits": 22, "q": 3, "t": 14, "check_levels": 1}),
     ("prefix-tree", "2", 64, {"first_bits": 16, "step_bits": 8, "cell_bits": 22, "q": 7, "t": 8}),
+    ("expander-sketch", "1", 64, EXPANDER | {"chunk_bits": 14, "hash_bits": 4, "teams": 6, "q": 4, "t": 11}),
+    ("tree-sketch", "1", 129, {"first_bits": 22, "step_bits": 14, "cell_bits": 22, "q": 4, "t": 11, "check_levels": 2}),
+    ("prefix-tree", "2", 64, {"first_bits": 16, "step_bits": 8, "cell_bits": 21, "q": 8, "t": 7}),
 ]
 
 
@@ -682,10 +748,12 @@ FILES = {
     "refused_specs": malformed.vectors,
     "numbers": lambda: structured_vectors(structured_collections()),
     "subset_selection": lambda: structured_vectors(subset_collections()),
+    "fields": lambda: structured_vectors(field_collections()),
     "signed_lists": signed_list_vectors,
     "list_trees": list_tree_vectors,
     "refused_proofs": refused_proof_vectors,
     "relays": relay_vectors,
+    "sealed_reports": sealed_vectors,
 }
 
 

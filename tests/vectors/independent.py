@@ -1,8 +1,8 @@
 """The protocol a second time, written from docs/protocol.md and proto/ldp/v1/spec.proto and from nothing else.
 
-It imports nothing of the project and no protobuf library. It is naive on purpose: one obvious sentence of code for
-every sentence of the page, no speed, no cleverness, exact integers and fractions throughout. Where it and the project
-agree, two readings of the page agree.
+It imports nothing of the project and no protobuf library, and of the library cryptography only X25519 and AES-GCM.
+It is naive on purpose: one obvious sentence of code for every sentence of the page, no speed, no cleverness,
+exact integers and fractions throughout. Where it and the project agree, two readings of the page agree.
 
 Messages are dictionaries with the field names of the schema. A field that is not in the dictionary has its default
 value; a message field that is in it is present, even if it is empty.
@@ -12,10 +12,15 @@ from __future__ import annotations
 
 import decimal
 import hashlib
+import hmac
 import itertools
 import math
 import re
 from fractions import Fraction
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 N = 2**64
 
@@ -206,6 +211,75 @@ def list_may_follow(held: list[bytes], held_body: bytes, ids: list[bytes], body:
     return ids[: len(held)] == held
 
 
+# --- Sealed reports: HPKE of RFC 9180, base mode, from X25519, HMAC and AES-GCM --------------------------------------
+
+
+def hkdf_extract(salt: bytes, key: bytes) -> bytes:
+    return hmac.digest(salt or bytes(32), key, "sha256")
+
+
+def hkdf_expand(key: bytes, info: bytes, length: int) -> bytes:
+    out, block, number = b"", b"", 1
+    while len(out) < length:
+        block = hmac.digest(key, block + info + bytes([number]), "sha256")
+        out, number = out + block, number + 1
+    return out[:length]
+
+
+def labeled_extract(suite: bytes, salt: bytes, label: bytes, key: bytes) -> bytes:
+    return hkdf_extract(salt, b"HPKE-v1" + suite + label + key)
+
+
+def labeled_expand(suite: bytes, key: bytes, label: bytes, info: bytes, length: int) -> bytes:
+    return hkdf_expand(key, length.to_bytes(2, "big") + b"HPKE-v1" + suite + label + info, length)
+
+
+KEM_SUITE = b"KEM" + (0x0020).to_bytes(2, "big")
+HPKE_SUITE = b"HPKE" + b"".join(number.to_bytes(2, "big") for number in (0x0020, 0x0001, 0x0001))
+
+
+def hpke_key_and_nonce(shared: bytes, ephemeral: bytes, public: bytes, info: bytes) -> tuple[bytes, bytes]:
+    """From the result of X25519 to the AES key and the nonce of the only message."""
+    extracted = labeled_extract(KEM_SUITE, b"", b"eae_prk", shared)
+    secret = labeled_expand(KEM_SUITE, extracted, b"shared_secret", ephemeral + public, 32)
+    context = b"\x00" + labeled_extract(HPKE_SUITE, b"", b"psk_id_hash", b"")
+    context += labeled_extract(HPKE_SUITE, b"", b"info_hash", info)
+    key = labeled_extract(HPKE_SUITE, secret, b"secret", b"")
+    return labeled_expand(HPKE_SUITE, key, b"key", context, 16), labeled_expand(
+        HPKE_SUITE, key, b"base_nonce", context, 12
+    )
+
+
+def collector_key_id(public: bytes) -> bytes:
+    return hashlib.sha256(public).digest()[:8]
+
+
+def sealing_info(collection: bytes, public: bytes) -> bytes:
+    return b"hearsay/sealed/v1" + collection + collector_key_id(public)
+
+
+def seal(report: bytes, collection: bytes, public: bytes, ephemeral: bytes) -> bytes:
+    """Seal with a given ephemeral private key."""
+    pair = X25519PrivateKey.from_private_bytes(ephemeral)
+    own = pair.public_key().public_bytes_raw()
+    shared = pair.exchange(X25519PublicKey.from_public_bytes(public))
+    key, nonce = hpke_key_and_nonce(shared, own, public, sealing_info(collection, public))
+    return b"\x01" + collector_key_id(public) + own + AESGCM(key).encrypt(nonce, report, b"")
+
+
+def open_sealed(sealed: bytes, collection: bytes, private: bytes) -> bytes:
+    """Open with a private key; Refused unless every byte is right."""
+    pair = X25519PrivateKey.from_private_bytes(private)
+    public = pair.public_key().public_bytes_raw()
+    check(sealed[:9] == b"\x01" + collector_key_id(public), "form, key id")
+    shared = pair.exchange(X25519PublicKey.from_public_bytes(sealed[9:41]))
+    key, nonce = hpke_key_and_nonce(shared, sealed[9:41], public, sealing_info(collection, public))
+    try:
+        return AESGCM(key).decrypt(nonce, sealed[41:], b"")
+    except InvalidTag:
+        raise Refused("tag") from None
+
+
 # --- The tree over the signed list --------------------------------------------------------------------------------
 
 
@@ -321,7 +395,8 @@ def check_mechanism(mechanism: dict, size: int) -> None:
         return
     q, t = rules.get("q", 0), rules.get("t", 0)
     check(1 <= t <= 24 and 2 <= q <= 2**20, "q, t")  # q is the k of a response, so at most 2^20
-    check(all(q % divisor for divisor in range(2, int(q**0.5) + 2) if divisor < q), "q is prime")
+    prime = all(q % divisor for divisor in range(2, int(q**0.5) + 2) if divisor < q)
+    check(prime or q == 4 or q == 8, "q is prime, 4 or 8")
     check(q**t <= 2**24, "q^t")
     if kind == "linear_hash":
         check(size <= q**t, "size")
@@ -489,7 +564,13 @@ def linear_hash_report(epsilon: str, q: int, t: int, index: int, u_1: int, u_2: 
     starts = [(q**s - 1) // (q - 1) for s in range(t)]
     s = max(place for place in range(t) if starts[place] <= j)
     a = q**s + j - starts[s]
-    h = sum(x * y for x, y in zip(digits(a, q, t), digits(index, q, t), strict=True)) % q
+    pairs = list(zip(digits(a, q, t), digits(index, q, t), strict=True))
+    if q in (4, 8):
+        h = 0
+        for x, y in pairs:
+            h ^= field_product(x, y, {4: 2, 8: 3}[q])
+    else:
+        h = sum(x * y for x, y in pairs) % q
     return j * q + response(epsilon, q, h, u_2)
 
 
@@ -504,9 +585,14 @@ def report_of(question: dict, index: int, words: list[int]) -> int:
     q, t = rules["q"], rules["t"]
     if kind == "linear_hash":
         return linear_hash_report(epsilon, q, t, index, words[0], words[1])
+    bits = index_bits(question["domain"])
+    return hashtogram_report(epsilon, seed(question_bytes(question)), bits, rules, index, words)
+
+
+def hashtogram_report(epsilon: str, own_seed: bytes, bits: int, rules: dict, index: int, words: list[int]) -> int:
+    q, t = rules["q"], rules["t"]
     r = words[0] * rules["rows"] // N
-    own_seed = seed(question_bytes(question))
-    cell = pairwise_hash(own_seed, f"hashtogram/row/{r}", index_bits(question["domain"]), q**t, index)
+    cell = pairwise_hash(own_seed, f"hashtogram/row/{r}", bits, q**t, index)
     return r * points(q, t) * q + linear_hash_report(epsilon, q, t, cell, words[1], words[2])
 
 

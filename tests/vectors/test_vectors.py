@@ -18,7 +18,7 @@ from ldp_client.collection import MAX_SPEC_BYTES, Collection
 from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_client.mechanisms import MECHANISMS, REPRODUCTIONS
 from ldp_client.mechanisms.randomized_response import Response
-from ldp_client.protocol import packing
+from ldp_client.protocol import packing, sealing
 from ldp_client.protocol.domain import Categories
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.hashing import KWiseHash, PairwiseHash
@@ -87,7 +87,7 @@ def test_files_are_what_the_code_computes(name: str) -> None:
 def test_folder_holds_these_files_and_stays_small() -> None:
     files = list(generate.FOLDER.iterdir())
     assert {file.name for file in files} == {f"{name}.json" for name in generate.FILES}
-    assert sum(file.stat().st_size for file in files) < 420_000
+    assert sum(file.stat().st_size for file in files) < 450_000
 
 
 def test_specs_of_the_files_are_read_back() -> None:
@@ -414,13 +414,14 @@ def test_reasons_are_those_of_the_wire() -> None:
 
 # --- Attributes, numbers, subsets: a file of collections and their reports --------------------------------------------
 
-STRUCTURED = {v["name"]: v for file in ("numbers", "subset_selection") for v in committed(file) if "name" in v}
+STRUCTURED_FILES = ("numbers", "subset_selection", "fields")
+STRUCTURED = {v["name"]: v for file in STRUCTURED_FILES for v in committed(file) if "name" in v}
 assert genprot.GenProt.name in {vector["mechanism"] for vector in STRUCTURED.values()}
 
 
 @cache
 def reports_about(name: str) -> list[Vector]:
-    return [v for file in ("numbers", "subset_selection") for v in committed(file) if v.get("collection") == name]
+    return [v for file in STRUCTURED_FILES for v in committed(file) if v.get("collection") == name]
 
 
 @pytest.mark.parametrize("name", STRUCTURED)
@@ -457,6 +458,8 @@ SECOND = {
         e, n, p["answers"], p["window"], p["presence"], x, u
     ),
     "subset-selection": lambda e, n, p, x, u: independent.subset_selection(e, n + 1, p["d"], x, u),
+    "linear-hash": lambda e, n, p, x, u: independent.linear_hash_report(e, p["q"], p["t"], x, *u),
+    "hashtogram": lambda e, n, p, x, u: independent.hashtogram_report(e, p["seed"], n.bit_length(), p, x, u),
 }
 """GenProt's words become public noise first: its law has a second computation in tests/simulator/reproductions."""
 
@@ -465,6 +468,7 @@ SECOND = {
 def test_reports_a_second_time(name: str) -> None:
     about = STRUCTURED[name]
     parameters = {key: whole(value) for key, value in about["parameters"].items()}
+    parameters["seed"] = bytes.fromhex(about["seed"])
     for vector in reports_about(name):
         if name == "many" and whole(vector["words"][0]) % 3:
             continue  # lists 2^20 subsets: a third of the lines will do
@@ -559,6 +563,38 @@ def test_specs_with_a_malformed_relay_are_refused(vector: Vector) -> None:
         Collection.from_bytes(spec)
     with pytest.raises(independent.Refused):
         independent.read_collection(spec)
+
+
+# --- Sealed reports ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("vector", committed("sealed_reports"), ids=lambda vector: vector["plaintext"][:16])
+def test_sealed_reports_a_second_time(vector: Vector) -> None:
+    values = {key: bytes.fromhex(value) for key, value in vector.items()}
+    collection, public, private = values["collection_id"], values["public_key"], values["private_key"]
+    assert sealing.key_id(public) == independent.collector_key_id(public) == values["key_id"]
+    assert sealing.seal_info(collection, values["key_id"]) == independent.sealing_info(collection, public)
+    made = independent.seal(values["plaintext"], collection, public, values["ephemeral_private_key"])
+    assert made == values["sealed"]
+    assert independent.open_sealed(made, collection, private) == values["plaintext"]
+    fresh = sealing.seal(values["plaintext"], collection, public)
+    assert (len(fresh), fresh != made) == (len(made), True)
+    assert independent.open_sealed(fresh, collection, private) == values["plaintext"]
+    with pytest.raises(independent.Refused):
+        independent.open_sealed(fresh[:-1] + bytes([fresh[-1] ^ 1]), collection, private)
+
+
+def test_the_second_hpke_is_that_of_the_rfc() -> None:
+    """RFC 9180, appendix A.1.1: DHKEM(X25519, HKDF-SHA256), HKDF-SHA256, AES-128-GCM, base mode."""
+    ephemeral = bytes.fromhex("52c4a758a802cd8b936eceea314432798d5baf2d7e9235dc084ab1b9cfa2f736")
+    own = bytes.fromhex("37fda3567bdbd628e88668c3c8d7e97d1d1253b6d4ea6d44c150f741f1bf4431")
+    public = bytes.fromhex("3948cfe0ad1ddb695d780e59077195da6c56506b027329794ab02bca80815c4d")
+    info = bytes.fromhex("4f6465206f6e2061204772656369616e2055726e")
+    pair = independent.X25519PrivateKey.from_private_bytes(ephemeral)
+    shared = pair.exchange(independent.X25519PublicKey.from_public_bytes(public))
+    key, nonce = independent.hpke_key_and_nonce(shared, own, public, info)
+    assert key.hex() == "4531685d41d65f03dc48f6b8302c05b0"
+    assert nonce.hex() == "56d890e5accaaf011cff4b7d"
 
 
 # --- Sketches of teams ------------------------------------------------------------------------------------------------

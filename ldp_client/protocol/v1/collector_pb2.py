@@ -26,15 +26,15 @@ from google.protobuf import any_pb2 as google_dot_protobuf_dot_any__pb2
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16ldp/v1/collector.proto\x12\x06ldp.v1\x1a\x19google/protobuf/any.proto\x1a\x1egoogle/protobuf/duration.proto\"-\n\x14GetCollectionRequest\x12\x15\n\rcollection_id\x18\x01 \x01(\x0c\"+\n\x15GetCollectionResponse\x12\x12\n\nspec_bytes\x18\x01 \x01(\x0c\"&\n\x16ListCollectionsRequest\x12\x0c\n\x04part\x18\x01 \x01(\r\"z\n\x17ListCollectionsResponse\x12\x0b\n\x03ids\x18\x01 \x01(\x0c\x12\'\n\x0bsigned_list\x18\x02 \x01(\x0b\x32\x12.ldp.v1.SignedList\x12)\n\x0c\x63osignatures\x18\x03 \x03(\x0b\x32\x13.ldp.v1.Cosignature\"7\n\x10ProveListRequest\x12\x0c\n\x04size\x18\x01 \x01(\x04\x12\x15\n\rcollection_id\x18\x02 \x01(\x0c\"\x9e\x01\n\x11ProveListResponse\x12\'\n\x0bsigned_list\x18\x01 \x01(\x0b\x32\x12.ldp.v1.SignedList\x12\x13\n\x0b\x63onsistency\x18\x02 \x03(\x0c\x12\r\n\x05index\x18\x03 \x01(\x04\x12\x11\n\tinclusion\x18\x04 \x03(\x0c\x12)\n\x0c\x63osignatures\x18\x05 \x03(\x0b\x32\x13.ldp.v1.Cosignature\"4\n\x0b\x43osignature\x12\x12\n\npublic_key\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\"N\n\rCosignRequest\x12\x13\n\x0blist_digest\x18\x01 \x01(\x0c\x12(\n\x0b\x63osignature\x18\x02 \x01(\x0b\x32\x13.ldp.v1.Cosignature\"\x10\n\x0e\x43osignResponse\"N\n\x0eSignedListBody\x12\x0e\n\x06serial\x18\x01 \x01(\x04\x12\x0c\n\x04head\x18\x02 \x01(\x0c\x12\x10\n\x08next_key\x18\x03 \x01(\x0c\x12\x0c\n\x04root\x18\x05 \x01(\x0c\"G\n\nSignedList\x12\x12\n\nlist_bytes\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\x12\x12\n\npublic_key\x18\x03 \x01(\x0c\"r\n\rSubmitRequest\x12\x15\n\rcollection_id\x18\x01 \x01(\x0c\x12\x10\n\x08\x62\x61tch_id\x18\x02 \x01(\x0c\x12\x0f\n\x07payload\x18\x03 \x01(\x0c\x12\x17\n\x0f\x61\x64mission_token\x18\x04 \x01(\x0c\x12\x0e\n\x06period\x18\x05 \x01(\x04\"w\n\x0eSubmitResponse\x12\x10\n\x08\x62\x61tch_id\x18\x01 \x01(\x0c\x12$\n\x08\x61\x63\x63\x65pted\x18\x02 \x01(\x0b\x32\x10.ldp.v1.AcceptedH\x00\x12\"\n\x07refusal\x18\x03 \x01(\x0b\x32\x0f.ldp.v1.RefusalH\x00\x42\t\n\x07outcome\".\n\x08\x41\x63\x63\x65pted\x12\x0f\n\x07reports\x18\x01 \x01(\r\x12\x11\n\tduplicate\x18\x02 \x01(\x08\"9\n\x07Refusal\x12\x1e\n\x06reason\x18\x01 \x01(\x0e\x32\x0e.ldp.v1.Reason\x12\x0e\n\x06\x64\x65tail\x18\x02 \x01(\t\"6\n\rStatusDetails\x12%\n\x07\x64\x65tails\x18\x03 \x03(\x0b\x32\x14.google.protobuf.Any\"<\n\nRetryDelay\x12.\n\x0bretry_delay\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration*\x87\x03\n\x06Reason\x12\x16\n\x12REASON_UNSPECIFIED\x10\x00\x12\x16\n\x12UNKNOWN_COLLECTION\x10\x01\x12\x10\n\x0cNOT_YET_OPEN\x10\x02\x12\x11\n\rWINDOW_CLOSED\x10\x03\x12\x15\n\x11\x43OLLECTION_CLOSED\x10\x04\x12\x16\n\x12\x43OLLECTION_DELETED\x10\x05\x12\x15\n\x11\x42\x41\x44_COLLECTION_ID\x10\x06\x12\x10\n\x0c\x42\x41\x44_BATCH_ID\x10\x07\x12\x0f\n\x0b\x45MPTY_BATCH\x10\x08\x12\x13\n\x0f\x42\x41TCH_TOO_LARGE\x10\t\x12\x10\n\x0cWRONG_LENGTH\x10\n\x12\x17\n\x13REPORT_OUT_OF_RANGE\x10\x0b\x12\x15\n\x11\x42\x41TCH_ID_CONFLICT\x10\x0c\x12\x10\n\x0cNOT_ADMITTED\x10\r\x12\x0e\n\nTOKEN_USED\x10\x0e\x12\r\n\tBAD_STATE\x10\x0f\x12\x10\n\x0cWRONG_PERIOD\x10\x10\x12\x14\n\x10PERIOD_NOT_BEGUN\x10\x11\x12\x0f\n\x0bPERIOD_OVER\x10\x12\x32\xa4\x03\n\tCollector\x12L\n\rGetCollection\x12\x1c.ldp.v1.GetCollectionRequest\x1a\x1d.ldp.v1.GetCollectionResponse\x12R\n\x0fListCollections\x12\x1e.ldp.v1.ListCollectionsRequest\x1a\x1f.ldp.v1.ListCollectionsResponse\x12@\n\tProveList\x12\x18.ldp.v1.ProveListRequest\x1a\x19.ldp.v1.ProveListResponse\x12\x37\n\x06\x43osign\x12\x15.ldp.v1.CosignRequest\x1a\x16.ldp.v1.CosignResponse\x12\x37\n\x06Submit\x12\x15.ldp.v1.SubmitRequest\x1a\x16.ldp.v1.SubmitResponse\x12\x41\n\x0cSubmitStream\x12\x15.ldp.v1.SubmitRequest\x1a\x16.ldp.v1.SubmitResponse(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16ldp/v1/collector.proto\x12\x06ldp.v1\x1a\x19google/protobuf/any.proto\x1a\x1egoogle/protobuf/duration.proto\"-\n\x14GetCollectionRequest\x12\x15\n\rcollection_id\x18\x01 \x01(\x0c\"+\n\x15GetCollectionResponse\x12\x12\n\nspec_bytes\x18\x01 \x01(\x0c\"&\n\x16ListCollectionsRequest\x12\x0c\n\x04part\x18\x01 \x01(\r\"z\n\x17ListCollectionsResponse\x12\x0b\n\x03ids\x18\x01 \x01(\x0c\x12\'\n\x0bsigned_list\x18\x02 \x01(\x0b\x32\x12.ldp.v1.SignedList\x12)\n\x0c\x63osignatures\x18\x03 \x03(\x0b\x32\x13.ldp.v1.Cosignature\"7\n\x10ProveListRequest\x12\x0c\n\x04size\x18\x01 \x01(\x04\x12\x15\n\rcollection_id\x18\x02 \x01(\x0c\"\x9e\x01\n\x11ProveListResponse\x12\'\n\x0bsigned_list\x18\x01 \x01(\x0b\x32\x12.ldp.v1.SignedList\x12\x13\n\x0b\x63onsistency\x18\x02 \x03(\x0c\x12\r\n\x05index\x18\x03 \x01(\x04\x12\x11\n\tinclusion\x18\x04 \x03(\x0c\x12)\n\x0c\x63osignatures\x18\x05 \x03(\x0b\x32\x13.ldp.v1.Cosignature\"4\n\x0b\x43osignature\x12\x12\n\npublic_key\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\"N\n\rCosignRequest\x12\x13\n\x0blist_digest\x18\x01 \x01(\x0c\x12(\n\x0b\x63osignature\x18\x02 \x01(\x0b\x32\x13.ldp.v1.Cosignature\"\x10\n\x0e\x43osignResponse\"|\n\x0eSignedListBody\x12\x0e\n\x06serial\x18\x01 \x01(\x04\x12\x0c\n\x04head\x18\x02 \x01(\x0c\x12\x10\n\x08next_key\x18\x03 \x01(\x0c\x12,\n\x0e\x63ollector_keys\x18\x04 \x03(\x0b\x32\x14.ldp.v1.CollectorKey\x12\x0c\n\x04root\x18\x05 \x01(\x0c\"5\n\x0c\x43ollectorKey\x12\x12\n\npublic_key\x18\x01 \x01(\x0c\x12\x11\n\tnot_after\x18\x02 \x01(\x04\"G\n\nSignedList\x12\x12\n\nlist_bytes\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\x12\x12\n\npublic_key\x18\x03 \x01(\x0c\"r\n\rSubmitRequest\x12\x15\n\rcollection_id\x18\x01 \x01(\x0c\x12\x10\n\x08\x62\x61tch_id\x18\x02 \x01(\x0c\x12\x0f\n\x07payload\x18\x03 \x01(\x0c\x12\x17\n\x0f\x61\x64mission_token\x18\x04 \x01(\x0c\x12\x0e\n\x06period\x18\x05 \x01(\x04\"w\n\x0eSubmitResponse\x12\x10\n\x08\x62\x61tch_id\x18\x01 \x01(\x0c\x12$\n\x08\x61\x63\x63\x65pted\x18\x02 \x01(\x0b\x32\x10.ldp.v1.AcceptedH\x00\x12\"\n\x07refusal\x18\x03 \x01(\x0b\x32\x0f.ldp.v1.RefusalH\x00\x42\t\n\x07outcome\"?\n\x08\x41\x63\x63\x65pted\x12\x0f\n\x07reports\x18\x01 \x01(\r\x12\x11\n\tduplicate\x18\x02 \x01(\x08\x12\x0f\n\x07\x64ropped\x18\x03 \x01(\r\"9\n\x07Refusal\x12\x1e\n\x06reason\x18\x01 \x01(\x0e\x32\x0e.ldp.v1.Reason\x12\x0e\n\x06\x64\x65tail\x18\x02 \x01(\t\"6\n\rStatusDetails\x12%\n\x07\x64\x65tails\x18\x03 \x03(\x0b\x32\x14.google.protobuf.Any\"<\n\nRetryDelay\x12.\n\x0bretry_delay\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration*\xe9\x03\n\x06Reason\x12\x16\n\x12REASON_UNSPECIFIED\x10\x00\x12\x16\n\x12UNKNOWN_COLLECTION\x10\x01\x12\x10\n\x0cNOT_YET_OPEN\x10\x02\x12\x11\n\rWINDOW_CLOSED\x10\x03\x12\x15\n\x11\x43OLLECTION_CLOSED\x10\x04\x12\x16\n\x12\x43OLLECTION_DELETED\x10\x05\x12\x15\n\x11\x42\x41\x44_COLLECTION_ID\x10\x06\x12\x10\n\x0c\x42\x41\x44_BATCH_ID\x10\x07\x12\x0f\n\x0b\x45MPTY_BATCH\x10\x08\x12\x13\n\x0f\x42\x41TCH_TOO_LARGE\x10\t\x12\x10\n\x0cWRONG_LENGTH\x10\n\x12\x17\n\x13REPORT_OUT_OF_RANGE\x10\x0b\x12\x15\n\x11\x42\x41TCH_ID_CONFLICT\x10\x0c\x12\x10\n\x0cNOT_ADMITTED\x10\r\x12\x0e\n\nTOKEN_USED\x10\x0e\x12\r\n\tBAD_STATE\x10\x0f\x12\x10\n\x0cWRONG_PERIOD\x10\x10\x12\x14\n\x10PERIOD_NOT_BEGUN\x10\x11\x12\x0f\n\x0bPERIOD_OVER\x10\x12\x12\x17\n\x13UNKNOWN_SEALING_KEY\x10\x13\x12\x10\n\x0cSEAL_EXPIRED\x10\x14\x12\x0e\n\nNOT_SEALED\x10\x15\x12\x17\n\x13SEALED_WRONG_LENGTH\x10\x16\x12\x0c\n\x08\x42\x41\x44_SEAL\x10\x17\x32\xa4\x03\n\tCollector\x12L\n\rGetCollection\x12\x1c.ldp.v1.GetCollectionRequest\x1a\x1d.ldp.v1.GetCollectionResponse\x12R\n\x0fListCollections\x12\x1e.ldp.v1.ListCollectionsRequest\x1a\x1f.ldp.v1.ListCollectionsResponse\x12@\n\tProveList\x12\x18.ldp.v1.ProveListRequest\x1a\x19.ldp.v1.ProveListResponse\x12\x37\n\x06\x43osign\x12\x15.ldp.v1.CosignRequest\x1a\x16.ldp.v1.CosignResponse\x12\x37\n\x06Submit\x12\x15.ldp.v1.SubmitRequest\x1a\x16.ldp.v1.SubmitResponse\x12\x41\n\x0cSubmitStream\x12\x15.ldp.v1.SubmitRequest\x1a\x16.ldp.v1.SubmitResponse(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'ldp.v1.collector_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_REASON']._serialized_start=1335
-  _globals['_REASON']._serialized_end=1726
+  _globals['_REASON']._serialized_start=1453
+  _globals['_REASON']._serialized_end=1942
   _globals['_GETCOLLECTIONREQUEST']._serialized_start=93
   _globals['_GETCOLLECTIONREQUEST']._serialized_end=138
   _globals['_GETCOLLECTIONRESPONSE']._serialized_start=140
@@ -54,21 +54,23 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_COSIGNRESPONSE']._serialized_start=701
   _globals['_COSIGNRESPONSE']._serialized_end=717
   _globals['_SIGNEDLISTBODY']._serialized_start=719
-  _globals['_SIGNEDLISTBODY']._serialized_end=797
-  _globals['_SIGNEDLIST']._serialized_start=799
-  _globals['_SIGNEDLIST']._serialized_end=870
-  _globals['_SUBMITREQUEST']._serialized_start=872
-  _globals['_SUBMITREQUEST']._serialized_end=986
-  _globals['_SUBMITRESPONSE']._serialized_start=988
-  _globals['_SUBMITRESPONSE']._serialized_end=1107
-  _globals['_ACCEPTED']._serialized_start=1109
-  _globals['_ACCEPTED']._serialized_end=1155
-  _globals['_REFUSAL']._serialized_start=1157
-  _globals['_REFUSAL']._serialized_end=1214
-  _globals['_STATUSDETAILS']._serialized_start=1216
-  _globals['_STATUSDETAILS']._serialized_end=1270
-  _globals['_RETRYDELAY']._serialized_start=1272
-  _globals['_RETRYDELAY']._serialized_end=1332
-  _globals['_COLLECTOR']._serialized_start=1729
-  _globals['_COLLECTOR']._serialized_end=2149
+  _globals['_SIGNEDLISTBODY']._serialized_end=843
+  _globals['_COLLECTORKEY']._serialized_start=845
+  _globals['_COLLECTORKEY']._serialized_end=898
+  _globals['_SIGNEDLIST']._serialized_start=900
+  _globals['_SIGNEDLIST']._serialized_end=971
+  _globals['_SUBMITREQUEST']._serialized_start=973
+  _globals['_SUBMITREQUEST']._serialized_end=1087
+  _globals['_SUBMITRESPONSE']._serialized_start=1089
+  _globals['_SUBMITRESPONSE']._serialized_end=1208
+  _globals['_ACCEPTED']._serialized_start=1210
+  _globals['_ACCEPTED']._serialized_end=1273
+  _globals['_REFUSAL']._serialized_start=1275
+  _globals['_REFUSAL']._serialized_end=1332
+  _globals['_STATUSDETAILS']._serialized_start=1334
+  _globals['_STATUSDETAILS']._serialized_end=1388
+  _globals['_RETRYDELAY']._serialized_start=1390
+  _globals['_RETRYDELAY']._serialized_end=1450
+  _globals['_COLLECTOR']._serialized_start=1945
+  _globals['_COLLECTOR']._serialized_end=2365
 # @@protoc_insertion_point(module_scope)

@@ -29,6 +29,11 @@ class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     WRONG_PERIOD: _ClassVar[Reason]
     PERIOD_NOT_BEGUN: _ClassVar[Reason]
     PERIOD_OVER: _ClassVar[Reason]
+    UNKNOWN_SEALING_KEY: _ClassVar[Reason]
+    SEAL_EXPIRED: _ClassVar[Reason]
+    NOT_SEALED: _ClassVar[Reason]
+    SEALED_WRONG_LENGTH: _ClassVar[Reason]
+    BAD_SEAL: _ClassVar[Reason]
 REASON_UNSPECIFIED: Reason
 UNKNOWN_COLLECTION: Reason
 NOT_YET_OPEN: Reason
@@ -48,6 +53,11 @@ BAD_STATE: Reason
 WRONG_PERIOD: Reason
 PERIOD_NOT_BEGUN: Reason
 PERIOD_OVER: Reason
+UNKNOWN_SEALING_KEY: Reason
+SEAL_EXPIRED: Reason
+NOT_SEALED: Reason
+SEALED_WRONG_LENGTH: Reason
+BAD_SEAL: Reason
 
 class GetCollectionRequest(_message.Message):
     __slots__ = ("collection_id",)
@@ -120,16 +130,26 @@ class CosignResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class SignedListBody(_message.Message):
-    __slots__ = ("serial", "head", "next_key", "root")
+    __slots__ = ("serial", "head", "next_key", "collector_keys", "root")
     SERIAL_FIELD_NUMBER: _ClassVar[int]
     HEAD_FIELD_NUMBER: _ClassVar[int]
     NEXT_KEY_FIELD_NUMBER: _ClassVar[int]
+    COLLECTOR_KEYS_FIELD_NUMBER: _ClassVar[int]
     ROOT_FIELD_NUMBER: _ClassVar[int]
     serial: int
     head: bytes
     next_key: bytes
+    collector_keys: _containers.RepeatedCompositeFieldContainer[CollectorKey]
     root: bytes
-    def __init__(self, serial: _Optional[int] = ..., head: _Optional[bytes] = ..., next_key: _Optional[bytes] = ..., root: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, serial: _Optional[int] = ..., head: _Optional[bytes] = ..., next_key: _Optional[bytes] = ..., collector_keys: _Optional[_Iterable[_Union[CollectorKey, _Mapping]]] = ..., root: _Optional[bytes] = ...) -> None: ...
+
+class CollectorKey(_message.Message):
+    __slots__ = ("public_key", "not_after")
+    PUBLIC_KEY_FIELD_NUMBER: _ClassVar[int]
+    NOT_AFTER_FIELD_NUMBER: _ClassVar[int]
+    public_key: bytes
+    not_after: int
+    def __init__(self, public_key: _Optional[bytes] = ..., not_after: _Optional[int] = ...) -> None: ...
 
 class SignedList(_message.Message):
     __slots__ = ("list_bytes", "signature", "public_key")
@@ -166,12 +186,14 @@ class SubmitResponse(_message.Message):
     def __init__(self, batch_id: _Optional[bytes] = ..., accepted: _Optional[_Union[Accepted, _Mapping]] = ..., refusal: _Optional[_Union[Refusal, _Mapping]] = ...) -> None: ...
 
 class Accepted(_message.Message):
-    __slots__ = ("reports", "duplicate")
+    __slots__ = ("reports", "duplicate", "dropped")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     DUPLICATE_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_FIELD_NUMBER: _ClassVar[int]
     reports: int
     duplicate: bool
-    def __init__(self, reports: _Optional[int] = ..., duplicate: bool = ...) -> None: ...
+    dropped: int
+    def __init__(self, reports: _Optional[int] = ..., duplicate: bool = ..., dropped: _Optional[int] = ...) -> None: ...
 
 class Refusal(_message.Message):
     __slots__ = ("reason", "detail")

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.expander_sketch import ExpanderSketch, halved
-from ldp_client.mechanisms.linear_hash import is_prime
 from ldp_client.mechanisms.randomized_response import Response
 from ldp_client.privacy.yardsticks import d_opt
 from ldp_client.protocol.domain import Domain
 from ldp_client.protocol.epsilon import Epsilon
+from ldp_client.protocol.fields import is_field
 from ldp_server.heavy_hitters.paper.expansion import best_attempt
 from ldp_server.heavy_hitters.paper.law import SketchLaw
 from ldp_server.heavy_hitters.paper.promise import LISTED, decodable, promised
@@ -54,10 +54,10 @@ class PaperPlan:
 
 
 def _field(epsilon: Epsilon, cells: int) -> tuple[int, int, float, float]:
-    """(q, t, v, r): the least q^t >= cells among the primes whose variance is within 3% of the best."""
+    """(q, t, v, r): the least q^t >= cells among the fields whose variance is within 3% of the best."""
     options = []
     for q in range(2, max(8, int(3 * math.exp(min(float(epsilon), 4.0)) + 3)) + 1):
-        if not is_prime(q):
+        if not is_field(q):
             continue
         t = 1
         while q**t < cells:

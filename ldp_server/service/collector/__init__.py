@@ -2,11 +2,13 @@
 
 handlers   fetch collections, submit batches
 ingest     from a request to a ticket
+unsealing  from a batch of sealed reports to a batch of reports
 waiting    what is received and not yet durable, with the counters of the collections
 """
 
 from ldp_server.service.collector.handlers import Collector
 from ldp_server.service.collector.ingest import Ingest
+from ldp_server.service.collector.unsealing import Unsealing
 from ldp_server.service.collector.waiting import Waiting
 
-__all__ = ["Collector", "Ingest", "Waiting"]
+__all__ = ["Collector", "Ingest", "Unsealing", "Waiting"]

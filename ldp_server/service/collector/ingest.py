@@ -13,6 +13,7 @@ from ldp_client.errors import ServerRefused
 from ldp_client.protocol.packing import check_length
 from ldp_client.protocol.v1 import collector_pb2 as pb
 from ldp_server.service.admission import AdmissionControl, Peer
+from ldp_server.service.collector.unsealing import Unsealing, count_units
 from ldp_server.service.collector.waiting import Waiting
 from ldp_server.service.live import LiveCollections
 from ldp_server.service.wire import Busy
@@ -31,11 +32,13 @@ class Ingest:
         waiting: Waiting,
         commit: GroupCommit[ReportLog],
         clock: Callable[[], float],
+        unsealing: Unsealing,
     ) -> None:
         self._collections = collections
         self._admission = admission
         self._commit = commit
         self._clock = clock
+        self._unsealing = unsealing
         self.waiting = waiting
 
     def offer(self, request: pb.SubmitRequest, peer: Peer, done: Callable[[Ticket], None]) -> Ticket:
@@ -46,7 +49,8 @@ class Ingest:
         batch_id, payload = request.batch_id, request.payload
         if len(batch_id) != 16:
             raise ServerRefused("BAD_BATCH_ID", "a batch id has 16 bytes")
-        reports = check_length(len(payload), live.width)
+        sealed = live.collection.relayed
+        reports = count_units(payload, live.width) if sealed else check_length(len(payload), live.width)
         now = self._clock()
         reason = live.refusal_reason(now) or live.period_reason(request.period, now)
         if reason is not None:
@@ -54,10 +58,13 @@ class Ingest:
         token_id = self._admission.admit(live.record, request.admission_token, peer, reports)
         if not self.waiting.enter(len(payload)):
             raise Busy("full", 0.5)
-        digest = hashlib.sha256(payload).digest()[:16]
+        digest = b"" if sealed else hashlib.sha256(payload).digest()[:16]
         submission = Submission(live.record.number, batch_id, digest, payload, token_id, request.period)
         ticket = Ticket(submission, reports, done)
-        self._commit.submit(ticket)
+        if sealed:
+            self._unsealing.begin(live, ticket)
+        else:
+            self._commit.submit(ticket)
         return ticket
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ldp_server.sealing.opening import REPLAYED
 from ldp_server.service.intake import UnderWay
 from ldp_server.service.live import LiveCollections
 from ldp_server.service.metrics import Metrics
@@ -28,6 +29,9 @@ class Waiting(UnderWay):
         live.arrivals.note(reports, self._clock())
         self._counters.batches.labels(live.label).inc(batches)
         self._counters.reports.labels(live.label).inc(reports)
+
+    def _count_replayed(self, units: int) -> None:
+        self._counters.dropped_units.labels(REPLAYED).inc(units)
 
     def _count_duplicate(self, number: int) -> None:
         self._counters.duplicates.labels(self._collections.numbered(number).label).inc()

@@ -21,8 +21,9 @@ REASONS = {
 
 
 @lru_cache(maxsize=4096)
-def _accepted(reports: int, duplicate: bool) -> bytes:
-    return pb.SubmitResponse(accepted=pb.Accepted(reports=reports, duplicate=duplicate)).SerializeToString()
+def _accepted(reports: int, duplicate: bool, dropped: int) -> bytes:
+    accepted = pb.Accepted(reports=reports, duplicate=duplicate, dropped=dropped)
+    return pb.SubmitResponse(accepted=accepted).SerializeToString()
 
 
 def refusal(batch_id: bytes, rejected: ServerRefused) -> bytes:
@@ -38,9 +39,11 @@ def answer(ticket: Ticket) -> bytes:
 
     A protobuf message is the concatenation of its fields: the part that all batches of a size share is made once.
     """
+    if ticket.refused is not None:
+        return refusal(ticket.batch_id, ticket.refused)
     if ticket.error is not None or ticket.outcome is None:
         raise ticket.error or AssertionError("the ticket is still waiting")
-    batch_id, outcome = ticket.submission.batch_id, ticket.outcome
+    batch_id, outcome = ticket.batch_id, ticket.outcome
     if outcome is AppendOutcome.STORED or outcome is AppendOutcome.DUPLICATE:
-        return b"\x0a\x10" + batch_id + _accepted(ticket.reports, outcome is AppendOutcome.DUPLICATE)
+        return b"\x0a\x10" + batch_id + _accepted(ticket.reports, outcome is AppendOutcome.DUPLICATE, ticket.dropped)
     return refusal(batch_id, ServerRefused(REASONS[outcome]))

@@ -153,8 +153,8 @@ class Stream:
 
     def _done(self, ticket: Ticket) -> None:
         """The batch is on the disk, or refused: let go of its bytes even if its answer is never read."""
-        self._held -= len(ticket.submission.payload)
-        ticket.submission = ticket.submission._replace(payload=b"")
+        self._held -= ticket.size
+        ticket.submission = ticket.submission._replace(payload=b"", units=b"")
         self._room.set()
         if self._queue and self._queue[0] is ticket:
             self._answers.set()
@@ -190,4 +190,4 @@ def _idle() -> CallStatus:
 
 
 def _settled(entry: Ticket | bytes) -> bool:
-    return isinstance(entry, bytes) or entry.outcome is not None or entry.error is not None
+    return isinstance(entry, bytes) or entry.settled

@@ -52,7 +52,9 @@ class UnderWay:
         now = time.perf_counter()
         for ticket in tickets:
             submission = ticket.submission
-            self.bytes -= len(submission.payload)
+            self.bytes -= ticket.size
+            if ticket.replayed:
+                self._count_replayed(ticket.replayed)
             if ticket.outcome is AppendOutcome.STORED:
                 batches, reports = counts.get(submission.collection, (0, 0))
                 counts[submission.collection] = batches + 1, reports + ticket.reports
@@ -70,6 +72,16 @@ class UnderWay:
         metrics.commit.observe(seconds)
         metrics.ack.observe(now - tickets[0].born)
         metrics.group.observe(len(tickets))
+        self._let_in()
+
+    def leave(self, ticket: Ticket) -> None:
+        """Let go of a batch that is settled before it waited for a group."""
+        self.bytes -= ticket.size
+        self.batches -= 1
+        ticket.done(ticket)
+        self._let_in()
+
+    def _let_in(self) -> None:
         while self._room and self.bytes < self._limit:
             future = self._room.popleft()
             if not future.done():
@@ -81,6 +93,9 @@ class UnderWay:
 
     def _count_duplicate(self, number: int) -> None:
         raise NotImplementedError
+
+    def _count_replayed(self, units: int) -> None:
+        """Count sealed units that are counted already."""
 
     async def room(self, seconds: float) -> None:
         """Wait until some memory is free, `seconds` at most."""

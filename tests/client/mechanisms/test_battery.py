@@ -99,7 +99,7 @@ def test_declared_randomized_response(epsilon, k):
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize(("q", "t"), [(2, 1), (2, 16), (3, 11), (5, 7), (7, 2), (257, 2), (4093, 2)])
+@pytest.mark.parametrize(("q", "t"), [(2, 1), (2, 16), (3, 11), (4, 8), (5, 7), (7, 2), (8, 6), (257, 2), (4093, 2)])
 def test_declared_linear_hash(epsilon, q, t):
     check_declared(LinearHash(Epsilon(epsilon), min(q**t, 1000), q, t))
     check_declared(Hashtogram(Epsilon(epsilon), 1 << 200, SEED, 4, q, t))
@@ -116,6 +116,7 @@ def test_declared_linear_hash(epsilon, q, t):
     [
         broken.CoordinateNeverRandomized(ONE, 4, 2, 2, 6),
         broken.CoordinateNeverRandomized(TWO, 9, 3, 2, 7),
+        broken.CoordinateNeverRandomized(ONE, 16, 4, 2, 6),
         broken.ReusedWord(ONE, 4, 2, 2, 6),
         broken.RoundedAwayResponse(ONE, 3, 10),
         broken.RoundedAwayResponse(ONE, 2, 12),
@@ -156,7 +157,10 @@ def test_needless_noise_is_caught():
     [
         (lambda: RandomizedResponse(ONE, 1), "answers"),
         (lambda: RandomizedResponse(ONE, (1 << 20) + 1), "at most"),
-        (lambda: LinearHash(ONE, 10, 4, 3), "prime"),
+        (lambda: LinearHash(ONE, 10, 6, 3), "prime"),
+        (lambda: LinearHash(ONE, 10, 9, 3), "prime"),
+        (lambda: LinearHash(ONE, 10, 16, 3), "q = 4 or 8"),
+        (lambda: LinearHash(ONE, 10, 4, 13), "at most"),
         (lambda: LinearHash(ONE, 10, 1, 3), "prime"),
         (lambda: LinearHash(ONE, 10, 3, 2), "does not fit"),
         (lambda: LinearHash(ONE, 10, 3, 0), "prime"),

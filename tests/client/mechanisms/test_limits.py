@@ -15,7 +15,7 @@ from ldp_client.mechanisms.composed_response import ComposedResponse, krawtchouk
 from ldp_client.mechanisms.expander_sketch import ExpanderSketch, halved
 from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_client.mechanisms.hierarchy import Hierarchy, level_cells
-from ldp_client.mechanisms.linear_hash import MAX_CELLS, LinearHash, is_prime
+from ldp_client.mechanisms.linear_hash import MAX_CELLS, LinearHash
 from ldp_client.mechanisms.prefix_tree import PrefixTree
 from ldp_client.mechanisms.randomized_response import RandomizedResponse, Response
 from ldp_client.mechanisms.sampled_attribute import SampledAttribute
@@ -23,6 +23,7 @@ from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_client.mechanisms.tree_sketch import TreeSketch
 from ldp_client.protocol.domain import Categories, Strings
 from ldp_client.protocol.epsilon import Epsilon
+from ldp_client.protocol.fields import is_field, is_prime
 from tests.examples import EXAMPLES, FULL, SEED, label
 
 ONE, TWO = Epsilon("1"), Epsilon("2")
@@ -108,7 +109,8 @@ def test_the_ends_of_the_ranges_are_allowed(make):
         (lambda: Hierarchy(ONE, 9, 1025, 3), "branching of 2 to 1024"),
         (lambda: Hierarchy(ONE, 2, 2, 3), "2 to 16777215 integers"),
         (lambda: Hierarchy(ONE, (1 << 24) + 1, 2, 3), "2 to 16777215 integers"),
-        (lambda: Hierarchy(ONE, 9, 2, 4), "prime q"),
+        (lambda: Hierarchy(ONE, 9, 2, 6), "prime q, or q = 4 or 8"),
+        (lambda: Hierarchy(ONE, 9, 2, 16), "prime q, or q = 4 or 8"),
         (lambda: composed_response.design("1", 0), "1 to 20 attributes"),
         (lambda: composed_response.design("1", 21), "1 to 20 attributes"),
         (lambda: hierarchy.design("1", 1), "2 to 16777215 integers"),
@@ -199,6 +201,10 @@ def test_scaled_counts_the_words_by_hand():
     assert scaled(0, 1, 3) == 1
 
 
+def test_fields():
+    assert [n for n in range(-2, 30) if is_field(n)] == [2, 3, 4, 5, 7, 8, 11, 13, 17, 19, 23, 29]
+
+
 def test_primes():
     assert [n for n in range(-2, 32) if is_prime(n)] == [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31]
     assert is_prime(4093)
@@ -229,8 +235,8 @@ def test_a_tree_s_branching_is_the_best_by_its_own_measure(count):
     cost = {b: len(level_cells(count, b)) ** 2 * (b - 1) for b in range(2, 33)}
     assert cost[found["branching"]] == min(cost.values())
     assert found["branching"] == min(b for b in cost if cost[b] == min(cost.values()))
-    assert hierarchy.design("1", count)["q"] == 3  # e + 1 = 3.7 is nearer to 3 than to 5
-    assert hierarchy.design("2", count)["q"] == 7  # e^2 + 1 = 8.4
+    assert hierarchy.design("1", count)["q"] == 4  # e + 1 = 3.7
+    assert hierarchy.design("2", count)["q"] == 8  # e^2 + 1 = 8.4
 
 
 def test_krawtchouk_polynomials_by_listing():
@@ -333,12 +339,12 @@ def test_the_response_inside_a_sketch_is_about_all_its_cells(randomizer):
 
 
 @pytest.mark.parametrize("count", [4093**2 - 2, 4093**2 - 1, 4093**2, MAX_CELLS - 1])
-def test_a_prime_whose_cells_are_too_many_gives_way_to_the_next_below(count):
+def test_a_field_whose_cells_are_too_many_gives_way_to_the_next_below(count):
     """4093^2 cells hold `count` integers and none up to the second; for more, 4093^3 cells would be too many."""
-    primes = [p for p in range(2, 4094) if is_prime(p)]
-    digits = {p: next(t for t in range(1, 25) if p**t > count) for p in primes}
+    fields_ = [q for q in range(2, 4094) if is_field(q)]
+    digits = {q: next(t for t in range(1, 25) if q**t > count) for q in fields_}
     found = hierarchy.design("20", count)["q"]
-    assert found == max(p for p in primes if p ** digits[p] <= MAX_CELLS)
+    assert found == max(q for q in fields_ if q ** digits[q] <= MAX_CELLS)
     assert (found == 4093) == (count < 4093**2)
     assert Hierarchy(Epsilon("20"), count + 1, 2, found).q == found
 
@@ -348,7 +354,7 @@ def test_the_widest_range_takes_all_cells_of_two():
     assert hierarchy.design("0.01", MAX_CELLS - 1)["q"] == 2
 
 
-@pytest.mark.parametrize("q", [2, 3, 251, 4093])
+@pytest.mark.parametrize("q", [2, 3, 4, 8, 251, 4093])
 def test_no_hierarchy_has_more_reports_than_a_server_counts(q):
     """The most levels there are; a level has (q^t - 1) q / (q - 1) reports, below 2^25, since q^t is at most 2^24."""
     count = max(q**t for t in range(1, 25) if q**t <= MAX_CELLS) - 1

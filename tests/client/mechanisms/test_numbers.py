@@ -119,7 +119,7 @@ def test_levels_of_the_tree():
         (lambda: BoundedNumber(ONE, 10, 200, 100, 0, 4), "too few"),
         (lambda: Hierarchy(ONE, 10, 1, 3), "branching"),
         (lambda: Hierarchy(ONE, 1 << 25, 4, 3), "divide its numbers"),
-        (lambda: Hierarchy(ONE, 10, 4, 4), "prime"),
+        (lambda: Hierarchy(ONE, 10, 4, 6), "prime"),
         (lambda: hierarchy.design("1", 1), "integers"),
     ],
 )

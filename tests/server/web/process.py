@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -49,34 +50,47 @@ class PagesProcess:
         self.stop()
 
 
-def children(pid):
-    """The numbers of a process's children."""
-    found = set()
-    for path in Path("/proc").glob("[0-9]*/stat"):
+_SEARCHES = "19"
+"""The niceness of a process that searches, its last argument. The one that counts has another."""
+
+
+def searching(pid):
+    """The numbers of a server's processes that search, or wait for the next search."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
         try:
-            fields = path.read_text().rpartition(")")[2].split()
+            fields = (path / "stat").read_text().rpartition(")")[2].split()
+            arguments = (path / "cmdline").read_text().rstrip("\0").split("\0")
         except OSError:
             continue
-        if int(fields[1]) == pid and fields[0] != "Z":
-            found.add(int(path.parent.name))
+        if int(fields[1]) == pid and fields[0] != "Z" and arguments[-1] == _SEARCHES:
+            found.append(int(path.name))
     return found
 
 
 @contextmanager
 def held_search(server):
-    """Hold the next search of a server: the block gets a function that waits for its process and stops it.
+    """Hold the next search of a server: the block gets a function that waits for its process, which is stopped.
 
     A search that is over before its button is pressed could not be cancelled. A stopped process can still be ended.
     """
-    before = children(server.pid)
+    held = searching(server.pid)
+    for pid in held:
+        os.kill(pid, signal.SIGSTOP)
 
     def child(patience=60.0):
         ends = time.monotonic() + patience
-        while time.monotonic() < ends:
-            for pid in children(server.pid) - before:
+        while not held and time.monotonic() < ends:
+            for pid in searching(server.pid):
                 os.kill(pid, signal.SIGSTOP)
-                return pid
+                held.append(pid)
             time.sleep(0.005)
-        raise AssertionError("no search began")
+        assert len(held) == 1, "no search began"
+        return held[0]
 
-    yield child
+    try:
+        yield child
+    finally:
+        for pid in held:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)

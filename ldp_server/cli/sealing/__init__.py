@@ -1,0 +1,1 @@
+"""The commands about sealed reports: key new | list | retire."""
