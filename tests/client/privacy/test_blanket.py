@@ -13,6 +13,7 @@ import pytest
 
 from benchmarks.anonymity.multisets import law_table, worst_delta
 from ldp_client.mechanisms.base import Randomizer
+from ldp_client.mechanisms.bounded_number import BoundedNumber
 from ldp_client.mechanisms.pair_law import Atom, PairLaw, clones, merged, mixed, together, uniform
 from ldp_client.mechanisms.randomized_response import RandomizedResponse
 from ldp_client.privacy import blanket
@@ -22,7 +23,9 @@ from tests.client.mechanisms.battery import enumerate_law
 from tests.client.privacy.reference import dec
 from tests.examples import ENUMERABLE, FULL, LISTABLE, label
 
-SMALL = [one for one in (*LISTABLE, *ENUMERABLE) if one.size**2 * one.bound <= 15_000]
+WIDE = [BoundedNumber(Epsilon("1"), 7, 4, 3), BoundedNumber(Epsilon("2"), 9, 7, 5, presence=64)]
+"""Windows of more than half of the answers: some answers are in every window."""
+SMALL = [*(one for one in (*LISTABLE, *ENUMERABLE) if one.size**2 * one.bound <= 15_000), *WIDE]
 """So small that the pair laws of all pairs of items are worked out."""
 EXACT = {
     *("randomized-response", "linear-hash", "hashtogram", "subset-selection"),
@@ -202,6 +205,18 @@ def test_an_error_of_phi_is_within_what_is_added():
     assert 1e-4 < worst <= 1
 
 
+def test_the_worst_of_several_pair_laws_decides():
+    """One pair differs often and little, the other seldom and much: which is worse depends on delta."""
+    often = uniform(Fraction(1, 3), Fraction(2), 1, 0)
+    seldom = uniform(Fraction(1, 500), Fraction(8), 1, 400)
+    for laws in ((often, seldom), (seldom, often)):
+        both = Blanket(laws, 1)
+        assert both.delta(1.5) == Blanket((seldom,), 1).delta(1.5) > Blanket((often,), 1).delta(1.5) == 0.0
+        assert both.delta(0.1) == Blanket((often,), 1).delta(0.1) > Blanket((seldom,), 1).delta(0.1)
+        assert both.epsilon(1e-6, 3.0) > 2 > 0.7 > Blanket((often,), 1).epsilon(1e-6, 3.0)
+        assert both.epsilon(0.2, 3.0) == Blanket((often,), 1).epsilon(0.2, 3.0) > 0
+
+
 def test_the_helpers_of_pair_laws():
     half, one, two = Fraction(1, 2), Fraction(1), Fraction(2)
     law = uniform(Fraction(1, 4), two, 1, 1)
@@ -210,5 +225,7 @@ def test_the_helpers_of_pair_laws():
     assert merged((Atom(half, one, one), Atom(half, one, one), Atom(Fraction(0), two, one))) == (Atom(one, one, one),)
     assert sorted(mixed(((half, law), (half, law)))) == sorted(law)
     assert sum(atom.share for atom in together(law, law)) == Fraction(9, 16)
+    assert sum(share * first for share, first, _ in together(law, law)) == 1
+    assert sum(share * second for share, _, second in together(law, law)) == 1
     assert sum(share * first for share, first, _ in clones(Fraction(3))) == 1
     assert sum(atom.share for atom in clones(Fraction(3))) == Fraction(1, 3)

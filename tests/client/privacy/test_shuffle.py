@@ -214,6 +214,35 @@ def test_the_integral_of_delta_is_the_renyi_divergence(order, monkeypatch):
     assert exact <= seen[0] <= 1.01 * exact
 
 
+def test_the_plain_sum_of_batches_splits_delta(monkeypatch):
+    monkeypatch.setattr(shuffle, "_renyi", lambda *_: math.inf)
+    total = batches(TERNARY, 10**4, 3, 1e-6)
+    assert total.rule == "privacy blanket, basic"
+    assert total.epsilon == pytest.approx(3 * shuffled(TERNARY, 10**4, 1e-6 / 3).epsilon, rel=1e-6)
+
+
+@pytest.mark.parametrize("count", [1, 30])
+def test_what_is_cut_from_the_loss_is_counted(count, monkeypatch):
+    """Batches that tell nothing but what is cut: its mass is in the moments, and in delta once for each batch."""
+
+    class Nothing:
+        def epsilon(self, rare, most):
+            seen.append(rare)
+            return 0.1
+
+        def delta(self, epsilon):
+            return 0.0
+
+    seen: list[float] = []
+    monkeypatch.setattr(
+        shuffle, "curve_epsilon", lambda divergence, delta: seen.extend((divergence(5.0), delta)) or 1.0
+    )
+    assert shuffle._renyi(Nothing(), count, 1e-3, 1.0) == 1.0
+    rare, divergence, left = seen
+    assert 0 < count * rare + left <= 1e-3 <= 1.01 * left
+    assert divergence == pytest.approx(count * math.log1p(4 * rare) / 4, rel=1e-6)
+
+
 def test_the_batches_of_two_people_by_brute_force():
     """Two batches of the same two people: the product law of their multisets, over all items of the other."""
     table = law_table(TERNARY)
