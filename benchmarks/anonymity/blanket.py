@@ -20,7 +20,7 @@ from ldp_client.mechanisms.sampled_attribute import SampledAttribute
 from ldp_client.mechanisms.subset_selection import SubsetSelection
 from ldp_client.mechanisms.subset_selection import design as subset_design
 from ldp_client.privacy.blanket import Blanket
-from ldp_client.privacy.shuffle import batches, shuffled
+from ldp_client.privacy.shuffle import batches, grouped, shuffled
 from ldp_client.protocol.epsilon import Epsilon
 
 __all__ = ["run"]
@@ -68,6 +68,8 @@ def _schedule() -> Iterator[Row]:
     for count in (12, 52, 365):
         found = batches(_hash("1"), 10**5, count, DELTA)
         yield row(f"linear-hash eps0=1 n=100000, {count} batches: {found.rule}", found.epsilon, "nats")
+        found = grouped(_hash("1"), 10**5, count, DELTA)
+        yield row(f"linear-hash eps0=1 n=100000, {count} reports, anyhow: {found.rule}", found.epsilon, "nats")
 
 
 def _brute_force(full: bool) -> Iterator[Row]:

@@ -176,13 +176,17 @@ class Blanket:
         return max(self._delta(which, epsilon) for which in range(len(self._laws)))
 
     def _delta(self, which: int, epsilon: float) -> float:
-        """Only the pair with this number. L gets a margin that is larger than all its errors of rounding."""
+        """Only the pair with this number."""
+        return min(1.0, up(self._spread(which, epsilon).positive_part() / self.reports))
+
+    def _spread(self, which: int, epsilon: float) -> Spread:
+        """The sum for one pair. L gets a margin that is larger than all its errors of rounding."""
         atoms, nothing = self._laws[which]
         grown = math.exp(epsilon)
         steps = [
             (share, first - grown * second + 2.0**-48 * (first + grown * second)) for share, first, second in atoms
         ]
-        return min(1.0, up(Spread(steps, nothing, self.reports).positive_part() / self.reports))
+        return Spread(steps, nothing, self.reports)
 
     def epsilon(self, delta: float, most: float, tolerance: float = 1e-4) -> float:
         """Return the smallest epsilon with delta(epsilon) <= delta to a relative tolerance, rounded up; else `most`."""

@@ -20,6 +20,11 @@ A tempting third one is **not** valid: to put the mechanism's own total variatio
     local      the mechanism's own epsilon, composed (composition.py)
     basic      m times the epsilon of one batch at delta/m
     renyi      Renyi divergences add up; that of one batch follows from delta(eps) at all eps (`_renyi`)
+
+`grouped` is for a person with m reports that may lie in the same batch, such as when a relay puts two periods together
+because one was too small. Replace one report after the other. Each step changes one report of a batch with n honest
+ones, the person's own others among them: a report is honest if it was made by the mechanism. So each step has
+delta(eps), and m steps have m eps at delta(eps) (1 + e^eps + ... + e^((m-1) eps)).
 """
 
 from __future__ import annotations
@@ -36,13 +41,14 @@ from ldp_client.privacy.composition import Total, compose, smallest
 from ldp_client.privacy.conversion import curve_epsilon
 from ldp_client.privacy.rounding import Number, exact, exp_ceil, positive, probability, up
 
-__all__ = ["batches", "shuffled"]
+__all__ = ["batches", "grouped", "shuffled"]
 
 _LARGEST = 40
 """Of a larger epsilon, nothing but the local one is stated: no number of reports that is counted changes it."""
 _RARE = 1e-3
 """The part of delta that is spent on rare losses of a batch."""
 _CHORDS = 48
+_STEPS = 30
 
 
 def shuffled(asked: Number | Randomizer, reports: int, delta: float) -> Total:
@@ -91,6 +97,25 @@ def batches(asked: Number | Randomizer, reports: int, count: int, delta: float) 
         totals.append(Total(up(count * each.epsilon), delta, f"{each.rule}, basic"))
         totals.append(Total(_renyi(batch, count, delta, _local(asked)), delta, f"{each.rule}, renyi"))
     return smallest(totals)
+
+
+def grouped(asked: Number | Randomizer, reports: int, count: int, delta: float) -> Total:
+    """Return what `count` reports of one person are worth, however they lie in batches of so many honest ones."""
+    if count < 1:
+        raise InvalidSpec("at least one report")
+    amount = exact(asked.epsilon if isinstance(asked, Randomizer) else asked)
+    local = compose({amount: count}, probability(delta, "delta"))
+    best = Total(local.epsilon, local.delta, f"local, {local.rule}")
+    spent = delta / count
+    for _ in range(_STEPS):
+        each, batch = _best(asked, reports, spent)
+        if batch is None or count * each.epsilon >= best.epsilon:
+            return best
+        steps = math.expm1(count * each.epsilon) / math.expm1(each.epsilon) if each.epsilon else float(count)
+        if up(spent * steps) <= delta:
+            return Total(up(count * each.epsilon), delta, f"{each.rule}, group")
+        spent = delta / steps / (1 + 1e-3)
+    return best
 
 
 def _renyi(batch: Blanket, count: int, delta: float, local: float) -> float:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Protocol
 
 from ldp_client.durations import format_duration
@@ -21,9 +22,9 @@ from ldp_client.privacy.composition import Total, compose
 from ldp_client.privacy.groups import every_group_of, group
 from ldp_client.privacy.information import best_guess, mutual_information, odds_factor
 from ldp_client.privacy.rounding import HasValue, Number, exact, fraction_up, shown
-from ldp_client.privacy.shuffle import batches, shuffled
+from ldp_client.privacy.shuffle import batches, grouped, shuffled
 
-__all__ = ["Asked", "Device", "PrivacyStatement", "QuestionTerms", "Repeated", "privacy_statement"]
+__all__ = ["Asked", "Device", "PrivacyStatement", "QuestionTerms", "Repeated", "privacy_statement", "relay_lines"]
 
 DELTA = 1e-6
 GROUPS = (2, 5)
@@ -121,7 +122,7 @@ def privacy_statement(
         if amount <= 0 or question.reports < 1:
             raise InvalidSpec("a statement is about at least one report with an epsilon above 0")
         crowd = _Crowd(users, delta)
-        lines += [_report_line(amount), *_question_lines(question, delta), *_relay_lines(question, delta)]
+        lines += [_report_line(amount), *_question_lines(question, delta), *relay_lines(question, delta)]
         lines += [line for people in groups for line in _group_lines(people, {amount: question.reports}, crowd)]
     if device is not None:
         lines += _device_lines(device)
@@ -174,34 +175,39 @@ def _group_lines(people: int, charges: Charges, crowd: _Crowd) -> Iterator[str]:
         )
 
 
-def _relay_lines(question: QuestionTerms, delta: float) -> Iterator[str]:
-    """Local and shuffled side by side, with all conditions of shuffle.py; nothing without a relay."""
-    batch = question.smallest_batch
-    if batch is None:
-        return
-    asked = question.randomizer or question.epsilon
-    one, half = shuffled(asked, batch, delta), shuffled(asked, max(1, batch // 2), delta)
+def relay_lines(asked: Asked | QuestionTerms, delta: float = DELTA) -> tuple[str, ...]:
+    """Return the part of the statement that is about a relay: nothing without one."""
+    question = asked if isinstance(asked, QuestionTerms) else _question(asked)
+    return () if question.smallest_batch is None else _worth(question, question.smallest_batch, delta)
+
+
+@lru_cache(maxsize=256)
+def _worth(question: QuestionTerms, batch: int, delta: float) -> tuple[str, ...]:
+    """Local and shuffled side by side, with all conditions of shuffle.py. It takes some tenths of a second."""
+    asked, half = question.randomizer or question.epsilon, max(1, batch // 2)
+    one = shuffled(asked, batch, delta)
     local = (
         f"Reports are sealed and pass through a relay. One report: eps = {_show(fraction_up(exact(question.epsilon)))}"
     )
     if one.rule == "local":
-        yield f"{local}. Batches of {batch} reports are too small to state less, even if the relay is honest."
-        return
-    yield f"{local} (local); if the relay is honest, {_shown(one)}, among at least {batch} reports that are released."
-    yield (
+        return (f"{local}. Batches of {batch} reports are too small to state less, even if the relay is honest.",)
+    lines = [
+        f"{local} (local); if the relay is honest, {_shown(one)}, among at least {batch} reports that are released.",
         "The second number needs all of this: the relay and the collector do not work together, and the relay passes"
         f" on nothing but reports in random order; all {batch} reports are from people who report honestly; nobody has"
-        f" two reports in a batch. If only {max(1, batch // 2)} of them are honest, it is {_shown(half)}. The relay"
-        " cannot tell made-up reports from honest ones. If the relay and the collector work together, the first number"
-        " holds, for every user."
-    )
+        f" two reports in a batch. If only {half} of them are honest, it is {_shown(shuffled(asked, half, delta))}. The"
+        " relay cannot tell made-up reports from honest ones. If the relay and the collector work together, the first"
+        " number holds, for every user.",
+    ]
     if question.reports > 1:
         plain = _plain({exact(question.epsilon): question.reports})
         many = batches(asked, batch, question.reports, delta)
-        yield (
+        lines.append(
             f"One report in each of {question.reports} batches: eps = {_show(plain.epsilon)} (local); if the relay is"
-            f" honest, {_shown(many)}."
+            f" honest, {_shown(many)}. If a period has too few reports, the relay may put several reports of a device"
+            f" into one batch: {_shown(grouped(asked, batch, question.reports, delta))} holds however they lie."
         )
+    return tuple(lines)
 
 
 def _shown(total: Total) -> str:

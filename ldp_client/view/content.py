@@ -20,7 +20,7 @@ from ldp_client.ledger.budget import utc
 from ldp_client.ledger.database import Storage
 from ldp_client.ledger.view import AnsweredView, LedgerView, MadeView, read_answered, read_ledger
 from ldp_client.privacy.information import best_guess
-from ldp_client.privacy.statement import QuestionTerms, privacy_statement
+from ldp_client.privacy.statement import QuestionTerms, privacy_statement, relay_lines
 from ldp_client.sending.outbox import Outbox, OutboxLimits, OutboxView
 from ldp_client.sending.subscription import LIST_FORKED, LIST_REFUSED, LIST_UNSEEN, held_list, kept_specs
 from ldp_client.trust.policy import Policy, decimal_text
@@ -301,6 +301,7 @@ class _Looked:
             asked += f", once every {format_duration(schedule.period_seconds)}, at most {schedule.reports:,} times"
         size = collection.randomizer.report_bytes
         yield f"{asked}; a report has {size} byte{'s' if size > 1 else ''} ({collection.randomizer.name})."
+        yield from relay_lines(collection)
         policy = self.sight.policy
         if policy is None:
             return

@@ -19,6 +19,7 @@ from ldp_client.privacy import blanket
 from ldp_client.privacy.blanket import Blanket, Spread
 from ldp_client.protocol.epsilon import Epsilon
 from tests.client.mechanisms.battery import enumerate_law
+from tests.client.privacy.reference import dec
 from tests.examples import ENUMERABLE, FULL, LISTABLE, label
 
 SMALL = [one for one in (*LISTABLE, *ENUMERABLE) if one.size**2 * one.bound <= 15_000]
@@ -142,14 +143,45 @@ def test_the_contour_against_the_list(randomizer, monkeypatch):
             assert listed <= contour <= 1.03 * listed + 1e-9
 
 
-def test_what_rounding_may_cost_is_a_bound_where_it_is_too_large():
-    """With too many reports for floats, the sum is replaced by a bound that needs none of it."""
-    steps, nothing = [(0.2, 1.5), (0.2, -1.6), (0.4, -0.01)], 0.2
-    fine, coarse = Spread(steps, nothing, 1000), Spread(steps, nothing, 10**16)
-    tilt = fine._saddle()
-    total = fine._moments(tilt)[0]
-    assert fine.positive_part() < total**1000 / (math.e * tilt)
-    assert coarse.positive_part() >= 0.0
+@pytest.mark.parametrize("epsilon", [0.0, 1e-9, 0.3, 7.1])
+def test_shares_and_values_are_rounded_up(epsilon):
+    """Against sixty digits, for fractions that no float is equal to."""
+    law = tuple(Atom(Fraction(1, 7 + n), Fraction(10**n + n, 3), Fraction(10 ** (4 - n) + n, 7)) for n in range(5))
+    spread = Blanket((law,), 10)._spread(0, epsilon)
+    assert Fraction(spread.nothing) >= 1 - sum(atom.share for atom in law)
+    for (share, value), atom in zip(spread.steps, law, strict=True):
+        exact = dec(atom.first) - dec(epsilon).exp() * dec(atom.second)
+        assert Fraction(share) >= atom.share
+        assert exact < dec(value) < exact + dec(1e-13) * (dec(atom.first) + dec(epsilon).exp() * dec(atom.second))
+
+
+def test_what_rounding_may_cost_is_added_to_every_term(monkeypatch):
+    """With an error of 0.01/n in each phi, phi^n is off by 2%, and the sum by 2% of the sizes of its terms."""
+    spread = Blanket(FULL[4].pair_laws, 5000)._spread(0, 0.1)
+    before = spread.positive_part()
+    monkeypatch.setattr(Spread, "_rounding", lambda *_: (0.01 / 5000, 0.0))
+    assert spread.positive_part() > before * math.exp(0.02) * 1.02
+    monkeypatch.setattr(Spread, "_rounding", lambda *_: (0.0, 1e-6))
+    assert spread.positive_part() > before * 1.001
+
+
+def test_the_terms_that_are_left_out_are_added(monkeypatch):
+    """With a sum that is cut much too early, what it gives is still above the list."""
+    atoms = RandomizedResponse(Epsilon("3"), 5).pair_laws
+    for reports, epsilon, reach in itertools.product((6, 9, 12), (0.0, 0.5, 1.5), (0.01, 0.02, 0.05, 0.1)):
+        spread = Blanket(atoms, reports)._spread(0, epsilon)
+        monkeypatch.setattr(blanket, "_REACH", reach)
+        assert spread._contour(spread._saddle()) >= spread._listed()
+
+
+def test_where_rounding_may_cost_too_much_a_bound_without_the_sum_is_given(monkeypatch):
+    """E[S_+] <= E[e^(t S)]/(e t), at the tilt of the sum: above the list, and no more than some times."""
+    for reports, epsilon in itertools.product((3, 6, 12), (0.0, 0.4, 1.5)):
+        spread = Blanket(RandomizedResponse(Epsilon("3"), 5).pair_laws, reports)._spread(0, epsilon)
+        listed, tilt = spread._listed(), spread._saddle()
+        monkeypatch.setattr(Spread, "_rounding", lambda *_: (1e-2, 1.0))
+        assert listed < spread._contour(tilt) < 20 * listed
+        monkeypatch.undo()
 
 
 def test_an_error_of_phi_is_within_what_is_added():

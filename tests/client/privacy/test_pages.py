@@ -18,7 +18,7 @@ from ldp_client.mechanisms.composed_response import ComposedResponse
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.privacy import compose, every_rule
 from ldp_client.privacy.information import best_guess, mutual_information, odds_factor
-from ldp_client.privacy.shuffle import batches, shuffled
+from ldp_client.privacy.shuffle import batches, grouped, shuffled
 from ldp_client.protocol.epsilon import Epsilon
 from simulator.reproductions.genprot import GenProt, design, price, total_variation
 from simulator.reproductions.subsampling import hidden_epsilon
@@ -102,9 +102,10 @@ def test_what_a_relay_is_worth_to_each_mechanism(request):
 
 
 def test_what_a_relay_is_worth_over_a_schedule():
-    for count, local, relayed in rows("anonymity.md", "batches | local"):
+    for count, local, apart, together in rows("anonymity.md", "reports of a device | local"):
         assert up(compose({Fraction(1): int(count)}, 1e-6).epsilon, 1) == number(local)
-        assert up(batches(relay_rows._hash("1"), 10**5, int(count), 1e-6).epsilon, len(relayed) - 2) == number(relayed)
+        for shown, found in ((apart, batches), (together, grouped)):
+            assert up(found(relay_rows._hash("1"), 10**5, int(count), 1e-6).epsilon, len(shown) - 2) == number(shown)
 
 
 def test_three_ways_to_ask_for_attributes():

@@ -22,7 +22,7 @@ from ldp_client.privacy import shuffle
 from ldp_client.privacy.blanket import Blanket
 from ldp_client.privacy.composition import compose
 from ldp_client.privacy.rounding import exp_ceil, positive
-from ldp_client.privacy.shuffle import batches, shuffled
+from ldp_client.privacy.shuffle import batches, grouped, shuffled
 from ldp_client.protocol.epsilon import Epsilon
 from tests.client.clones import Clones, closed_epsilon, shuffled_delta
 from tests.client.privacy.reference import dec
@@ -227,6 +227,38 @@ def test_the_batches_of_two_people_by_brute_force():
                 assert np.maximum(lost, 0).sum() <= delta
 
 
+@pytest.mark.parametrize("delta", [0.05, 1e-2])
+def test_two_reports_in_one_batch_by_brute_force(delta):
+    """The person's two reports and 28 of others who hold one item, over all three items."""
+    table, sets = law_table(TERNARY), Multisets(3, 30)
+    bound = grouped(TERNARY, 30, 2, delta)
+    assert (bound.rule, bound.delta) == ("privacy blanket, group", delta)
+    law = np.ones(1)
+    for size in range(28):
+        law = sets.add(law, table[2], size)
+    laws = [sets.add(sets.add(law, row, 28), row, 29) for row in table]
+    for p, q in itertools.permutations(laws, 2):
+        assert np.maximum(p - math.exp(bound.epsilon) * q, 0).sum() <= delta
+
+
+@pytest.mark.parametrize(("users", "count"), [(10**4, 12), (1000, 5), (10**6, 365)])
+def test_the_steps_of_reports_that_lie_together_add_up_to_delta(users, count):
+    total = grouped(TERNARY, users, count, 1e-6)
+    each = total.epsilon / count
+    steps = sum(math.exp(each * step) for step in range(count))
+    spent = Blanket(TERNARY.pair_laws, users).delta(each) * steps
+    assert total.rule == "privacy blanket, group"
+    assert 0.9e-6 <= spent <= 1e-6 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("users", "count"), [(10**4, 12), (10**5, 365), (10, 3)])
+def test_reports_that_lie_together_are_worth_more_than_apart(users, count):
+    apart, together = batches(TERNARY, users, count, 1e-6), grouped(TERNARY, users, count, 1e-6)
+    local = compose({Epsilon("1").value: count}, 1e-6)
+    assert apart.epsilon <= together.epsilon <= local.epsilon
+    assert grouped(TERNARY, users, 1, 1e-6).epsilon == pytest.approx(shuffled(TERNARY, users, 1e-6).epsilon, rel=1e-3)
+
+
 def test_one_batch_is_one_batch():
     assert batches(TERNARY, 1000, 1, 1e-6) == shuffled(TERNARY, 1000, 1e-6)
 
@@ -241,6 +273,7 @@ def test_one_batch_is_one_batch():
         (lambda: shuffled(60, 0, 1e-6), "at least one report"),
         (lambda: Blanket(TERNARY.pair_laws, 0), "at least one report"),
         (lambda: batches(1, 10, 0, 1e-6), "at least one batch"),
+        (lambda: grouped(1, 10, 0, 1e-6), "at least one report"),
     ],
 )
 def test_the_error_names_what_is_wrong(call, message):

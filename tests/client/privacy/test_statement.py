@@ -16,7 +16,7 @@ from ldp_client.collection import Collection, Schedule
 from ldp_client.errors import InvalidSpec
 from ldp_client.privacy.composition import Total
 from ldp_client.privacy.rounding import shown
-from ldp_client.privacy.shuffle import batches, shuffled
+from ldp_client.privacy.shuffle import batches, grouped, shuffled
 from ldp_client.privacy.statement import Device, QuestionTerms, privacy_statement
 from ldp_client.protocol.domain import Categories
 
@@ -135,7 +135,8 @@ def test_the_batches_of_a_schedule_are_composed():
     collection = relayed(Schedule(86_400, 12))
     *_, line = relay_lines(collection)
     total = batches(collection.randomizer, 10_000, 12, 1e-6)
-    assert _totals(line) == [(12, 0), (float(shown(total.epsilon, 4)), 1e-6)]
+    several = grouped(collection.randomizer, 10_000, 12, 1e-6)
+    assert _totals(line) == [(12, 0), *((float(shown(one.epsilon, 4)), 1e-6) for one in (total, several))]
     assert "One report in each of 12 batches: eps = 12 (local); if the relay is honest" in line
 
 

@@ -4,6 +4,8 @@ import hashlib
 import random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ldp_client.trust.merkle import EMPTY_ROOT, MAX_PROOF, Tree, root_of, verify_consistency, verify_inclusion
 from ldp_client.trust.signed_list import MAX_LISTED
@@ -144,3 +146,15 @@ def test_proofs_of_the_longest_list_are_short():
         assert verify_consistency(place + 1, tree.root(place + 1), MAX_LISTED, root, growth)
         lengths |= {len(path), len(growth)}
     assert max(lengths) <= MAX_PROOF
+
+
+numbers = st.one_of(st.integers(-2, 40), st.integers(-(1 << 70), 1 << 70))
+proofs = st.lists(st.one_of(st.sampled_from(IDS), st.binary(max_size=40)), max_size=22)
+
+
+@settings(max_examples=300, deadline=None)
+@given(numbers, numbers, st.sampled_from(IDS), st.sampled_from(IDS), proofs)
+def test_made_up_proofs_neither_pass_nor_raise(first, size, before, root, proof):
+    """The entries themselves stand for roots: no proof of theirs exists, but that of a list with itself."""
+    assert verify_consistency(first, before, size, root, proof) == (0 <= first == size and before == root and not proof)
+    assert not verify_inclusion(IDS[0], first, size, root, proof)

@@ -29,6 +29,17 @@ def seen(client, collections=(), **more):
     return view
 
 
+def test_what_a_relay_is_worth_is_the_statement_s_text(open_client):
+    asked = make(
+        domain=Categories(("red", "green")), mechanism="randomized-response", text="Your colour?", smallest_batch=5000
+    )
+    terms = seen(open_client(), [asked]).questions[0].terms
+    lines = [line for line in privacy_statement(asked).lines if "relay" in line]
+    assert len(lines) == 2
+    assert list(terms[1:3]) == lines
+    assert not any("relay" in line for line in seen(open_client(), [COLOUR]).questions[0].terms)
+
+
 def test_a_device_that_has_done_nothing(open_client, tmp_path):
     view = seen(open_client())
     assert view.questions == () and view.problems == () and view.trusted and not view.stopped
