@@ -105,7 +105,7 @@ def choices(collection: Collection, lines: Iterable[PeriodLine], chosen: Iterabl
         return []
     there = {line.period: line for line in lines if line.state != "dropped"}
     numbers = sorted(there, reverse=True)[:_MOST_CHOICES]
-    parts = {number: in_part(collection, number, time.time()) for number in numbers}
+    parts = {number: in_part(collection, number, time.time()).partition(":")[0] for number in numbers}
     found = [
         PeriodChoice(str(number), dates_of(schedule, (number, number)) + (f" ({part})" if part else ""))
         for number, part in parts.items()

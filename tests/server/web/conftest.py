@@ -39,6 +39,7 @@ HOSTILE = (
     "tea",
 )
 DAY = 86_400
+WEEK = 7 * DAY
 EACH_DAY = 700
 PERIODS = (-6, -5, -4, -2)
 """Days before today that have reports; there are none of three days ago."""
@@ -96,6 +97,18 @@ def daily(text, domain, mechanism, parameters=None, epsilon="4"):
     today = int(time.time()) // DAY
     window = {"opens": (today - 20) * DAY, "closes": (today + 20) * DAY, "schedule": Schedule(DAY, 40)}
     return Collection.create(text, domain, mechanism, epsilon, parameters=parameters, **window)
+
+
+def weeks_in_part(world, text):
+    """A question of a period a week that opened during the last week, and the number of this week, which still runs."""
+    now = int(time.time())
+    this = now // WEEK
+    details = {"opens": (this - 1) * WEEK + DAY, "closes": now + 3 * DAY, "schedule": Schedule(WEEK, 10)}
+    collection = Collection.create(text, Categories(("a", "b")), "randomized-response", "4", **details)
+    world.server.create(collection)
+    for period in (this - 1, this):
+        deliver(world.server, collection, np.arange(300) % 3, seed=period, period=period)
+    return collection, this
 
 
 def again(name, text):

@@ -29,6 +29,7 @@ from ldp_client.view import LocalPage
 from ldp_server.released import write_released
 from tests.server.analyst.conftest import deliver
 from tests.server.helpers import ROOT, wait_until
+from tests.server.web.conftest import weeks_in_part
 from tests.server.web.process import PagesProcess, held_search
 
 PATIENCE = 120
@@ -189,6 +190,16 @@ def test_every_page_is_whole_quiet_and_accessible(signed_in, pages, world, sched
                 assert violations(chrome) == [], (address, width)
     assert complaints(chrome) == []
     assert hosts(chrome) == {urlsplit(pages.address).netloc}
+
+
+def test_a_long_period_fits_a_phone(signed_in, pages, world):
+    """Its dates, and that it is one in part."""
+    chrome, (collection, _) = signed_in, weeks_in_part(world, "Which week?")
+    resize(chrome, 390)
+    for view in ("trend", "top", "compare"):
+        chrome.get(f"{pages.address}/c/{collection.id.hex()[:16]}/{view}")
+        assert "in part" in chrome.page_source
+        assert overflow(chrome) <= 0, view
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from ldp_server.web.periods import dates_of, in_part
 from ldp_server.web.views import offered
 from tests.server.analyst.conftest import deliver
 from tests.server.test_every_door import shell
-from tests.server.web.conftest import DAY, EACH_DAY, HOSTILE, browsing, daily
+from tests.server.web.conftest import DAY, EACH_DAY, HOSTILE, WEEK, browsing, daily, weeks_in_part
 from tests.server.web.test_pages import SVG, Page, charts, marks, until_done
 
 DRAWN = {"svg", "title", "desc", "g", "rect", "line", "circle", "text", "path", "style"}
@@ -316,20 +316,9 @@ async def test_cannot_tell_is_said_and_two_collections_are_compared(world, sched
     assert (odd.status_code, "name a collection" in odd.text) == (400, True)
 
 
-WEEK = 7 * DAY
-
-
 async def test_a_period_in_part_is_marked_in_the_selector_the_table_and_the_chart(world):
     """The question opened in the middle of a week, and this week still runs."""
-    now = int(time.time())
-    this = now // WEEK
-    opens, closes = (this - 1) * WEEK + DAY, now + 3 * DAY
-    domain, schedule = Categories(("a", "b")), Schedule(WEEK, 10)
-    details = {"opens": opens, "closes": closes, "schedule": schedule}
-    collection = Collection.create("This week?", domain, "randomized-response", "4", **details)
-    world.server.create(collection)
-    for period in (this - 1, this):
-        deliver(world.server, collection, np.arange(300) % 3, seed=period, period=period)
+    collection, this = weeks_in_part(world, "This week?")
     which = collection.id.hex()[:16]
     async with browsing(world) as browser:
         page = await browser.get(f"/c/{which}/trend")
@@ -337,7 +326,8 @@ async def test_a_period_in_part_is_marked_in_the_selector_the_table_and_the_char
     dates = [f"{day(period * WEEK)} to {day((period + 1) * WEEK)}" for period in (this - 1, this)]
     said = [f"{dates[0]} (in part: the question opened during it)", f"{dates[1]} (still running)"]
     assert [row[1] for row in Page(page.text).rows[1:3]] == said
-    assert all(page.text.count(f">{text}</option>") == 2 for text in said)
+    chosen = [f"{dates[0]} (in part)", f"{dates[1]} (still running)"]
+    assert all(page.text.count(f">{text}</option>") == 2 for text in chosen)
     for chart in (*charts(page.text), ElementTree.fromstring(drawn.text)):
         hollow = [one for one in chart.iter(f"{SVG}circle") if one.get("class") == "series-dot part"]
         assert len(hollow) == 4
