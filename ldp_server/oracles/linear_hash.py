@@ -5,7 +5,14 @@ The sum of the estimates of a set A of items is a sum over the reports of
     g(a, y) = sum over x in A of (1[<a, x> = y] - s)/(p - s).
 
 Given a user's item, g has mean 1 if the item is in A, else 0. So the variance of the sum is exactly E[sum of g^2] -
-F_A, F_A the number of users with an item of A. Both terms are read off the counts. Adding up the single variances
+F_A, F_A the number of users with an item of A. Both terms are read off the counts. A few reports may support all of A
+at once: then g is large and rare. If by chance none of them came, the counts say too little. So E[sum of g^2] is at
+least that of users spread evenly over F_q^t, which is n times the mean of g^2 over all reports. For the same reason the
+sum is skewed. Its third central moment is E[sum of g^3] less 3 E[g^2] - 2 for each user with an item of A, for whom
+E[g^2] is taken as 1 + p(1-p)/(p-s)^2, that of the item alone. The interval of the sum is that of a skewed sum
+(laws/normal.py).
+
+Adding up the single variances
 instead is wrong: two items on a line of F_q^t through the item of many users are supported by the same reports of these
 users, and neighbours in the numbering lie on such lines. At epsilon 3, q = 13, t = 2 the correlation is .58 if all
 users hold that item, and .19 if a third of them do.
@@ -13,6 +20,7 @@ users hold that item, and .19 if a third of them do.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
@@ -23,7 +31,8 @@ from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.oracles.base import Floats, FrequencyOracle, binomial_variance
 from ldp_server.oracles.independence.chances import Chance
-from ldp_server.oracles.laws.support import SupportLaw
+from ldp_server.oracles.laws.normal import skewed_ends
+from ldp_server.oracles.laws.support import SupportLaw, normal_quantile
 from ldp_server.oracles.transform import drawn, support, weights_of_reports
 
 __all__ = ["LinearHashOracle", "report_chances"]
@@ -46,9 +55,11 @@ class LinearHashOracle(FrequencyOracle):
         self._p, self._s = (float(x) for x in randomizer.support)
         self._chances = report_chances(randomizer)
         self._cells: Floats | None = None
+        self._last: tuple[tuple[bytes, float], tuple[float, float]] | None = None
+        """The last sum that was asked for, and its moments."""
 
     def _forget(self) -> None:
-        self._cells = None
+        self._cells = self._last = None
 
     def cells(self) -> Floats:
         """Return estimates of every element of F_q^t, kept until the counts change."""
@@ -74,12 +85,30 @@ class LinearHashOracle(FrequencyOracle):
         return binomial_variance(frequencies, self.reports, self._p, self._s)
 
     def sum_variance(self, indexes: Indexes, frequencies: npt.ArrayLike) -> float:
-        """Return the variance of the sum, from the counts (see above)."""
-        inside = np.bincount(indexes.astype(np.intp), minlength=self._q**self._t)
-        table = weights_of_reports(inside, self._q, self._t).astype(np.float64, copy=False)
-        g = (table - len(indexes) * self._s) / (self._p - self._s)
-        held = np.clip(np.sum(frequencies), 0, self.reports)
-        return max(0.0, float(self.counts.values @ np.square(g)) - float(held))
+        """Return the variance of the sum (see above)."""
+        return self._moments(indexes, frequencies)[0]
+
+    def sum_interval(self, indexes: Indexes, estimates: Floats, tail: float) -> tuple[float, float]:
+        """Return the interval for how many users hold one of these different indexes, which were fixed beforehand."""
+        variance, third = self._moments(indexes, estimates)
+        total, error = float(np.sum(estimates)), math.sqrt(variance)
+        below, above = skewed_ends(third / variance**1.5 if variance else 0.0, normal_quantile(tail))
+        return max(0.0, total - below * error), min(float(self.reports), total + above * error)
+
+    def _moments(self, indexes: Indexes, frequencies: npt.ArrayLike) -> tuple[float, float]:
+        """The variance and the third central moment of the sum."""
+        held = float(np.clip(np.sum(frequencies), 0, self.reports))
+        key = (indexes.tobytes(), held)
+        if self._last is None or self._last[0] != key:
+            inside = np.bincount(indexes.astype(np.intp), minlength=self._q**self._t)
+            table = weights_of_reports(inside, self._q, self._t).astype(np.float64, copy=False)
+            g = (table - len(indexes) * self._s) / (self._p - self._s)
+            square = np.square(g)
+            counted = max(float(self.counts.values @ square), self.reports * float(square.mean()))
+            alone = self._p * (1 - self._p) / (self._p - self._s) ** 2
+            third = float(self.counts.values @ (square * g)) - held * (1 + 3 * alone)
+            self._last = key, (max(0.0, counted - held), third)
+        return self._last[1]
 
     @property
     def law(self) -> SupportLaw:

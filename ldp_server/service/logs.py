@@ -18,24 +18,26 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
-from typing import ClassVar, TextIO
+from typing import TextIO
 
 __all__ = ["LOGGER", "capture_stderr", "event", "set_up_logs"]
 
 LOGGER = logging.getLogger("hearsay.server")
+_ROOT = logging.getLogger()
 _STDERR = 2
 _TEXT = json.encoder.encode_basestring_ascii
 _LAST_LINES_SECONDS = 2.0
 
 
 def event(level: int, message: str, **fields: object) -> None:
-    """Write one line. Once `set_up_logs` has been called, it takes the short way past the rest of `logging`."""
+    """Write one line. Where `set_up_logs` has put the only handler, it takes the short way past the rest of `logging`."""
     if not LOGGER.isEnabledFor(level):
         return
-    if _Handler.of_this_process is None:
-        LOGGER.log(level, message, extra={"fields": fields})
+    handlers = _ROOT.handlers
+    if len(handlers) == 1 and isinstance(handlers[0], _Handler):
+        handlers[0].write(level, message, fields)
     else:
-        _Handler.of_this_process.write(level, message, fields)
+        LOGGER.log(level, message, extra={"fields": fields})
 
 
 class _Lines(logging.Formatter):
@@ -81,8 +83,6 @@ def _object(fields: Mapping[str, object]) -> str:
 
 
 class _Handler(logging.StreamHandler[TextIO]):
-    of_this_process: ClassVar[_Handler | None] = None
-
     def __init__(self, stream: TextIO, lines: _Lines) -> None:
         super().__init__(stream)
         self.setFormatter(lines)
@@ -115,12 +115,10 @@ def set_up_logs(level: str, form: str) -> None:
     """Send everything to standard error."""
     as_json = form == "json"
     handler = _Handler(capture_stderr() if as_json else sys.stderr, _Lines(as_json=as_json))
-    root = logging.getLogger()
-    root.handlers[:] = [handler]
-    root.setLevel(level.upper())
+    _ROOT.handlers[:] = [handler]
+    _ROOT.setLevel(level.upper())
     logging.getLogger("grpc").setLevel("WARNING")
     logging.getLogger("asyncio").setLevel("WARNING")
-    _Handler.of_this_process = handler
 
 
 def capture_stderr() -> TextIO:

@@ -149,7 +149,7 @@ def test_none_and_outside_are_randomized_like_any_item() -> None:
         {"mechanism": "randomized-response", "parameters": {"q": 2}, "domain": Strings(1)},
         {"parameters": {"rows": 4, "q": 3}},
         {"parameters": {"rows": 4, "q": 3, "t": 5, "u": 5}},
-        {"parameters": {"rows": 4, "q": 4, "t": 5}},
+        {"parameters": {"rows": 4, "q": 6, "t": 5}},
         {"parameters": {"rows": -4, "q": 3, "t": 5}},
         {"parameters": {"rows": 1 << 32, "q": 3, "t": 5}},
         {"parameters": {"rows": 4.5, "q": 3, "t": 5}},

@@ -106,7 +106,7 @@ async def test_health_over_http_is_served_beside_the_metrics(tmp_path):
 def test_a_server_whose_event_loop_stands_still_is_not_serving(monkeypatch):
     server = CollectionServer(Config())
     now = 1000.0
-    monkeypatch.setattr("ldp_server.service.assemble.time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr("ldp_server.service.running.time", SimpleNamespace(monotonic=lambda: now))
     assert not server.serving
     server._seen = now - 5
     assert server.serving

@@ -208,7 +208,7 @@ async def test_space_is_given_back(tmp_path):
     async with live(tmp_path / "d") as server:
         collection = make_collection()
         await server.create(collection)
-        requests = [batch(collection, 3000) for _ in range(800)]
+        requests = [batch(collection, 3000) for _ in range(1300)]
         async for response in server.collector.SubmitStream(iter(requests)):
             taken(response)
         db = server.server.parts.log.db
