@@ -30,7 +30,7 @@ _LAST_LINES_SECONDS = 2.0
 
 
 def event(level: int, message: str, **fields: object) -> None:
-    """Write one line. Where `set_up_logs` has put the only handler, it takes the short way past the rest of `logging`."""
+    """Write one line. If `set_up_logs` has set the only handler, it takes the short way past the rest of `logging`."""
     if not LOGGER.isEnabledFor(level):
         return
     handlers = _ROOT.handlers

@@ -221,7 +221,7 @@ def every_mechanism():
         elif isinstance(value, str) and len(value) > 60:
             with contextlib.suppress(ValueError):
                 collection = Collection.from_bytes(bytes.fromhex(value))
-                # Another test of this process may read reproductions; what a relay passes on is in tests/server/sealing.
+                # Another test of this process may read reproductions. tests/server/sealing has those with a relay.
                 if collection.randomizer.name not in REPRODUCTIONS and not collection.relayed:
                     found.setdefault(collection.randomizer.name, collection)
 
