@@ -1,10 +1,9 @@
 """Tokens that were just looked up, so that the next call of the same analyst needs no look-up in the file.
 
-What is remembered holds while nobody has changed the file of tokens. The file counts its changes, whoever makes them, and
-the count is read at every call. So a token that a command in another process revokes is looked up again at the next
-call. Whether a token has expired is not remembered: that is a question of the clock, asked at every call.
-
-The tokens themselves are not kept. What is kept is found by their SHA-256.
+What is remembered holds while nobody has changed the file of tokens. The file counts its changes, whoever makes them,
+and the count is read at every call. So a token that a command in another process revokes is looked up again at the next
+call. Whether a token has expired is not remembered: that is a question of the clock, asked at every call. The tokens
+themselves are not kept. What is kept is found by their SHA-256.
 """
 
 from __future__ import annotations
