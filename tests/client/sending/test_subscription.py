@@ -175,7 +175,8 @@ def test_a_list_that_grows_across_the_edges_of_parts(list_client, server, operat
     server.public = operator.sign([filler(held + new)])
     server.parts.clear()
     assert client.refresh() == held + new
-    assert client.listed() == tuple(filler(held + new)[i : i + 32] for i in range(0, 32 * (held + new), 32))
+    ids = filler(held + new)
+    assert client.listed() == tuple(ids[i : i + 32] for i in range(0, len(ids), 32))
     assert server.parts[0] == held // PART_IDS
 
 

@@ -119,10 +119,8 @@ def hits(domain, users, epsilon, mechanism, multiples, each, seeds, memory=80 <<
         spec = create(f"promise {seed}", domain, epsilon, found, opens=0, closes=1)
         rng = np.random.default_rng(seed)
         counts = [round(m * found.reliable) for m in multiples for _ in range(each)]
-        items = [
-            int.from_bytes(rng.bytes(48), "little") % (domain.size - 1) + 1
-            for _ in range(len(counts) + users - sum(counts))
-        ]
+        held = len(counts) + users - sum(counts)
+        items = [int(place) for place in rng.integers(1, min(domain.size, 1 << 63), held)]
         numbers = [item for item, count in zip(items, counts, strict=False) for _ in range(count)] + items[
             len(counts) :
         ]
