@@ -35,6 +35,7 @@ __all__ = [
     "KEY_ID_BYTES",
     "SEALED_EXTRA",
     "CollectorKey",
+    "is_usable",
     "key_id",
     "key_id_of",
     "seal",
@@ -70,6 +71,17 @@ class CollectorKey:
 def key_id(public_key: bytes) -> bytes:
     """Return the id of a public key."""
     return sha256(public_key).digest()[:KEY_ID_BYTES]
+
+
+def is_usable(public_key: bytes) -> bool:
+    """Whether reports can be sealed to these bytes. With a point of low order everybody would know the secret."""
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey  # noqa: PLC0415
+
+    try:
+        X25519PrivateKey.generate().exchange(X25519PublicKey.from_public_bytes(public_key))
+    except ValueError:
+        return False
+    return True
 
 
 def sealed_bytes(report_bytes: int, token_bytes: int = 0) -> int:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 from ldp_client.durations import format_duration, parse_duration
 from ldp_client.errors import InvalidSpec, PolicyRefused, WrongType
+from ldp_client.protocol.sealing import is_usable
 from ldp_client.trust.list_heads import MAX_COSIGNATURES
 
 if TYPE_CHECKING:
@@ -104,6 +105,8 @@ class Policy:
         put(self, "pinned", None if pinned is None else hexes(pinned, "pinned"))
         put(self, "list_keys", hexes(list_keys, "list_keys"))
         put(self, "collector_keys", hexes(collector_keys, "collector_keys"))
+        if not all(map(is_usable, self.collector_keys)):
+            raise InvalidSpec("collector_keys has a key to which nothing can be sealed")
         put(self, "witnesses", hexes(witnesses, "witnesses"))
         needed = len(self.witnesses) // 2 + 1 if witnesses_needed is None and self.witnesses else witnesses_needed or 0
         put(self, "witnesses_needed", needed)

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING
 
 from ldp_client.errors import ListForked, PolicyRefused
 from ldp_client.protocol import tags
-from ldp_client.protocol.sealing import KEY_BYTES, CollectorKey
+from ldp_client.protocol.sealing import KEY_BYTES, CollectorKey, is_usable
 from ldp_client.trust.list_heads import ListHead
 from ldp_client.trust.merkle import HASH_BYTES, root_of
 
@@ -226,6 +226,8 @@ def _check_keys(previous: SignedHead | None, found: SignedHead) -> None:
     if any(len(key.public_key) != KEY_BYTES for key in keys):
         raise PolicyRefused(f"the signed list has a collector key that is not {KEY_BYTES} bytes long")
     held = previous.collector_keys if previous else ()
+    if not all(key in held or is_usable(key.public_key) for key in keys):
+        raise PolicyRefused("the signed list has a collector key to which nothing can be sealed")
     latest = max((key.not_after for key in held), default=0)
     if max((key.not_after for key in keys), default=0) < latest:
         raise PolicyRefused("the signed list brings back collector keys that were replaced")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ldp_client import PolicyRefused
+from ldp_client import InvalidSpec, Policy, PolicyRefused
 from ldp_client.protocol.sealing import CollectorKey
 from ldp_client.protocol.v1 import collector_pb2
 from ldp_client.trust.signed_list import MAX_KEYS
@@ -70,3 +70,19 @@ def test_the_number_of_keys_is_bounded():
         taken(listed(*keys))
     with pytest.raises(PolicyRefused, match="at most"):
         taken(listed(ONE, ONE))
+
+
+LOW_ORDER = (
+    bytes(32),
+    b"\x01" + bytes(31),
+    bytes.fromhex("e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800"),
+)
+
+
+@pytest.mark.parametrize("key", LOW_ORDER)
+def test_a_key_to_which_nothing_can_be_sealed_is_refused(key):
+    """Sealing to it would raise in the sender, and hold up the reports of every relayed collection."""
+    with pytest.raises(PolicyRefused, match="nothing can be sealed"):
+        taken(listed(ONE, CollectorKey(key, 9000)))
+    with pytest.raises(InvalidSpec, match="nothing can be sealed"):
+        Policy(max_epsilon="1", budget="2", period="30 days", lifetime="12", collector_keys=[ONE.public_key, key])
