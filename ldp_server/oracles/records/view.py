@@ -24,7 +24,7 @@ from ldp_server.oracles.linear_hash import LinearHashOracle
 from ldp_server.oracles.randomized_response import RandomizedResponseOracle
 from ldp_server.oracles.records.direct import Direct
 from ldp_server.oracles.records.parities import Parities, ParityCounts
-from ldp_server.oracles.records.sources import Asked, Source
+from ldp_server.oracles.records.sources import AskedTable, Source
 from ldp_server.oracles.sampled_table import SampledTableOracle
 from ldp_server.oracles.subset_selection import SubsetSelectionOracle
 
@@ -112,7 +112,7 @@ class TableView(FrequencyOracle):
         return self._everybody and len(indexes) == self._rows.count
 
 
-def table_view(oracle: Oracle, record: Record, asked: Asked) -> TableView:
+def table_view(oracle: Oracle, record: Record, asked: AskedTable) -> TableView:
     """Return the table that is asked for; `Unsupported` says what the devices were asked instead."""
     if not oracle.reports:
         raise TooFewReports("this collection has no reports yet")
@@ -127,7 +127,7 @@ def table_view(oracle: Oracle, record: Record, asked: Asked) -> TableView:
     raise Unsupported(f"{oracle.randomizer.name} gives no tables of fields: sampled-table does")
 
 
-def _of_tables(oracle: SampledTableOracle, record: Record, asked: Asked) -> Direct | Parities:
+def _of_tables(oracle: SampledTableOracle, record: Record, asked: AskedTable) -> Direct | Parities:
     needed = tuple(sorted(asked.needed))
     direct = [
         (j, table) for j, table in enumerate(oracle.tables) if not table.parity and asked.needed <= set(table.places)
