@@ -11,6 +11,7 @@ __all__ = [
     "COLLECTION",
     "COLLECTION_LIST",
     "COLLECTION_LIST_HEAD",
+    "CURATOR_RELEASE",
     "EXPANDER_BUCKET",
     "EXPANDER_GRAPH",
     "EXPANDER_PERMUTATION",
@@ -56,6 +57,8 @@ ANALYST_TOKEN = b"hearsay/analyst-token/v1"
 """Hash under which the server keeps an analyst's token."""
 SEALED_REPORT = b"hearsay/sealed/v1"
 """Begin of the `info` with which a report is sealed."""
+CURATOR_RELEASE = b"hearsay/curator-release/v1"
+"""Signature of a release of the curator."""
 EXPLAIN = b"hearsay/explain"
 """Words of the example messages that `explain` shows; no device sends them."""
 
