@@ -5,13 +5,14 @@ Each is a subclass of the right one, with the printed constant.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from ldp_server.curator.draws import laplace_scale
 from ldp_server.curator.releases.gap_max import ObviousAnswer
 from ldp_server.curator.releases.histogram import LaplaceHistogram
 from ldp_server.curator.releases.mode import GRAIN, Mode
-from ldp_server.curator.releases.stability import StabilityHistogram, smallest_threshold
+from ldp_server.curator.releases.stability import StabilityHistogram
 
 __all__ = ["AddRemoveHistogram", "AddRemoveStability", "PrintedMode", "PrintedObviousAnswer"]
 
@@ -44,7 +45,7 @@ class PrintedMode(Mode):
 
     @property
     def threshold(self) -> int:
-        return smallest_threshold(self.scale, 2 * self.epsilon, self.delta)
+        return math.ceil(GRAIN * -math.log(self.delta) / self.epsilon)
 
 
 @dataclass(frozen=True)

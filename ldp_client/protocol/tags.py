@@ -1,7 +1,8 @@
 """Every text that keeps one use of a hash, a stream or a signature apart from all others.
 
 Two uses with different tags never have the same input, so a value made for one use is worthless for the other. The
-texts are part of the protocol (docs/protocol.md): a changed tag is a changed protocol.
+texts are part of the protocol (docs/protocol.md): a changed tag is a changed protocol. That of the curator's releases,
+which no device sees, is in ldp_server/curator/signing.py.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ __all__ = [
     "COLLECTION",
     "COLLECTION_LIST",
     "COLLECTION_LIST_HEAD",
-    "CURATOR_RELEASE",
     "EXPANDER_BUCKET",
     "EXPANDER_GRAPH",
     "EXPANDER_PERMUTATION",
@@ -57,8 +57,6 @@ ANALYST_TOKEN = b"hearsay/analyst-token/v1"
 """Hash under which the server keeps an analyst's token."""
 SEALED_REPORT = b"hearsay/sealed/v1"
 """Begin of the `info` with which a report is sealed."""
-CURATOR_RELEASE = b"hearsay/curator-release/v1"
-"""Signature of a release of the curator."""
 EXPLAIN = b"hearsay/explain"
 """Words of the example messages that `explain` shows; no device sends them."""
 

@@ -29,7 +29,9 @@ _AGREE = 1 + 1e-9
 
 @cache
 def _opendp() -> Any:
-    found = library("opendp.prelude", "curator", "the curator")
+    library("opendp", "curator", "the curator")
+    import opendp.prelude as found  # noqa: PLC0415 - a missing library is reported with what installs it
+
     if tuple(int(part) for part in library_version().split(".")[:2]) < _OLDEST:
         raise InvalidSpec(f"opendp {library_version()} is too old for the curator: pip install 'hearsay[curator]'")
     found.enable_features("contrib")
