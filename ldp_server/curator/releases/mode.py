@@ -81,8 +81,6 @@ class Mode(CentralMechanism):
         second = leading[1][1] if len(leading) > 1 else 0
         (noisy,) = draws.laplace([GRAIN * (most - second)], self.scale)
         if noisy >= self.threshold and item is not None:
-            return Outcome(
-                (ReleasedRow(item),), "the most frequent item of these people"
-            )
+            return Outcome((ReleasedRow(item),), "the most frequent item of these people")
         note = f"nothing: no item leads by enough. A lead of {self.lead:,} people is named with probability 95% or more"
         return Outcome((), note)
