@@ -2,8 +2,9 @@
 
 A token must be for this collection, by a key of the configuration, of exactly the right length, with a salt of 48
 bytes. One that is good for another collection is refused for a reason of its own (`TOKEN_FOR_ANOTHER`): it shows an app
-that mixes up its tokens, or somebody who spends those of one question on another. Nothing in it is free to change: the signature covers every byte before it, and each number below n is the
-signature of at most one of them. The server keeps the ids of used tokens as it does those of linkable ones.
+that mixes up its tokens, or somebody who spends those of one question on another. Nothing in a token is free to change:
+the signature covers every byte before it, and each number below n is the signature of at most one of them. The server
+keeps the ids of used tokens as it does those of linkable ones.
 
 Whoever issued the token saw neither its nonce nor its signature (blind.py), so its id says nothing
 about the account that asked for it.

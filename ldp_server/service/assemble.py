@@ -155,6 +155,7 @@ class _Assembly:
             load_public_key(publish.next_key) if publish.next_key else None,
             frozenset(load_public_key(path).public_bytes_raw() for path in publish.witnesses),
             keys.published,
+            self._directory.cosignatures,
         )
 
     def _collections(self, log: ReportLog, publisher: ListPublisher) -> LiveCollections:
