@@ -19,7 +19,7 @@ import numpy as np
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, StorageError, Unavailable
 from ldp_client.protocol.packing import MAX_PAYLOAD
-from ldp_client.protocol.sealing import sealed_bytes
+from ldp_client.protocol.sealing import seal_reports, sealed_bytes
 from ldp_client.sending.transport import Batch
 from ldp_server.arrays.packing import pack
 from ldp_server.oracles import oracle_for
@@ -29,7 +29,7 @@ from ldp_server.testing import RelayProcess
 from simulator import crowd
 from simulator.engine import Job
 from simulator.wire.sender import Unacknowledged, send
-from simulator.wire.senders import SentPart, seal_all
+from simulator.wire.senders import SentPart
 
 __all__ = ["RunningRelay", "restart_later", "server_settings"]
 
@@ -85,9 +85,9 @@ class RunningRelay:
         oracle.accumulate(payload)
         part = SentPart(np.zeros(job.population.distinct + 1, np.int64), {0: oracle.to_bytes()})
         part.held[0] = count
-        sealed = seal_all(payload, randomizer.report_bytes, self.collection.id, self.public_key)
+        sealed = seal_reports(payload, randomizer.report_bytes, self.collection.id, self.public_key)
         batch = Batch(self.collection.id, np.random.default_rng(job.seed).bytes(16), sealed)
-        part.sent = send(self.process.target, [Unacknowledged(batch, count)], timeout, relay=True)
+        part.sent = send(self.process.target, [Unacknowledged(batch, count)], timeout, relay=self.collection)
         return part
 
     def drain(self, timeout: float) -> None:

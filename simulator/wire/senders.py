@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_client.protocol.packing import MAX_PAYLOAD
-from ldp_client.protocol.sealing import seal, sealed_bytes
+from ldp_client.protocol.sealing import seal_reports, sealed_bytes
 from ldp_client.sending.transport import Batch
 from ldp_server.arrays.packing import pack
 from ldp_server.oracles import Oracle, oracle_for
@@ -27,7 +27,7 @@ from simulator.engine import Job, blocks_of, draw_block, pool
 from simulator.wire.faults import Faults
 from simulator.wire.sender import Sent, Unacknowledged, send
 
-__all__ = ["SenderTask", "SentPart", "patience", "seal_all", "send_all"]
+__all__ = ["SenderTask", "SentPart", "patience", "send_all"]
 
 PATIENCE = 120.0
 """Seconds, besides those that sending takes at the slowest."""
@@ -104,7 +104,9 @@ def _send_blocks(task: SenderTask, blocks: range, told: Queue[int]) -> SentPart:
             waiting = 0
 
     batches = (batch for block in blocks for batch in _block(task, block, oracles, part))
-    part.sent = send(task.target, batches, patience(job.users), tell, relay=task.sealing_key is not None)
+    part.sent = send(
+        task.target, batches, patience(job.users), tell, relay=None if task.sealing_key is None else job.collection
+    )
     told.put(waiting)
     part.states = {period: oracle.to_bytes() for period, oracle in oracles.items()}
     return part
@@ -128,7 +130,9 @@ def _block(task: SenderTask, block: int, oracles: dict[int, Oracle], part: SentP
     ids = np.random.Generator(np.random.SFC64(np.random.SeedSequence([job.seed, block, 5]))).bytes(16 * len(starts))
     for number, start in enumerate(starts):
         payload = pack(reports[start : start + step], width)
-        sent = payload if task.sealing_key is None else seal_all(payload, width, job.collection.id, task.sealing_key)
+        sent = (
+            payload if task.sealing_key is None else seal_reports(payload, width, job.collection.id, task.sealing_key)
+        )
         batch = Batch(job.collection.id, ids[16 * number : 16 * number + 16], sent, period=periods[number])
         if plan.late[number]:
             part.late.append(Unacknowledged(batch, len(payload) // width))
@@ -138,10 +142,3 @@ def _block(task: SenderTask, block: int, oracles: dict[int, Oracle], part: SentP
         yield Unacknowledged(batch, len(payload) // width, bool(plan.drop[number]))
         if plan.duplicate[number]:
             yield Unacknowledged(batch, 0)
-
-
-def seal_all(payload: bytes, width: int, collection_id: bytes, public_key: bytes) -> bytes:
-    """Seal each report of a payload by itself."""
-    return b"".join(
-        seal(payload[start : start + width], collection_id, public_key) for start in range(0, len(payload), width)
-    )
