@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -29,14 +30,17 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 
 @token.command()
 @click.option("--config", "file", type=_FILE, required=True, help="The configuration (`token issuer-config`).")
+@click.option("--listen", metavar="HOST:PORT", help="Where the back end connects; port 0: any free one.")
 @click.option("--until-stdin-closes", is_flag=True, help="Also stop when standard input is closed.")
 @click.option("--json", "as_json", is_flag=True, help="Logs, and the line that says where it listens, as JSON.")
-def issuer(file: Path, until_stdin_closes: bool, as_json: bool) -> None:
+def issuer(file: Path, listen: str | None, until_stdin_closes: bool, as_json: bool) -> None:
     """Run the issuer of unlinkable tokens until it is told to stop (SIGTERM, Ctrl-C).
 
     It belongs behind your log-in, and not onto the machine of the collection server.
     """
     config = load_settings(file)
+    if listen is not None:
+        config = replace(config, listen=listen)
     set_up_logs(config.watch.log_level, "json" if as_json else config.watch.log_format)
     # Otherwise each counter has a second series, the time at which it was made.
     disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -54,7 +58,8 @@ async def _serve(config: IssuerConfig, *, as_json: bool, until_stdin_closes: boo
             start_metrics(config.watch.metrics, server.metrics.registry, server)
         address = local_address(config.listen, server.port)
         if as_json:
-            sys.stdout.write(json.dumps({"listening": address, "version": __version__, "pid": os.getpid()}) + "\n")
+            said = {"listening": {"issuer": address}, "version": __version__, "pid": os.getpid()}
+            sys.stdout.write(json.dumps(said) + "\n")
         else:
             sys.stdout.write(f"the issuer listens on {address}\n")
         sys.stdout.flush()
