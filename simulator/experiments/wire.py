@@ -98,13 +98,10 @@ def run(
     batch needs an unlinkable token, or with a relay each report.
     """
     setting = _prepare(wanted, faults, batch, remote, relay)
-    if not 0 <= periods <= MAX_PERIODS:
-        raise InvalidSpec(f"periods: 0 (no schedule) to {MAX_PERIODS}")
     _check_relay(relay, faults, periods, remote)
     _check_tokens(faults, remote, asked=tokens)
     with ExitStack() as stack:
         place = _Place.make(stack, remote, sealed=bool(relay), tokens=patience(wanted.users) if tokens else None)
-        analyst, server = place.analyst, place.server
         collection = _collection(setting, wanted, periods, relay or None)
         place.create(collection, 1 if relay else batch)
         between = place.relay(stack, collection)
@@ -120,13 +117,14 @@ def run(
         if between is not None:
             parts.append(between.fill(job, patience(wanted.users)))
             between.drain(patience(wanted.users))
-        ended = _end(analyst, collection, target, parts, seconds)
-        passed = None if between is None else (between.process.restarts, analyst.show(collection).batches)
-        restarts = tuple(one.restarts if one else 0 for one in (server, place.issuer))
-        return _compare(job, setting, replace(ended, restarts=restarts, passed=passed))
+        ended = _end(place.analyst, collection, target, parts, seconds)
+        passed = None if between is None else (between.process.restarts, place.analyst.show(collection).batches)
+        return _compare(job, setting, replace(ended, restarts=place.restarts, passed=passed))
 
 
 def _check_relay(relay: int, faults: Faults, periods: int, remote: Remote | None) -> None:
+    if not 0 <= periods <= MAX_PERIODS:
+        raise InvalidSpec(f"periods: 0 (no schedule) to {MAX_PERIODS}")
     if not relay:
         return
     if remote is not None:
@@ -183,6 +181,11 @@ class _Place:
         settings.write_text(text, encoding="utf-8")
         server = stack.enter_context(ServerProcess(folder / "data", "--config", str(settings)))
         return cls(stack.enter_context(server.analyst()), server.target, server, folder, key, issuer, desk)
+
+    @property
+    def restarts(self) -> tuple[int, ...]:
+        """How often the server and the issuer were started again."""
+        return tuple(one.restarts if one else 0 for one in (self.server, self.issuer))
 
     def create(self, collection: Collection, reports: int) -> None:
         """Create the collection; with tokens, each of them admits so many reports."""
