@@ -1,4 +1,4 @@
-"""token issuer, issuer-config, issuer-key, issuer-secret: the issuer of unlinkable tokens."""
+"""token issuer, issuer-check, issuer-config, issuer-key, issuer-secret: the issuer of unlinkable tokens."""
 
 from __future__ import annotations
 
@@ -15,15 +15,18 @@ from prometheus_client import disable_created_metrics
 
 from ldp_server import __version__
 from ldp_server.cli.connection import json_option
+from ldp_server.cli.shapes import DiagnosisShape
 from ldp_server.cli.show import lines, print_json
 from ldp_server.cli.tokens.analysts import token
+from ldp_server.diagnosis import MARKS, Unsound
+from ldp_server.issuer.checks import examine_issuer
 from ldp_server.issuer.server import IssuerServer
 from ldp_server.issuer.settings import SAMPLE, IssuerConfig, load_settings
 from ldp_server.issuer.signing import make_key, make_secret
 from ldp_server.service.logs import event, set_up_logs
 from ldp_server.service.running import allow_files, local_address, start_metrics, stop_when_input_ends
 
-__all__ = ["issuer", "issuer_config", "issuer_key", "issuer_secret"]
+__all__ = ["issuer", "issuer_check", "issuer_config", "issuer_key", "issuer_secret"]
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -71,6 +74,24 @@ async def _serve(config: IssuerConfig, *, as_json: bool, until_stdin_closes: boo
     finally:
         await server.stop()
         event(logging.INFO, "stopped")
+
+
+@token.command("issuer-check")
+@click.option("--config", "file", type=_FILE, required=True, help="The configuration (`token issuer-config`).")
+@json_option
+def issuer_check(file: Path, as_json: bool) -> None:
+    """Check a configuration, its keys, secrets and certificates, and the counts. Nothing is changed."""
+    found = []
+    for one in examine_issuer(file):
+        found.append(one)
+        if as_json:
+            shape: DiagnosisShape = {"what": one.what, "verdict": one.verdict, "detail": one.detail}
+            print_json(shape)
+        else:
+            lines(f"{MARKS[one.verdict]}  {one.what}: {one.detail}")
+    wrong = sum(one.verdict == "wrong" for one in found)
+    if wrong:
+        raise Unsound(f"{wrong} of {len(found)} checks found something wrong")
 
 
 @token.command("issuer-config")
