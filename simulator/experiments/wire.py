@@ -254,7 +254,7 @@ def _killers(stack: ExitStack, place: _Place, relay: RunningRelay | None, faults
     """Start the threads that kill and restart the server, the relay and the issuer when it is time."""
     plan = (
         (place.server, faults.kill_after),
-        (relay and relay.process, faults.kill_relay_after),
+        (None if relay is None else relay.process, faults.kill_relay_after),
         (place.issuer, faults.kill_issuer_after),
     )
     found = [restart_later(stack, after, process.restart) for process, after in plan if process is not None]
