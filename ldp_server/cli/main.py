@@ -10,7 +10,6 @@ import os
 import sys
 
 import click
-from rich.console import Console
 
 from ldp_client.errors import Cancelled, InvalidSpec, LdpError, ServerRefused, StorageError, Unavailable
 from ldp_server import __version__
@@ -142,6 +141,8 @@ def run() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except LdpError as error:
+        from rich.console import Console  # noqa: PLC0415 - only when there is an error to print
+
         Console(stderr=True, highlight=False, soft_wrap=True, markup=False).print(f"ldp-server: {_in_words(error)}")
         sys.exit(exit_code(error))
 
