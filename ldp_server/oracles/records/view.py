@@ -28,12 +28,12 @@ from ldp_server.oracles.records.sources import AskedTable, Source
 from ldp_server.oracles.sampled_table import SampledTableOracle
 from ldp_server.oracles.subset_selection import SubsetSelectionOracle
 
-__all__ = ["MOST_ROWS", "TableView", "table_view"]
+__all__ = ["MOST_ROWS", "FieldsView", "table_view"]
 
 MOST_ROWS = 1 << 20
 
 
-class TableView(FrequencyOracle):
+class FieldsView(FrequencyOracle):
     """Estimates of the cells of one table."""
 
     kind = Randomizer
@@ -112,7 +112,7 @@ class TableView(FrequencyOracle):
         return self._everybody and len(indexes) == self._rows.count
 
 
-def table_view(oracle: Oracle, record: Record, asked: AskedTable) -> TableView:
+def table_view(oracle: Oracle, record: Record, asked: AskedTable) -> FieldsView:
     """Return the table that is asked for; `Unsupported` says what the devices were asked instead."""
     if not oracle.reports:
         raise TooFewReports("this collection has no reports yet")
@@ -120,10 +120,10 @@ def table_view(oracle: Oracle, record: Record, asked: AskedTable) -> TableView:
         raise Unsupported(f"a table has at most {MOST_ROWS} cells here: ask for fewer fields")
     everybody = not asked.where or not asked.fields
     if isinstance(oracle, SampledTableOracle):
-        return TableView(oracle, _of_tables(oracle, record, asked), everybody=everybody)
+        return FieldsView(oracle, _of_tables(oracle, record, asked), everybody=everybody)
     if isinstance(oracle, RandomizedResponseOracle | LinearHashOracle | SubsetSelectionOracle) and oracle.can_list:
         rows = asked.rows_of(tuple(range(len(record.names))))
-        return TableView(oracle, Direct(oracle.reports, (Source(oracle, rows, asked.rows),)), everybody=everybody)
+        return FieldsView(oracle, Direct(oracle.reports, (Source(oracle, rows, asked.rows),)), everybody=everybody)
     raise Unsupported(f"{oracle.randomizer.name} gives no tables of fields: sampled-table does")
 
 
