@@ -242,6 +242,13 @@ class SampledTable(Randomizer):
         laws = ((self.chance(j), table.inner.pair_laws[0]) for j, table in enumerate(self.tables))
         return (mixed(laws),)
 
+    @property
+    def parts(self) -> Sequence[tuple[str, Fraction]]:
+        return tuple(
+            (name, sum((self.chance(j) for j, table in enumerate(self.tables) if i in table.places), Fraction(0)))
+            for i, name in enumerate(self.record.names)
+        )
+
     def parameters(self) -> Mapping[str, Any]:
         return parameters_of(self.entries)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -28,9 +29,11 @@ from ldp_server.oracles.records.sources import AskedTable, Source
 from ldp_server.oracles.sampled_table import SampledTableOracle
 from ldp_server.oracles.subset_selection import SubsetSelectionOracle
 
-__all__ = ["MOST_ROWS", "FieldsView", "table_view"]
+__all__ = ["MOST_ROWS", "TABLES_OF", "FieldsView", "table_view"]
 
 MOST_ROWS = 1 << 20
+TABLES_OF: Final = (RandomizedResponseOracle, LinearHashOracle, SubsetSelectionOracle)
+"""Oracles of whole records whose sums are tables."""
 
 
 class FieldsView(FrequencyOracle):
@@ -121,7 +124,7 @@ def table_view(oracle: Oracle, record: Record, asked: AskedTable) -> FieldsView:
     everybody = not asked.where or not asked.fields
     if isinstance(oracle, SampledTableOracle):
         return FieldsView(oracle, _of_tables(oracle, record, asked), everybody=everybody)
-    if isinstance(oracle, RandomizedResponseOracle | LinearHashOracle | SubsetSelectionOracle) and oracle.can_list:
+    if isinstance(oracle, TABLES_OF) and oracle.can_list:
         rows = asked.rows_of(tuple(range(len(record.names))))
         return FieldsView(oracle, Direct(oracle.reports, (Source(oracle, rows, asked.rows),)), everybody=everybody)
     raise Unsupported(f"{oracle.randomizer.name} gives no tables of fields: sampled-table does")
