@@ -130,6 +130,7 @@ def _preload() -> None:
     importlib.import_module("ldp_server.cli.main").load()
     ldp_server.cli.main = main
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGCHLD, _reap)
     gc.collect()
     gc.freeze()
 
@@ -145,16 +146,16 @@ def _serve(place: str, ready: int) -> None:
             connection, _ = listening.accept()
             with connection:
                 if os.fork() == 0:
+                    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                     listening.close()
                     arguments = _become(connection)
                     break
-            _reap()
         else:
             os._exit(0)
     _run(arguments)
 
 
-def _reap() -> None:
+def _reap(*_: object) -> None:
     """Take the exit codes of those who wait for programs, so that their computing time counts as this process's."""
     while True:
         try:
