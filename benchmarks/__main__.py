@@ -30,6 +30,7 @@ BENCHMARKS = {
     "audit": ("audit.benchmark", "privacy: exact output laws, bounds from the client's bytes, clients that leak"),
     "anonymity": ("anonymity.benchmark", "a relay and sealed reports: what they cost, and what they are worth"),
     "pairing": ("pairing", "whether the order of arrival tells which answers belong to one device"),
+    "records": ("records", "tables of the fields of records: errors of all pairs, projection"),
     "structure": ("structure", "accounting, attributes, averages, quantiles, pure from approximate"),
     "coverage": ("coverage.benchmark", "what the stated intervals hold, and how wide they are"),
     "oracles": ("oracles", "frequency oracles: accuracy, coverage, speed, memory, timing of the client"),
