@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from ldp_client.tokens import IssuerKey, TokenSource, UnlinkableTokens
     from ldp_client.trust.list_heads import ListHead
     from ldp_client.trust.policy import Policy
+    from ldp_client.volunteering import Consent
+    from ldp_client.volunteering.book import VolunteeredView
 
 __version__ = "0.1.0"
 
@@ -66,6 +68,7 @@ __all__ = [
     "Client",
     "Clock",
     "Collection",
+    "Consent",
     "Delivery",
     "Integers",
     "InvalidSpec",
@@ -100,6 +103,7 @@ __all__ = [
     "Transport",
     "Unavailable",
     "UnlinkableTokens",
+    "VolunteeredView",
     "WrongType",
     "__version__",
 ]
@@ -124,6 +128,8 @@ _HOMES = {
     "tokens": ("IssuerKey", "TokenSource", "UnlinkableTokens"),
     "trust.list_heads": ("ListHead",),
     "trust.policy": ("Policy",),
+    "volunteering": ("Consent",),
+    "volunteering.book": ("VolunteeredView",),
 }  # fmt: skip
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
