@@ -34,7 +34,6 @@ __all__ = ["CohortCount", "MergedAnswer", "MergedRow", "merged", "of_estimates",
 MERGEABLE = ("histogram", "top")
 WARN_BELOW = 0.01
 _NORMAL = NormalDist()
-_WHOLE = 1.0
 
 
 @dataclass(frozen=True)
@@ -116,18 +115,17 @@ def merged(
 def _row(item: str, one: CohortCount, people: int, other: CohortCount, reports: int, width: float) -> MergedRow:
     shares = (one.count / people, other.count / reports)
     noise = (one.variance / people**2, other.variance / reports**2)
-    rough = min(
-        max(_weighed(shares, tuple(v + 0.25 / n for v, n in zip(noise, (people, reports), strict=True)))[0], 0), 1
-    )
+    widest = (noise[0] + 0.25 / people, noise[1] + 0.25 / reports)
+    rough = min(max(_weighed(shares, widest)[0], 0.0), 1.0)
     total = people + reports
     near = (rough * total + 2) / (total + 4)
-    variances = tuple(v + near * (1 - near) / n for v, n in zip(noise, (people, reports), strict=True))
+    variances = (noise[0] + near * (1 - near) / people, noise[1] + near * (1 - near) / reports)
     share, variance = _weighed(shares, variances)
     error = math.sqrt(variance)
     z = (shares[0] - shares[1]) / math.sqrt(sum(variances))
-    ends = (min(max(share + side * width * error, 0.0), _WHOLE) for side in (-1, 1))
+    low, high = max(share - width * error, 0.0), min(share + width * error, 1.0)
     errors = (math.sqrt(variances[0]), math.sqrt(variances[1]))
-    return MergedRow(item, share, *ends, error, shares[0], errors[0], shares[1], errors[1], z)
+    return MergedRow(item, share, low, high, error, shares[0], errors[0], shares[1], errors[1], z)
 
 
 def _weighed(values: Sequence[float], variances: Sequence[float]) -> tuple[float, float]:
