@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -140,15 +141,25 @@ def _per_column(rows: list[LedgerRow]) -> Iterator[tuple[str, str]]:
 
 @curator.command()
 @click.argument("number", type=int)
+@click.option("--list", "as_list", is_flag=True, help="Print the items alone, one a line, for a dictionary.")
 @home_option
 @json_option
-def show(number: int, home: Path, as_json: bool) -> None:
-    """Show a release again. This costs nothing. --json prints the signed release, for others."""
+def show(number: int, home: Path, as_list: bool, as_json: bool) -> None:
+    """Show a release again. This costs nothing. --json prints the signed release, for others.
+
+    The list of an `items` release is a dictionary for `ldp-server heavy-hitters --dictionary -`: what is released may
+    be used for anything, at no further cost.
+    """
+    if as_list and as_json:
+        raise InvalidSpec("give --list or --json, not both")
     with CuratorLedger(home) as book:
         signed = book.release(number).signed
     if not as_json:
         check_own(home, signed)
-    show_release(signed, as_json=as_json)
+    if as_list:
+        sys.stdout.writelines(f"{item}\n" for row in signed.content["rows"] for item in row["item"].values())
+    else:
+        show_release(signed, as_json=as_json)
 
 
 @curator.command()
