@@ -91,21 +91,7 @@ async def test_the_whole_way(tmp_path, keys, monkeypatch, capsys):
             assert said == "given"
         assert await asyncio.to_thread(withdrawing, where[PEOPLE], port, keys, collection) == "withdrawn"
         assert len(KeptRecords(data / "volunteers.db").fresh(collection.id)) == PEOPLE + 1
-        given = ("--data-set", "panel", "--volunteers", data, "--collection", tmp_path / "q.ldp", "--keys", keys)
-        more = ("--items", tmp_path / "items", "--epsilon", "2", "--home", home)
-        code, out, err = command(monkeypatch, capsys, "release", "histogram", *given, *more)
-        assert (code, err) == (0, "")
-        assert f"{PEOPLE} people" in out
-        assert "1 whose volunteers agreed to a smaller budget" in out
-        code, out, _ = command(monkeypatch, capsys, "show", "1", "--home", home, "--json")
-        content = json.loads(json.loads(out)["release"])
-        counts = {row["item"]["text"]: row["count"] for row in content["rows"]}
-        assert abs(counts["7"] - 8) < 15
-        assert abs(counts["9"] - 4) < 15
-        assert (content["people"], content["column"]) == (PEOPLE, ANSWER)
-        code, _, err = command(monkeypatch, capsys, "release", "histogram", *given, *more)
-        assert code == 1
-        assert "does not cover" in err
+        released_from(data, tmp_path, keys, lambda *words: command(monkeypatch, capsys, *words))
         # What was used cannot be withdrawn; the one that was left out can.
         assert await asyncio.to_thread(withdrawing, where[0], port, keys, collection) == "used"
         assert await asyncio.to_thread(withdrawing, where[PEOPLE + 1], port, keys, collection) == "withdrawn"
@@ -114,6 +100,26 @@ async def test_the_whole_way(tmp_path, keys, monkeypatch, capsys):
         assert command(monkeypatch, capsys, "forget", *which)[0] == 2
         code, out, _ = command(monkeypatch, capsys, "forget", *which, "--yes")
         assert json.loads(out)["deleted"] == PEOPLE
+
+
+def released_from(data, folder, keys, call):
+    """Release a histogram of the volunteers, and see that the budget is then spent."""
+    home = folder / "home"
+    given = ("--data-set", "panel", "--volunteers", data, "--collection", folder / "q.ldp", "--keys", keys)
+    more = ("--items", folder / "items", "--epsilon", "2", "--home", home)
+    code, out, err = call("release", "histogram", *given, *more)
+    assert (code, err) == (0, "")
+    assert f"{PEOPLE} people" in out
+    assert "1 whose volunteers agreed to a smaller budget" in out
+    code, out, _ = call("show", "1", "--home", home, "--json")
+    content = json.loads(json.loads(out)["release"])
+    counts = {row["item"]["text"]: row["count"] for row in content["rows"]}
+    assert abs(counts["7"] - 8) < 15
+    assert abs(counts["9"] - 4) < 15
+    assert (content["people"], content["column"]) == (PEOPLE, ANSWER)
+    code, _, err = call("release", "histogram", *given, *more)
+    assert code == 1
+    assert "does not cover" in err
 
 
 async def test_what_the_server_refuses(tmp_path, keys):
