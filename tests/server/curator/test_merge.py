@@ -77,25 +77,31 @@ def test_what_cannot_be_merged():
         of_estimates({"coverage": "selected", "rows": [], "reports": 1})
 
 
-def test_the_command(tmp_path, monkeypatch, capsys):
-    home = tmp_path / "home"
-    create_data_set(home, "panel", DataSetBudget("pure", Fraction(4)), NOW)
+def estimates(rome):
+    """What `ldp-server estimate --items FILE --json` prints."""
+    rows = [
+        {"item": {"text": "rome"}, "estimate": rome, "standard_error": 200.0, "low": 0, "high": 1},
+        {"item": {"text": "oslo"}, "estimate": 20_000 - rome, "standard_error": 200.0, "low": 0, "high": 1},
+        {"item": {"none": True}, "estimate": 0.0, "standard_error": None, "low": 0, "high": 1},
+    ]
+    return json.dumps({"coverage": "each", "reports": 20_000, "rows": rows})
+
+
+@pytest.fixture
+def home(tmp_path):
+    create_data_set(tmp_path / "home", "panel", DataSetBudget("pure", Fraction(4)), NOW)
     people = PeopleFile(400, {"city": ["rome"] * 300 + ["oslo"] * 100}, b"p" * 32)
     request = ReleaseRequest("panel", "city", LaplaceHistogram(("rome", "oslo", "none"), Fraction(4)))
-    signed = release(home, request, people, ExactDraws(), NOW, "opendp")
+    signed = release(tmp_path / "home", request, people, ExactDraws(), NOW, "opendp")
     (tmp_path / "r.json").write_text(json.dumps(signed.as_dict()))
+    return tmp_path / "home"
 
-    def answer(rome):
-        rows = [
-            {"item": {"text": "rome"}, "estimate": rome, "standard_error": 200.0, "low": 0, "high": 1},
-            {"item": {"text": "oslo"}, "estimate": 20_000 - rome, "standard_error": 200.0, "low": 0, "high": 1},
-            {"item": {"none": True}, "estimate": 0.0, "standard_error": None, "low": 0, "high": 1},
-        ]
-        (tmp_path / "e.json").write_text(json.dumps({"coverage": "each", "reports": 20_000, "rows": rows}))
+
+def test_the_command(home, tmp_path, monkeypatch, capsys):
+    files = ["merge", tmp_path / "r.json", tmp_path / "e.json", "--key", home / f"{KEY_FILE}.pub"]
 
     def command(*arguments):
-        files = [tmp_path / "r.json", tmp_path / "e.json", "--key", home / f"{KEY_FILE}.pub"]
-        monkeypatch.setattr("sys.argv", ["ldp-server", "curator", *map(str, arguments or ["merge", *files])])
+        monkeypatch.setattr("sys.argv", ["ldp-server", "curator", *map(str, arguments)])
         try:
             run()
             code = 0
@@ -104,18 +110,17 @@ def test_the_command(tmp_path, monkeypatch, capsys):
         said = capsys.readouterr()
         return code, said.out, said.err
 
-    answer(15_000.0)
-    code, out, err = command()
+    (tmp_path / "e.json").write_text(estimates(15_000.0))
+    code, out, err = command(*files)
     assert (code, err) == (0, "")
     assert "Warning" not in out
     assert "400 volunteers and 20,000 reports" in out
-    answer(5_000.0)
-    assert "Warning: the two sources disagree" in command()[1]
-    files = [tmp_path / "r.json", tmp_path / "e.json", "--key", home / f"{KEY_FILE}.pub"]
-    shape = json.loads(command("merge", *files, "--json")[1])
+    (tmp_path / "e.json").write_text(estimates(5_000.0))
+    assert "Warning: the two sources disagree" in command(*files)[1]
+    shape = json.loads(command(*files, "--json")[1])
     assert shape["chance"] < 0.01
     assert {row["item"] for row in shape["rows"]} == {"rome", "oslo"}
     assert command("show", "1", "--list", "--home", home)[1] == "rome\noslo\nnone\n"
     (tmp_path / "e.json").write_text("[]")
-    code, out, err = command()
+    code, out, err = command(*files)
     assert (code, out, err.count("\n")) == (2, "", 1)
