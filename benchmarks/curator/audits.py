@@ -67,9 +67,9 @@ def rows() -> Iterator[Row]:
         laws, rho = every_law(mechanism, items, people, 1e-12), float(mechanism.price.rho or 0)
         found = max(worst_divergence(laws, items, order) / order for order in (1.1, 2.0, 4.0))
         yield row(f"audit, {type(mechanism).__name__}: realised rho / declared", found / rho, "", "<= 1.000001")
-    for rho, omega in ((Fraction(1, 20), Fraction(2236, 1000)), (Fraction(1, 10), Fraction(20))):
-        found = largest_ratio(SinhNormal.calibrated(rho, omega), float(omega)) / float(rho)
-        name = f"audit, sinh-normal, rho = {float(rho)}, omega = {float(omega)}: realised rho / declared"
+    for small, omega in ((Fraction(1, 20), Fraction(2236, 1000)), (Fraction(1, 10), Fraction(20))):
+        found = largest_ratio(SinhNormal.calibrated(small, omega), float(omega)) / float(small)
+        name = f"audit, sinh-normal, rho = {float(small)}, omega = {float(omega)}: realised rho / declared"
         yield row(name, found, "", "<= 1")
     yield from _printed()
 
