@@ -13,6 +13,8 @@ from ldp_client.collection import Collection
 from ldp_client.errors import ServerRefused
 from ldp_client.mechanisms.sampled_table import parameters_of
 from ldp_client.protocol.domain import Categories, Field, Integers, Record, YesNo
+from ldp_server.answers.estimates import top
+from ldp_server.answers.records import RecordTable
 from ldp_server.arrays.packing import pack
 from ldp_server.oracles import oracle_for, restore
 from ldp_server.oracles.base import TooFewReports, Unsupported
@@ -104,6 +106,31 @@ def test_tables_slices_and_counts_hold_and_are_as_wide_as_stated(name, users, re
         assert abs(together.mean(axis=1).mean()) < 3.9 / math.sqrt(len(together))
         if users > 1000:  # the square of an error is near its variance, if all cells of a run had the same error
             assert chi2.ppf(1e-5, len(z)) < np.square(together).mean() * len(z) < chi2.isf(1e-5, len(z))
+
+
+@pytest.mark.parametrize("name", ["parities", "mixed"])
+def test_intervals_of_picked_cells_and_of_the_rest_hold(name, request):
+    """The largest cells are picked for errors that are positive: all their intervals at once, and that of the rest."""
+    record, tables, epsilon, _ = CASES[name]
+    runs = 120 if request.config.getoption("--slow") else 8
+    collection, values = made(record, tables, epsilon), people(record, 700)
+    table = RecordTable(collection, record.names[:2])
+    true = truth(record, values, asked(record, (0, 1)))
+    picked = rest = moved = 0
+    for run in range(runs):
+        found = top(
+            table.collection,
+            table.oracle(filled(collection.randomizer, indexes(record, values), run)),
+            2,
+            confidence=CONFIDENCE,
+        )
+        held = [true[table.collection.domain.index(row.item)] for row in found.rows]
+        picked += all(row.low <= one <= row.high for row, one in zip(found.rows, held, strict=True))
+        rest += found.everything_else.low <= len(values[0]) - sum(held) <= found.everything_else.high
+        moved += sum(row.estimate - one for row, one in zip(found.rows, held, strict=True))
+    least = runs * CONFIDENCE - 3.8 * math.sqrt(runs * CONFIDENCE * (1 - CONFIDENCE))
+    assert min(picked, rest) >= least
+    assert moved > 0  # they were picked for their errors: a test of fixed cells would not see it
 
 
 def _exact(law, holders):
