@@ -44,8 +44,8 @@ __all__ = ["ExponentialQuantile"]
 _STEPS = 1 << 16
 _MOST_BITS = 8_192
 _FINEST = 1000
-_SMALL = 60
-"""Up to so many bits a range fits into a machine's integers."""
+_SMALL = 1 << 60
+"""Numbers below it fit into a machine's integers, and so do the gaps between them."""
 _BLOCK = 1024
 
 Whole = npt.NDArray[np.int64]
@@ -82,10 +82,11 @@ class ExponentialQuantile(CentralMechanism):
         if min(numbers) < -reach or max(numbers) > reach:
             numbers = [min(max(number, -reach), reach) for number in numbers]
         scale = laplace_scale(2 * (_STEPS * self.at.denominator + 4), self.epsilon)
-        found = _small_segments(numbers, reach, self.at) if self.bits <= _SMALL else _segments(numbers, reach, self.at)
-        logs = np.log(found.lengths) if self.bits <= _SMALL else np.array([math.log(n) for n in found.lengths])
-        index = _drawn(_STEPS * found.scores + np.rint(scale * logs).astype(np.int64), scale, draws)
-        value = int(found.firsts[index]) + draws.uniform(int(found.lengths[index]))
+        small = min(numbers) > -_SMALL and max(numbers) < _SMALL
+        found = (_small_segments if small else _segments)(numbers, reach, self.at)
+        index = _drawn(_STEPS * found.scores + np.rint(scale * found.logs).astype(np.int64), scale, draws)
+        first, length = found.segment(index)
+        value = first + draws.uniform(length)
         note = (
             f"the quantile {float(self.at):g} of whole numbers: with probability 95% at most {self.ranks:,} people "
             "away in rank"
@@ -94,35 +95,58 @@ class ExponentialQuantile(CentralMechanism):
 
 
 class _Segments(NamedTuple):
-    """The first value of each segment, how many values it has, and D q of each of them."""
+    """The segments: first those before and behind all numbers, which may be huge, then the others."""
 
+    outer: list[tuple[int, int]]
+    """First value, and how many values it has."""
     firsts: Any
     lengths: Any
     scores: Whole
+    """D q of the values of each segment, the outer ones first."""
+    logs: npt.NDArray[np.float64]
+    """The logarithms of their lengths."""
+
+    def segment(self, index: int) -> tuple[int, int]:
+        """Return first value and length."""
+        if index < len(self.outer):
+            return self.outer[index]
+        place = index - len(self.outer)
+        return int(self.firsts[place]), int(self.lengths[place])
+
+
+def _outer(lowest: int, highest: int, reach: int, target: int, finest: int, people: int) -> list[tuple[int, int, int]]:
+    """Return first value, length and score of what lies before and behind all numbers."""
+    ends = ((-reach, lowest + reach, -target), (highest + 1, reach - highest, target - finest * people))
+    return [end for end in ends if end[1]]
 
 
 def _small_segments(numbers: Sequence[int], reach: int, at: Fraction) -> _Segments:
-    """The segments of a range that fits into a machine's integers."""
+    """The segments around numbers that fit into a machine's integers."""
+    finest, people, target = at.denominator, len(numbers), at.numerator * len(numbers)
     values, counts = np.unique(np.array(numbers, np.int64), return_counts=True)
-    up_to = at.denominator * np.cumsum(counts)
-    below, target = up_to - at.denominator * counts, at.numerator * len(numbers)
-    starts = np.concatenate([[-reach], values + 1])  # of the gaps: before each value, and behind the last
-    ends = np.concatenate([values, [reach + 1]])
-    gaps = -np.abs(np.concatenate([below, [at.denominator * len(numbers)]]) - target)
-    full = starts < ends
-    points = -np.maximum(0, np.maximum(below - target, target - up_to))
+    up_to = finest * np.cumsum(counts)
+    points = -np.maximum(0, np.maximum(up_to - finest * counts - target, target - up_to))
+    lengths = np.diff(values) - 1
+    full = lengths > 0
+    gaps = -np.abs(up_to[:-1] - target)[full]
+    lengths = np.concatenate([np.ones(len(values), np.int64), lengths[full]])
+    outer = _outer(int(values[0]), int(values[-1]), reach, target, finest, people)
     return _Segments(
-        np.concatenate([values, starts[full]]),
-        np.concatenate([np.ones(len(values), np.int64), (ends - starts)[full]]),
-        np.concatenate([points, gaps[full]]),
+        [(first, length) for first, length, _ in outer],
+        np.concatenate([values, (values[:-1] + 1)[full]]),
+        lengths,
+        np.concatenate([np.array([score for *_, score in outer], np.int64), points, gaps]),
+        np.concatenate([[math.log(length) for _, length, _ in outer], np.log(lengths)]),
     )
 
 
 def _segments(numbers: Sequence[int], reach: int, at: Fraction) -> _Segments:
     """The same for numbers of any size."""
     firsts, lengths, scores = [], [], []
-    target, finest, start, below = at.numerator * len(numbers), at.denominator, -reach, 0
-    for value, held in sorted(Counter(numbers).items()):
+    target, finest, below = at.numerator * len(numbers), at.denominator, 0
+    values = sorted(Counter(numbers).items())
+    start = values[0][0]
+    for value, held in values:
         up_to = below + held
         if start < value:
             firsts.append(start)
@@ -132,11 +156,10 @@ def _segments(numbers: Sequence[int], reach: int, at: Fraction) -> _Segments:
         lengths.append(1)
         scores.append(-max(0, finest * below - target, target - finest * up_to))
         start, below = value + 1, up_to
-    if start <= reach:
-        firsts.append(start)
-        lengths.append(reach + 1 - start)
-        scores.append(-abs(finest * len(numbers) - target))
-    return _Segments(firsts, lengths, np.array(scores, np.int64))
+    outer = _outer(values[0][0], values[-1][0], reach, target, finest, len(numbers))
+    logs = [math.log(length) for length in [*(length for _, length, _ in outer), *lengths]]
+    marks = np.array([*(score for *_, score in outer), *scores], np.int64)
+    return _Segments([(first, length) for first, length, _ in outer], firsts, lengths, marks, np.array(logs))
 
 
 def _drawn(units: Whole, scale: float, draws: Draws) -> int:

@@ -179,9 +179,11 @@ def brute_score(numbers, k, at):
 @pytest.mark.parametrize("at", [Fraction(1, 2), Fraction(1, 10), Fraction(99, 100)])
 def test_the_segments_of_a_quantile_cover_the_range_with_the_right_scores(at, segments_of):
     for numbers in ([-7, 7], [3], [0, 0, 0], [5, 1, 2, 5, 1, 5], [-7, -6, 6, 7]):
-        scores = {}
-        for first, length, score in zip(*segments_of(numbers, 7, at), strict=True):
-            for k in range(int(first), int(first + length)):
+        found, scores = segments_of(numbers, 7, at), {}
+        for index, score in enumerate(found.scores):
+            first, length = found.segment(index)
+            assert found.logs[index] == pytest.approx(np.log(length))
+            for k in range(first, first + length):
                 assert k not in scores
                 scores[k] = Fraction(int(score), at.denominator)
         assert scores == {k: brute_score(numbers, k, at) for k in range(-7, 8)}
