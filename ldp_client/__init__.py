@@ -32,12 +32,13 @@ if TYPE_CHECKING:
         StorageError,
         StorageUntrusted,
         Unavailable,
+        WrongFields,
         WrongType,
     )
     from ldp_client.ledger.stopping import StopView
     from ldp_client.ledger.view import LedgerView, QuestionView, ResetView
     from ldp_client.options import LedgerFiles, Sending, Sources
-    from ldp_client.protocol.domain import Attributes, Categories, Integers, Item, Strings
+    from ldp_client.protocol.domain import Attributes, Categories, Field, Integers, Item, Record, Strings, YesNo
     from ldp_client.sending.outbox import OutboxLimits, OutboxView
     from ldp_client.sending.sender import Delivery
     from ldp_client.sending.target import Tls
@@ -70,6 +71,7 @@ __all__ = [
     "Collection",
     "Consent",
     "Delivery",
+    "Field",
     "Integers",
     "InvalidSpec",
     "IssuerKey",
@@ -87,6 +89,7 @@ __all__ = [
     "PolicyRefused",
     "QuestionView",
     "Receipt",
+    "Record",
     "Refused",
     "ResetView",
     "Schedule",
@@ -104,7 +107,9 @@ __all__ = [
     "Unavailable",
     "UnlinkableTokens",
     "VolunteeredView",
+    "WrongFields",
     "WrongType",
+    "YesNo",
     "__version__",
 ]
 
@@ -115,12 +120,12 @@ _HOMES = {
     "collection": ("Collection", "Schedule"),
     "errors": (
         "BudgetExceeded", "InvalidSpec", "LdpError", "ListForked", "NotWitnessed", "PolicyRefused", "ServerRefused",
-        "StorageError", "StorageUntrusted", "Stopped", "Unavailable", "WrongType",
+        "StorageError", "StorageUntrusted", "Stopped", "Unavailable", "WrongFields", "WrongType",
     ),
     "ledger.stopping": ("StopView",),
     "ledger.view": ("LedgerView", "QuestionView", "ResetView"),
     "options": ("LedgerFiles", "Sending", "Sources"),
-    "protocol.domain": ("Attributes", "Categories", "Integers", "Item", "Strings"),
+    "protocol.domain": ("Attributes", "Categories", "Field", "Integers", "Item", "Record", "Strings", "YesNo"),
     "sending.outbox": ("OutboxLimits", "OutboxView"),
     "sending.sender": ("Delivery",),
     "sending.target": ("Tls",),
