@@ -128,6 +128,9 @@ def test_what_is_refused_is_refused_before_the_item_is_looked_at(tmp_path, box):
             client.volunteer(make(), Untouchable(), consent=True)
         with pytest.raises(PolicyRefused, match="closed at"):
             client.volunteer(make(closes=NOW - 1), Untouchable(), consent=consent())
+        sets = make(domain=Attributes(("x", "y")), mechanism="randomized-response")
+        with pytest.raises(PolicyRefused, match="attributes answer cannot be volunteered"):
+            client.volunteer(sets, Untouchable(), consent=consent())
         client.stop()
         with pytest.raises(Stopped):
             client.volunteer(make(), Untouchable(), consent=consent())
