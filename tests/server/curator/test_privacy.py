@@ -36,9 +36,9 @@ ONE, FOUR, DELTA = Fraction(1), Fraction(4), Fraction(1, 50)
         (LaplaceTop(TWO, 2, Fraction(12)), TWO, 2),
         (GapMax(TWO, FOUR), TWO, 4),
         (ObviousAnswer(THREE, ONE), THREE, 6),
-        (ObviousAnswer(tuple("abcdefgh"), Fraction(1, 2)), TWO, 8),
+        (ObviousAnswer(tuple("abcde"), Fraction(1, 2)), TWO, 6),
         (ObviousAnswer(TWO, Fraction(1, 10)), TWO, 6),
-        (Mode(FOUR, DELTA), TWO, 6),
+        (Mode(FOUR, DELTA), TWO, 5),
         (Mode(FOUR, Fraction(1, 5)), THREE, 3),
     ],
     ids=lambda value: type(value).__name__ if hasattr(value, "price") else None,
@@ -62,7 +62,7 @@ def test_the_realised_loss_is_at_most_the_price(mechanism, items, people):
     ids=lambda value: type(value).__name__ if hasattr(value, "price") else None,
 )
 def test_the_realised_divergence_is_at_most_rho(mechanism, items, people):
-    laws, rho = every_law(mechanism, items, people, 1e-12), float(mechanism.price.rho)
+    laws, rho = every_law(mechanism, items, people, 1e-9), float(mechanism.price.rho)
     for order in (1.1, 2.0, 4.0):
         worst = worst_divergence(laws, items, order)
         assert worst <= rho * order * (1 + 1e-6)
@@ -78,7 +78,7 @@ def choosing_law(made, counts, people):
 def choosing_delta(made, people):
     """The largest delta where one of many items that one person alone holds becomes one more of a frequent item."""
     worst, factor = 0.0, math.exp(float(made.epsilon))
-    for held in range(1, people, max(1, people // 300)):
+    for held in range(1, people, max(1, people // 120)):
         none, one = choosing_law(made, [held] + [1] * (people - held), people)
         none_too, other = choosing_law(made, [held + 1] + [1] * (people - held - 1), people)
         pairs = [(none, none_too), *zip(one[:-1], other, strict=True)]
@@ -170,7 +170,7 @@ def test_thresholds_move_by_twice_the_levels(cuts):
     [
         (wrong.AddRemoveHistogram(TWO, FOUR), TWO, 2, 0.1),
         (wrong.AddRemoveStability(FOUR, DELTA), TWO, 8, 0.05),
-        (wrong.PrintedObviousAnswer(THREE, ONE), THREE, 9, 0.01),
+        (wrong.PrintedObviousAnswer(THREE, ONE), THREE, 6, 0.01),
     ],
     ids=lambda value: type(value).__name__ if hasattr(value, "price") else None,
 )
