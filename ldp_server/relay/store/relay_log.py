@@ -173,12 +173,14 @@ class RelayLog:
             found: int | None = self.db.execute(_FIRST, (collection,)).fetchone()[0]
         return found
 
-    def end_round(self, collection: int, smallest: int, over: int, *, final: bool, remember: int) -> Ended:
+    def end_round(
+        self, collection: int, smallest: int, over: int, *, final: bool, remember: int, sure: bool = True
+    ) -> Ended:
         """Release, merge or give up what is held up to round `over`, and forget old digests."""
 
         def work(db: sqlite3.Connection) -> tuple[Ended, int]:
-            ended = released.end_round(db, collection, smallest, over, final=final, shuffle=self._shuffle)
-            forget = over if final else over - remember
+            ended = released.end_round(db, collection, smallest, over, final=final, sure=sure, shuffle=self._shuffle)
+            forget = over if final and sure else over - remember
             db.execute("DELETE FROM seen WHERE collection = ? AND round <= ?", (collection, forget))
             return ended, self._counted()
 
