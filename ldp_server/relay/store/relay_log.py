@@ -240,7 +240,18 @@ class RelayLog:
         """Keep a signed list that was accepted."""
         signed = found.signed
         row = (signed.list_bytes, signed.signer, b"".join(sorted(signed.retired)), found.packed)
-        self._transaction(lambda db: db.execute("INSERT OR REPLACE INTO trusted VALUES (1, ?, ?, ?, ?)", row))
+
+        def work(db: sqlite3.Connection) -> None:
+            db.execute("INSERT OR REPLACE INTO trusted VALUES (1, ?, ?, ?, ?)", row)
+            keys = [(key.id,) for key in signed.collector_keys]
+            db.executemany("INSERT OR IGNORE INTO sealing_keys VALUES (?)", keys)
+
+        self._transaction(work)
+
+    def sealing_keys(self) -> frozenset[bytes]:
+        """The ids of all keys that were ever on an accepted list."""
+        with translated(self.path):
+            return frozenset(row[0] for row in self.db.execute("SELECT id FROM sealing_keys"))
 
     def standings(self) -> list[Standing]:
         """How every collection stands."""
