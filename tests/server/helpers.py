@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import grpc
+import numpy as np
 
 from ldp_client.collection import Collection
 from ldp_client.protocol.domain import Integers
@@ -52,6 +53,9 @@ def make_collection(text="How many?", count=40, opens=0, closes=1 << 33, q=3, t=
 def payload(collection, reports=1, start=None):
     """Valid reports; random ones, or counting up from `start`."""
     width, bound = collection.randomizer.report_bytes, collection.randomizer.bound
+    if start is None and width < 8:
+        values = np.frombuffer(os.urandom(8 * reports), "<u8") % np.uint64(bound)
+        return values.view(np.uint8).reshape(-1, 8)[:, :width].tobytes()
     if start is None:
         values = [int.from_bytes(os.urandom(8), "big") % bound for _ in range(reports)]
     else:
