@@ -156,7 +156,7 @@ def design(epsilon: Epsilon | str, count: int) -> dict[str, int]:
     wanted = min(math.exp(float(budget)) + 1, 4093)
     q = min((p for p in range(2, 4096) if is_field(p)), key=lambda p: abs(p - wanted))
     while _cells(q, count) > MAX_CELLS:
-        q = max(p for p in range(2, q) if is_field(p))
+        q = next(p for p in range(q - 1, 1, -1) if is_field(p))
     return {"branching": branching, "q": q}
 
 

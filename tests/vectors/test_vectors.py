@@ -617,7 +617,7 @@ def test_the_sketches_file_is_what_the_code_computes() -> None:
 def test_sketches_a_second_time(request: pytest.FixtureRequest, vector: Vector) -> None:
     seed, name = bytes.fromhex(SKETCHES["seed"]), vector["mechanism"]
     bits, parameters = vector["bits"], vector["parameters"]
-    for line in vector["items"][: None if request.config.getoption("--slow") else 2]:
+    for line in vector["items"][slice(None) if request.config.getoption("--slow") else slice(2, 3)]:
         index = int(line["index"], 16)
         for team, cell in enumerate(line["cells"]):
             if name == "expander-sketch":
