@@ -32,12 +32,13 @@ if TYPE_CHECKING:
         StorageError,
         StorageUntrusted,
         Unavailable,
+        WrongFields,
         WrongType,
     )
     from ldp_client.ledger.stopping import StopView
     from ldp_client.ledger.view import LedgerView, QuestionView, ResetView
     from ldp_client.options import LedgerFiles, Sending, Sources
-    from ldp_client.protocol.domain import Attributes, Categories, Integers, Item, Strings
+    from ldp_client.protocol.domain import Attributes, Categories, Field, Integers, Item, Record, Strings, YesNo
     from ldp_client.sending.outbox import OutboxLimits, OutboxView
     from ldp_client.sending.sender import Delivery
     from ldp_client.sending.target import Tls
@@ -67,6 +68,7 @@ __all__ = [
     "Clock",
     "Collection",
     "Delivery",
+    "Field",
     "Integers",
     "InvalidSpec",
     "IssuerKey",
@@ -84,6 +86,7 @@ __all__ = [
     "PolicyRefused",
     "QuestionView",
     "Receipt",
+    "Record",
     "Refused",
     "ResetView",
     "Schedule",
@@ -100,7 +103,9 @@ __all__ = [
     "Transport",
     "Unavailable",
     "UnlinkableTokens",
+    "WrongFields",
     "WrongType",
+    "YesNo",
     "__version__",
 ]
 
@@ -111,12 +116,12 @@ _HOMES = {
     "collection": ("Collection", "Schedule"),
     "errors": (
         "BudgetExceeded", "InvalidSpec", "LdpError", "ListForked", "NotWitnessed", "PolicyRefused", "ServerRefused",
-        "StorageError", "StorageUntrusted", "Stopped", "Unavailable", "WrongType",
+        "StorageError", "StorageUntrusted", "Stopped", "Unavailable", "WrongFields", "WrongType",
     ),
     "ledger.stopping": ("StopView",),
     "ledger.view": ("LedgerView", "QuestionView", "ResetView"),
     "options": ("LedgerFiles", "Sending", "Sources"),
-    "protocol.domain": ("Attributes", "Categories", "Integers", "Item", "Strings"),
+    "protocol.domain": ("Attributes", "Categories", "Field", "Integers", "Item", "Record", "Strings", "YesNo"),
     "sending.outbox": ("OutboxLimits", "OutboxView"),
     "sending.sender": ("Delivery",),
     "sending.target": ("Tls",),
