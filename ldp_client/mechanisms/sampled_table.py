@@ -170,9 +170,7 @@ class SampledTable(Randomizer):
             own *= size
         if own > MAX_CELLS:
             raise InvalidSpec(f"a table has at most {MAX_CELLS} cells: take fewer fields, or make them coarser")
-        return Table(
-            places, parity, _inner(self.epsilon, own, entry.form, entry.number, self.word_bits), tuple(steps)
-        )
+        return Table(places, parity, _inner(self.epsilon, own, entry.form, entry.number, self.word_bits), tuple(steps))
 
     @classmethod
     def build(cls, epsilon: Epsilon, domain: Domain, seed: bytes, parameters: Mapping[str, Any]) -> Self:
