@@ -33,6 +33,7 @@ MODULES = {
     "compact": ["collections"],
     "compare": ["over_time.commands"],
     "config": ["serving"],
+    "curator": ["curator.commands", "curator.releasing"],
     "demo": ["serving"],
     "doctor": ["local"],
     "estimate": ["queries"],
@@ -60,6 +61,7 @@ VARIABLES = {
     "LDP_SERVER_CA": "PEM: the authority that signed the server (--ca)",
     "LDP_SERVER_CERT": "PEM: a client certificate (--cert)",
     "LDP_SERVER_KEY": "PEM: its key (--key)",
+    "LDP_CURATOR_HOME": "the curator's directory (--home)",
     "NO_COLOR, COLUMNS": "plain tables; the width of a terminal's tables",
 }
 
