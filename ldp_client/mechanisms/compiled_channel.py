@@ -76,7 +76,7 @@ class CompiledChannel(Randomizer):
         total = 2 << self.word_bits
         offsets = (tuple(total - limit for limit in tuple(accumulate(line))[:-1]) for line in self.lines)
         object.__setattr__(self, "offsets", tuple(offsets))
-        for distance, pairs in self._neighbours().items():
+        for distance, pairs in self.neighbours().items():
             self._prove(distance, pairs)
 
     @classmethod
@@ -152,7 +152,7 @@ class CompiledChannel(Randomizer):
                 raise InvalidSpec(f"compiled-channel: the weights of element {x} do not add up to 2^{self.word_bits}")
         return lines
 
-    def _neighbours(self) -> Mapping[int, Iterable[tuple[int, int]]]:
+    def neighbours(self) -> Mapping[int, Iterable[tuple[int, int]]]:
         """The pairs of neighbours by their distance, after the distances have been checked."""
         k = self.size
         if not self.distances:
