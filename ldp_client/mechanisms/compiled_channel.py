@@ -15,10 +15,10 @@ The table is taken if w[x][y] <= e(d(x, x')) w[x'][y] for every y and all *neigh
 one half way, that is with no z for which d(x, z) + d(z, x') = d(x, x'). It is refused otherwise. Every other pair has
 such a z, nearer to both, and the factors of the two parts multiply to at most e^(epsilon d(x, x')/D). So for any two
 elements and each set of reports, Pr[set | x] <= e^(epsilon d(x, x')/D) Pr[set | x'] (sum over its reports). As d <= D,
-the mechanism gives pure epsilon-LDP, which is what a ledger charges. Where elements have distances, near ones are protected more: two elements
-at a distance of D/10 differ by a factor e^(epsilon/10) at most. (d-privacy of Chatzikokolakis et al., "Broadening the
-scope of differential privacy using metrics", 2013.) Without distances, all elements are 1 apart. Who made the table,
-and from what, does not matter to this proof.
+the mechanism gives pure epsilon-LDP, which is what a ledger charges. Where elements have distances, near ones are
+protected more: two elements at a distance of D/10 differ by a factor e^(epsilon/10) at most. (d-privacy of
+Chatzikokolakis et al., "Broadening the scope of differential privacy using metrics", 2013.) Without distances, all
+elements are 1 apart. Who made the table, and from what, does not matter to this proof.
 
 Distances are whole numbers of at least 1, and obey the triangle inequality d(x, z) <= d(x, x') + d(x', z): otherwise
 the stated protection of x from z would be weaker than the one that follows from the other two.

@@ -71,6 +71,10 @@ class CompiledChannelOracle(FrequencyOracle):
         own, others = (float(np.max(values)) for values in self._ends[1])
         return np.asarray(f * own + (self.reports - f) * others)
 
+    def noise_per_report(self) -> float:
+        """Return the largest standard error that an item nobody holds can have, of a share, times sqrt(n)."""
+        return float(np.sqrt(self._ends[1][1].max()))
+
     def standard_errors(self, indexes: Indexes, estimates: Floats) -> Floats:
         """Return the errors of these elements, from the counts."""
         at = indexes.astype(np.intp)
@@ -118,6 +122,12 @@ class CompiledChannelOracle(FrequencyOracle):
     def chances(self) -> Sequence[Chance]:
         """Each report is at most and at least as likely as its largest and least weight says."""
         return [
-            Chance(self.counts.values[y : y + 1], self.reports, float(column.max()), float(column.min()), of=len(self._table.T))
+            Chance(
+                self.counts.values[y : y + 1],
+                self.reports,
+                float(column.max()),
+                float(column.min()),
+                of=len(self._table.T),
+            )
             for y, column in enumerate(self._table.T)
         ]

@@ -33,7 +33,6 @@ import numpy.typing as npt
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.compiled_channel import MAX_OUTCOMES, CompiledChannel
 from ldp_client.protocol.epsilon import Epsilon
-from ldp_server.extra import extra
 
 __all__ = ["ChannelGoal", "CompiledTable", "compile_channel", "line_distances", "named_loss"]
 
@@ -123,9 +122,11 @@ def _expected(given: Floats | None, elements: int) -> Floats:
 
 
 def _solve(goal: ChannelGoal, priced: Floats) -> Floats:
-    with extra("collection compile", "compile"):
+    try:
         from scipy.optimize import linprog  # noqa: PLC0415 - an extra
         from scipy.sparse import coo_array  # noqa: PLC0415
+    except ModuleNotFoundError:
+        raise InvalidSpec("compiling a channel needs scipy: pip install 'hearsay[compile]'") from None
 
     k, m = priced.shape
     rows, columns, values = _bounds(goal, k, m)
@@ -195,4 +196,3 @@ def _mean_line(table: Floats) -> Floats:
     """The mean line, and a little of every report, so that no weight is 0."""
     mean = table.mean(axis=0)
     return np.asarray((mean + mean.mean()) / 2)
-

@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 
 from ldp_client.errors import InvalidSpec
+from ldp_client.mechanisms.compiled_channel import CompiledChannel
 from ldp_client.mechanisms.composed_response import ComposedResponse
 from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_client.mechanisms.hierarchy import Hierarchy
@@ -25,7 +26,7 @@ from tests.server.oracles.cases import CASES, filled, indexes_of, population
 ALPHA = 1e-6
 RUNS, USERS = 40, 4000
 HASHED = TeamSketch
-BOUNDED = ComposedResponse | Hierarchy
+BOUNDED = CompiledChannel | ComposedResponse | Hierarchy
 """Their oracles state an upper bound of the variance."""
 
 
