@@ -99,7 +99,7 @@ class Randomizer(ABC):
 
     @abstractmethod
     def parameters(self) -> Mapping[str, Any]:
-        """The whole numbers, or tuples of them, that the spec gives besides domain and epsilon, by their names there."""
+        """Numbers that the spec gives besides domain and epsilon, or tuples of them, by their names there."""
 
     @property
     def report_bits(self) -> int:

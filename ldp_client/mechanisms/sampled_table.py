@@ -7,9 +7,9 @@ The question lists tables. A table is a set of fields. Table j has a weight w_j 
     2   subset selection of its cell, with sets of d cells (subset_selection.py)
     3   linear-hash response of its cell over F_q, with the least t for which the cells fit (linear_hash.py)
 
-Which of 0, 2 and 3 has the least error for how many cells is the chooser's matter. A parity says one bit about all pairs
-of its fields' values at once. One field in each table is the sampled attribute: with two elements and equal weights,
-the reports are the same bit for bit.
+Which of 0, 2 and 3 has the least error for how many cells is the chooser's matter. A parity is one bit, and says
+something about all cells of its fields at once. One field in each table is the sampled attribute: with two elements and
+equal weights, the reports are the same bit for bit.
 
 A field's value is its index in the field's domain, `none` being 0. The cell of a table with the fields i_1 < i_2 < ...
 is v_1 + s_1 (v_2 + s_2 (v_3 + ...)), with s the sizes of the fields. The parity is the sum of the values modulo 2.
@@ -30,9 +30,9 @@ report about it. So a report is charged to the person, and tells something about
 
 Estimation. n_j of the n users drew table j. With f_j(c) the response's unbiased estimate of how many of them lie in
 cell c, (n/n_j) f_j(c) is unbiased for all users. Let a_S be the mean of (-1)^parity over all users, for the fields S.
-An answer y = 1 or -1 has the mean a_S/c, with c = coth(eps/2), so c times the mean answer is unbiased. A cell of w fields
-is 2^-w (1 + the sum of +-a_S over the non-empty subsets S of them). With all tables of one and two of d fields drawn as
-parities, a pair's cell has the variance
+An answer y = 1 or -1 has the mean a_S/c, with c = coth(eps/2), so c times the mean answer is unbiased. A cell of w
+fields is 2^-w (1 + the sum of +-a_S over the non-empty subsets S of them). With all tables of one and two of d fields
+drawn as parities, a pair's cell has the variance
 
     (2 (d w + m)/w + d w + m) c^2 / (16 n),  m = d (d-1)/2,
 
@@ -121,7 +121,7 @@ def _inner(epsilon: Epsilon, cells: int, form: int, number: int, word_bits: int)
         return SubsetSelection(epsilon, cells, number, word_bits)
     if form == Form.HASH:
         t = 1
-        while 2 <= number and number**t < cells:
+        while number >= 2 and number**t < cells:
             t += 1
         return LinearHash(epsilon, cells, number, t, word_bits)
     if number:

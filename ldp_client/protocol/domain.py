@@ -34,6 +34,7 @@ __all__ = [
     "NONE",
     "Attributes",
     "Categories",
+    "Dataclass",
     "Domain",
     "Field",
     "FieldItem",
@@ -43,19 +44,28 @@ __all__ = [
     "Record",
     "Strings",
     "YesNo",
+    "as_set",
 ]
 
 FieldItem = str | int | None
 """What a field of a record holds. A bool is an int."""
 
 
-class _Dataclass(Protocol):
+class Dataclass(Protocol):
     """An instance of any dataclass."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
 
-Item = str | bytes | int | AbstractSet[str] | Mapping[str, FieldItem] | _Dataclass | None
+Item = str | bytes | int | AbstractSet[str] | Mapping[str, FieldItem] | Dataclass | None
+
+
+def as_set(item: Item) -> AbstractSet[str]:
+    """Return an item that is none of the other types: a set of attributes."""
+    if not isinstance(item, AbstractSet):
+        raise TypeError(f"a set of attributes is expected, not {type(item).__name__}")
+    return item
+
 
 NONE = 0
 """The index of the reserved element of every domain."""

@@ -465,7 +465,7 @@ SECOND = {
     ),
     "subset-selection": lambda e, n, p, x, u: independent.subset_selection(e, n + 1, p["d"], x, u),
     "compiled-channel": lambda e, n, p, x, u: independent.compiled_channel(p["weights"], n + 1, x, u),
-    "sampled-table": lambda e, n, p, x, u: independent.sampled_table(e, n, p, x, u),
+    "sampled-table": independent.sampled_table,
     "linear-hash": lambda e, n, p, x, u: independent.linear_hash_report(e, p["q"], p["t"], x, *u),
     "hashtogram": lambda e, n, p, x, u: independent.hashtogram_report(e, p["seed"], n.bit_length(), p, x, u),
 }

@@ -89,7 +89,7 @@ def test_broken_copies_are_caught(kind):
     ],
 )
 def test_impossible_tables_are_refused(tables, text):
-    parameters = parameters_of(tables) if tables else {name: () for name in parameters_of([(1, 1, 0, 0)])}
+    parameters = parameters_of(tables) if tables else dict.fromkeys(parameters_of([(1, 1, 0, 0)]), ())
     with pytest.raises(InvalidSpec, match=text):
         Collection.create("?", SMALL, "sampled-table", "1", opens=0, closes=9, parameters=parameters)
 
