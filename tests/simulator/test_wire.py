@@ -40,6 +40,34 @@ def test_exactly_once_with_every_fault_and_a_killed_server():
     assert found.errors.coverage > 0.9
 
 
+def test_tokens_count_once_through_a_relay_whatever_is_killed_and_whoever_cheats():
+    wanted = SimulationOptions(90, domain="16")
+    faults = Faults(0.1, 0.1, 0.0, kill_after=1.2, kill_relay_after=0.8, reuse=0.3, forge=0.3, kill_issuer_after=0.4)
+    found = wire.run(wanted, faults, batch=3, relay=30, tokens=True)
+    shape = found.shape
+    assert shape["exactly_once"] and found.same_estimates
+    assert shape["reports_counted"] == 120
+    assert (shape["restarts"], shape["relay_restarts"], shape["issuer_restarts"]) == (1, 1, 1)
+    for faults, more, said in [
+        (Faults(reuse=0.1), {}, "give --tokens"),
+        (Faults(forge=0.1), {}, "give --tokens"),
+        (Faults(kill_issuer_after=1.0), {}, "give --tokens"),
+        (Faults(), {"tokens": True, "remote": wire.Remote("localhost:1", "none")}, "leave out --server"),
+    ]:
+        with pytest.raises(InvalidSpec, match=said):
+            wire.run(wanted, faults, **more)
+
+
+@pytest.mark.slow
+def test_tokens_count_once_without_a_relay():
+    faults = Faults(0.1, 0.1, 0.1, kill_after=0.5, reuse=0.3, forge=0.3, kill_issuer_after=0.3)
+    found = wire.run(SimulationOptions(3000, domain="16"), faults, batch=20, tokens=True)
+    assert found.shape["exactly_once"] and found.same_estimates
+    assert set(found.shape["refused"]) == {"COLLECTION_CLOSED", "NOT_ADMITTED", "TOKEN_USED"}
+    assert (found.shape["restarts"], found.shape["issuer_restarts"]) == (1, 1)
+
+
+@pytest.mark.slow
 def test_a_relay_between_counts_each_report_once_whatever_is_killed():
     wanted = SimulationOptions(300, domain="16")
     found = wire.run(wanted, Faults(0.1, 0.1, 0.0, kill_after=0.6, kill_relay_after=0.2), batch=3, relay=40)
@@ -159,6 +187,8 @@ def test_faults_as_people_write_them():
     assert Faults.parse("") == Faults()
     assert Faults.parse("drop=0.01, duplicate=0.02,late=0.03,kill-server=500ms") == Faults(0.01, 0.02, 0.03, 0.5)
     assert Faults.parse("kill-server=2min").kill_after == 120
+    assert Faults.parse("forge=0.2,kill-issuer=3s,reuse=0.1") == Faults(reuse=0.1, forge=0.2, kill_issuer_after=3)
+    assert Faults.parse("kill-relay=1s") == Faults(kill_relay_after=1)
 
 
 def test_a_plan_has_the_shares_that_were_asked_for():
