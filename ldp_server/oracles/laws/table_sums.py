@@ -23,10 +23,10 @@ __all__ = ["TableSums"]
 Floats = npt.NDArray[np.float64]
 
 _STEPS = 60
-_HALVES = 50
+_HALVES = 40
 _FLAT = 1e-4
 """Below this, the tail is a half up to what an interval's end needs."""
-_PRECISION = 1e-4
+_PRECISION = 1e-3
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,11 @@ class TableSums:
     def _crossing(self, sums: Floats, z: float) -> Floats:
         """The number of users inside at which so large a sum becomes z standard errors too large, by halving."""
         low, high = np.zeros(len(sums)), np.full(len(sums), float(self.reports))
+        t = np.zeros(len(sums))
         for _ in range(_HALVES):
             middle = (low + high) / 2
-            over = self.score(middle, sums) > z
+            scores, t = self._scored(middle, sums, t)
+            over = scores > z
             low, high = np.where(over, middle, low), np.where(over, high, middle)
             if float((high - low).max(initial=0.0)) < _PRECISION:
                 break
@@ -69,20 +71,24 @@ class TableSums:
 
     def score(self, holders: Floats, sums: Floats) -> Floats:
         """Return the z with P(sum >= s) = 1 - Phi(z), for so many users inside."""
+        return self._scored(holders, sums, np.zeros(len(sums)))[0]
+
+    def _scored(self, holders: Floats, sums: Floats, begin: Floats) -> tuple[Floats, Floats]:
+        """Return the scores and their saddlepoints; the search for these begins at `begin`."""
         least, most = (self.reports * end(self.values, axis=1) for end in (np.min, np.max))
         within = (sums > least) & (sums < most)
         s = np.where(within, sums, (least + most) / 2)
-        t = self._saddle(holders, s)
+        t = self._saddle(holders, s, begin)
         k, _, second = self._cumulants(holders, t)
         r = np.sign(t) * np.sqrt(np.maximum(2 * (t * s - k), 0.0))
         with np.errstate(divide="ignore", invalid="ignore"):
             z = r + np.log(t * np.sqrt(second) / r) / r
         z = np.where((np.abs(r) > _FLAT) & np.isfinite(z), z, r)
-        return np.where(within, z, np.where(sums <= least, -np.inf, np.inf))
+        return np.where(within, z, np.where(sums <= least, -np.inf, np.inf)), t
 
-    def _saddle(self, holders: Floats, sums: Floats) -> Floats:
+    def _saddle(self, holders: Floats, sums: Floats, begin: Floats) -> Floats:
         """Solve K'(t) = s: Newton's steps, kept inside a bracket."""
-        t = np.zeros(len(sums))
+        t = begin
         scale = np.maximum(np.ptp(self.values, axis=1), 1e-300)
         low, high = -700 / scale, 700 / scale
         for _ in range(_STEPS):
@@ -92,7 +98,7 @@ class TableSums:
             with np.errstate(divide="ignore", invalid="ignore"):
                 step = t - off / second
             new = np.where((step > low) & (step < high) & np.isfinite(step), step, (low + high) / 2)
-            if np.all(np.abs(off) <= 1e-9 * (1 + np.abs(sums)) + 1e-7 * np.sqrt(np.maximum(second, 0.0))):
+            if np.all(np.abs(off) <= 1e-9 * (1 + np.abs(sums)) + 1e-5 * np.sqrt(np.maximum(second, 0.0))):
                 break
             t = new
         return t
