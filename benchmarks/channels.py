@@ -1,4 +1,4 @@
-"""Compiled channels: the time of the linear programme and of the device's proof, and how near tables are to the optimum.
+"""Compiled channels: the time of the linear programme and of the device's proof, how near tables are to the optimum.
 
 Times are also given as multiples of randomized response's own construction for as many answers, in the same run.
 """
