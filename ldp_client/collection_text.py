@@ -129,8 +129,7 @@ def read(data: Mapping[str, Any]) -> Plain:
     for key in mechanism:
         if key in TOP or any(key in keys for keys in TABLES.values()):
             raise _misplaced(key, "mechanism", ())
-    numbers = [one for value in mechanism.values() for one in (value if isinstance(value, list) else [value])]
-    if not isinstance(name, str) or not all(type(one) is int for one in numbers):
+    if not isinstance(name, str) or not all(_is_parameter(value) for value in mechanism.values()):
         raise InvalidSpec("mechanism has a name and whole numbers for parameters")
     window = take(as_table(data["window"], "window"), "window", opens=object, closes=object)
     schedule = None
@@ -156,6 +155,11 @@ def read(data: Mapping[str, Any]) -> Plain:
         nonce=nonce,
         smallest_batch=relay.get("smallest_batch"),
     )
+
+
+def _is_parameter(value: object) -> bool:
+    """Whether a value is a whole number or a list of them."""
+    return all(type(one) is int for one in value) if isinstance(value, list) else type(value) is int
 
 
 def moment_of(value: object) -> int:

@@ -97,6 +97,11 @@ class Randomizer(ABC):
         """
         return (clones(self.ratio),)
 
+    @property
+    def parts(self) -> Sequence[tuple[str, Fraction]]:
+        """The named fields of a record of which a report is about some, each with the probability that it is one."""
+        return ()
+
     @abstractmethod
     def parameters(self) -> Mapping[str, Any]:
         """Numbers that the spec gives besides domain and epsilon, or tuples of them, by their names there."""

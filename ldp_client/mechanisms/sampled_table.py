@@ -66,7 +66,7 @@ from ldp_client.mechanisms.subset_selection import SubsetSelection
 from ldp_client.protocol.domain import Categories, Domain, Field, Integers, Record, YesNo
 from ldp_client.protocol.epsilon import Epsilon
 
-__all__ = ["MAX_CELLS", "MAX_TABLES", "Entry", "Form", "SampledTable", "Table", "parameters_of"]
+__all__ = ["MAX_CELLS", "MAX_TABLES", "DrawnTable", "Entry", "Form", "SampledTable", "parameters_of"]
 
 MAX_TABLES = 1024
 MAX_CELLS = 1 << 24
@@ -97,7 +97,7 @@ class Entry(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Table:
+class DrawnTable:
     """A table that a device may draw."""
 
     places: tuple[int, ...]
@@ -138,7 +138,7 @@ class SampledTable(Randomizer):
     entries: tuple[Entry, ...]
     word_bits: int = WORD_BITS
     size: int = field(init=False, repr=False)
-    tables: tuple[Table, ...] = field(init=False, repr=False, compare=False)
+    tables: tuple[DrawnTable, ...] = field(init=False, repr=False, compare=False)
     ends: tuple[int, ...] = field(init=False, repr=False, compare=False)
     """The sums of the weights up to each table."""
     _words: int = field(init=False, repr=False, compare=False)
@@ -161,7 +161,7 @@ class SampledTable(Randomizer):
         if self.starts[-1] > _MAX_REPORTS or sum(table.inner.size for table in tables) > MAX_CELLS:
             raise InvalidSpec(f"the tables have at most {MAX_CELLS} cells and 2^63 different reports in all")
 
-    def _table(self, entry: Entry) -> Table:
+    def _table(self, entry: Entry) -> DrawnTable:
         places = tuple(i for i in range(len(self.record.names)) if entry.fields >> i & 1)
         parity, own, steps = entry.form == Form.PARITY, 1, []
         for place in places:
@@ -170,7 +170,9 @@ class SampledTable(Randomizer):
             own *= size
         if own > MAX_CELLS:
             raise InvalidSpec(f"a table has at most {MAX_CELLS} cells: take fewer fields, or make them coarser")
-        return Table(places, parity, _inner(self.epsilon, own, entry.form, entry.number, self.word_bits), tuple(steps))
+        return DrawnTable(
+            places, parity, _inner(self.epsilon, own, entry.form, entry.number, self.word_bits), tuple(steps)
+        )
 
     @classmethod
     def build(cls, epsilon: Epsilon, domain: Domain, seed: bytes, parameters: Mapping[str, Any]) -> Self:
@@ -239,6 +241,13 @@ class SampledTable(Randomizer):
         """An imagined pair of records that differ in every table, a parity included; which was drawn is public."""
         laws = ((self.chance(j), table.inner.pair_laws[0]) for j, table in enumerate(self.tables))
         return (mixed(laws),)
+
+    @property
+    def parts(self) -> Sequence[tuple[str, Fraction]]:
+        return tuple(
+            (name, sum((self.chance(j) for j, table in enumerate(self.tables) if i in table.places), Fraction(0)))
+            for i, name in enumerate(self.record.names)
+        )
 
     def parameters(self) -> Mapping[str, Any]:
         return parameters_of(self.entries)

@@ -260,7 +260,8 @@ class Questions:
         request = _estimating(which, confidence, threshold, periods)
         request.fields.extend(fields)
         request.where.extend(
-            pb.Slice(field=name, items=[slice_to_wire(one) for one in values]) for name, values in (where or {}).items()
+            pb.Slice(field=name, items=[_value_to_wire(one) for one in values])
+            for name, values in (where or {}).items()
         )
         request.together = together
         if top is None:
@@ -294,7 +295,7 @@ def _estimates(request: pb.EstimateRequest) -> Call[CollectionEstimates]:
     return Call("Estimate", request, read, long=True)
 
 
-def slice_to_wire(value: FieldItem) -> pb.Item:
+def _value_to_wire(value: FieldItem) -> pb.Item:
     """Return the message for a value of a field."""
     return item_to_wire(("no", "yes")[value] if isinstance(value, bool) else value)
 

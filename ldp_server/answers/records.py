@@ -19,10 +19,10 @@ from ldp_server.answers.estimates import Estimates
 from ldp_server.answers.words import item_text
 from ldp_server.oracles.base import Oracle, Unsupported
 from ldp_server.oracles.independence.judge import accepted
-from ldp_server.oracles.records.sources import Asked
-from ldp_server.oracles.records.view import TableView, table_view
+from ldp_server.oracles.records.sources import AskedTable
+from ldp_server.oracles.records.view import FieldsView, table_view
 
-__all__ = ["COUNTED", "Table", "Where", "record_of_text", "table_domain"]
+__all__ = ["COUNTED", "RecordTable", "Where", "record_of_text", "table_domain"]
 
 Where = Mapping[str, Iterable[FieldItem]]
 """The values of each named field that count; None is its `none`."""
@@ -42,7 +42,7 @@ def table_domain(domain: Domain, fields: Sequence[str], where: Sequence[str]) ->
     return domain.part(fields) if fields else COUNTED
 
 
-class Table:
+class RecordTable:
     """A table of some fields of a collection's records, counted for a slice of the users."""
 
     def __init__(self, collection: Collection, fields: Sequence[str], where: Where | None = None) -> None:
@@ -55,7 +55,7 @@ class Table:
         slices = record.part(given).fields if given else ()
         self.where = tuple(_words(field.name, given[field.name]) for field in slices)
         self._record, self._name = record, collection.randomizer.name
-        self._asked = Asked(
+        self._asked = AskedTable(
             record,
             tuple(record.names.index(name) for name in self.fields),
             tuple(
@@ -66,7 +66,7 @@ class Table:
         self.collection = replace(collection, domain=domain)
         """The collection with the cells of the table for its items."""
 
-    def oracle(self, oracle: Oracle) -> TableView:
+    def oracle(self, oracle: Oracle) -> FieldsView:
         """Return the table out of the reports, without those that no honest device sent."""
         honest, seen = accepted(oracle)
         found = table_view(honest, self._record, self._asked)

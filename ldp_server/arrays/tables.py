@@ -1,18 +1,18 @@
-"""Records as cells of a table, for many users or cells at once: the twin of `Table.cell`."""
+"""Records as cells of a table, for many users or cells at once: the twin of `DrawnTable.cell`."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from ldp_client.mechanisms.sampled_table import Table
+from ldp_client.mechanisms.sampled_table import DrawnTable
 
 __all__ = ["cells_of", "values_of"]
 
 U64 = npt.NDArray[np.uint64]
 
 
-def cells_of(table: Table, indexes: U64) -> U64:
+def cells_of(table: DrawnTable, indexes: U64) -> U64:
     """Return the cell of every record; for a parity, 0 or 1."""
     found = np.zeros(len(indexes), np.uint64)
     for stride, size, own in table.steps:

@@ -13,7 +13,7 @@ from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.answers import estimates, numbers
 from ldp_server.answers.attributes import attributes_answer
 from ldp_server.answers.estimates import Coverage, Estimates
-from ldp_server.answers.records import Table
+from ldp_server.answers.records import RecordTable
 from ldp_server.answers.wire import integer_from_wire, item_from_wire, item_to_wire, to_wire
 from ldp_server.oracles import as_frequency
 from ldp_server.oracles.base import Oracle, Unsupported
@@ -50,7 +50,7 @@ def _answer(counts: CollectionCounts, request: pb.EstimateRequest) -> Estimates:
         where = {one.field: _slice(one) for one in request.where}
         if len(where) != len(request.where):
             raise InvalidSpec("each field of a slice is named once, with all of its values")
-        table = Table(counts.collection, request.fields, where)
+        table = RecordTable(counts.collection, request.fields, where)
         if table.counted:
             request = pb.EstimateRequest(given=pb.GivenItems(items=[item_to_wire(one) for one in table.counted]))
         return table.named(_listed(table.collection, table.oracle(counts.oracle), request, asked))

@@ -10,7 +10,6 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from multiprocessing.queues import Queue
 from queue import Empty
 from typing import cast
@@ -21,7 +20,7 @@ import numpy.typing as npt
 from ldp_server.arrays.packing import pack
 from ldp_server.oracles import Oracle, oracle_for
 from simulator import crowd
-from simulator.engine import Job, blocks_of, draw_block, pool
+from simulator.engine import Job, blocks_of, draw_block, fork_context, pool
 from simulator.wire.envelope import Envelope
 from simulator.wire.faults import Faults
 from simulator.wire.sender import Sent, Unacknowledged, send
@@ -78,7 +77,7 @@ def send_all(task: SenderTask, processes: int, progress: Callable[[int], None] |
     """Send everybody's reports; block b belongs to sender b modulo their number."""
     blocks = blocks_of(task.job.users)
     processes = min(processes, len(blocks))
-    with get_context("forkserver").Manager() as manager, pool(processes) as executor:
+    with fork_context(__name__).Manager() as manager, pool(processes) as executor:
         told = cast("Queue[int]", manager.Queue())  # a proxy with the same methods
         futures: list[Future[SentPart]] = [
             executor.submit(_send_blocks, task, blocks[place::processes], told) for place in range(processes)

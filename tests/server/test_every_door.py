@@ -36,7 +36,7 @@ from ldp_server.answers.estimates import Coverage
 from ldp_server.answers.over_time.change import TOLD_OF, change
 from ldp_server.answers.over_time.compare import compare
 from ldp_server.answers.over_time.trend import TrendQuestion, trend
-from ldp_server.answers.records import Table
+from ldp_server.answers.records import RecordTable
 from ldp_server.answers.to_json import dump, item_json, to_json
 from ldp_server.cli.main import load, run
 from ldp_server.cli.show import item_text
@@ -150,7 +150,7 @@ QUESTIONS = {
 
 def of_table(collection, oracle, fields, where=None, top=None, **options):
     """A table of the fields of records, in process."""
-    table = Table(collection, fields, where)
+    table = RecordTable(collection, fields, where)
     if table.counted:
         return table.named(estimates.given_items(table.collection, table.oracle(oracle), table.counted, **options))
     ask = estimates.every_item if top is None else partial(estimates.top, count=top)

@@ -26,13 +26,13 @@ from ldp_server.oracles.linear_hash import LinearHashOracle
 from ldp_server.oracles.randomized_response import RandomizedResponseOracle
 from ldp_server.oracles.subset_selection import SubsetSelectionOracle
 
-__all__ = ["Asked", "Source", "Spread"]
+__all__ = ["AskedTable", "RowSpread", "Source"]
 
 _MOST_WORK = 1 << 30
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedTable:
     """A table that is asked for: its fields, and which values count. Without fields: who counts, and the others."""
 
     record: Record
@@ -64,7 +64,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Spread:
+class RowSpread:
     """Variance and third central moment of a row's estimate, given how many of its users drew the table."""
 
     variance: float
@@ -109,7 +109,7 @@ class Source:
         mean = float(out @ values)
         return float(out @ np.square(values)) - mean**2
 
-    def spreads(self, holders: Floats) -> list[Spread]:
+    def spreads(self, holders: Floats) -> list[RowSpread]:
         """Return the spread of every row's estimate, with so many users of each row among those who drew the table."""
         sizes = self.sizes
         if isinstance(self.oracle, LinearHashOracle) and sizes.max(initial=0) > 1:
@@ -122,10 +122,10 @@ class Source:
             for users, law in ((held, inside), (n - held, outside)):
                 moved = values - law @ values
                 total += users * np.array([law @ np.square(moved), law @ moved**3])
-            found.append(Spread(float(total[0]), float(total[1])))
+            found.append(RowSpread(float(total[0]), float(total[1])))
         return found
 
-    def _hashed(self, oracle: LinearHashOracle, holders: Floats) -> list[Spread]:
+    def _hashed(self, oracle: LinearHashOracle, holders: Floats) -> list[RowSpread]:
         if self.count * oracle.counts.cells > _MOST_WORK:
             raise InvalidSpec("this table adds up too many cells: ask for fewer fields, or for one slice after another")
         found = []
@@ -134,7 +134,7 @@ class Source:
         for row, held in enumerate(holders.tolist()):
             cells = order[edges[row] : edges[row + 1]].astype(np.uint64)
             share = np.full(len(cells), held / max(1, len(cells)))
-            found.append(Spread(*oracle.sum_moments(cells, share)) if len(cells) else Spread(0.0))
+            found.append(RowSpread(*oracle.sum_moments(cells, share)) if len(cells) else RowSpread(0.0))
         return found
 
     def has_law(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,16 +25,18 @@ from ldp_server.oracles.linear_hash import LinearHashOracle
 from ldp_server.oracles.randomized_response import RandomizedResponseOracle
 from ldp_server.oracles.records.direct import Direct
 from ldp_server.oracles.records.parities import Parities, ParityCounts
-from ldp_server.oracles.records.sources import Asked, Source
+from ldp_server.oracles.records.sources import AskedTable, Source
 from ldp_server.oracles.sampled_table import SampledTableOracle
 from ldp_server.oracles.subset_selection import SubsetSelectionOracle
 
-__all__ = ["MOST_ROWS", "TableView", "table_view"]
+__all__ = ["MOST_ROWS", "TABLES_OF", "FieldsView", "table_view"]
 
 MOST_ROWS = 1 << 20
+TABLES_OF: Final = (RandomizedResponseOracle, LinearHashOracle, SubsetSelectionOracle)
+"""Oracles of whole records whose sums are tables."""
 
 
-class TableView(FrequencyOracle):
+class FieldsView(FrequencyOracle):
     """Estimates of the cells of one table."""
 
     kind = Randomizer
@@ -112,7 +115,7 @@ class TableView(FrequencyOracle):
         return self._everybody and len(indexes) == self._rows.count
 
 
-def table_view(oracle: Oracle, record: Record, asked: Asked) -> TableView:
+def table_view(oracle: Oracle, record: Record, asked: AskedTable) -> FieldsView:
     """Return the table that is asked for; `Unsupported` says what the devices were asked instead."""
     if not oracle.reports:
         raise TooFewReports("this collection has no reports yet")
@@ -120,14 +123,14 @@ def table_view(oracle: Oracle, record: Record, asked: Asked) -> TableView:
         raise Unsupported(f"a table has at most {MOST_ROWS} cells here: ask for fewer fields")
     everybody = not asked.where or not asked.fields
     if isinstance(oracle, SampledTableOracle):
-        return TableView(oracle, _of_tables(oracle, record, asked), everybody=everybody)
-    if isinstance(oracle, RandomizedResponseOracle | LinearHashOracle | SubsetSelectionOracle) and oracle.can_list:
+        return FieldsView(oracle, _of_tables(oracle, record, asked), everybody=everybody)
+    if isinstance(oracle, TABLES_OF) and oracle.can_list:
         rows = asked.rows_of(tuple(range(len(record.names))))
-        return TableView(oracle, Direct(oracle.reports, (Source(oracle, rows, asked.rows),)), everybody=everybody)
+        return FieldsView(oracle, Direct(oracle.reports, (Source(oracle, rows, asked.rows),)), everybody=everybody)
     raise Unsupported(f"{oracle.randomizer.name} gives no tables of fields: sampled-table does")
 
 
-def _of_tables(oracle: SampledTableOracle, record: Record, asked: Asked) -> Direct | Parities:
+def _of_tables(oracle: SampledTableOracle, record: Record, asked: AskedTable) -> Direct | Parities:
     needed = tuple(sorted(asked.needed))
     direct = [
         (j, table) for j, table in enumerate(oracle.tables) if not table.parity and asked.needed <= set(table.places)

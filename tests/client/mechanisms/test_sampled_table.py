@@ -8,6 +8,7 @@ from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.sampled_attribute import SampledAttribute
 from ldp_client.mechanisms.sampled_table import MAX_TABLES, SampledTable, parameters_of
+from ldp_client.privacy.statement import privacy_statement
 from ldp_client.protocol.domain import Categories, Field, Integers, Record, YesNo
 from ldp_client.protocol.epsilon import Epsilon
 from tests.client.mechanisms import broken
@@ -50,6 +51,17 @@ def test_a_report_tells_something_about_its_tables_fields_alone():
         for index in range(SMALL.size):
             alike = [one for one in range(SMALL.size) if table.cell(one) == table.cell(index)]
             assert len({made.probability(one, report) for one in alike}) == 1
+
+
+def test_the_statement_has_both_accounts_side_by_side():
+    wide = Record((*SMALL.fields, Field("town", Integers(0, 9))))
+    asked = Collection.create(
+        "?", wide, "sampled-table", "1", opens=0, closes=9, parameters=parameters_of([(1, 3, 0, 0), (3, 1, 3, 3)])
+    )
+    (line,) = [line for line in privacy_statement(asked).lines if "fields of a record" in line]
+    assert "eps = 1 for the person, eps = 1 for each field that is drawn, eps = 0 for every other field" in line
+    assert "a 100.0%, b 25.0%. No report is about town." in line
+    assert asked.randomizer.parts == (("a", 1), ("b", asked.randomizer.chance(1)), ("town", 0))
 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "0.5", "1", "2", "5.5", "20"])
