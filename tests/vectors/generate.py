@@ -24,7 +24,7 @@ from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.randomized_response import Response
 from ldp_client.mechanisms.sampled_table import SampledTable, parameters_of
-from ldp_client.mechanisms.team_sketch import TeamSketch
+from ldp_client.mechanisms.shared.team_sketch import TeamSketch
 from ldp_client.protocol import packing
 from ldp_client.protocol.domain import Attributes, Categories, Domain, Field, Integers, Item, Record, Strings, YesNo
 from ldp_client.protocol.epsilon import Epsilon

@@ -17,7 +17,7 @@ from ldp_client.mechanisms.composed_response import ComposedResponse
 from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_client.mechanisms.hierarchy import Hierarchy
 from ldp_client.mechanisms.linear_hash import LinearHash
-from ldp_client.mechanisms.team_sketch import TeamSketch
+from ldp_client.mechanisms.shared.team_sketch import TeamSketch
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.oracles import oracle_for
 from tests.examples import SEED, label
