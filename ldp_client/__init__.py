@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     from ldp_client.tokens import IssuerKey, TokenSource, UnlinkableTokens
     from ldp_client.trust.list_heads import ListHead
     from ldp_client.trust.policy import Policy
+    from ldp_client.volunteering import Consent
+    from ldp_client.volunteering.book import VolunteeredView
 
 __version__ = "0.1.0"
 
@@ -67,6 +69,7 @@ __all__ = [
     "Client",
     "Clock",
     "Collection",
+    "Consent",
     "Delivery",
     "Field",
     "Integers",
@@ -103,6 +106,7 @@ __all__ = [
     "Transport",
     "Unavailable",
     "UnlinkableTokens",
+    "VolunteeredView",
     "WrongFields",
     "WrongType",
     "YesNo",
@@ -129,6 +133,8 @@ _HOMES = {
     "tokens": ("IssuerKey", "TokenSource", "UnlinkableTokens"),
     "trust.list_heads": ("ListHead",),
     "trust.policy": ("Policy",),
+    "volunteering": ("Consent",),
+    "volunteering.book": ("VolunteeredView",),
 }  # fmt: skip
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
