@@ -38,6 +38,8 @@ __all__ = ["CompiledChannelOracle"]
 
 _WORST = 1e12
 """Above this condition number, rounding in floats is no longer small beside the noise."""
+_HEDGE = 3.0
+"""Times 1/sqrt(n): the part of the users who are taken to hold the element that makes most noise."""
 
 
 class CompiledChannelOracle(FrequencyOracle):
@@ -93,16 +95,28 @@ class CompiledChannelOracle(FrequencyOracle):
         if not self.reports:
             return np.zeros(len(sums)), np.zeros(len(sums))
         seen = np.maximum(self.estimate_all(), 0.0) + 1e-9 * self.reports
-        inside, outside = (part * seen for part in (sets, 1 - sets))
+        values = sets @ self._inverse
         law = TableSums(
             self._table,
-            sets @ self._inverse,
-            inside / np.maximum(inside.sum(axis=1, keepdims=True), 1e-300),
-            outside / np.maximum(outside.sum(axis=1, keepdims=True), 1e-300),
+            values,
+            self._spread(values, sets * seen, sets > 0),
+            self._spread(values, (1 - sets) * seen, sets == 0),
             self.reports,
         )
         low, high = law.intervals(sums, normal_quantile(tail))
         return np.clip(low, 0, self.reports), np.clip(np.maximum(high, low), 0, self.reports)
+
+    def _spread(self, values: Floats, seen: Floats, allowed: npt.NDArray[np.bool_]) -> Floats:
+        """How users may be spread over the allowed elements: as it seems, and a part at the element of most noise.
+
+        What seems to be has an error of the order 1/sqrt(n) itself, and an estimate that is too large makes the others
+        too small. The part makes up for that: without it, 95% intervals of 60 users held in 91% of crowds.
+        """
+        noise = np.where(allowed, values**2 @ self._table.T, -np.inf)
+        worst = np.zeros_like(seen)
+        worst[np.arange(len(seen)), noise.argmax(axis=1)] = 1
+        part = min(1.0, _HEDGE / np.sqrt(self.reports))
+        return np.asarray((1 - part) * seen / np.maximum(seen.sum(axis=1, keepdims=True), 1e-300) + part * worst)
 
     def sum_variance(self, indexes: Indexes, frequencies: npt.ArrayLike) -> float:
         """Return the variance of the sum of these estimates, from the counts."""

@@ -416,7 +416,7 @@ def test_reasons_are_those_of_the_wire() -> None:
 
 # --- Attributes, numbers, subsets: a file of collections and their reports --------------------------------------------
 
-STRUCTURED_FILES = ("numbers", "subset_selection", "fields", "records")
+STRUCTURED_FILES = ("numbers", "subset_selection", "fields", "channels", "records")
 STRUCTURED = {v["name"]: v for file in STRUCTURED_FILES for v in committed(file) if "name" in v}
 assert genprot.GenProt.name in {vector["mechanism"] for vector in STRUCTURED.values()}
 
