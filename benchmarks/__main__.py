@@ -37,6 +37,7 @@ BENCHMARKS = {
     "oracles": ("oracles", "frequency oracles: accuracy, coverage, speed, memory, timing of the client"),
     "timing": ("timing", "what a clock in the same process tells about the item"),
     "independence": ("independence", "copies of reports: what intervals hold with them, false alarms"),
+    "channels": ("channels", "compiled channels: the linear programme, the device's proof, the known optima"),
     "heavy-hitters": ("hitters.benchmark", "how rare an item is found, false items, coverage, speed, growth"),
     "expander": ("hitters.expander", "the paper's form of the expander sketch beside the practical one"),
     "web": ("web", "the pages: a page over 65,536 items, and intake with ten readers"),

@@ -26,7 +26,7 @@ from typing import ClassVar, Self
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import WORD_BITS, Example, Randomizer, scaled
 from ldp_client.mechanisms.linear_hash import MAX_CELLS, LinearHash
-from ldp_client.mechanisms.pair_law import PairLaw, mixed
+from ldp_client.mechanisms.shared.pair_law import PairLaw, mixed
 from ldp_client.protocol.domain import Domain, Integers
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.fields import is_field

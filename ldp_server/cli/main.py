@@ -29,7 +29,7 @@ MODULES = {
     "attributes": ["questions"],
     "backup": ["local"],
     "change": ["over_time.commands"],
-    "collection": ["collections", "drafts"],
+    "collection": ["collections", "drafting.drafts", "drafting.compiling"],
     "compact": ["collections"],
     "compare": ["over_time.commands"],
     "config": ["serving"],

@@ -30,7 +30,7 @@ from functools import cache, lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from ldp_client.mechanisms.team_sketch import TeamSketch
+from ldp_client.mechanisms.shared.team_sketch import TeamSketch
 from ldp_client.mechanisms.tree_sketch import TreeSketch
 from ldp_server.arrays.team_cells import bulk_code
 from ldp_server.heavy_hitters.search.acceptance import Acceptance, Noise, Settings

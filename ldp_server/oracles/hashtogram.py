@@ -29,7 +29,7 @@ from ldp_server.oracles.laws.crowded_cells import CrowdedCells, popular_bar
 from ldp_server.oracles.laws.normal import NormalErrors
 from ldp_server.oracles.laws.support import normal_quantile
 from ldp_server.oracles.laws.table_errors import TableErrors
-from ldp_server.oracles.team_sketch import TeamSketchOracle
+from ldp_server.oracles.shared.team_sketch import TeamSketchOracle
 
 __all__ = ["HashtogramOracle"]
 

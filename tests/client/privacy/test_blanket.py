@@ -14,8 +14,8 @@ import pytest
 from benchmarks.anonymity.multisets import law_table, worst_delta
 from ldp_client.mechanisms.base import Randomizer
 from ldp_client.mechanisms.bounded_number import BoundedNumber
-from ldp_client.mechanisms.pair_law import Atom, PairLaw, clones, merged, mixed, together, uniform
 from ldp_client.mechanisms.randomized_response import RandomizedResponse
+from ldp_client.mechanisms.shared.pair_law import Atom, PairLaw, clones, merged, mixed, together, uniform
 from ldp_client.privacy import blanket
 from ldp_client.privacy.blanket import Blanket, Spread
 from ldp_client.protocol.epsilon import Epsilon

@@ -16,8 +16,8 @@ from scipy import optimize, stats
 from benchmarks.anonymity.multisets import Multisets, law_table, worst_delta
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.linear_hash import LinearHash
-from ldp_client.mechanisms.pair_law import clones
 from ldp_client.mechanisms.randomized_response import RandomizedResponse
+from ldp_client.mechanisms.shared.pair_law import clones
 from ldp_client.privacy import shuffle
 from ldp_client.privacy.blanket import Blanket
 from ldp_client.privacy.composition import compose

@@ -12,11 +12,12 @@ import pytest
 from scipy import stats
 
 from ldp_client.errors import InvalidSpec
+from ldp_client.mechanisms.compiled_channel import CompiledChannel
 from ldp_client.mechanisms.composed_response import ComposedResponse
 from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_client.mechanisms.hierarchy import Hierarchy
 from ldp_client.mechanisms.linear_hash import LinearHash
-from ldp_client.mechanisms.team_sketch import TeamSketch
+from ldp_client.mechanisms.shared.team_sketch import TeamSketch
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.oracles import oracle_for
 from tests.examples import SEED, label
@@ -27,7 +28,7 @@ RUNS, USERS = 40, 4000
 FEWER = 20
 """Runs by default where items are many. 30% are still beyond eight standard deviations: 2,560 degrees of freedom."""
 HASHED = TeamSketch
-BOUNDED = ComposedResponse | Hierarchy
+BOUNDED = CompiledChannel | ComposedResponse | Hierarchy
 """Their oracles state an upper bound of the variance."""
 
 
