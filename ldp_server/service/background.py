@@ -73,21 +73,22 @@ class BackgroundWork:
         collections: LiveCollections,
         compaction: Compaction,
         worker: Worker,
-        waiting: Waiting,
+        arrived: Callable[[int], object],
         metrics: Metrics,
         schedule: BackgroundSchedule,
         spans: Spans | None = None,
     ) -> None:
+        """`arrived` gives what changes when batches come for the collection of this number."""
         self._collections = collections
         self._compaction = compaction
         self._worker = worker
-        self._waiting = waiting
+        self._arrived = arrived
         self._metrics = metrics
         self.schedule = schedule
         self._spans = spans
         self._over_since: dict[int, float] = {}
         self._past_since: dict[int, tuple[tuple[int, int], float]] = {}
-        self._counted: dict[int, float] = {}
+        self._counted: dict[int, object] = {}
         self._lag: dict[int, int] = {}
 
     async def run(self) -> None:
@@ -103,7 +104,9 @@ class BackgroundWork:
                 LOGGER.error("defect in background work", exc_info=error)
 
     async def once(self) -> None:
-        """One round over all collections."""
+        """One round over all collections, if no other server does it."""
+        if not await self._compaction.lead():
+            return
         for live in self._collections:
             if live.record.deleted is None:
                 try:
@@ -130,7 +133,7 @@ class BackgroundWork:
     async def _checkpoint(self, live: LiveCollection) -> None:
         """Count in slices, so that a query never waits long for the child."""
         number = live.record.number
-        arrived = self._waiting.stored.get(number, 0)
+        arrived = self._arrived(number)
         if self._counted.get(number) == arrived:
             return  # nothing came since the last round
         behind = 1
