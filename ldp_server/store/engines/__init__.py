@@ -1,7 +1,7 @@
 """The stores there are, by their addresses.
 
-"" is SQLite in the data directory, `postgresql://...` is PostgreSQL. Only what is asked for is imported, because psycopg
-is an extra.
+"" is SQLite in the data directory, `postgresql://...` is PostgreSQL. Only what is asked for is imported, because
+psycopg is an extra.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ VARIABLE = "LDP_SERVER_STORE"
 def check_address(address: str) -> None:
     """Refuse what is no address of a store."""
     if address and not address.startswith(SCHEMES):
-        raise InvalidSpec('store is "" (SQLite in the data directory) or an address such as postgresql://hearsay@db/hearsay')
+        raise InvalidSpec(
+            'store is "" (SQLite in the data directory) or an address such as postgresql://hearsay@db/hearsay'
+        )
 
 
 def open_store(address: str, data: Path) -> Store:

@@ -30,7 +30,7 @@ class EmbeddedStore(Store):
     def serving(self) -> AbstractContextManager[object]:
         return DirectoryLock(self._directory.create())
 
-    def prepare(self) -> None:
+    def prepare(self, *, roles: bool = False) -> None:
         """Opening the log for writing does it."""
 
     def writer(self) -> SqliteLog:

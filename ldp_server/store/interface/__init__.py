@@ -12,7 +12,7 @@ PostgreSQL for several servers (postgres/).
 from ldp_server.store.interface.reading import BatchReader, CatalogueReader, LogReader
 from ldp_server.store.interface.store import Store, StoreUsage
 from ldp_server.store.interface.tokens import AccessTokens
-from ldp_server.store.interface.writing import BatchWriter, CatalogueWriter, Keeper, ReportLog
+from ldp_server.store.interface.writing import BatchWriter, CatalogueWriter, LogKeeper, ReportLog
 
 __all__ = [
     "AccessTokens",
@@ -20,7 +20,7 @@ __all__ = [
     "BatchWriter",
     "CatalogueReader",
     "CatalogueWriter",
-    "Keeper",
+    "LogKeeper",
     "LogReader",
     "ReportLog",
     "Store",

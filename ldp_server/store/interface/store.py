@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from ldp_server.store.interface.reading import LogReader
 from ldp_server.store.interface.tokens import AccessTokens
@@ -15,8 +16,15 @@ from ldp_server.store.log import CollectionRecord
 
 __all__ = ["Changed", "Store", "StoreUsage"]
 
-Changed = Callable[[Sequence[CollectionRecord]], None]
-"""Takes all rows of collections, as they are now. Called on a thread of the store's."""
+
+class Changed(Protocol):
+    """Who is told of changes."""
+
+    asked: bool
+    """Whether all rows are to be read soon, whatever changed."""
+
+    def changed(self, records: Sequence[CollectionRecord]) -> None:
+        """Take all rows of collections, as they are now. Called on a thread of the store's."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +49,8 @@ class Store(ABC):
         """The right to serve, for as long as the block lasts. `InUse` if the store is not shared and has a server."""
 
     @abstractmethod
-    def prepare(self) -> None:
-        """Make what is missing, and bring an older schema up to date."""
+    def prepare(self, *, roles: bool = False) -> None:
+        """Make what is missing, and bring an older schema up to date; with `roles` also the roles that it knows."""
 
     @abstractmethod
     def writer(self) -> ReportLog:

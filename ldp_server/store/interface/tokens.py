@@ -3,8 +3,8 @@
     hearsay_<8 bytes of id, hex>_<32 random bytes, base64url>
 
 The secret has 256 bits of entropy, so a plain SHA-256 of it is as good as a slow hash. It is compared in constant
-time, shown once when it is made, and never logged. The hash covers the id and a salt of this store, so that a row copied
-from another one is worthless.
+time, shown once when it is made, and never logged. The hash covers the id and a salt of this store, so that a row
+copied from another one is worthless.
 
 Every token has a role and a day on which it expires. A role includes the ones before it: `ask`, `create`, `manage`.
 Among the tokens in use a name is unique. The name of a revoked or expired token may be given again: that is a new

@@ -19,7 +19,7 @@ from ldp_server.store.log import (
     Submission,
 )
 
-__all__ = ["BatchWriter", "CatalogueWriter", "Keeper", "ReportLog"]
+__all__ = ["BatchWriter", "CatalogueWriter", "LogKeeper", "ReportLog"]
 
 
 class BatchWriter(ABC):
@@ -69,7 +69,7 @@ class CatalogueWriter(ABC):
         """Take no more batches of periods before `oldest`. The latest period that was ever given stands."""
 
 
-class Keeper(ABC):
+class LogKeeper(ABC):
     """Blocks, counts in the place of reports, and dropping what nothing needs any more."""
 
     @abstractmethod
@@ -119,5 +119,5 @@ class Keeper(ABC):
         """Clear the write-ahead log of what was deleted or laid anew; False if it is in use: try again."""
 
 
-class ReportLog(LogReader, BatchWriter, CatalogueWriter, Keeper):
+class ReportLog(LogReader, BatchWriter, CatalogueWriter, LogKeeper):
     """A log that is read and written."""

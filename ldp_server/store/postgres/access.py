@@ -63,7 +63,9 @@ class PostgresAccess(AccessTokens):
 
     def _enter(self, row: TokenRow) -> bool:
         token = row.token
-        gone = "UPDATE hearsay.analyst_tokens SET revoked = expires WHERE name = %s AND revoked IS NULL AND expires <= %s"
+        gone = (
+            "UPDATE hearsay.analyst_tokens SET revoked = expires WHERE name = %s AND revoked IS NULL AND expires <= %s"
+        )
         self._ask(gone, (token.name, token.created))
         values = (token.id, token.name, token.role, token.created, token.expires, None, token.local, row.hash)
         entered = self._ask(

@@ -1,8 +1,8 @@
 """Appending a group: one call of `hearsay.append_1` for each period of a collection in it, in one transaction.
 
-A group of one period is one round trip and one commit. What is acknowledged was committed, and has reached the standbys
-that the server is told to wait for: a wait that somebody cancels ends with a notice and not with an error, so any notice
-counts as an error here.
+A group of one period is one round trip and one commit. What is acknowledged was committed, and has reached the
+standbys that the server is told to wait for: a wait that somebody cancels ends with a notice and not with an error, so
+any notice counts as an error here.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class Destination:
         except psycopg.ProgrammingError as error:
             raise InvalidSpec(f"store is not an address of PostgreSQL: {str(error).splitlines()[0]}") from None
         self.address = address
-        self._conninfo = make_conninfo(**{**_DEFAULTS, **parts})
+        self._conninfo = make_conninfo("", **{**_DEFAULTS, **parts})
         host, port = str(parts.get("host") or "localhost"), parts.get("port")
         self.name = f"postgresql://{host}{f':{port}' if port else ''}/{parts.get('dbname') or ''}"
         """For people: without user and password."""
@@ -106,7 +106,8 @@ class Destination:
             )
         if found[0] < VERSION:
             raise WrongVersion(
-                f"{self.name} has schema version {found[0]}, this program needs {VERSION}: run `ldp-server store prepare`"
+                f"{self.name} has schema version {found[0]}, this program needs {VERSION}: "
+                "run `ldp-server store prepare`"
             )
 
     def check_server(self, connection: Connection, *, writes: bool) -> None:

@@ -26,26 +26,45 @@ class Again(StorageError):
     """The server asks for the transaction once more: a deadlock was broken up, or somebody was first."""
 
 
+_KINDS: tuple[tuple[tuple[type[Exception], ...], type[StorageError], str], ...] = (
+    ((errors.DiskFull,), DiskFull, "no space left for {name}: free some, nothing acknowledged was lost"),
+    (
+        (errors.ReadOnlySqlTransaction,),
+        ReadOnly,
+        "{name} takes no writes, as a standby does: name the primary (target_session_attrs=read-write)",
+    ),
+    (
+        (errors.UndefinedTable, errors.UndefinedFunction, errors.InvalidSchemaName),
+        WrongVersion,
+        "{name} has no complete Hearsay schema: run `ldp-server store prepare`",
+    ),
+    (
+        (errors.InsufficientPrivilege,),
+        ReadOnly,
+        "{name}: {said}; grant this user hearsay_collector or hearsay_keeper",
+    ),
+    ((errors.DeadlockDetected, errors.SerializationFailure), Again, "{name}: {said}"),
+    (
+        (errors.DataCorrupted, errors.IndexCorrupted),
+        Corrupt,
+        "{name} is damaged ({said}): restore a backup (docs/scale-out.md)",
+    ),
+    (
+        (errors.LockNotAvailable, errors.UniqueViolation, errors.TooManyConnections),
+        InUse,
+        "{name} is busy: {said}",
+    ),
+    ((PoolTimeout,), InUse, "all connections to {name} are in use: try again, or look at what blocks them"),
+    ((psycopg.OperationalError, psycopg.InterfaceError), Lost, "the connection to {name} was lost: {said}"),
+)
+"""The first one that fits is taken: most of them are operational errors too."""
+
+
 def failure(error: Exception, name: str) -> StorageError:
     """Return the error of the store for one of psycopg's; `name` is that of the store."""
-    if isinstance(error, errors.DiskFull):
-        return DiskFull(f"no space left for {name}: free some, nothing acknowledged was lost")
-    if isinstance(error, errors.ReadOnlySqlTransaction):
-        return ReadOnly(f"{name} takes no writes, as a standby does: name the primary (target_session_attrs=read-write)")
-    if isinstance(error, (errors.UndefinedTable, errors.UndefinedFunction, errors.InvalidSchemaName)):
-        return WrongVersion(f"{name} has no complete Hearsay schema: run `ldp-server store prepare`")
-    if isinstance(error, errors.InsufficientPrivilege):
-        return ReadOnly(f"{name}: {_line(error)}; grant this user hearsay_collector or hearsay_keeper")
-    if isinstance(error, (errors.DeadlockDetected, errors.SerializationFailure)):
-        return Again(f"{name}: {_line(error)}")
-    if isinstance(error, (errors.DataCorrupted, errors.IndexCorrupted)):
-        return Corrupt(f"{name} is damaged ({_line(error)}): restore a backup (docs/scale-out.md)")
-    if isinstance(error, (errors.LockNotAvailable, errors.UniqueViolation, errors.TooManyConnections)):
-        return InUse(f"{name} is busy: {_line(error)}")
-    if isinstance(error, PoolTimeout):
-        return InUse(f"all connections to {name} are in use: try again, or look at what blocks them")
-    if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
-        return Lost(f"the connection to {name} was lost: {_line(error)}")
+    for kinds, kind, text in _KINDS:
+        if isinstance(error, kinds):
+            return kind(text.format(name=name, said=_line(error)))
     return StorageError(f"{name}: {_line(error)}")
 
 

@@ -3,10 +3,10 @@
 Recent batches lie in segments, one for each group, and their ids in `recent_ids`. A block takes the place of the
 segments of a period, in three steps:
 
-  1. one transaction writes the block, in the order of the ids, enters the ids in the collection's partition, and deletes
-     the segments. A reader sees the segments or the block, and never both;
-  2. who appends at this moment may have looked before step 1 and not have found an id among the lasting ones. So for a
-     moment the lock is taken that every append shares: whoever gets it afterwards finds the ids;
+  1. one transaction writes the block, in the order of the ids, enters the ids in the collection's partition, and
+     deletes the segments. A reader sees the segments or the block, and never both;
+  2. who appends at this moment may have looked before step 1, and not have found an id among the lasting ones. So for
+     a moment the lock is taken that every append shares: whoever gets it afterwards finds the ids;
   3. only then the ids leave `recent_ids`.
 
 If the process ends before step 3, ids are in both places, which changes nothing; `tidy` removes them.
@@ -163,7 +163,8 @@ def tidy(db: Connection) -> None:
 
 def _take(db: Connection, number: int, most: int) -> _Taken | None:
     """Read segments of a period, at least one and about `most` bytes of them, and put their batches in order."""
-    chosen, size = [], 0
+    chosen: list[int] = []
+    size = 0
     for segment, length, _ in db.execute(_SIZES.encode(), (number,)).fetchall():
         if chosen and size + int(str(length)) > most:
             break

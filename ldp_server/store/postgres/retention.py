@@ -30,6 +30,7 @@ _TO_SWEEP = (
     "SELECT p.number, p.collection FROM hearsay.periods p JOIN hearsay.collections k ON k.number = p.collection "
     "WHERE p.generation IS NOT NULL AND NOT p.swept AND NOT k.compacted AND k.deleted IS NULL ORDER BY p.number LIMIT 1"
 )
+_OF_COLLECTION = b"DELETE FROM hearsay.%s WHERE number IN (SELECT number FROM hearsay.periods WHERE collection = %%s)"
 _OVER = (
     "SELECT number, deleted IS NOT NULL FROM hearsay.collections "
     "WHERE (compacted OR deleted IS NOT NULL) AND NOT swept ORDER BY number LIMIT 1"
@@ -111,9 +112,8 @@ def sweep_one(db: Connection) -> bool:
     number, deleted = over
     db.execute("SELECT hearsay.drop_partitions(%s)", (number,))
     if deleted:
-        of = "WHERE number IN (SELECT number FROM hearsay.periods WHERE collection = %s)"
-        db.execute(f"DELETE FROM hearsay.segments {of}".encode(), (number,))
-        db.execute(f"DELETE FROM hearsay.folded_state {of}".encode(), (number,))
+        for table in (b"segments", b"folded_state"):
+            db.execute(_OF_COLLECTION % table, (number,))
         db.execute("DELETE FROM hearsay.periods WHERE collection = %s", (number,))
     db.execute("DELETE FROM hearsay.recent_ids WHERE collection = %s", (number,))
     db.execute("UPDATE hearsay.collections SET swept = true WHERE number = %s", (number,))

@@ -36,13 +36,16 @@ def migrate(
         connection.execute("SELECT pg_advisory_xact_lock(7904, 0)")
         found = version = _version(connection, name)
         if version > newest:
-            raise WrongVersion(f"{name} has schema version {version}, this program knows up to {newest}: use a newer one")
+            raise WrongVersion(
+                f"{name} has schema version {version}, this program knows up to {newest}: use a newer one"
+            )
         while version < newest:
             migrations[version](connection)
             version += 1
         _run("functions.sql")(connection)
         connection.execute(
-            "INSERT INTO hearsay.version (number) VALUES (%s) ON CONFLICT (single) DO UPDATE SET number = excluded.number",
+            "INSERT INTO hearsay.version (number) VALUES (%s) "
+            "ON CONFLICT (single) DO UPDATE SET number = excluded.number",
             (version,),
         )
     return found

@@ -37,7 +37,6 @@ class PostgresStore(Store):
         return nullcontext()
 
     def prepare(self, *, roles: bool = False) -> None:
-        """Also make the two roles, and give them their rights, if asked to."""
         with self._destination.open() as connection, translated(self.name):
             self._destination.check_server(connection, writes=True)
             schema.migrate(connection, self.name)

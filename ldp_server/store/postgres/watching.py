@@ -30,9 +30,9 @@ PAUSE = 1.0
 class CatalogueWatch:
     """A thread with a connection of its own. It reads all rows after each change, and after each new connection."""
 
-    def __init__(self, destination: Destination, changed: Changed) -> None:
+    def __init__(self, destination: Destination, told: Changed) -> None:
         self._destination = destination
-        self._changed = changed
+        self._told = told
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._main, name="hearsay-catalogue", daemon=True)
 
@@ -63,9 +63,9 @@ class CatalogueWatch:
     def _follow(self, connection: Connection) -> None:
         while not self._ending.is_set():
             rows = connection.execute(f"{COLLECTIONS} ORDER BY k.number".encode(), binary=True).fetchall()
-            self._changed([collection_record(row) for row in rows])
+            self._told.changed([collection_record(row) for row in rows])
             waited = 0.0
             while waited < EVERY and not self._ending.is_set():
-                if list(connection.notifies(timeout=LOOKS, stop_after=1)):
+                if list(connection.notifies(timeout=LOOKS, stop_after=1)) or self._told.asked:
                     break
                 waited += LOOKS

@@ -27,7 +27,13 @@ def access(store, log, clock):
 def test_a_token_is_its_owner_s_until_it_is_revoked(store, access, clock):
     token = access.create("maria", "create", 100)
     found = access.verify(token)
-    assert (found.name, found.role, found.created, found.expires, found.local) == ("maria", "create", 10**6, 10**6 + 100, False)
+    assert (found.name, found.role, found.created, found.expires, found.local) == (
+        "maria",
+        "create",
+        10**6,
+        10**6 + 100,
+        False,
+    )
     assert access.find(token[:-1] + ("A" if token[-1] != "A" else "B")) is None
     assert access.verify("hearsay_") is None
     with pytest.raises(InvalidSpec, match="in use"):
