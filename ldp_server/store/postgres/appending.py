@@ -61,7 +61,7 @@ def calls(submissions: Sequence[Submission]) -> list[_Call]:
         turn = max(seen.get(name, 0) for name in names)
         seen.update(dict.fromkeys(names, turn + 1))
         found.setdefault((one.collection, one.period, one.token_id is not None, turn), []).append(place)
-    ordered = sorted(found, key=lambda key: (key[0], key[3], key[1], key[2]))
+    ordered = sorted(found, key=lambda key: (key[0], key[1], key[3], key[2]))
     return [_Call(key[0], key[1], found[key]) for key in ordered]
 
 

@@ -10,7 +10,8 @@ BEGIN
 END $$;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA hearsay FROM PUBLIC;
 GRANT USAGE ON SCHEMA hearsay TO hearsay_collector, hearsay_keeper;
-GRANT SELECT ON hearsay.version, hearsay.collections, hearsay.counted_units TO hearsay_collector;
+GRANT SELECT ON hearsay.version, hearsay.collections, hearsay.periods, hearsay.counted_units
+    TO hearsay_collector;
 GRANT EXECUTE ON FUNCTION hearsay.append_1 TO hearsay_collector, hearsay_keeper;
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA hearsay TO hearsay_keeper;
 REVOKE INSERT, UPDATE, DELETE ON hearsay.version FROM hearsay_keeper;

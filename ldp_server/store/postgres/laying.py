@@ -21,6 +21,9 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import Enum
+
+from psycopg.errors import LockNotAvailable
 
 from ldp_server.store import blocks
 from ldp_server.store.errors import InUse, StorageError
@@ -28,7 +31,7 @@ from ldp_server.store.postgres.arrays import uuids, uuids_of
 from ldp_server.store.postgres.connecting import Connection
 from ldp_server.store.postgres.rows import together
 
-__all__ = ["finish", "full_periods", "lay_anew", "scattered", "tidy"]
+__all__ = ["Laid", "finish", "full_periods", "lay_anew", "scattered", "tidy"]
 
 _SIZES = "SELECT id, length(payload), batches FROM hearsay.segments WHERE number = %s"
 _SEGMENTS = (
@@ -73,22 +76,31 @@ def scattered(db: Connection) -> list[tuple[int, int]]:
     return [(int(str(a)), int(str(b))) for a, b in db.execute(_SCATTERED.encode())]
 
 
-def finish(db: Connection, number: int, collection: int, *, wait: bool) -> bool:
-    """Put recent batches of a period into a block; False if there are none, or if another process does it and we do not
-    wait for it.
-    """
+class Laid(Enum):
+    """What became of the recent batches of a period."""
+
+    NOTHING = 0
+    """There are none, or another process does it and we do not wait for it."""
+    BLOCK = 1
+    IDS_LEFT = 2
+    """They are a block. A group under way is slow, so their ids are among the recent ones until `tidy`."""
+
+
+def finish(db: Connection, number: int, collection: int, *, wait: bool) -> Laid:
+    """Put recent batches of a period into a block."""
     with _laying(db, collection, wait=wait) as ours:
-        if not ours:
-            return False
-        taken = _finish(db, number, collection)
+        taken = _finish(db, number, collection) if ours else None
         if taken is None:
-            return False
-        _barrier(db, collection)
+            return Laid.NOTHING
+        try:
+            _barrier(db, collection)
+        except LockNotAvailable:
+            return Laid.IDS_LEFT
         db.execute(
             "DELETE FROM hearsay.recent_ids WHERE collection = %s AND batch_id = ANY(%s::uuid[])",
             (collection, uuids(taken.ids)),
         )
-        return True
+        return Laid.BLOCK
 
 
 def _finish(db: Connection, number: int, collection: int) -> _Taken | None:
@@ -200,8 +212,9 @@ def _forget(db: Connection, number: int, segments: list[int]) -> None:
 
 
 def _barrier(db: Connection, collection: int) -> None:
-    """Step 2."""
+    """Step 2. While it waits for who is inside, nobody else gets in: so it does not wait for long."""
     with db.transaction():
+        db.execute("SET LOCAL lock_timeout = '2s'")
         db.execute("SELECT pg_advisory_xact_lock(7900, %s)", (collection,))
 
 

@@ -146,9 +146,8 @@ class PostgresLog(PostgresReader, ReportLog):
 
     def finish(self, number: int) -> None:
         collection = self._existing_period(number).collection
-        with self._working() as db:
-            while laying.finish(db, number, collection, wait=True):
-                pass
+        while self._lay(number, collection, wait=True):
+            pass
 
     def lead(self) -> bool:
         with self._working() as db:
@@ -159,8 +158,16 @@ class PostgresLog(PostgresReader, ReportLog):
 
     def gather(self) -> bool:
         with self._working() as db:
-            done = [laying.finish(db, number, collection, wait=False) for number, collection in laying.full_periods(db)]
-        return any(done)
+            full = laying.full_periods(db)
+        return any([self._lay(number, collection, wait=False) for number, collection in full])
+
+    def _lay(self, number: int, collection: int, *, wait: bool) -> bool:
+        """Lay a block; False if there was nothing to lay."""
+        with self._working() as db:
+            laid = laying.finish(db, number, collection, wait=wait)
+        if laid is laying.Laid.IDS_LEFT:
+            self._tidied = False
+        return laid is not laying.Laid.NOTHING
 
     def lay_anew(self) -> bool:
         with self._working() as db:

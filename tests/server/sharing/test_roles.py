@@ -51,7 +51,7 @@ async def test_answers_are_those_of_the_embedded_store_to_the_bit(address, tmp_p
         assert counts == [expected.to_bytes()] * 2
         answers = [await server.call("Estimate", collection, top={"count": 5}) for server in (here, there)]
         assert answers[0].items == answers[1].items
-        assert [list(a.estimates) for a in answers][0] == [list(a.estimates) for a in answers][1]
+        assert list(answers[0].estimates) == list(answers[1].estimates)
 
 
 async def test_each_role_does_its_part(address, tmp_path, monkeypatch):
