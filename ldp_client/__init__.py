@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from ldp_client.trust.list_heads import ListHead
     from ldp_client.trust.policy import Policy
 
-    __version__: str
+__version__ = "0.1.0"
 
 __all__ = [
     "Accepted",
@@ -129,12 +129,9 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        value = importlib.import_module("importlib.metadata").version("hearsay")
-    elif name in _HOME:
-        value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
-    else:
+    if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
     globals()[name] = value
     return value
 

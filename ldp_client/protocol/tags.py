@@ -1,7 +1,8 @@
 """Every text that keeps one use of a hash, a stream or a signature apart from all others.
 
 Two uses with different tags never have the same input, so a value made for one use is worthless for the other. The
-texts are part of the protocol (docs/protocol.md): a changed tag is a changed protocol.
+texts are part of the protocol (docs/protocol.md): a changed tag is a changed protocol. That of the curator's releases,
+which no device sees, is in ldp_server/curator/signing.py.
 """
 
 from __future__ import annotations
