@@ -159,7 +159,8 @@ class PostgresLog(PostgresReader, ReportLog):
     def gather(self) -> bool:
         with self._working() as db:
             full = laying.full_periods(db)
-        return any([self._lay(number, collection, wait=False) for number, collection in full])
+        done = [self._lay(number, collection, wait=False) for number, collection in full]
+        return any(done)
 
     def _lay(self, number: int, collection: int, *, wait: bool) -> bool:
         """Lay a block; False if there was nothing to lay."""
