@@ -1,8 +1,8 @@
 """Every text that keeps one use of a hash, a stream or a signature apart from all others.
 
 Two uses with different tags never have the same input, so a value made for one use is worthless for the other. The
-texts are part of the protocol (docs/protocol.md): a changed tag is a changed protocol. That of the curator's releases,
-which no device sees, is in ldp_server/curator/signing.py.
+texts are part of the protocol (docs/protocol.md): a changed tag is a changed protocol. CURATOR_RELEASE alone is not: no
+device sees it.
 """
 
 from __future__ import annotations
@@ -59,6 +59,8 @@ SEALED_REPORT = b"hearsay/sealed/v1"
 """Begin of the `info` with which a report is sealed."""
 EXPLAIN = b"hearsay/explain"
 """Words of the example messages that `explain` shows; no device sends them."""
+CURATOR_RELEASE = b"hearsay/curator-release/v1"
+"""Begin of what a curator's signature of a release is over."""
 
 
 # Labels of streams: one for every public function that is expanded from a seed.

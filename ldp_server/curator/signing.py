@@ -16,12 +16,11 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from ldp_client.errors import InvalidSpec
+from ldp_client.protocol.tags import CURATOR_RELEASE
 from ldp_server.service.admission.key_files import load_private_key
 
 __all__ = ["SignedRelease", "load_signing_key", "read_release", "sign"]
 
-CURATOR_RELEASE = b"hearsay/curator-release/v1"
-"""What a signature begins with, so that it is worth nothing for anything else (ldp_client/protocol/tags.py)."""
 MAX_BYTES = 256 << 20
 
 

@@ -187,6 +187,7 @@ class _Assembly:
             load_public_key(publish.next_key) if publish.next_key else None,
             frozenset(load_public_key(path).public_bytes_raw() for path in publish.witnesses),
             keys.published,
+            self._directory.cosignatures,
         )
 
     def _collections(self, log: ReportLog, publisher: ListPublisher) -> LiveCollections:
@@ -244,6 +245,7 @@ class _Assembly:
     def _unsealing(
         self, keys: KeyDirectory, verifiers: Verifiers, waiting: Waiting, commit: GroupCommit[ReportLog]
     ) -> Unsealing:
+        self._metrics.sealing_key_ends.set_function(keys.ends)
         pool = OpeningPool(self._config.sealing.workers)
         self._stack.push_async_callback(pool.close)
         return Unsealing(pool, keys, verifiers.unlinkable.keys, waiting, commit, self._metrics, self._clock)
