@@ -7,10 +7,10 @@ import grpc
 import pytest
 
 from ldp_client.protocol.v1 import analyst_pb2 as pb
-from ldp_server.service.sharing import opening
 from ldp_server.service.operators import auth
 from ldp_server.service.operators.auth import NEEDS
 from ldp_server.service.operators.exports import Exports
+from ldp_server.service.sharing import opening
 from ldp_server.store import ROLES, AccessFile, SteadyClock
 from tests.server.helpers import NOW, Clock, batch, bearer, live, make_collection, taken
 
