@@ -1,8 +1,7 @@
 """Every text that keeps one use of a hash, a stream or a signature apart from all others.
 
 Two uses with different tags never have the same input, so a value made for one use is worthless for the other. The
-texts are part of the protocol (docs/protocol.md): a changed tag is a changed protocol. CURATOR_RELEASE alone is not: no
-device sees it.
+texts are part of the protocol (docs/protocol.md): a changed tag is a changed protocol.
 """
 
 from __future__ import annotations
@@ -12,6 +11,8 @@ __all__ = [
     "COLLECTION",
     "COLLECTION_LIST",
     "COLLECTION_LIST_HEAD",
+    "CONSENT",
+    "CURATOR_RELEASE",
     "EXPANDER_BUCKET",
     "EXPANDER_GRAPH",
     "EXPANDER_PERMUTATION",
@@ -24,6 +25,8 @@ __all__ = [
     "STREAM",
     "TOKEN_ISSUER",
     "TOKEN_ORIGIN",
+    "VOLUNTEER_NAME",
+    "VOLUNTEER_RECORD",
     "expander_hash",
     "graph_attempt",
     "hashtogram_team",
@@ -57,10 +60,16 @@ ANALYST_TOKEN = b"hearsay/analyst-token/v1"
 """Hash under which the server keeps an analyst's token."""
 SEALED_REPORT = b"hearsay/sealed/v1"
 """Begin of the `info` with which a report is sealed."""
+CONSENT = b"hearsay/consent/v1"
+"""SHA-256 of the words that a volunteer agreed to."""
+VOLUNTEER_NAME = b"hearsay/volunteer-name/v1"
+"""SHA-256 of a secret: the name under which a volunteer's record is kept."""
+VOLUNTEER_RECORD = b"hearsay/volunteer/v1"
+"""Begin of the `info` with which a volunteer's record is sealed."""
+CURATOR_RELEASE = b"hearsay/curator-release/v1"
+"""Signature of a release of the curator."""
 EXPLAIN = b"hearsay/explain"
 """Words of the example messages that `explain` shows; no device sends them."""
-CURATOR_RELEASE = b"hearsay/curator-release/v1"
-"""Begin of what a curator's signature of a release is over."""
 
 
 # Labels of streams: one for every public function that is expanded from a seed.

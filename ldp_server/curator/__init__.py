@@ -13,5 +13,7 @@ people     a file with one row for each person
 releases   the central mechanisms, one kind of release in each module
 ledger     what was released and what it cost: a charge and its release are stored in one transaction
 signing    the bytes that are signed, and the check of a signature
+vault      opens volunteers' sealed records, with a key that only its owner can read
 engine     one release from beginning to end
+merge      one answer from volunteers and randomized reports
 """

@@ -81,6 +81,7 @@ def release(
                 "statement": _statement(mechanism.price, data.people),
                 "library": library,
                 "note": outcome.note,
+                "variance": outcome.variance,
                 "rows": [_row(row) for row in outcome.rows],
             }
             signed = sign(content, key)

@@ -20,9 +20,11 @@ __all__ = [
     "gaussian_half_width",
     "gaussian_law",
     "gaussian_tail",
+    "gaussian_variance",
     "laplace_half_width",
     "laplace_law",
     "laplace_tail",
+    "laplace_variance",
     "permute_and_flip_law",
 ]
 
@@ -37,6 +39,11 @@ def laplace_tail(scale: float, t: int) -> float:
     """Return P(Z >= t) of the discrete Laplace law."""
     q = math.exp(-1 / scale)
     return math.exp(-t / scale) / (1 + q) if t >= 1 else 1 - math.exp(-(1 - t) / scale) / (1 + q)
+
+
+def laplace_variance(scale: float) -> float:
+    """Return the variance of the discrete Laplace law: 2 q / (1 - q)^2."""
+    return 2 * math.exp(-1 / scale) / math.expm1(-1 / scale) ** 2
 
 
 def laplace_half_width(scale: float, beta: float) -> int:
@@ -57,6 +64,14 @@ def _gaussian_sum(sigma: float) -> float:
 def gaussian_law(sigma: float, z: int) -> float:
     """Return P(Z = z) of the discrete Gaussian law."""
     return math.exp(-z * z / (2 * sigma * sigma)) / _gaussian_sum(sigma)
+
+
+def gaussian_variance(sigma: float) -> float:
+    """Return the variance of the discrete Gaussian law, which is at most sigma^2."""
+    if sigma >= 4:
+        return sigma * sigma
+    terms = range(1, 40 * math.ceil(sigma) + 40)
+    return 2 * math.fsum(z * z * math.exp(-z * z / (2 * sigma * sigma)) for z in terms) / _gaussian_sum(sigma)
 
 
 def gaussian_tail(sigma: float, t: int) -> float:

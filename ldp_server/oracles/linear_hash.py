@@ -29,11 +29,11 @@ import numpy.typing as npt
 
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_server.arrays.hashing import Indexes
+from ldp_server.arrays.transform import drawn, support, weights_of_reports
 from ldp_server.oracles.base import Floats, FrequencyOracle, binomial_variance
 from ldp_server.oracles.independence.chances import Chance
 from ldp_server.oracles.laws.normal import skewed_ends
 from ldp_server.oracles.laws.support import SupportLaw, normal_quantile
-from ldp_server.oracles.transform import drawn, support, weights_of_reports
 
 __all__ = ["LinearHashOracle", "report_chances"]
 
@@ -86,17 +86,17 @@ class LinearHashOracle(FrequencyOracle):
 
     def sum_variance(self, indexes: Indexes, frequencies: npt.ArrayLike) -> float:
         """Return the variance of the sum (see above)."""
-        return self._moments(indexes, frequencies)[0]
+        return self.sum_moments(indexes, frequencies)[0]
 
     def sum_interval(self, indexes: Indexes, estimates: Floats, tail: float) -> tuple[float, float]:
         """Return the interval for how many users hold one of these different indexes, which were fixed beforehand."""
-        variance, third = self._moments(indexes, estimates)
+        variance, third = self.sum_moments(indexes, estimates)
         total, error = float(np.sum(estimates)), math.sqrt(variance)
         below, above = skewed_ends(third / variance**1.5 if variance else 0.0, normal_quantile(tail))
         return max(0.0, total - below * error), min(float(self.reports), total + above * error)
 
-    def _moments(self, indexes: Indexes, frequencies: npt.ArrayLike) -> tuple[float, float]:
-        """The variance and the third central moment of the sum."""
+    def sum_moments(self, indexes: Indexes, frequencies: npt.ArrayLike) -> tuple[float, float]:
+        """Return the variance and the third central moment of the sum."""
         held = float(np.clip(np.sum(frequencies), 0, self.reports))
         key = (indexes.tobytes(), held)
         if self._last is None or self._last[0] != key:

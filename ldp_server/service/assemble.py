@@ -11,6 +11,7 @@ What was started is on one exit stack. `stop` unwinds it in reverse order, after
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
@@ -30,6 +31,7 @@ from ldp_server.service.background import BackgroundSchedule, BackgroundWork, Ga
 from ldp_server.service.bounded import AllBounds
 from ldp_server.service.collector import Collector, Ingest, Unsealing, Waiting
 from ldp_server.service.collector.issuer_keys import ISSUER_KEYS, issuer_key_methods
+from ldp_server.service.collector.volunteering import VOLUNTEERS, VolunteerCalls
 from ldp_server.service.compaction import Compaction
 from ldp_server.service.intake import StreamLimits
 from ldp_server.service.lifecycle import CreationRules, Lifecycle
@@ -48,6 +50,7 @@ from ldp_server.store import (
     ReportLog,
 )
 from ldp_server.store.engines import open_store
+from ldp_server.volunteers.kept import FILE, KeptRecords
 from ldp_server.watch.spans import Spans, spans_to
 from ldp_server.worker.client import Worker
 from ldp_server.worker.decoders import Decoders
@@ -78,6 +81,7 @@ class Parts:
     collector: Collector
     issuer_keys: Service
     operators: Operators | None
+    volunteers: Service
     bounds: AllBounds
     opening: StoreOpening
 
@@ -96,6 +100,7 @@ class _Answering:
 class _Answered(TypedDict):
     queries: Queries
     operators: Operators | None
+    volunteers: Service
 
 
 class _Assembly:
@@ -166,14 +171,21 @@ class _Assembly:
         """What operators and analysts call, if this server answers them."""
         collections = made.lifecycle.collections
         queries = self._queries(collections, worker)
+        volunteers = Service(VOLUNTEERS, self._volunteers(collections).handlers())
         if made.access is None:
-            return {"queries": queries, "operators": None}
+            return {"queries": queries, "operators": None, "volunteers": volunteers}
         exports = Exports(collections, worker, opening.store.reader, self._clock)
         calls = Calls(self._auth(made.access), self._metrics, self._bounds.operators, self._spans)
         held = lambda: made.waiting.bytes  # noqa: E731
         facts = ServerFacts(self._clock, held, opening.space.now, self._metrics, made.publisher.key)
         operators = Operators(calls, queries, exports, made.lifecycle, made.compaction, facts)
-        return {"queries": queries, "operators": operators}
+        return {"queries": queries, "operators": operators, "volunteers": volunteers}
+
+    def _volunteers(self, collections: LiveCollections) -> VolunteerCalls:
+        kept = None
+        if self._config.collector.volunteers:
+            kept = self._stack.enter_context(contextlib.closing(KeptRecords(self._directory.root / FILE)))
+        return VolunteerCalls(collections, kept, self._bounds.apps, self._clock)
 
     def _auth(self, access: AccessTokens) -> Auth:
         config = self._config
@@ -323,14 +335,15 @@ class CollectionServer(RunningServer):
             await ports.open()
             bounds.connections.ports = frozenset({ports.collector, ports.analyst})
             stack.push_async_callback(self._drain, parts)
-            for service in ("", COLLECTOR, ISSUER_KEYS, ANALYST):
+            for service in ("", COLLECTOR, ISSUER_KEYS, VOLUNTEERS, ANALYST):
                 await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
             self._parts, self._ports = parts, ports
             self._stack = stack.pop_all()
 
     def _served(self, parts: Parts) -> Ports:
         """The ports with the services of this server's role."""
-        apps = [Service(COLLECTOR, parts.collector.handlers()), parts.issuer_keys] if self.role.collects else []
+        collector = Service(COLLECTOR, parts.collector.handlers())
+        apps = [collector, parts.issuer_keys, parts.volunteers] if self.role.collects else []
         analyst = [] if parts.operators is None else [Service(ANALYST, parts.operators.handlers())]
         return Ports(self.config, apps, analyst, self._health, parts.bounds.health)
 

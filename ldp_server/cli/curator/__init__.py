@@ -1,6 +1,7 @@
-"""The commands of the curator: curator create | release | ledger | show | verify. They call no server.
+"""The commands of the curator: curator create | release | merge | ledger | show | verify | forget. They call no server.
 
-commands   create, ledger, show, verify
+commands   create, ledger, show, verify, forget
 releasing  release
+merging    merge
 tables     the tables that both print
 """

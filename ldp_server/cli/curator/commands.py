@@ -1,14 +1,17 @@
-"""curator create | ledger | show | verify: data sets, their budgets, and what was released."""
+"""curator create | ledger | show | verify | forget: data sets, their budgets, and what was released."""
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
 import click
 
+from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.privacy.rounding import fraction_up, shown
 from ldp_server.cli.connection import json_option
@@ -20,10 +23,12 @@ from ldp_server.curator.ledger import CuratorLedger, DataSet, LedgerRow
 from ldp_server.curator.prices import DataSetBudget, decimal, price_text
 from ldp_server.curator.signing import read_release
 from ldp_server.service.admission.key_files import load_public_key
+from ldp_server.volunteers.kept import FILE, KeptRecords
 
-__all__ = ["create", "curator", "ledger", "show", "verify"]
+__all__ = ["create", "curator", "forget", "ledger", "show", "verify"]
 
 _file = click.Path(path_type=Path, dir_okay=False)
+_folder = click.Path(path_type=Path, file_okay=False)
 
 
 @cli.group()
@@ -136,15 +141,25 @@ def _per_column(rows: list[LedgerRow]) -> Iterator[tuple[str, str]]:
 
 @curator.command()
 @click.argument("number", type=int)
+@click.option("--list", "as_list", is_flag=True, help="Print the items alone, one a line, for a dictionary.")
 @home_option
 @json_option
-def show(number: int, home: Path, as_json: bool) -> None:
-    """Show a release again. This costs nothing. --json prints the signed release, for others."""
+def show(number: int, home: Path, as_list: bool, as_json: bool) -> None:
+    """Show a release again. This costs nothing. --json prints the signed release, for others.
+
+    The list of an `items` release is a dictionary for `ldp-server heavy-hitters --dictionary -`: what is released may
+    be used for anything, at no further cost.
+    """
+    if as_list and as_json:
+        raise InvalidSpec("give --list or --json, not both")
     with CuratorLedger(home) as book:
         signed = book.release(number).signed
     if not as_json:
         check_own(home, signed)
-    show_release(signed, as_json=as_json)
+    if as_list:
+        sys.stdout.writelines(f"{item}\n" for row in signed.content["rows"] for item in row["item"].values())
+    else:
+        show_release(signed, as_json=as_json)
 
 
 @curator.command()
@@ -156,3 +171,26 @@ def verify(file: Path, key: Path, as_json: bool) -> None:
     signed = read_release(file)
     signed.check(load_public_key(key))
     show_release(signed, as_json=as_json)
+
+
+@curator.command()
+@click.option("--volunteers", required=True, type=_folder, help="The data directory of the collection server.")
+@click.option("--collection", required=True, type=_file, help="The collection's file.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+def forget(volunteers: Path, collection: Path, yes: bool, as_json: bool) -> None:
+    """Delete all volunteers' records of a collection: nothing can be released about them any more.
+
+    What was released stays, and so does what was charged.
+    """
+    which = Collection.load(str(collection)).id
+    if not yes:
+        if as_json:
+            raise InvalidSpec("--json cannot ask: add --yes")
+        click.confirm(f"Delete all volunteers' records of the collection {which.hex()[:12]}?", abort=True)
+    with closing(KeptRecords(volunteers / FILE, create=False)) as kept:
+        gone = kept.forget(which)
+    if as_json:
+        print_json({"collection": which.hex(), "deleted": gone})
+    else:
+        lines(f"{which.hex()[:12]}: {whole(gone)} records deleted")

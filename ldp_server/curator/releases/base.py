@@ -41,6 +41,8 @@ class Outcome:
 
     rows: tuple[ReleasedRow, ...]
     note: str
+    variance: float | None = None
+    """Of the noise on each count, if that is the same for all and did not choose them."""
 
 
 class CentralMechanism(ABC):

@@ -21,7 +21,7 @@ from typing import ClassVar
 
 from ldp_client.errors import InvalidSpec
 from ldp_server.curator.draws import Draws, gaussian_scale, laplace_scale
-from ldp_server.curator.laws import gaussian_half_width, laplace_half_width
+from ldp_server.curator.laws import gaussian_half_width, gaussian_variance, laplace_half_width, laplace_variance
 from ldp_server.curator.people import Record
 from ldp_server.curator.prices import CentralPrice
 from ldp_server.curator.releases.base import BETA, CentralMechanism, Outcome, clipped, counted, distinct
@@ -59,7 +59,9 @@ class LaplaceHistogram(CentralMechanism):
     def run(self, records: Sequence[Record], draws: Draws) -> Outcome:
         counts = counted(records)
         noisy = draws.laplace([counts[item] for item in self.items], self.scale)
-        return _outcome(self.items, noisy, laplace_half_width(self.scale, BETA), len(records))
+        return _outcome(
+            self.items, noisy, laplace_half_width(self.scale, BETA), len(records), laplace_variance(self.scale)
+        )
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,9 @@ class GaussianHistogram(CentralMechanism):
     def run(self, records: Sequence[Record], draws: Draws) -> Outcome:
         counts = counted(records)
         noisy = draws.gaussian([counts[item] for item in self.items], self.sigma)
-        return _outcome(self.items, noisy, gaussian_half_width(self.sigma, BETA), len(records))
+        return _outcome(
+            self.items, noisy, gaussian_half_width(self.sigma, BETA), len(records), gaussian_variance(self.sigma)
+        )
 
 
 @dataclass(frozen=True)
@@ -112,9 +116,9 @@ class SinhHistogram(CentralMechanism):
     def run(self, records: Sequence[Record], draws: Draws) -> Outcome:
         counts, noise = counted(records), self.noise
         noisy = noise.add([counts[item] for item in self.items], draws)
-        return _outcome(self.items, noisy, noise.half_width(BETA), len(records))
+        return _outcome(self.items, noisy, noise.half_width(BETA), len(records), noise.variance)
 
 
-def _outcome(items: Sequence[Record], noisy: Sequence[int], width: int, people: int) -> Outcome:
+def _outcome(items: Sequence[Record], noisy: Sequence[int], width: int, people: int, variance: float) -> Outcome:
     rows = [clipped(item, count, width, people) for item, count in zip(items, noisy, strict=True)]
-    return Outcome(tuple(rows), _NOTE)
+    return Outcome(tuple(rows), _NOTE, variance)

@@ -94,6 +94,12 @@ class SinhNormal:
             t += 1
         return t - 1
 
+    @property
+    def variance(self) -> float:
+        """The variance of Z."""
+        law = np.exp(self.log_law())
+        return float(2 * np.sum(np.arange(len(law)) ** 2 * law))
+
     @classmethod
     def calibrated(cls, rho: Fraction, omega: Fraction) -> SinhNormal:
         """Return the noise that makes a number that moves by 1 (rho, omega)-tCDP."""

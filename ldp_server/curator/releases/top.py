@@ -19,7 +19,7 @@ from typing import ClassVar
 
 from ldp_client.errors import InvalidSpec
 from ldp_server.curator.draws import Draws, gaussian_scale, laplace_scale, selection_scale
-from ldp_server.curator.laws import gaussian_half_width, laplace_half_width
+from ldp_server.curator.laws import gaussian_half_width, gaussian_variance, laplace_half_width, laplace_variance
 from ldp_server.curator.people import Record
 from ldp_server.curator.prices import CentralPrice
 from ldp_server.curator.releases.base import BETA, CentralMechanism, Outcome, clipped, counted, distinct
@@ -67,7 +67,7 @@ class LaplaceTop(CentralMechanism):
         chosen = _select(self.items, [counts[item] for item in self.items], self.k, lambda s: draws.select(s, scale))
         fresh = laplace_scale(min(2, self.k), self.epsilon / 2)
         noisy = draws.laplace([counts[item] for item in chosen], fresh)
-        return _outcome(chosen, noisy, laplace_half_width(fresh, BETA), len(records))
+        return _outcome(chosen, noisy, laplace_half_width(fresh, BETA), len(records), laplace_variance(fresh))
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class GaussianTop(CentralMechanism):
         chosen = _select(self.items, scores, self.k, lambda s: draws.exponential(s, scale))
         fresh = gaussian_scale(min(2, self.k), self.rho / 2)
         noisy = draws.gaussian([counts[item] for item in chosen], fresh)
-        return _outcome(chosen, noisy, gaussian_half_width(fresh, BETA), len(records))
+        return _outcome(chosen, noisy, gaussian_half_width(fresh, BETA), len(records), gaussian_variance(fresh))
 
 
 def _select(
@@ -107,6 +107,6 @@ def _select(
     return chosen
 
 
-def _outcome(items: Sequence[Record], noisy: Sequence[int], width: int, people: int) -> Outcome:
+def _outcome(items: Sequence[Record], noisy: Sequence[int], width: int, people: int, variance: float) -> Outcome:
     rows = [clipped(item, count, width, people) for item, count in zip(items, noisy, strict=True)]
-    return Outcome(tuple(rows), _NOTE)
+    return Outcome(tuple(rows), _NOTE, variance)

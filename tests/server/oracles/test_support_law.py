@@ -10,10 +10,10 @@ from scipy import stats
 
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.protocol.epsilon import Epsilon
+from ldp_server.arrays.transform import support, weights_of_reports
 from ldp_server.oracles import frequency_oracle
 from ldp_server.oracles.laws.normal import skewed_ends
 from ldp_server.oracles.laws.support import SupportLaw, normal_quantile
-from ldp_server.oracles.transform import support, weights_of_reports
 from tests.server.oracles.cases import filled
 
 LAWS = [
