@@ -206,7 +206,7 @@ GROUPS = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(GROUPS, st.sampled_from(["never", "finish", "gather", "anew"]))
 def test_it_does_what_a_dictionary_would(log, groups, between):
     """Any mix of new, repeated, conflicting and token-bearing batches, in any groups: exactly once, as in a model. One

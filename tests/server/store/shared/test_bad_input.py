@@ -155,9 +155,7 @@ def test_commands_say_it_in_one_line(tmp_path):
     environment = {**os.environ, "LDP_SERVER_STORE": where, "COLUMNS": "300"}
     out = str(tmp_path / "out")
     for command in (
-        ["serve"],
         ["collect"],
-        ["upkeep"],
         ["store", "prepare"],
         ["token", "create", "x", "--out", out],
         ["doctor"],
