@@ -41,6 +41,7 @@ from ldp_server.oracles import as_frequency
 from ldp_server.oracles.base import Floats, FrequencyOracle, Oracle
 from ldp_server.oracles.independence.judge import accepted, widening
 from ldp_server.oracles.independence.result import INDEPENDENT, Independence
+from ldp_server.oracles.laws.consistent import norm_sub
 
 __all__ = [
     "Coverage",
@@ -259,20 +260,3 @@ def top(
     return _Question(confidence, Coverage.SELECTED, threshold, every_look).answer(
         collection, frequencies, listed, picked
     )
-
-
-def norm_sub(raw: Floats, total: float) -> Floats:
-    """The nearest non-negative estimates that add up to `total`: all are shifted by one number, then clipped at 0.
-
-    The shift is found exactly: with the estimates in falling order, the first k stay positive for the largest k at
-    which the k-th exceeds the shift that makes the first k add up.
-    """
-    if not len(raw):
-        return raw.copy()
-    falling = np.sort(raw)[::-1]
-    shifts = (np.cumsum(falling) - total) / np.arange(1, len(raw) + 1)
-    positive = np.flatnonzero(falling > shifts)
-    if not len(positive):
-        return np.zeros_like(raw)
-    clipped: Floats = np.maximum(raw - shifts[positive[-1]], 0.0)
-    return clipped
