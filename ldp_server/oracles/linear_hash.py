@@ -97,6 +97,17 @@ class LinearHashOracle(FrequencyOracle):
         held = float(np.clip(np.sum(frequencies), 0, self.reports))
         return self._law_of_sum(indexes).variance(held) / (self._p - self._s) ** 2
 
+    def picked_variance(self, indexes: Indexes, frequencies: npt.ArrayLike) -> float:
+        """Return the variance for picked indexes: from the counts, and at least that of users spread evenly.
+
+        Items are picked because the reports that came support many of them together. The counts have that in them, and
+        the law above has not. What a user adds has mean 1 or 0, so the variance is E[sum of squares] less the holders.
+        """
+        held = float(np.clip(np.sum(frequencies), 0, self.reports))
+        squares = np.square(self._weights(indexes.astype(np.intp)) - len(indexes) * self._s)
+        counted = max(float(self.counts.values @ squares), self.reports * float(squares.mean()))
+        return max(0.0, counted / (self._p - self._s) ** 2 - held)
+
     def sum_interval(self, indexes: Indexes, estimates: Floats, tail: float) -> tuple[float, float]:
         """Return the interval for how many users hold one of these different indexes, which were fixed beforehand."""
         del estimates  # the law reads the counts
@@ -113,13 +124,11 @@ class LinearHashOracle(FrequencyOracle):
         return self._last[1]
 
     def _make_law(self, places: npt.NDArray[np.intp]) -> SumLaw:
-        inside = np.zeros(self._q**self._t, np.float32)
-        inside[places] = 1
-        weights = np.rint(weights_of_reports(inside, self._q, self._t)).astype(np.int32)
-        outside = np.flatnonzero(inside[: self.randomizer.size] == 0)
+        weights = self._weights(places)
+        outside = np.setdiff1d(np.arange(self.randomizer.size), places, assume_unique=True)
         near = self._near(weights, places, outside)
         every, numbers = different(weights)
-        del inside, weights  # in the largest domains they have millions of elements
+        del weights  # in the largest domains they have millions of elements
         lie = (1 - self._p) / (self._q - 1)
         lies = np.bincount(numbers, minlength=len(every)) / self._points
         guess = norm_sub(self.estimate_all(), self.reports)
@@ -133,6 +142,12 @@ class LinearHashOracle(FrequencyOracle):
         ]
         seen = np.bincount(numbers, self.counts.values, len(every)).astype(np.float64, copy=False)
         return SumLaw(self.reports, every, seen, *laws)
+
+    def _weights(self, places: npt.NDArray[np.intp]) -> npt.NDArray[np.int32]:
+        """How many of these elements each report supports."""
+        inside = np.zeros(self._q**self._t, np.float32)
+        inside[places] = 1
+        return np.rint(weights_of_reports(inside, self._q, self._t)).astype(np.int32)
 
     def _spread(self, guess: npt.NDArray[np.floating], places: npt.NDArray[np.intp]) -> npt.NDArray[np.float32]:
         """Part the users among these elements in proportion to a guess; evenly where it is zero for all of them."""
