@@ -28,6 +28,7 @@ BENCHMARKS = {
     "analyst-trend": ("analyst_trend", "a trend, a change and a comparison over 52 periods"),
     "walk": ("walk", "one report and one question: modules, calls, write transactions"),
     "audit": ("audit.benchmark", "privacy: exact output laws, bounds from the client's bytes, clients that leak"),
+    "curator": ("curator.benchmark", "releases about volunteers: audits, accuracy, what volunteers are worth, speed"),
     "anonymity": ("anonymity.benchmark", "a relay and sealed reports: what they cost, and what they are worth"),
     "pairing": ("pairing", "whether the order of arrival tells which answers belong to one device"),
     "structure": ("structure", "accounting, attributes, averages, quantiles, pure from approximate"),

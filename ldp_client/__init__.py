@@ -32,12 +32,13 @@ if TYPE_CHECKING:
         StorageError,
         StorageUntrusted,
         Unavailable,
+        WrongFields,
         WrongType,
     )
     from ldp_client.ledger.stopping import StopView
     from ldp_client.ledger.view import LedgerView, QuestionView, ResetView
     from ldp_client.options import LedgerFiles, Sending, Sources
-    from ldp_client.protocol.domain import Attributes, Categories, Integers, Item, Strings
+    from ldp_client.protocol.domain import Attributes, Categories, Field, Integers, Item, Record, Strings, YesNo
     from ldp_client.sending.outbox import OutboxLimits, OutboxView
     from ldp_client.sending.sender import Delivery
     from ldp_client.sending.target import Tls
@@ -52,8 +53,10 @@ if TYPE_CHECKING:
     from ldp_client.tokens import IssuerKey, TokenSource, UnlinkableTokens
     from ldp_client.trust.list_heads import ListHead
     from ldp_client.trust.policy import Policy
+    from ldp_client.volunteering import Consent
+    from ldp_client.volunteering.book import VolunteeredView
 
-    __version__: str
+__version__ = "0.1.0"
 
 __all__ = [
     "Accepted",
@@ -66,7 +69,9 @@ __all__ = [
     "Client",
     "Clock",
     "Collection",
+    "Consent",
     "Delivery",
+    "Field",
     "Integers",
     "InvalidSpec",
     "IssuerKey",
@@ -84,6 +89,7 @@ __all__ = [
     "PolicyRefused",
     "QuestionView",
     "Receipt",
+    "Record",
     "Refused",
     "ResetView",
     "Schedule",
@@ -100,7 +106,10 @@ __all__ = [
     "Transport",
     "Unavailable",
     "UnlinkableTokens",
+    "VolunteeredView",
+    "WrongFields",
     "WrongType",
+    "YesNo",
     "__version__",
 ]
 
@@ -111,12 +120,12 @@ _HOMES = {
     "collection": ("Collection", "Schedule"),
     "errors": (
         "BudgetExceeded", "InvalidSpec", "LdpError", "ListForked", "NotWitnessed", "PolicyRefused", "ServerRefused",
-        "StorageError", "StorageUntrusted", "Stopped", "Unavailable", "WrongType",
+        "StorageError", "StorageUntrusted", "Stopped", "Unavailable", "WrongFields", "WrongType",
     ),
     "ledger.stopping": ("StopView",),
     "ledger.view": ("LedgerView", "QuestionView", "ResetView"),
     "options": ("LedgerFiles", "Sending", "Sources"),
-    "protocol.domain": ("Attributes", "Categories", "Integers", "Item", "Strings"),
+    "protocol.domain": ("Attributes", "Categories", "Field", "Integers", "Item", "Record", "Strings", "YesNo"),
     "sending.outbox": ("OutboxLimits", "OutboxView"),
     "sending.sender": ("Delivery",),
     "sending.target": ("Tls",),
@@ -124,17 +133,16 @@ _HOMES = {
     "tokens": ("IssuerKey", "TokenSource", "UnlinkableTokens"),
     "trust.list_heads": ("ListHead",),
     "trust.policy": ("Policy",),
+    "volunteering": ("Consent",),
+    "volunteering.book": ("VolunteeredView",),
 }  # fmt: skip
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        value = importlib.import_module("importlib.metadata").version("hearsay")
-    elif name in _HOME:
-        value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
-    else:
+    if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
     globals()[name] = value
     return value
 

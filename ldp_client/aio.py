@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from ldp_client.sending.transport import Transport
     from ldp_client.trust.list_heads import ListHead
     from ldp_client.trust.policy import Policy
+    from ldp_client.volunteering import Consent
+    from ldp_client.volunteering.book import VolunteeredView
 
 __all__ = ["AsyncClient"]
 
@@ -73,6 +75,15 @@ class AsyncClient:
 
     async def due(self, collection: Collection) -> bool:
         return await self._run(lambda: self._client.due(collection))
+
+    async def volunteer(self, collection: Collection, item: Item, *, consent: Consent) -> Receipt:
+        return await self._run(lambda: self._client.volunteer(collection, item, consent=consent))
+
+    async def withdraw(self, collection: Collection) -> VolunteeredView | None:
+        return await self._run(lambda: self._client.withdraw(collection))
+
+    async def volunteered(self) -> tuple[VolunteeredView, ...]:
+        return await self._run(self._client.volunteered)
 
     async def flush(self, timeout: float = 10.0, *, everything: bool = False) -> Delivery:
         return await self._aside(lambda: self._client.flush(timeout, everything=everything))

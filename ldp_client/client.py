@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from ldp_client.protocol.domain import Item
     from ldp_client.sending.subscription import Subscription
     from ldp_client.trust.list_heads import ListHead
+    from ldp_client.volunteering import Consent
+    from ldp_client.volunteering.book import VolunteeredView
+    from ldp_client.volunteering.giving import Volunteering
 
 __all__ = ["Client", "Receipt"]
 
@@ -117,6 +120,8 @@ class Client:
             chores.append(Chore(self._subscription.refresh_quietly))
         if self._wallet is not None:
             chores.append(Chore(self._wallet.fill_quietly))
+        if self._policy.curators:
+            chores.append(Chore(self._volunteering.send_quietly))
         return Sender(
             self._outbox,
             self._ways,
@@ -211,6 +216,48 @@ class Client:
                 return False
             return budget.lookup(db, collection, slot, pending) is None
 
+    # -- volunteering: another promise, for users who trust a curator
+
+    def volunteer(self, collection: Collection, item: Item, *, consent: Consent) -> Receipt:
+        """Give a curator the raw answer, sealed on this device, because the user has agreed to this consent.
+
+        This is not a report. The curator reads the answer; what the curator publishes is private. Off unless the policy
+        names the curator. Raises what `report` raises.
+        """
+        self._check_trust(collection)
+        return self._volunteering.volunteer(collection, item, consent)
+
+    def withdraw(self, collection: Collection) -> VolunteeredView | None:
+        """Withdraw a volunteered answer. It is deleted unless a release has used it, which the ledger tells later.
+
+        None: nothing was volunteered for this question, or a release has used it.
+        """
+        found = self._volunteering.withdraw(collection)
+        if found is not None:
+            self._sender.wake(self._clock.time())
+        return found
+
+    def volunteered(self) -> tuple[VolunteeredView, ...]:
+        """Return what this device has volunteered: the words agreed to, the budget, and how far it is."""
+        return self._volunteering.look()
+
+    @cached_property
+    def _volunteering(self) -> Volunteering:
+        from ldp_client.volunteering.giving import Volunteering
+
+        plain = (self._storage, self._policy, self._clock, self._coins, self._transport)
+        return Volunteering(*plain, self._delay)
+
+    def _check_trust(self, collection: Collection) -> None:
+        """Check what `_check` checks but the price and the relay of a report: a volunteer's record has neither."""
+        if self._closed:
+            raise PolicyRefused("this client is closed")
+        if lexists(self._stop):
+            raise Stopped
+        if not isinstance(collection, _collection_type()):
+            raise WrongType(f"collection: give a Collection, not {type(collection).__name__}")
+        self._policy.check_trust(collection.id, self._subscription.ids() if self._policy.list_keys else None)
+
     # -- sending
 
     def flush(self, timeout: float = 10.0, *, everything: bool = False) -> Delivery:
@@ -223,7 +270,13 @@ class Client:
                 self._lease.flush()
         except LdpError as error:
             return Delivery(error=error)
-        return self._sender.deliver(timeout, everything=everything, patient=True)
+        delivery = self._sender.deliver(timeout, everything=everything, patient=True)
+        if self._policy.curators and delivery.error is None:
+            try:
+                self._volunteering.send(everything=everything)
+            except LdpError as error:
+                return delivery._replace(error=error)
+        return delivery
 
     def close(self, timeout: float = 5.0) -> Delivery:
         """End the background thread. Send what is due within `timeout` seconds (0: nothing); keep the rest."""

@@ -75,8 +75,8 @@ class Details(TypedDict, total=False):
     """Seconds since 1970: the first second at which a report is taken."""
     closes: Required[int]
     """Seconds since 1970: the first second at which no report is taken any more."""
-    parameters: Mapping[str, int] | None
-    """The mechanism's numbers, by the names of the wire."""
+    parameters: Mapping[str, Any] | None
+    """The mechanism's numbers, or lists of them, by the names of the wire."""
     schedule: Schedule | None
     nonce: int
     """0 to 65,535. A second question in the same words with another nonce has other public randomness."""
@@ -337,11 +337,16 @@ def _read_mechanism(message: spec_pb2.Mechanism, epsilon: Epsilon, domain: Domai
     if kind is None:
         raise InvalidSpec("the spec has no mechanism that this version knows")
     fields = getattr(message, kind)
-    parameters = {f.name: int(getattr(fields, f.name)) for f in fields.DESCRIPTOR.fields}
+    parameters = {f.name: _parameter(getattr(fields, f.name)) for f in fields.DESCRIPTOR.fields}
     return _mechanism(kind.replace("_", "-")).build(epsilon, domain, seed, parameters)
 
 
-def _write_mechanism(name: str, parameters: Mapping[str, int]) -> spec_pb2.Mechanism:
+def _parameter(value: Any) -> int | tuple[int, ...]:
+    """Return a number of the spec, or a list of them."""
+    return value if isinstance(value, int) else tuple(value)
+
+
+def _write_mechanism(name: str, parameters: Mapping[str, Any]) -> spec_pb2.Mechanism:
     from ldp_client.protocol.v1 import spec_pb2  # noqa: PLC0415 - keeps `import ldp_client` light
 
     _mechanism(name)
@@ -353,5 +358,8 @@ def _write_mechanism(name: str, parameters: Mapping[str, int]) -> spec_pb2.Mecha
         raise InvalidSpec(f"{name} takes {wanted}; given: {', '.join(sorted(parameters)) or 'none'}")
     fields.SetInParent()
     for key, value in parameters.items():
-        setattr(fields, key, value)
+        if isinstance(getattr(fields, key), int):
+            setattr(fields, key, value)
+        else:
+            getattr(fields, key).extend(value)
     return message

@@ -6,7 +6,7 @@
 
     [domain]
     kind = "strings"                            # or "categories" or "attributes" (names), "integers" (lowest, highest)
-    max_bytes = 32
+    max_bytes = 32                              # or "record", with a table [[domain.fields]] for each field
 
     [mechanism]
     name = "hashtogram"
@@ -46,7 +46,7 @@ __all__ = ["TABLES", "TOP", "Plain", "as_table", "moment_of", "no_doubles", "rea
 
 TOP = ("id", "question", "epsilon", "nonce")
 TABLES = {
-    "domain": ("kind", "names", "max_bytes", "lowest", "highest"),
+    "domain": ("kind", "names", "max_bytes", "lowest", "highest", "fields"),
     "mechanism": ("name",),
     "window": ("opens", "closes"),
     "schedule": ("period", "reports"),
@@ -65,7 +65,7 @@ class Plain(NamedTuple):
     epsilon: str | int
     domain: Mapping[str, Any]
     mechanism: str
-    parameters: Mapping[str, int]
+    parameters: Mapping[str, int | list[int]]
     opens: int
     closes: int
     schedule: tuple[int, int] | None
@@ -129,7 +129,7 @@ def read(data: Mapping[str, Any]) -> Plain:
     for key in mechanism:
         if key in TOP or any(key in keys for keys in TABLES.values()):
             raise _misplaced(key, "mechanism", ())
-    if not isinstance(name, str) or not all(type(v) is int for v in mechanism.values()):
+    if not isinstance(name, str) or not all(_is_parameter(value) for value in mechanism.values()):
         raise InvalidSpec("mechanism has a name and whole numbers for parameters")
     window = take(as_table(data["window"], "window"), "window", opens=object, closes=object)
     schedule = None
@@ -155,6 +155,11 @@ def read(data: Mapping[str, Any]) -> Plain:
         nonce=nonce,
         smallest_batch=relay.get("smallest_batch"),
     )
+
+
+def _is_parameter(value: object) -> bool:
+    """Whether a value is a whole number or a list of them."""
+    return all(type(one) is int for one in value) if isinstance(value, list) else type(value) is int
 
 
 def moment_of(value: object) -> int:
@@ -210,13 +215,24 @@ def write(collection: Collection) -> dict[str, Any]:
 
 
 def toml(data: Mapping[str, Any]) -> str:
-    """Write plain data of one level of tables as TOML. JSON's strings, numbers and lists are TOML's too."""
+    """Write plain data of one level of tables as TOML. JSON's strings, numbers and lists are TOML's too.
+
+    A list of tables, as that of a record's fields, is written as tables of its own.
+    """
     lines = [f"{key} = {_value(value)}" for key, value in data.items() if not isinstance(value, Mapping)]
     for name, table in data.items():
         if isinstance(table, Mapping):
             lines += ["", f"[{name}]"]
-            lines += [f"{key} = {_value(value, moment=name == 'window')}" for key, value in table.items()]
+            plain = {key: value for key, value in table.items() if not _are_tables(value)}
+            lines += [f"{key} = {_value(value, moment=name == 'window')}" for key, value in plain.items()]
+            for key in table.keys() - plain.keys():
+                for one in table[key]:
+                    lines += ["", f"[[{name}.{key}]]", *(f"{inner} = {_value(value)}" for inner, value in one.items())]
     return "\n".join(lines) + "\n"
+
+
+def _are_tables(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], Mapping)
 
 
 def _value(value: object, *, moment: bool = False) -> str:

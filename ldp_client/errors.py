@@ -3,6 +3,7 @@
     LdpError
     |-- InvalidSpec        a collection, setting or file breaks a rule: correct it (also a ValueError)
     |-- WrongType          an argument has a type that cannot be used, such as a list as an item (also a TypeError)
+    |   `-- WrongFields        a record lacks a field, or has a name that is no field of the domain
     |-- PolicyRefused      this device's policy does not allow the collection: do not retry
     |   |-- BudgetExceeded     the device's privacy budget is spent
     |   |-- Stopped            the user has stopped reports on this device
@@ -32,6 +33,7 @@ __all__ = [
     "StorageError",
     "StorageUntrusted",
     "Unavailable",
+    "WrongFields",
     "WrongType",
 ]
 
@@ -46,6 +48,10 @@ class InvalidSpec(LdpError, ValueError):
 
 class WrongType(LdpError, TypeError):
     """An argument has a type that cannot be used there. The text names types only, never values."""
+
+
+class WrongFields(WrongType):
+    """A record lacks a field of its domain or has another name. The text names fields of the domain alone."""
 
 
 class PolicyRefused(LdpError):

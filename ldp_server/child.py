@@ -8,14 +8,16 @@ may write there may change the program itself.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["safe_command", "safe_environment"]
+__all__ = ["lower_priority", "safe_command", "safe_environment"]
 
 _HOME = Path(__file__).resolve().parents[1]
+_AUTOGROUP = Path("/proc/self/autogroup")
 
 
 def safe_command(module: str, *arguments: str) -> list[str]:
@@ -28,3 +30,16 @@ def safe_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     unsafe = {Path.cwd(), _HOME}
     entries = [entry for entry in sys.path if Path(entry).is_absolute() and Path(entry).resolve() not in unsafe]
     return {**os.environ, **(more or {}), "PYTHONPATH": os.pathsep.join([str(_HOME), *entries])}
+
+
+def lower_priority(steps: int) -> None:
+    """Let other processes go first, by so many steps of `nice`.
+
+    Linux may share processor time among sessions first and among the processes of a session second (autogroups). `nice`
+    means nothing between sessions then. So a process that leads a session of its own lowers the session too.
+    """
+    with contextlib.suppress(OSError):
+        os.nice(steps)
+    if os.getsid(0) == os.getpid():
+        with contextlib.suppress(OSError):  # a system without autogroups
+            _AUTOGROUP.write_text(str(steps), "ascii")

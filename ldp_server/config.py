@@ -53,6 +53,8 @@ class CollectorConfig:
     listen: str = "127.0.0.1:7900"
     client_ca: Path | None = None
     plaintext: bool = False
+    volunteers: bool = False
+    """Whether sealed records of volunteers are kept, for a curator."""
 
 
 @dataclass(frozen=True)

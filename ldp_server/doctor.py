@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import shutil
-import stat
 import time
 from collections.abc import Iterator
 from ipaddress import ip_network
@@ -14,7 +12,7 @@ from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, LdpError, ServerRefused
 from ldp_server.arrays.packing import unpack
 from ldp_server.config import Config, is_loopback, load_config, split_address
-from ldp_server.diagnosis import Diagnosis
+from ldp_server.diagnosis import Diagnosis, of_certificates, of_folder
 from ldp_server.oracles import restore
 from ldp_server.sealing.keys import load_keys
 from ldp_server.service.admission import Verifiers
@@ -56,6 +54,7 @@ def _configuration(config: Config) -> Iterator[Diagnosis]:
             TlsFiles(config.tls, config.collector.client_ca)
             TlsFiles(config.tls, config.analyst.client_ca)
             yield Diagnosis("TLS files", "ok", "the key fits the certificate")
+            yield from of_certificates("certificate", config.tls.certificate, time.time())
     except LdpError as error:
         yield Diagnosis("keys and certificates", "wrong", str(error))
     if config.sealing.keys is not None:
@@ -105,11 +104,7 @@ def _directory(data: Path, *, deep: bool) -> Iterator[Diagnosis]:
     if not directory.log.is_file():
         yield Diagnosis("data directory", "wrong", f"{data} holds no log")
         return
-    mode = stat.S_IMODE(data.stat().st_mode)
-    open_to_all = bool(mode & 0o077)
-    yield Diagnosis("permissions", "warning" if open_to_all else "ok", f"mode {mode:04o}, 0700 is expected")
-    free = shutil.disk_usage(data).free
-    yield Diagnosis("disk", "warning" if free < _LITTLE else "ok", f"{free / 1e9:.1f} GB free")
+    yield from of_folder(data, _LITTLE)
     yield Diagnosis("server", "ok", "running" if _served(directory) else "not running")
     try:
         log = SqliteReader(directory.log)

@@ -20,7 +20,7 @@ from ldp_client.errors import Unavailable
 from ldp_server.analyst import Analyst
 from ldp_server.child import safe_command, safe_environment
 
-__all__ = ["RelayProcess", "ServedProcess", "ServerProcess"]
+__all__ = ["IssuerProcess", "RelayProcess", "ServedProcess", "ServerProcess"]
 
 
 class ServedProcess:
@@ -208,3 +208,12 @@ class RelayProcess(ServedProcess):
     ) -> None:
         command = ("relay", "serve", "--config", str(config))
         super().__init__(command, log or config.with_suffix(".log"), listen=listen, before=before)
+
+
+class IssuerProcess(ServedProcess):
+    """`ldp-server token issuer` with a configuration in a file, until the `with` block ends."""
+
+    name = "issuer"
+
+    def __init__(self, config: Path, *, listen: str = "127.0.0.1:0", log: Path | None = None) -> None:
+        super().__init__(("token", "issuer", "--config", str(config)), log or config.with_suffix(".log"), listen=listen)

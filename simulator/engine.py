@@ -13,6 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExe
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing import active_children, get_context
+from multiprocessing.context import ForkServerContext
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,7 @@ from simulator.machine import Stopwatch, check_memory
 from simulator.population.kinds import SINGLE, Population, block_coins
 from simulator.population.naming import NamedRanks
 
-__all__ = ["Counted", "Job", "blocks_of", "count", "draw_block", "payloads", "pool", "run_seed"]
+__all__ = ["Counted", "Job", "blocks_of", "count", "draw_block", "fork_context", "payloads", "pool", "run_seed"]
 
 U64 = npt.NDArray[np.uint64]
 Progress = Callable[[int], None]
@@ -150,10 +151,20 @@ def _quiet() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
+def fork_context(module: str = __name__) -> ForkServerContext:
+    """Return a way to start processes that have imported a module already: it is imported once, not in each of them.
+
+    The first module that is asked for counts, and the program's main module, which is what Python imports by itself.
+    """
+    context = get_context("forkserver")
+    context.set_forkserver_preload(["__main__", module])
+    return context
+
+
 @contextmanager
 def pool(processes: int) -> Iterator[Executor]:
     """Give worker processes that end with the block, also if it is interrupted."""
-    executor = ProcessPoolExecutor(processes, mp_context=get_context("forkserver"), initializer=_quiet)
+    executor = ProcessPoolExecutor(processes, mp_context=fork_context(), initializer=_quiet)
     try:
         yield executor
     except BaseException:

@@ -105,6 +105,8 @@ class WireRun(TypedDict):
     """0 without a relay, as the next one."""
     relay_batches: int
     """How many batches of the relay the server has taken."""
+    issuer_restarts: int
+    """0 without tokens."""
     seconds: float
     reports_per_second: float
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import forks
+
 # Tests write to memory where there is room. Servers and ledgers wait for the disk at every commit, and that is most of
 # the time of many tests. `pytest --basetemp FOLDER` takes a disk again.
 _MEMORY = Path("/dev/shm")
@@ -26,6 +28,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def pytest_addoption(parser):
     parser.addoption("--slow", action="store_true", help="run the long statistical and fault tests too")
+
+
+def pytest_configure(config):
+    if config.getoption("--slow"):
+        forks.always_real()
 
 
 def pytest_collection_modifyitems(config, items):

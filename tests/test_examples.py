@@ -6,12 +6,12 @@ import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from ldp_client import Collection
+from tests.forks import python
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
@@ -19,7 +19,7 @@ EXAMPLES = ROOT / "examples"
 
 def run(name: str, folder: Path) -> str:
     done = subprocess.run(
-        [sys.executable, "-W", "error", str(EXAMPLES / name)],
+        [python(), "-W", "error", str(EXAMPLES / name)],
         cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder), "COLUMNS": "120"},
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
@@ -79,7 +79,7 @@ def test_an_analysis(tmp_path: Path) -> None:
 def test_the_notebook_of_the_analysis(tmp_path: Path) -> None:
     """Its cells run in order, in a process of their own, against a real server."""
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "tests.notebooks", str(EXAMPLES / "analysis.ipynb")],
+        [python(), "-W", "error", "-m", "tests.notebooks", str(EXAMPLES / "analysis.ipynb")],
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)},
         capture_output=True, text=True, timeout=200, check=False,
     )  # fmt: skip

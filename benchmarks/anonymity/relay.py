@@ -18,7 +18,7 @@ from ldp_client.collection import Collection
 from ldp_client.protocol.domain import Integers
 from ldp_client.protocol.sealing import sealed_bytes
 from ldp_server.testing import RelayProcess, ServerProcess
-from simulator.wire.relay import server_settings
+from simulator.wire.relay import sealing_settings
 
 __all__ = ["relay_settings", "run"]
 
@@ -58,7 +58,8 @@ def run(options: Options) -> Iterator[Row]:
     width = sealed.randomizer.report_bytes
     with tempfile.TemporaryDirectory(prefix="hearsay-bench-", dir=Path.cwd()) as name:
         folder = Path(name)
-        settings, _ = server_settings(folder)
+        settings = folder / "server.toml"
+        settings.write_text(sealing_settings(folder)[0], encoding="utf-8")
         with ServerProcess(folder / "data", "--config", str(settings)) as server, server.analyst() as analyst:
             for collection in (plain, sealed):
                 analyst.create(collection, unlisted=True)

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.protocol.domain import Attributes
+from ldp_client.protocol.domain import Attributes, Record
 
 if TYPE_CHECKING:
     from ldp_client.collection import Collection
-    from ldp_client.protocol.domain import Item
+    from ldp_client.protocol.domain import Domain, Item
 
 __all__ = ["read_item", "read_items"]
 
@@ -43,7 +43,23 @@ def read_item(collection: Collection, line: bytes) -> Item:
             return None
     if collection.domain.kind == "strings":
         return line
-    text = line.decode("utf-8", "replace")
-    if isinstance(collection.domain, Attributes):
-        return frozenset([text] if text in collection.domain.names else text.split(_AND))
+    return _read_text(collection.domain, line.decode("utf-8", "replace"))
+
+
+def _read_text(domain: Domain, text: str) -> Item:
+    if isinstance(domain, Record):
+        return _read_record(text)
+    if isinstance(domain, Attributes):
+        return frozenset([text] if text in domain.names else text.split(_AND))
     return text
+
+
+def _read_record(text: str) -> Item:
+    """Read a JSON object with the names of the fields."""
+    import json
+
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None

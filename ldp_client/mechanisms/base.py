@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from ldp_client.mechanisms.pair_law import PairLaw, clones
 from ldp_client.protocol.domain import Domain
@@ -39,7 +39,7 @@ class Example:
 
     epsilon: str
     domain: Domain
-    parameters: Mapping[str, int] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
     word_bits: int = WORD_BITS
     """Below 64: so few that tests try every line of words."""
 
@@ -58,7 +58,7 @@ class Randomizer(ABC):
 
     @classmethod
     @abstractmethod
-    def build(cls, epsilon: Epsilon, domain: Domain, seed: bytes, parameters: Mapping[str, int]) -> Self:
+    def build(cls, epsilon: Epsilon, domain: Domain, seed: bytes, parameters: Mapping[str, Any]) -> Self:
         """Make the randomizer that a spec describes; `InvalidSpec` says what does not fit."""
 
     @classmethod
@@ -97,9 +97,14 @@ class Randomizer(ABC):
         """
         return (clones(self.ratio),)
 
+    @property
+    def parts(self) -> Sequence[tuple[str, Fraction]]:
+        """The named fields of a record of which a report is about some, each with the probability that it is one."""
+        return ()
+
     @abstractmethod
-    def parameters(self) -> Mapping[str, int]:
-        """The numbers that the spec gives besides domain and epsilon, by their names there."""
+    def parameters(self) -> Mapping[str, Any]:
+        """Numbers that the spec gives besides domain and epsilon, or tuples of them, by their names there."""
 
     @property
     def report_bits(self) -> int:

@@ -150,6 +150,8 @@ def _report_line(amount: Fraction) -> str:
 
 
 def _question_lines(question: QuestionTerms, delta: float) -> Iterator[str]:
+    if question.randomizer is not None and question.randomizer.parts:
+        yield _parts_line(question.randomizer, fraction_up(exact(question.epsilon)))
     if question.period_seconds is not None:
         yield f"A device answers once every {format_duration(question.period_seconds)}."
     elif question.reports == 1:
@@ -157,6 +159,18 @@ def _question_lines(question: QuestionTerms, delta: float) -> Iterator[str]:
     if question.reports > 1:
         total = _clear({exact(question.epsilon): question.reports}, delta)
         yield f"This question, at most {question.reports} reports of one device: {total}."
+
+
+def _parts_line(randomizer: Randomizer, epsilon: float) -> str:
+    """Both accounts of a record, side by side. What a device draws is free of its answer, and its report shows it."""
+    touched = ", ".join(f"{name} {float(chance):.1%}" for name, chance in randomizer.parts if chance)
+    never = [name for name, chance in randomizer.parts if not chance]
+    rest = f" No report is about {', '.join(never)}." if never else ""
+    return (
+        f"A report is about some fields of a record, which the device draws: eps = {_show(epsilon)} for the person, "
+        f"eps = {_show(epsilon)} for each field that is drawn, eps = 0 for every other field. How often each field is "
+        f"drawn: {touched}.{rest} Fields that are correlated tell about each other."
+    )
 
 
 def _group_lines(people: int, charges: Charges, crowd: _Crowd) -> Iterator[str]:

@@ -4,40 +4,68 @@
     Strings      all byte strings of at most `max_bytes` bytes; a str is its UTF-8 bytes
     Integers     lowest, lowest + 1, ..., lowest + count - 1
     Attributes   the subsets of a listed set of yes/no attributes; `none` is the empty one
+    Record       several named fields, each of categories, integers or yes/no; in `none` no field has an answer
 
 `DOMAINS` holds them by `kind`. The kind is the name of the field in spec.proto and the value of `kind` in a
 collection's file.
 
 `index` never fails because of an item's value. An item outside the domain gets the index of `none`, and is then
-randomized and charged like any other. Only a wrong type raises, and the text names only the type.
+randomized and charged like any other. Only a wrong type raises, and the text names only the type. A record whose names
+are not those of the fields is a wrong type too.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Protocol, Self
 
-from ldp_client.errors import InvalidSpec, WrongType
+from ldp_client.errors import InvalidSpec, WrongFields, WrongType
 
 __all__ = [
     "DOMAINS",
     "MAX_ATTRIBUTES",
     "MAX_CATEGORIES",
+    "MAX_FIELDS",
     "MAX_STRING_BYTES",
     "NONE",
     "Attributes",
     "Categories",
+    "Dataclass",
     "Domain",
+    "Field",
+    "FieldItem",
+    "FieldItems",
     "Integers",
     "Item",
+    "Record",
     "Strings",
+    "YesNo",
+    "as_set",
 ]
 
-Item = str | bytes | int | AbstractSet[str] | None
+FieldItem = str | int | None
+"""What a field of a record holds. A bool is an int."""
+
+
+class Dataclass(Protocol):
+    """An instance of any dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+Item = str | bytes | int | AbstractSet[str] | Mapping[str, FieldItem] | Dataclass | None
+
+
+def as_set(item: Item) -> AbstractSet[str]:
+    """Return an item that is none of the other types: a set of attributes."""
+    if not isinstance(item, AbstractSet):
+        raise TypeError(f"a set of attributes is expected, not {type(item).__name__}")
+    return item
+
 
 NONE = 0
 """The index of the reserved element of every domain."""
@@ -45,6 +73,8 @@ NONE = 0
 MAX_CATEGORIES = (1 << 20) - 1
 MAX_ATTRIBUTES = 20
 MAX_STRING_BYTES = 1024
+MAX_FIELDS = 32
+_MAX_RECORDS = 1 << 62
 _MAX_NAME_BYTES = 256
 
 
@@ -295,6 +325,206 @@ class Attributes(Domain):
         return {"names": self.names}
 
 
+@dataclass(frozen=True)
+class YesNo(Domain):
+    """A field of a record: yes (True) or no (False), and `none`. It is no domain of its own.
+
+    With `none_is_no`, who has no answer and who answers no are the same element: the field then has two instead of
+    three, and is `binary`.
+    """
+
+    none_is_no: bool = False
+    kind: ClassVar[str] = "yes_no"
+    readable: ClassVar[Mapping[str, type]] = {"none_is_no": bool}
+
+    @property
+    def size(self) -> int:
+        return 2 if self.none_is_no else 3
+
+    def index(self, item: Item) -> int:
+        """Return the last index for True; False is `none` where these are one."""
+        if item is not None and not isinstance(item, bool):
+            raise _wrong_type("yes/no", "a bool", item)
+        return 0 if item is None else (self.size - 1) * item + (not item and not self.none_is_no)
+
+    def item(self, index: int) -> bool | None:
+        self._check(index)
+        if index == self.size - 1:
+            return True
+        return False if index or self.none_is_no else None
+
+    def describe(self) -> dict[str, object]:
+        return {"kind": self.kind, "none_is_no": self.none_is_no}
+
+    def to_wire(self) -> dict[str, Any]:
+        return {"none_is_no": self.none_is_no}
+
+
+_FIELD_KINDS: Final[Mapping[str, type[Domain]]] = {kind.kind: kind for kind in (Categories, Integers, YesNo)}
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a record: its name, and the domain of what it holds, with a `none` of its own."""
+
+    name: str
+    domain: Domain
+
+    @property
+    def binary(self) -> bool:
+        """Whether it has two elements: `none` and one other."""
+        return self.domain.size == 2
+
+
+class FieldItems(Mapping[str, FieldItem]):
+    """A record as the server lists it: what each field holds. It never changes, and its `repr` does not show it."""
+
+    __slots__ = ("_held",)
+
+    def __init__(self, held: Mapping[str, FieldItem]) -> None:
+        self._held = dict(held)
+
+    def __getitem__(self, name: str) -> FieldItem:
+        return self._held[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._held)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._held.items()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mapping) and self._held == dict(other)
+
+    def __repr__(self) -> str:
+        return f"FieldItems({', '.join(self._held)})"
+
+
+@dataclass(frozen=True)
+class Record(Domain):
+    """Several named fields. An item is a mapping, or a dataclass, with exactly these names.
+
+    The index is a number in mixed radix: the first field's index, plus the second's times the size of the first, and so
+    on. A field without an answer is None, and what lies outside its domain becomes its `none`.
+    """
+
+    fields: tuple[Field, ...]
+    kind: ClassVar[str] = "record"
+    readable: ClassVar[Mapping[str, type]] = {"fields": list}
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fields", tuple(self.fields))
+        _check_names(self.names, MAX_FIELDS, "fields of a record", "field")
+        if any(type(field.domain) not in _FIELD_KINDS.values() for field in self.fields):
+            raise InvalidSpec(f"a field of a record is one of {', '.join(_FIELD_KINDS)}")
+        if self.size > _MAX_RECORDS:
+            raise InvalidSpec("a record has at most 2^62 different contents: leave fields out, or make them coarser")
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(field.name for field in self.fields)
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """How many elements each field has, its `none` included."""
+        return tuple(field.domain.size for field in self.fields)
+
+    @cached_property
+    def strides(self) -> tuple[int, ...]:
+        """What one step of each field adds to the index; at the end the size of the domain."""
+        found = [1]
+        for size in self.sizes:
+            found.append(found[-1] * size)
+        return tuple(found)
+
+    @property
+    def size(self) -> int:
+        return self.strides[-1]
+
+    def part(self, names: Iterable[str]) -> Record:
+        """Return the record of these fields alone, in this order."""
+        known = {field.name: field for field in self.fields}
+        wanted = tuple(names)
+        if any(name not in known for name in wanted):
+            raise InvalidSpec(f"the record has no such field; its fields are {', '.join(self.names)}")
+        return Record(tuple(known[name] for name in wanted))
+
+    def index(self, item: Item) -> int:
+        """Return the record's number; 0 for None, and for a record in which no field has an answer."""
+        if item is None:
+            return NONE
+        held = self._held(item)
+        index = 0
+        for field, stride in zip(self.fields, self.strides, strict=False):
+            try:
+                index += stride * field.domain.index(held[field.name])
+            except WrongType as error:
+                raise WrongType(f"field {field.name!r}: {error}") from None
+        return index
+
+    def _held(self, item: Item) -> Mapping[str, Any]:
+        """Return what each field holds. A name that the record lacks is not repeated: it came with the item."""
+        if is_dataclass(item) and not isinstance(item, type):
+            item = {field.name: getattr(item, field.name) for field in fields(item)}
+        if not isinstance(item, Mapping):
+            raise _wrong_type(self.kind, "a mapping or a dataclass", item)
+        missing = [name for name in self.names if name not in item]
+        if missing:
+            raise WrongFields(f"the record lacks the field {missing[0]!r}: a field without an answer is None")
+        if len(item) != len(self.names):
+            raise WrongFields(f"the record has a name that is no field; the fields are {', '.join(self.names)}")
+        return item
+
+    def item(self, index: int) -> FieldItems | None:
+        self._check(index)
+        if not index:
+            return None
+        held = {}
+        for field in self.fields:
+            index, own = divmod(index, field.domain.size)
+            held[field.name] = field.domain.item(own)
+        return FieldItems(held)  # type: ignore[arg-type]  # a field's items are text, integers or bools
+
+    @classmethod
+    def from_readable(cls, values: Mapping[str, Any]) -> Self:
+        return cls(tuple(_readable_field(one) for one in values["fields"]))
+
+    def describe(self) -> dict[str, object]:
+        return {"kind": self.kind, "fields": [{"name": one.name, **one.domain.describe()} for one in self.fields]}
+
+    @classmethod
+    def from_wire(cls, message: Any) -> Self:
+        found = []
+        for field in message.fields:
+            kind = field.WhichOneof("kind")
+            if kind not in _FIELD_KINDS:
+                raise InvalidSpec("the spec has a field of a kind that this version does not know")
+            found.append(Field(field.name, _FIELD_KINDS[kind].from_wire(getattr(field, kind))))
+        return cls(tuple(found))
+
+    def to_wire(self) -> dict[str, Any]:
+        return {"fields": [{"name": one.name, one.domain.kind: one.domain.to_wire()} for one in self.fields]}
+
+
+def _readable_field(table: object) -> Field:
+    """Return the field that a table of a file's `fields` describes."""
+    if not isinstance(table, Mapping) or table.get("kind") not in _FIELD_KINDS:
+        raise InvalidSpec(f"each of domain.fields is a table with a name and a kind: {', '.join(_FIELD_KINDS)}")
+    kind = _FIELD_KINDS[table["kind"]]
+    keys = {"name": str, **kind.readable}
+    if kind is YesNo:
+        table = {"none_is_no": False, **table}
+    if set(table) != {"kind", *keys}:
+        raise InvalidSpec(f"a field of the kind {kind.kind} takes {', '.join(keys)}")
+    for key, wanted in keys.items():
+        if type(table[key]) is not wanted:
+            raise InvalidSpec(f"{key!r} of a field must be of type {wanted.__name__}")
+    return Field(table["name"], kind.from_readable({key: table[key] for key in kind.readable}))
+
+
 DOMAINS: Final[Mapping[str, type[Domain]]] = {
-    domain.kind: domain for domain in (Categories, Strings, Integers, Attributes)
+    domain.kind: domain for domain in (Categories, Strings, Integers, Attributes, Record)
 }

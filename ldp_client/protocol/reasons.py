@@ -50,10 +50,11 @@ REASONS = {
     "NOT_SEALED": _FINAL,
     "SEALED_WRONG_LENGTH": _FINAL,
     "BAD_SEAL": _FINAL,
+    "TOKEN_FOR_ANOTHER": _LATER,  # a new token may be valid
 }
 """Every reason of the wire, and whether it is final."""
 
-NEW_TOKEN = frozenset({"NOT_ADMITTED", "TOKEN_USED"})
+NEW_TOKEN = frozenset({"NOT_ADMITTED", "TOKEN_USED", "TOKEN_FOR_ANOTHER"})
 """Reasons after which the batch needs another admission token."""
 
 

@@ -18,7 +18,7 @@ The ephemeral key comes from the operating system's generator, inside the librar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from hashlib import sha256
@@ -40,6 +40,7 @@ __all__ = [
     "key_id_of",
     "seal",
     "seal_info",
+    "seal_reports",
     "seal_suite",
     "sealed_bytes",
     "split_units",
@@ -109,6 +110,19 @@ def seal(report: bytes, collection_id: bytes, public_key: bytes, token: bytes = 
     key = key_id(public_key)
     found = X25519PublicKey.from_public_bytes(public_key)
     return bytes([FORMAT]) + key + seal_suite().encrypt(report + token, found, info=seal_info(collection_id, key))
+
+
+def seal_reports(
+    payload: bytes, report_bytes: int, collection_id: bytes, public_key: bytes, tokens: Sequence[bytes] = ()
+) -> bytes:
+    """Seal each report of a payload by itself, with a token of its own if there are tokens."""
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey  # noqa: PLC0415 - the same
+
+    key, found = key_id(public_key), X25519PublicKey.from_public_bytes(public_key)
+    head, info, encrypt = bytes([FORMAT]) + key, seal_info(collection_id, key), seal_suite().encrypt
+    reports = list(split_units(payload, report_bytes))
+    pairs = zip(reports, tokens or [b""] * len(reports), strict=True)
+    return b"".join([head + encrypt(report + token, found, info=info) for report, token in pairs])
 
 
 def key_id_of(sealed: bytes) -> bytes | None:

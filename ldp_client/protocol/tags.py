@@ -11,6 +11,8 @@ __all__ = [
     "COLLECTION",
     "COLLECTION_LIST",
     "COLLECTION_LIST_HEAD",
+    "CONSENT",
+    "CURATOR_RELEASE",
     "EXPANDER_BUCKET",
     "EXPANDER_GRAPH",
     "EXPANDER_PERMUTATION",
@@ -23,6 +25,8 @@ __all__ = [
     "STREAM",
     "TOKEN_ISSUER",
     "TOKEN_ORIGIN",
+    "VOLUNTEER_NAME",
+    "VOLUNTEER_RECORD",
     "expander_hash",
     "graph_attempt",
     "hashtogram_team",
@@ -56,6 +60,14 @@ ANALYST_TOKEN = b"hearsay/analyst-token/v1"
 """Hash under which the server keeps an analyst's token."""
 SEALED_REPORT = b"hearsay/sealed/v1"
 """Begin of the `info` with which a report is sealed."""
+CONSENT = b"hearsay/consent/v1"
+"""SHA-256 of the words that a volunteer agreed to."""
+VOLUNTEER_NAME = b"hearsay/volunteer-name/v1"
+"""SHA-256 of a secret: the name under which a volunteer's record is kept."""
+VOLUNTEER_RECORD = b"hearsay/volunteer/v1"
+"""Begin of the `info` with which a volunteer's record is sealed."""
+CURATOR_RELEASE = b"hearsay/curator-release/v1"
+"""Signature of a release of the curator."""
 EXPLAIN = b"hearsay/explain"
 """Words of the example messages that `explain` shows; no device sends them."""
 

@@ -3,23 +3,58 @@
 It keeps nothing on disk. The caller keeps the batches until their outcomes have come back. A window limits how many
 batches are unanswered at a time. When the stream breaks, unanswered batches are sent again on a new one: the same bytes
 with the same ids, with backoff, within one overall deadline.
+
+A gateway to a relay sends batches of one collection, which `seal_batch` has sealed. It does not seal them itself, for
+the same reason for which a device stores its seals (ways.py): a report that is sealed twice may be counted twice. A
+relay does not look at batch ids, and nobody can see that two sealed units hold one report. So whoever keeps batches for
+another attempt, also after a crash, must keep them sealed. The gateway asks the relay what it promises, before it sends
+anything, and refuses what is not sealed.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from ldp_client.clock import Clock, SystemClock
 from ldp_client.coins import draw_words
-from ldp_client.errors import Unavailable, WrongType
+from ldp_client.errors import InvalidSpec, Unavailable, WrongType
+from ldp_client.protocol.packing import MAX_PAYLOAD, check_length
+from ldp_client.protocol.sealing import FORMAT, KEY_BYTES, is_usable, seal_reports, sealed_bytes
 from ldp_client.sending.grpc_transport import GrpcTransport
 from ldp_client.sending.relay import GrpcRelay
 from ldp_client.sending.target import Tls
 from ldp_client.sending.transport import Backoff, Batch, BatchOutcome
+from ldp_client.sending.ways import check_promise
+from ldp_client.tokens.token import TOKEN_BYTES
 
-__all__ = ["Gateway"]
+if TYPE_CHECKING:
+    from ldp_client.collection import Collection
+
+__all__ = ["Gateway", "seal_batch"]
+
+
+def seal_batch(batch: Batch, collection: Collection, public_key: bytes, tokens: Sequence[bytes] = ()) -> Batch:
+    """Return a batch with each of its reports sealed to a key of the collection server, for a gateway to a relay.
+
+    `tokens` are unlinkable ones, one for each report, if the collection asks for them. Call this once for a batch, and
+    keep what it returns until its outcome is known: sealed anew, its reports could be counted twice.
+    """
+    width = collection.randomizer.report_bytes
+    if not collection.relayed or batch.collection_id != collection.id:
+        raise InvalidSpec("seal_batch: give the collection of this batch; its reports must pass through a relay")
+    if len(public_key) != KEY_BYTES or not is_usable(public_key):
+        raise InvalidSpec("seal_batch: public_key is a collector key, 32 bytes, as the signed list has it")
+    count = check_length(len(batch.payload), width)
+    if tokens and (len(tokens) != count or any(len(one) != TOKEN_BYTES for one in tokens)):
+        raise InvalidSpec(f"seal_batch: give one unlinkable token of {TOKEN_BYTES} bytes for each report, or none")
+    length = count * sealed_bytes(width, TOKEN_BYTES if tokens else 0)
+    if length > MAX_PAYLOAD:
+        raise InvalidSpec(f"seal_batch: {count} sealed reports take {length:,} bytes, and a batch {MAX_PAYLOAD:,}")
+    sealed = seal_reports(batch.payload, width, collection.id, public_key, tokens)
+    return batch._replace(payload=sealed, token=None)
 
 
 class Gateway:
@@ -30,13 +65,18 @@ class Gateway:
         target: str,
         *,
         tls: Tls | bool = True,
-        relay: bool = False,
+        relay: Collection | None = None,
         window: int = 256,
         clock: Clock | None = None,
         pause: Callable[[float], object] | None = None,
     ) -> None:
-        """`relay`: the target is a relay, and the batches are sealed."""
-        self._transport = (GrpcRelay if relay else GrpcTransport)(target, tls=tls)
+        """`relay`: the target is a relay, and the batches are sealed ones of this collection (`seal_batch`)."""
+        if relay is not None and relay.smallest_batch is None:
+            raise InvalidSpec("relay: reports of this collection do not pass through a relay")
+        self._relay = None if relay is None else GrpcRelay(target, tls=tls)
+        self._transport = self._relay or GrpcTransport(target, tls=tls)
+        self._sealed = relay
+        self._promised = False
         self._window = window
         self._clock = clock or SystemClock()
         self._pause = pause or threading.Event().wait
@@ -46,16 +86,18 @@ class Gateway:
     def send(self, batches: Iterable[Batch], timeout: float) -> Iterator[BatchOutcome]:
         """Send batches as they come; yield their outcomes in order. Raise Unavailable if `timeout` is not enough.
 
-        If `batches` raises, what it gave before is still sent and answered; then its exception is raised here.
+        If `batches` raises, what it gave before is still sent and answered; then its exception is raised here. Raise
+        PolicyRefused, and send nothing, if the relay promises less than the collection asks for.
         """
         deadline = self._clock.monotonic() + timeout
-        feed = _Feed(iter(batches), self._window)
+        feed = _Feed(iter(batches) if self._sealed is None else _checked(batches, self._sealed), self._window)
         backoff = Backoff(lambda: draw_words(1)[0] / 2.0**64, first=0.2, cap=10.0)
         while True:
             left = deadline - self._clock.monotonic()
             if left <= 0:
                 raise Unavailable(f"{len(feed.unanswered)} batches were not answered in time")
             try:
+                self._ask(left)
                 for outcome in self._transport.stream(feed.requests(), feed.unanswered, left):
                     feed.answered()
                     backoff.reset()
@@ -74,8 +116,32 @@ class Gateway:
         if feed.failure is not None:
             raise feed.failure
 
+    def _ask(self, timeout: float) -> None:
+        """Ask the relay, once, what it promises."""
+        if self._relay is not None and self._sealed is not None and not self._promised:
+            check_promise(self._relay, self._sealed.id, self._sealed.smallest_batch or 0, timeout)
+            self._promised = True
+
     def close(self) -> None:
         self._transport.close()
+
+
+def _checked(batches: Iterable[Batch], collection: Collection) -> Iterator[Batch]:
+    """The batches, as long as they are sealed ones of this collection."""
+    width = collection.randomizer.report_bytes
+    for batch in batches:
+        lengths = [sealed_bytes(width, size) for size in (0, TOKEN_BYTES)]
+        if isinstance(batch, Batch) and not (
+            batch.collection_id == collection.id and any(_is_row(batch.payload, length) for length in lengths)
+        ):
+            raise InvalidSpec("batches: give sealed ones of the gateway's collection (seal_batch)")
+        yield batch
+
+
+def _is_row(payload: bytes, length: int) -> bool:
+    """Whether a payload may be a row of sealed units of this length."""
+    units, rest = divmod(len(payload), length)
+    return units > 0 and not rest and payload[::length] == bytes([FORMAT]) * units
 
 
 class _Feed:

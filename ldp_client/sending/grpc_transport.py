@@ -156,6 +156,22 @@ class GrpcTransport:
         signed = collector_pb2.Cosignature(public_key=cosignature.public_key, signature=cosignature.signature)
         self._ask("Cosign", collector_pb2.CosignRequest(list_digest=digest, cosignature=signed), timeout)
 
+    def give(self, collection_id: bytes, name: bytes, sealed: bytes, timeout: float) -> str:
+        """Hand in a volunteer's record; return the name of a GiveOutcome."""
+        from ldp_client.protocol.v1 import volunteers_pb2 as pb
+
+        request = pb.GiveRequest(collection_id=collection_id, name=name, sealed=sealed)
+        reply = self._ask_volunteers("Give", request, timeout)
+        return _named(pb.GiveOutcome, reply.outcome)
+
+    def withdraw(self, collection_id: bytes, secret: bytes, timeout: float) -> str:
+        """Ask for a volunteer's record to be deleted; return the name of a WithdrawOutcome."""
+        from ldp_client.protocol.v1 import volunteers_pb2 as pb
+
+        request = pb.WithdrawRequest(collection_id=collection_id, secret=secret)
+        reply = self._ask_volunteers("Withdraw", request, timeout)
+        return _named(pb.WithdrawOutcome, reply.outcome)
+
     def close(self) -> None:
         """Close the channel. This ends what is under way."""
         with self._lock:
@@ -182,6 +198,22 @@ class GrpcTransport:
 
         try:
             return getattr(self._connect(), method)(request, timeout=timeout)
+        except grpc.RpcError as error:
+            self.close()
+            raise _unavailable(error) from None
+
+    def _ask_volunteers(self, method: str, request: Any, timeout: float) -> Any:
+        import grpc
+
+        from ldp_client.protocol.v1 import volunteers_pb2_grpc
+
+        self._connect()
+        channel = self._channel
+        if channel is None:  # another thread has just closed it
+            raise Unavailable("the connection was closed")
+        stub = volunteers_pb2_grpc.VolunteersStub(channel)  # type: ignore[no-untyped-call]  # generated
+        try:
+            return getattr(stub, method)(request, timeout=timeout)
         except grpc.RpcError as error:
             self.close()
             raise _unavailable(error) from None
@@ -292,6 +324,13 @@ def _reason(number: int) -> str:
         return collector_pb2.Reason.Name(number)
     except ValueError:
         return f"REASON_{number}"  # a reason that a newer server knows
+
+
+def _named(kind: Any, number: int) -> str:
+    try:
+        return str(kind.Name(number))
+    except ValueError:
+        return f"OUTCOME_{number}"  # one that a newer server knows
 
 
 def _unavailable(error: grpc.RpcError) -> Unavailable:

@@ -30,7 +30,7 @@ from ldp_client.sending.transport import BatchOutcome, Refused, Transport
 if TYPE_CHECKING:
     from ldp_client.sending.relay import RelayTransport
 
-__all__ = ["KEY_REFUSED", "RelayWay", "Ways", "choose_key"]
+__all__ = ["KEY_REFUSED", "RelayWay", "Ways", "check_promise", "choose_key"]
 
 SWITCH_SECONDS = 12 * 3600
 """How long before the end of a key devices go over to the next one."""
@@ -47,6 +47,16 @@ def choose_key(keys: Iterable[CollectorKey], now: float, refused: frozenset[byte
     lasting = [key for key in usable if key.not_after > now + SWITCH_SECONDS]
     order = lambda key: (key.not_after, key.public_key)  # noqa: E731
     return min(lasting, key=order) if lasting else max(usable, key=order)
+
+
+def check_promise(relay: RelayTransport, collection_id: bytes, asked: int, timeout: float) -> None:
+    """Raise PolicyRefused if the relay promises less than the question asks for; Unavailable if it does not answer."""
+    promised = relay.promise(collection_id, timeout)
+    if promised < asked:
+        raise PolicyRefused(
+            f"the relay promises to pass on at least {promised} reports together, and the question asks for {asked}: "
+            "nothing was sent"
+        )
 
 
 class RelayWay:
@@ -76,13 +86,7 @@ class RelayWay:
     def connect(self, sent: Sequence[WaitingBatch], timeout: float) -> None:
         """Make a connection for batches of one collection; `PolicyRefused` if the relay does not promise enough."""
         self._open = self._connect()
-        promised = self._open.promise(sent[0].batch.collection_id, timeout)
-        asked = max(one.smallest or 0 for one in sent)
-        if promised < asked:
-            raise PolicyRefused(
-                f"the relay promises to pass on at least {promised} reports together, and the question asks for "
-                f"{asked}: nothing was sent"
-            )
+        check_promise(self._open, sent[0].batch.collection_id, max(one.smallest or 0 for one in sent), timeout)
 
     def submit(self, sent: Sequence[WaitingBatch], timeout: float) -> Iterator[BatchOutcome]:
         """Send sealed batches on the connection that was made for them."""

@@ -1,8 +1,10 @@
 """Checking unlinkable tokens, as collection servers do: ordinary PSS signatures by the issuer's public keys.
 
 A token must be for this collection, by a key of the configuration, of exactly the right length, with a salt of 48
-bytes. Nothing in it is free to change: the signature covers every byte before it, and each number below n is the
-signature of at most one of them. The server keeps the ids of used tokens as it does those of linkable ones.
+bytes. One that is good for another collection is refused for a reason of its own (`TOKEN_FOR_ANOTHER`): it shows an app
+that mixes up its tokens, or somebody who spends those of one question on another. Nothing in a token is free to change:
+the signature covers every byte before it, and each number below n is the signature of at most one of them. The server
+keeps the ids of used tokens as it does those of linkable ones.
 
 Whoever issued the token saw neither its nonce nor its signature (blind.py), so its id says nothing
 about the account that asked for it.
@@ -27,6 +29,8 @@ __all__ = ["UnlinkableVerifier"]
 _PADDING = PSS(MGF1(SHA384()), SALT_BYTES)
 _HASH = SHA384()
 MOST_KEYS = 100
+_DIGEST = slice(34, 66)
+"""Where a token has the hash of its challenge, by which it belongs to one collection."""
 
 
 class UnlinkableVerifier:
@@ -50,13 +54,22 @@ class UnlinkableVerifier:
 
     def token_id(self, token: bytes, collection_id: bytes) -> bytes | None:
         """The token's id if it is good for this collection, else None."""
-        if len(token) != TOKEN_BYTES or token[:2] != TOKEN_TYPE or token[34:66] != challenge_digest(collection_id):
+        if token[_DIGEST] != challenge_digest(collection_id) or not self._signed(token):
             return None
+        return token_id(token)
+
+    def reason(self, token: bytes, collection_id: bytes) -> str:
+        """Why a token is not good for this collection: the wire's Reason."""
+        elsewhere = token[_DIGEST] != challenge_digest(collection_id) and self._signed(token)
+        return "TOKEN_FOR_ANOTHER" if elsewhere else "NOT_ADMITTED"
+
+    def _signed(self, token: bytes) -> bool:
+        """Whether this is a token, for whatever collection, that one of the keys has signed."""
         key = self._keys.get(token[66:SIGNED_BYTES])
-        if key is None:
-            return None
+        if len(token) != TOKEN_BYTES or token[:2] != TOKEN_TYPE or key is None:
+            return False
         try:
             key.verify(token[SIGNED_BYTES:], token[:SIGNED_BYTES], _PADDING, _HASH)
         except InvalidSignature:
-            return None
-        return token_id(token)
+            return False
+        return True

@@ -10,6 +10,9 @@ There are three ways to trust collections:
 - `pinned`: only the collections with these ids are trusted;
 - `list_keys`: the collections on the operator's signed list are trusted too (signed_list.py). With `witnesses`, a list
   is taken only if so many of them as `witnesses_needed` says have signed its head (list_heads.py).
+
+Volunteering a raw answer to a curator is another promise, so it has settings of its own (`curators`,
+`volunteer_epsilon`, `volunteer_lifetime`). Without them it is off.
 """
 
 from __future__ import annotations
@@ -81,6 +84,12 @@ class Policy:
     """Ed25519 public keys of those who must have seen a list before this device takes it."""
     witnesses_needed: int
     """How many of them; by default more than half."""
+    curators: frozenset[bytes]
+    """X25519 public keys of curators to whom a user may volunteer raw answers. Empty: volunteering is off."""
+    volunteer_epsilon: Fraction
+    """The most that one consent may allow a curator's releases to cost; 0 if volunteering is off."""
+    volunteer_lifetime: Fraction
+    """The most that all consents of this device may allow together. It is apart from the budget of reports."""
 
     def __init__(
         self,
@@ -95,6 +104,9 @@ class Policy:
         collector_keys: Iterable[bytes | str] = (),
         witnesses: Iterable[bytes | str] = (),
         witnesses_needed: int | None = None,
+        curators: Iterable[bytes | str] = (),
+        volunteer_epsilon: str | int | Decimal | None = None,
+        volunteer_lifetime: str | int | Decimal | None = None,
     ) -> None:
         put = object.__setattr__  # the class is frozen
         put(self, "max_epsilon", amount(max_epsilon, "max_epsilon"))
@@ -110,6 +122,9 @@ class Policy:
         put(self, "witnesses", hexes(witnesses, "witnesses"))
         needed = len(self.witnesses) // 2 + 1 if witnesses_needed is None and self.witnesses else witnesses_needed or 0
         put(self, "witnesses_needed", needed)
+        put(self, "curators", hexes(curators, "curators"))
+        for name, value in (("volunteer_epsilon", volunteer_epsilon), ("volunteer_lifetime", volunteer_lifetime)):
+            put(self, name, Fraction(0) if value is None else amount(value, name))
         self._check()
 
     def _check(self) -> None:
@@ -120,6 +135,13 @@ class Policy:
             )
 
         self._check_witnesses()
+        if bool(self.curators) != (self.volunteer_epsilon > 0) or self.volunteer_epsilon > self.volunteer_lifetime:
+            raise InvalidSpec(
+                "volunteering needs curators, volunteer_epsilon and volunteer_lifetime; one consent may allow at most "
+                "what all of them may"
+            )
+        if not all(map(is_usable, self.curators)):
+            raise InvalidSpec("curators has a key to which nothing can be sealed")
 
     def _check_witnesses(self) -> None:
         needed, given = self.witnesses_needed, len(self.witnesses)

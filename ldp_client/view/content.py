@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
+from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ from ldp_client.privacy.statement import QuestionTerms, privacy_statement, relay
 from ldp_client.sending.outbox import Outbox, OutboxLimits, OutboxView
 from ldp_client.sending.subscription import LIST_FORKED, LIST_REFUSED, LIST_UNSEEN, held_list, kept_specs
 from ldp_client.trust.policy import Policy, decimal_text
+from ldp_client.volunteering import book
+from ldp_client.volunteering.book import VolunteeredView
 
 if TYPE_CHECKING:
     from ldp_client.client import Client
@@ -116,6 +119,8 @@ class UserView:
     asks: tuple[str, ...]
     """Who may ask, and by which keys."""
     questions: tuple[ShownQuestion, ...]
+    volunteered: tuple[str, ...]
+    """Raw answers that the user gave to a curator: another promise, with another budget."""
     waiting: tuple[str, ...]
     counters: dict[str, int]
     limits: tuple[str, ...]
@@ -143,6 +148,7 @@ def user_view(sight: Sight, collections: Iterable[Collection] = (), reports: int
     known = {one.id: one for one in collections}
     answered: tuple[AnsweredView, ...] = ()
     outbox, held = OutboxView(0, 0, None, None, {}), None
+    volunteered: tuple[VolunteeredView, ...] = ()
     problem = ledger.problem
     if problem is None:
         try:
@@ -150,6 +156,7 @@ def user_view(sight: Sight, collections: Iterable[Collection] = (), reports: int
             outbox = Outbox(sight.storage, OutboxLimits()).view()
             with sight.storage.reading() as (db, _):
                 held = held_list(db)
+                volunteered = book.look(db)
                 known = {one.id: one for one in kept_specs(db)} | known
         except StorageError as error:
             problem = str(error)
@@ -163,6 +170,7 @@ def user_view(sight: Sight, collections: Iterable[Collection] = (), reports: int
         statement=tuple(ledger.statement()),
         asks=tuple(_asks(sight, held)),
         questions=tuple(looked.questions(answered)),
+        volunteered=tuple(_volunteered(volunteered, sight.policy)),
         waiting=tuple(_waiting(outbox)),
         counters=dict(outbox.counters),
         limits=CANNOT_SHOW,
@@ -226,6 +234,20 @@ def _asks(sight: Sight, held: SignedList | None) -> Iterator[str]:
             f"Its root is {held.list_head.root.hex()}. Everybody who has a list of this size should have this root:"
             " compare it with the operator's page or with another device."
         )
+
+
+def _volunteered(found: tuple[VolunteeredView, ...], policy: Policy | None) -> Iterator[str]:
+    if not found:
+        return
+    yield (
+        "The answers below left this device as they are, because you agreed to it. They are not randomized: the curator"
+        " reads them. What the curator publishes about them is bounded by the epsilon that you agreed to."
+    )
+    for one in found:
+        yield f"{utc(one.at)}: {one} You agreed to: {one.words}"
+    spent = sum((one.charged for one in found), Fraction(0))
+    total = "" if policy is None else f" of {decimal_text(policy.volunteer_lifetime)}"
+    yield f"Agreed to in all: epsilon {decimal_text(spent)}{total}. This is apart from the budget of reports."
 
 
 def _waiting(outbox: OutboxView) -> Iterator[str]:

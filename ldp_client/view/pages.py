@@ -59,6 +59,7 @@ def page(view: UserView, csrf: str) -> str:
         "<h2>Questions</h2>",
         *(_question(one) for one in view.questions),
         "" if view.questions else "<p>This device has answered no question yet.</p>",
+        _section("Volunteered to a curator", view.volunteered) if view.volunteered else "",
         _section("Waiting, sent, refused", view.waiting),
         _section("What this page cannot show", view.limits),
         f'<footer><p>As of {_text(view.at)}. <a href="view.json">The same as JSON</a>.</p></footer>',

@@ -13,7 +13,6 @@ reaching      which server to call
 collections   what a server says about its collections and itself
 connection    address, TLS, token, time limits
 failures      gRPC's statuses as the project's errors, with what to do
-local         where the server of this machine is
 """
 
 from ldp_client.sending.target import Tls

@@ -13,6 +13,7 @@ from ldp_server.answers.attributes import AttributesAnswer
 from ldp_server.answers.estimates import Coverage, Estimates
 from ldp_server.answers.numbers import AverageAnswer, QuantilesAnswer, RangesAnswer
 from ldp_server.answers.over_time.periods import PeriodLine, PeriodSpan
+from ldp_server.answers.records import table_domain
 from ldp_server.answers.wire import from_wire
 from ldp_server.heavy_hitters.results import CONFIDENCE, HeavyHitters
 
@@ -51,7 +52,8 @@ class CollectionEstimates(Answer, Estimates):
     @classmethod
     def of(cls, response: pb.EstimateResponse) -> CollectionEstimates:
         info = CollectionInfo.of(response.collection)
-        return with_info(from_wire(cls, response, domain=info.collection.domain), info)
+        domain = table_domain(info.collection.domain, response.fields, response.where)
+        return with_info(from_wire(cls, response, domain=domain), info)
 
 
 @dataclass(frozen=True)

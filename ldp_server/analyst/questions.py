@@ -5,12 +5,13 @@ returns what its annotation has in brackets.
 
 | method | answered by collections of |
 |---|---|
-| `estimate`, `top` | every mechanism but bounded-number and sampled-attribute |
+| `estimate`, `top` | every mechanism but bounded-number, sampled-attribute and sampled-table |
 | `heavy_hitters` | the mechanisms for large domains |
 | `average` | bounded-number |
 | `quantiles`, `ranges`, `histogram` | hierarchy |
 | `attributes` | any mechanism over attributes |
 | `pairs`, `table` | the same but sampled-attribute |
+| `table` of some fields | sampled-table, and other mechanisms over records that can be listed |
 
 Any other collection refuses in a sentence that says which mechanism answers: `ServerRefused`, FAILED_PRECONDITION.
 
@@ -27,7 +28,7 @@ from typing import Any, Literal
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, Unavailable
-from ldp_client.protocol.domain import Item
+from ldp_client.protocol.domain import FieldItem, Item
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.analyst.answers import (
     CollectionAttributes,
@@ -41,6 +42,7 @@ from ldp_server.analyst.answers import (
 from ldp_server.analyst.asking import Call, Pieces, asked
 from ldp_server.answers.numbers import Between
 from ldp_server.answers.over_time.periods import Periods, asked_periods
+from ldp_server.answers.records import Where
 from ldp_server.answers.wire import item_to_wire
 from ldp_server.heavy_hitters import BETA, check_beta
 from ldp_server.heavy_hitters.dictionary import Words, packed
@@ -239,10 +241,29 @@ class Questions:
 
     @asked
     def table(
-        self, which: Which, *, top: int | None = None, confidence: float = 0.95, periods: Periods | None = None
+        self,
+        which: Which,
+        fields: Iterable[str] = (),
+        *,
+        where: Where | None = None,
+        top: int | None = None,
+        confidence: float = 0.95,
+        threshold: float | None = None,
+        together: bool = False,
+        periods: Periods | None = None,
     ) -> Call[CollectionEstimates]:
-        """Estimate how many users hold exactly which set of attributes: every set, or the `top` N."""
-        request = _estimating(which, confidence, None, periods)
+        """Estimate how many users are in each cell of a table: every cell, or the `top` N.
+
+        Of a domain of attributes: who holds exactly which set. Of a domain of records: the table of these `fields`, for
+        all users or for those of a slice: `where={"age": range(18, 26)}`. `where` alone counts those whom it names.
+        """
+        request = _estimating(which, confidence, threshold, periods)
+        request.fields.extend(fields)
+        request.where.extend(
+            pb.Slice(field=name, items=[_value_to_wire(one) for one in values])
+            for name, values in (where or {}).items()
+        )
+        request.together = together
         if top is None:
             request.all.SetInParent()
         else:
@@ -272,6 +293,11 @@ def _estimates(request: pb.EstimateRequest) -> Call[CollectionEstimates]:
         return replace(CollectionEstimates.of(response), threshold=request.threshold or None)
 
     return Call("Estimate", request, read, long=True)
+
+
+def _value_to_wire(value: FieldItem) -> pb.Item:
+    """Return the message for a value of a field."""
+    return item_to_wire(("no", "yes")[value] if isinstance(value, bool) else value)
 
 
 def _ranges(

@@ -11,8 +11,8 @@ from typing import Generic, Self, TypeVar
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.sending.target import Tls
-from ldp_server.analyst.connection import Endpoint, Timeouts
-from ldp_server.analyst.local import LocalServer
+from ldp_server.analyst.connection import Endpoint, PinnedTls, Timeouts
+from ldp_server.local_server import LocalServer
 from ldp_server.store import DataDirectory
 
 __all__ = ["Reaching"]
@@ -50,7 +50,7 @@ class Reaching(Generic[E_co]):
         Arguments that are given replace them.
         """
         server = LocalServer.read(Path(data))
-        return cls(server.address, token=token or _local_token(data), tls=server.tls(tls), timeouts=timeouts)
+        return cls(server.address, token=token or _local_token(data), tls=_tls(server, tls), timeouts=timeouts)
 
     @classmethod
     def from_environment(cls, variables: Mapping[str, str] = os.environ, *, timeouts: Timeouts | None = None) -> Self:
@@ -101,6 +101,19 @@ class Reaching(Generic[E_co]):
         other = copy.copy(self)
         other._timeouts = replace(self._timeouts, call=seconds, long=seconds, stream=seconds)
         return other
+
+
+def _tls(server: LocalServer, given: Tls | None) -> Tls | None:
+    """Return the TLS settings for calling a server of this machine; the caller's own are used where they are given."""
+    if server.client_certificate and (given is None or given.certificate is None):
+        raise InvalidSpec(
+            "this server asks for a client certificate: pass one (--cert FILE --key FILE; in Python "
+            "tls=Tls(certificate=..., key=...))"
+        )
+    if server.certificate is None or (given is not None and given.ca is not None):
+        return given
+    given = given or Tls()
+    return PinnedTls(certificate=given.certificate, key=given.key, server=server.certificate)
 
 
 def _local_token(data: str | Path) -> Path | None:

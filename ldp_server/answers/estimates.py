@@ -41,7 +41,7 @@ from ldp_server.oracles import as_frequency
 from ldp_server.oracles.base import Floats, FrequencyOracle, Oracle
 from ldp_server.oracles.independence.judge import accepted, widening
 from ldp_server.oracles.independence.result import INDEPENDENT, Independence
-from ldp_server.oracles.laws.consistent import norm_sub
+from ldp_server.oracles.laws.projection import norm_sub
 
 __all__ = [
     "Coverage",
@@ -73,6 +73,7 @@ class Verdict(Enum):
     CANNOT_TELL = "cannot tell"
 
 
+_UNLESS_EMPTY: Mapping[str, str] = {"json": "unless empty"}
 _UNLESS_NONE: Mapping[str, str] = {"json": "unless None"}
 
 
@@ -104,6 +105,10 @@ class Estimates:
     more_for_half: int | None = None
     """How many more reports half the error takes, as a share of the users; None: no number of them does."""
     independence: Independence = INDEPENDENT
+    fields: tuple[str, ...] = field(default=(), metadata=_UNLESS_EMPTY)
+    """The fields of the table, where the items are cells of one (records.py)."""
+    where: tuple[str, ...] = field(default=(), metadata=_UNLESS_EMPTY)
+    """Which users alone are counted there, in words."""
 
 
 def _tail(alpha: float, intervals: int) -> float:
@@ -232,7 +237,7 @@ def every_item(
     frequencies, _ = accepted(as_frequency(oracle))
     raw = frequencies.estimate_all()
     items, indexes = WholeDomain(collection.domain), np.arange(len(raw), dtype=np.uint64)
-    listed = _Listed(items, indexes, raw, norm_sub(raw, frequencies.reports))
+    listed = _Listed(items, indexes, raw, frequencies.possible(raw))
     return _Question(confidence, coverage, threshold, every_look).answer(collection, frequencies, listed)
 
 
@@ -250,7 +255,7 @@ def top(
         raise InvalidSpec("ask for at least one item")
     frequencies, _ = accepted(as_frequency(oracle))
     raw = frequencies.estimate_all()
-    consistent = norm_sub(raw, frequencies.reports)
+    consistent = frequencies.possible(raw)
     order = np.argsort(-raw[1:], kind="stable") + 1
     best = order[:count]
     indexes = best.astype(np.uint64)

@@ -37,6 +37,7 @@ from ldp_client.mechanisms.composed_response import ComposedResponse
 from ldp_client.mechanisms.hierarchy import Hierarchy
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.sampled_attribute import SampledAttribute
+from ldp_server.arrays.transform import support, weights_of_reports
 from ldp_server.oracles.base import Floats, FrequencyOracle, Oracle, Unsupported
 from ldp_server.oracles.bounded_number import BoundedNumberOracle
 from ldp_server.oracles.composed_response import ComposedResponseOracle
@@ -47,7 +48,6 @@ from ldp_server.oracles.laws.every_look import Tilted, bennett, drawn_ends, supp
 from ldp_server.oracles.laws.support import SupportLaw
 from ldp_server.oracles.randomized_response import RandomizedResponseOracle
 from ldp_server.oracles.sampled_attribute import SampledAttributeOracle
-from ldp_server.oracles.transform import support, weights_of_reports
 
 __all__ = ["attribute_ends", "average_ends", "frequency_ends", "range_ends"]
 

@@ -101,7 +101,7 @@ def _rest_of_copies(
 def _rest_without_law(oracle: FrequencyOracle, picked: Picked, alpha: float, widened: Independence) -> Rest:
     n, raw = float(oracle.reports), picked.raw
     variance = max(oracle.sum_variance(picked.indexes, raw), float(oracle.variance(raw).sum()))
-    error, tail = widened.error(math.sqrt(variance)), widened.tail(alpha / 2 / oracle.randomizer.size)
+    error, tail = widened.error(math.sqrt(variance)), widened.tail(alpha / 2 / oracle.listed)
     most = float(raw.sum()) + normal_quantile(alpha / 2) * error
     least = float(oracle.intervals(picked.indexes, raw, tail)[0].sum())
     low, high = np.clip((n - most, n - least), 0, n)

@@ -7,6 +7,9 @@
 | `ldp-server attributes` | `ldp_server.answers.attributes.AttributesAnswer`; with `--table` as `estimate` |
 | `ldp-server heavy-hitters` | `ldp_server.heavy_hitters.results.HeavyHitters` |
 | `ldp-server collection ...`, `compact`, `token list`, `doctor` | ldp_server/cli/shapes.py |
+| `ldp-server curator create`, `ledger` | ldp_server/cli/curator/tables.py |
+| `ldp-server curator release`, `show` | the signed text and the signature: ldp_server/curator/signing.py |
+| `ldp-server curator merge` | `ldp_server.curator.merge.MergedAnswer`, and its warning |
 | `ldp-server foreign` | `ldp_server.answers.foreign.ForeignEstimates` |
 | `ldp-server collection draft` | `ldp_server.planning.Draft` |
 | `ldp-simulate ...` | simulator/shapes.py |
@@ -15,10 +18,11 @@
 An output of one object is one JSON object on a line, a table one object a line. The keys are the dataclass's fields in
 their order, and the values follow from their types:
 - an item is an object with exactly one key: {"text": ...}, {"integer": ...}, {"hex": ...} for bytes that are no text,
-  {"attributes": [...]} for a set of attributes, {"none": true} for `none`;
+  {"attributes": [...]} for a set of attributes, {"record": {...}} for a record, {"none": true} for `none`;
 - numbers are JSON numbers; what is unknown is null, also an infinite standard error; an enum is its value; bytes (an
   id) are lower-case hex;
-- a field with the metadata {"json": "unless None"} is left out where it is None, one with {"json": "never"} always.
+- a field with the metadata {"json": "unless None"} is left out where it is None, one with {"json": "unless empty"}
+  where it is empty, and one with {"json": "never"} always.
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ from enum import Enum
 from functools import cache
 from typing import Any, get_type_hints
 
-from ldp_client.protocol.domain import Item
+from ldp_client.protocol.domain import Item, as_set
 
 __all__ = ["dump", "item_json", "to_json"]
 
@@ -44,7 +48,9 @@ def item_json(item: Item) -> dict[str, Any]:
         return {"integer": item}
     if isinstance(item, bytes):
         return {"hex": item.hex()}
-    return {"text": item} if isinstance(item, str) else {"attributes": sorted(item)}
+    if isinstance(item, Mapping):
+        return {"record": dict(item)}
+    return {"text": item} if isinstance(item, str) else {"attributes": sorted(as_set(item))}
 
 
 def to_json(answer: Any, without: Container[str] = ()) -> dict[str, Any]:
@@ -53,7 +59,8 @@ def to_json(answer: Any, without: Container[str] = ()) -> dict[str, Any]:
     kind: Any = type(answer)
     for name, is_item, rule in _fields(kind):
         value = getattr(answer, name)
-        if rule == "never" or (rule == "unless None" and value is None) or name in without:
+        absent = (rule == "unless None" and value is None) or (rule == "unless empty" and not value)
+        if rule == "never" or absent or name in without:
             continue
         found[name] = item_json(value) if is_item else _plain(value)
     return found

@@ -16,6 +16,7 @@ How a field is written follows from its annotation:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -28,7 +29,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.protocol.domain import Domain, Item
+from ldp_client.protocol.domain import Domain, FieldItem, FieldItems, Item, as_set
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.answers.columns import Column, Columns, WholeDomain
 
@@ -41,7 +42,7 @@ _MOST_DIGITS = 21
 
 
 def item_to_wire(item: Item) -> pb.Item:
-    """Return the message for an item: text, raw bytes, a decimal integer, a set of attributes, or none."""
+    """Return the message for an item: text, raw bytes, a decimal integer, a set of attributes, a record, or none."""
     if item is None:
         return pb.Item(none=True)
     if isinstance(item, bytes):
@@ -49,11 +50,25 @@ def item_to_wire(item: Item) -> pb.Item:
     if isinstance(item, int):
         return pb.Item(integer=str(item))
     if isinstance(item, str):
-        try:
-            return pb.Item(text=item)
-        except (ValueError, UnicodeEncodeError):
-            return pb.Item(raw=item.encode("utf-8", "surrogatepass"))
-    return pb.Item(attributes=pb.AttributeSet(names=sorted(item)))
+        return _text_to_wire(item)
+    if isinstance(item, Mapping):
+        return pb.Item(record=pb.RecordItem(values=[_field_value(name, held) for name, held in item.items()]))
+    return pb.Item(attributes=pb.AttributeSet(names=sorted(as_set(item))))
+
+
+def _text_to_wire(item: str) -> pb.Item:
+    try:
+        return pb.Item(text=item)
+    except (ValueError, UnicodeEncodeError):
+        return pb.Item(raw=item.encode("utf-8", "surrogatepass"))
+
+
+def _field_value(name: str, held: FieldItem) -> pb.FieldValue:
+    if held is None:
+        return pb.FieldValue(name=name)
+    if isinstance(held, bool):
+        return pb.FieldValue(name=name, yes=held)
+    return pb.FieldValue(name=name, integer=str(held)) if isinstance(held, int) else pb.FieldValue(name=name, text=held)
 
 
 def item_from_wire(message: pb.Item) -> Item:
@@ -67,9 +82,18 @@ def item_from_wire(message: pb.Item) -> Item:
         return integer_from_wire(message.integer)
     if kind == "attributes":
         return frozenset(message.attributes.names)
+    if kind == "record":
+        return FieldItems({one.name: _held(one) for one in message.record.values})
     if kind == "none":
         return None
-    raise InvalidSpec("an item is text, raw bytes, an integer, a set of attributes or none")
+    raise InvalidSpec("an item is text, raw bytes, an integer, a set of attributes, a record or none")
+
+
+def _held(message: pb.FieldValue) -> FieldItem:
+    kind = message.WhichOneof("kind")
+    if kind == "integer":
+        return integer_from_wire(message.integer)
+    return None if kind is None else bool(message.yes) if kind == "yes" else message.text
 
 
 def integer_from_wire(text: str) -> int:

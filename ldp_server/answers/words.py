@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from ldp_client.protocol.domain import Item
+from ldp_client.protocol.domain import FieldItem, Item, as_set
 
 __all__ = ["item_text", "moment", "visible", "whole"]
 
@@ -17,7 +18,13 @@ def item_text(item: Item) -> str:
         return repr(item)
     if isinstance(item, str):
         return item if item.isprintable() and item not in {"", "none"} else repr(item)
-    return str(item) if isinstance(item, int) else visible(" + ".join(sorted(item))) or "no attribute"
+    if isinstance(item, Mapping):
+        return ", ".join(f"{visible(name)}={_held(held)}" for name, held in item.items())
+    return str(item) if isinstance(item, int) else visible(" + ".join(sorted(as_set(item)))) or "no attribute"
+
+
+def _held(held: FieldItem) -> str:
+    return {True: "yes", False: "no"}[held] if isinstance(held, bool) else item_text(held)
 
 
 def visible(text: str) -> str:

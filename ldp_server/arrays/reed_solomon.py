@@ -16,12 +16,12 @@ import numpy.typing as npt
 
 from ldp_client.protocol.reed_solomon import MODULUS, ReedSolomon, inverse, multiply
 
-__all__ = ["BulkReedSolomon", "Field", "field"]
+__all__ = ["BulkReedSolomon", "SymbolField", "field"]
 
 Symbols = npt.NDArray[np.int64]
 
 
-class Field:
+class SymbolField:
     """GF(2^bits) by tables: `exp` is two periods long so that a sum of logarithms needs no remainder."""
 
     def __init__(self, bits: int) -> None:
@@ -59,9 +59,9 @@ class Field:
 
 
 @lru_cache(maxsize=16)
-def field(bits: int) -> Field:
+def field(bits: int) -> SymbolField:
     """The field, its tables made once."""
-    return Field(bits)
+    return SymbolField(bits)
 
 
 class BulkReedSolomon:
@@ -74,7 +74,7 @@ class BulkReedSolomon:
         self._parity = np.array(parity, np.int64).reshape(code.length - code.data, code.data).T
 
     @property
-    def field(self) -> Field:
+    def field(self) -> SymbolField:
         return field(self.code.bits)
 
     def encode(self, messages: Symbols) -> Symbols:

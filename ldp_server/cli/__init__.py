@@ -13,6 +13,8 @@ exports      export, status
 sealing      key new | list | retire
 tokens       token create | list | revoke; key | issue-linkable; issuer, with its configuration, keys and secrets
 local        doctor, backup, foreign
+curator      curator create | release | ledger | show | verify
+pages        web; pages_beside: the process that `serve --web` starts
 relay        relay serve | check | status | config
 show         tables, JSON, progress
 """

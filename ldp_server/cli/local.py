@@ -8,7 +8,6 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from ldp_client.errors import LdpError
 from ldp_server.answers.estimates import Coverage
 from ldp_server.answers.foreign import ForeignEstimates, Randomization, debias, read_counts
 from ldp_server.answers.to_json import to_json
@@ -17,17 +16,12 @@ from ldp_server.cli.main import cli
 from ldp_server.cli.queries import COVERAGE
 from ldp_server.cli.shapes import DiagnosisShape
 from ldp_server.cli.show import busy, item_text, lines, print_json, table, whole
+from ldp_server.diagnosis import MARKS, Unsound
 from ldp_server.doctor import examine
 from ldp_server.store import DataDirectory
 from ldp_server.store.reader import backup as copy_log
 
-__all__ = ["Unhealthy", "backup", "doctor", "foreign"]
-
-_MARKS = {"ok": "ok     ", "warning": "warning", "wrong": "WRONG  "}
-
-
-class Unhealthy(LdpError):
-    """A check found something wrong."""
+__all__ = ["backup", "doctor", "foreign"]
 
 
 @cli.command()
@@ -51,10 +45,10 @@ def doctor(data: Path, file: Path | None, deep: bool, as_json: bool) -> None:
             shape: DiagnosisShape = {"what": one.what, "verdict": one.verdict, "detail": one.detail}
             print_json(shape)
     else:
-        lines(*(f"{_MARKS[one.verdict]}  {one.what}: {one.detail}" for one in found))
+        lines(*(f"{MARKS[one.verdict]}  {one.what}: {one.detail}" for one in found))
     wrong = sum(one.verdict == "wrong" for one in found)
     if wrong:
-        raise Unhealthy(f"{wrong} of {len(found)} checks found something wrong")
+        raise Unsound(f"{wrong} of {len(found)} checks found something wrong")
 
 
 @cli.command()

@@ -10,7 +10,6 @@ import os
 import sys
 
 import click
-from rich.console import Console
 
 from ldp_client.errors import Cancelled, InvalidSpec, LdpError, ServerRefused, StorageError, Unavailable
 from ldp_server import __version__
@@ -34,6 +33,7 @@ MODULES = {
     "compact": ["collections"],
     "compare": ["over_time.commands"],
     "config": ["serving"],
+    "curator": ["curator.commands", "curator.releasing", "curator.merging"],
     "demo": ["serving"],
     "doctor": ["local"],
     "estimate": ["queries"],
@@ -61,6 +61,7 @@ VARIABLES = {
     "LDP_SERVER_CA": "PEM: the authority that signed the server (--ca)",
     "LDP_SERVER_CERT": "PEM: a client certificate (--cert)",
     "LDP_SERVER_KEY": "PEM: its key (--key)",
+    "LDP_CURATOR_HOME": "the curator's directory (--home)",
     "NO_COLOR, COLUMNS": "plain tables; the width of a terminal's tables",
 }
 
@@ -142,6 +143,8 @@ def run() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except LdpError as error:
+        from rich.console import Console  # noqa: PLC0415 - only when there is an error to print
+
         Console(stderr=True, highlight=False, soft_wrap=True, markup=False).print(f"ldp-server: {_in_words(error)}")
         sys.exit(exit_code(error))
 

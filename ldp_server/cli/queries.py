@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -12,6 +13,7 @@ from typing import Any, Literal
 import click
 
 from ldp_client.errors import InvalidSpec
+from ldp_client.protocol.domain import FieldItem
 from ldp_server.analyst import Analyst, CollectionEstimates, CollectionHeavyHitters, Which
 from ldp_server.answers.estimates import Coverage, Estimate, Rest
 from ldp_server.answers.over_time.periods import Periods
@@ -32,11 +34,13 @@ __all__ = [
     "estimate",
     "heavy_hitters",
     "read_items",
+    "read_where",
     "show_estimates",
     "show_independence",
 ]
 
 _SHOWN = 1000
+_MOST_VALUES = 1 << 16
 
 
 def read_items(source: str) -> list[str]:
@@ -61,6 +65,10 @@ class EstimateOptions:
     confidence: float
     threshold: float
     together: bool
+    fields: str | None
+    """Of a table of records, separated by commas."""
+    where: str | None
+    """A file, or - for standard input."""
     periods: Periods | None
 
 
@@ -77,6 +85,15 @@ _ESTIMATE_OPTIONS = (
     ),
     click.option("--threshold", type=click.FloatRange(0), default=0.0, help="Also say if at least N users hold it."),
     click.option("--together", is_flag=True, help="With --items or --all: intervals that are right for all at once."),
+    click.option(
+        "--fields", metavar="A,B", help="Of records: the table of these fields, every cell of it or the --top N."
+    ),
+    click.option(
+        "--where",
+        metavar="FILE",
+        help="Of records: count only users of a slice. One line a value that counts: FIELD = VALUE, or FIELD = 18..25 "
+        "for integers; - is standard input. Without --fields: how many they are.",
+    ),
 )
 
 
@@ -103,8 +120,13 @@ def _estimate_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def estimate(analyst: Analyst, which: Which, options: EstimateOptions, output: Output) -> None:
     """Estimate how many users hold an item. Without other options: the ten most frequent.
 
+    Of records, --fields and --where ask for tables of their fields, slices and counts.
+
     COLLECTION is an id, its first digits (at least four), or the collection's file.
     """
+    if options.fields is not None or options.where is not None:
+        _estimate_table(analyst, which, options, output)
+        return
     items = None if options.items is None else read_items(options.items)
     with busy("estimating", quiet=output.quiet):
         found = analyst.estimate(
@@ -120,6 +142,45 @@ def estimate(analyst: Analyst, which: Which, options: EstimateOptions, output: O
     output.show(found, show_estimates)
 
 
+def _estimate_table(analyst: Analyst, which: Which, options: EstimateOptions, output: Output) -> None:
+    """Print a table of the fields of records."""
+    if options.items is not None or (options.every_item and options.top is not None):
+        raise click.UsageError("with --fields or --where, ask for every cell or for the --top N")
+    fields = [] if options.fields is None else [name.strip() for name in options.fields.split(",")]
+    where = None if options.where is None else read_where(options.where)
+    with busy("estimating", quiet=output.quiet):
+        found = analyst.table(
+            which,
+            fields,
+            where=where,
+            top=options.top,
+            confidence=options.confidence,
+            threshold=options.threshold,
+            together=options.together,
+            periods=options.periods,
+        )
+    output.show(found, show_estimates)
+
+
+def read_where(source: str) -> dict[str, list[FieldItem]]:
+    """Return the values of fields that count, from a file or from standard input."""
+    found: dict[str, list[FieldItem]] = {}
+    for line in read_items(source):
+        name, equals, value = (part.strip() for part in line.partition("="))
+        if not name or not equals:
+            raise InvalidSpec(f"{source}: a line of a slice is FIELD = VALUE, or FIELD = FIRST..LAST for integers")
+        between = re.fullmatch(r"(-?[0-9]{1,20})(?:\.\.(-?[0-9]{1,20}))?", value)
+        values = found.setdefault(name, [])
+        if between is None:
+            values.append(None if value == "none" else value)
+        else:
+            first, last = int(between[1]), int(between[2] or between[1])
+            if last - first >= _MOST_VALUES:
+                raise InvalidSpec(f"{source}: a range of a slice has at most {_MOST_VALUES:,} integers")
+            values.extend(range(first, last + 1))
+    return found
+
+
 COVERAGE = {kind: COVERAGE_WORDS[kind.value] for kind in Coverage}
 
 
@@ -133,6 +194,8 @@ def show_estimates(found: CollectionEstimates) -> None:
     """Print the estimates as a table."""
     percent = f"{found.confidence * 100:.6g}%"
     columns = [("item", ""), ("users", "right"), ("± error", "right"), (f"{percent} interval", "right")]
+    for line in found.where:
+        lines(f"Counted only: {line}")
     shown = found.rows[:_SHOWN]
     judged = any(row.verdict is not None for row in shown)
     cells = [[item_text(row.item), *_numbers(row), row.verdict.value if row.verdict else ""] for row in shown]

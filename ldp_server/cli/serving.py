@@ -17,11 +17,11 @@ from prometheus_client import disable_created_metrics
 
 from ldp_client.errors import StorageError
 from ldp_server import __version__
-from ldp_server.analyst.local import LocalServer
 from ldp_server.child import safe_command, safe_environment
 from ldp_server.cli.main import cli
-from ldp_server.cli.pages import pages_beside
+from ldp_server.cli.pages_beside import pages_beside
 from ldp_server.config import SAMPLE, Config, load_config
+from ldp_server.local_server import LocalServer
 from ldp_server.service.assemble import CollectionServer
 from ldp_server.service.logs import event, set_up_logs
 from ldp_server.service.metrics import watch_processes

@@ -20,6 +20,7 @@ from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_server.arrays.items import below, to_ints
 from ldp_server.arrays.team_cells import BulkCode, bulk_code
+from ldp_server.arrays.transform import support
 from ldp_server.heavy_hitters.copies import Copies, Counting
 from ldp_server.heavy_hitters.dictionary import CANDIDATES, Dictionary, candidate_bars
 from ldp_server.heavy_hitters.paper import promise as paper_promise
@@ -46,7 +47,6 @@ from ldp_server.oracles.expander_sketch import ExpanderSketchOracle
 from ldp_server.oracles.independence.result import Independence
 from ldp_server.oracles.laws.support import SupportLaw
 from ldp_server.oracles.team_sketch import TeamSketchOracle
-from ldp_server.oracles.transform import support
 
 __all__ = ["DecodeLimits", "Estimated", "OnProgress", "Run", "Watch", "team_scores"]
 

@@ -7,6 +7,7 @@ belongs to whoever runs the log-in, and never to the machine of the collection s
 backend     what a back end calls the issuer with
 server      one issuer: its parts, start, end
 handlers    the method of the wire's service Issuer
+checks      what `ldp-server token issuer-check` looks at
 accounts    how many tokens each account got, durable
 signing     private keys, and the signature itself
 settings    the configuration

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from ldp_server.store.errors import Corrupt, translated
 
-__all__ = ["Accounts", "OverLimit"]
+__all__ = ["Accounts", "OverLimit", "look_at_counts"]
 
 _APPLICATION_ID = 0x48534953  # "HSIS"
 _TABLES = (
@@ -33,6 +33,18 @@ _HASH_BYTES = 16
 _BUSY_SECONDS = 15.0
 _SLICE = 10_000
 """How many old rows go in one transaction."""
+
+
+def look_at_counts(db: sqlite3.Connection, path: Path) -> tuple[int, int | None]:
+    """Check the file's structure; return how many tokens it counts, and the newest period."""
+    with translated(path):
+        if db.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
+            raise Corrupt(f"{path} is not a file of an issuer")
+        found = db.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if found != "ok":
+            raise Corrupt(f"{path} is damaged: {found}")
+        issued, newest = db.execute("SELECT count(*), max(period) FROM issued").fetchone()
+    return int(issued), newest
 
 
 class OverLimit(Exception):

@@ -8,6 +8,7 @@ import grpc
 from prometheus_client import CollectorRegistry, Counter, Histogram, Info
 
 from ldp_client import __version__
+from ldp_server.service.metrics import add_clock
 
 __all__ = ["REFUSED_REQUESTS", "IssuerMetrics"]
 
@@ -28,6 +29,7 @@ class IssuerMetrics:
         self.failures = Counter("hearsay_issuer_errors", "Calls that ended in a defect", registry=registry)
         self.ended = Counter("hearsay_issuer_ended_connections", "Connections ended by us", registry=registry)
         self.seconds = Histogram("hearsay_issuer_seconds", "One call", buckets=_SECONDS, registry=registry)
+        add_clock(registry)
         built = Info("hearsay_build", "The program that runs", registry=registry)
         built.info({"version": __version__, "python": platform.python_version(), "grpc": grpc.__version__})
         for why in REFUSED_REQUESTS:

@@ -7,19 +7,17 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from pathlib import Path
 
 import grpc
 from grpc_health.v1 import health_pb2
 from grpc_health.v1._async import HealthServicer
 
-from ldp_client.errors import InvalidSpec
 from ldp_server.config import CallLimits
 from ldp_server.issuer.accounts import Accounts
 from ldp_server.issuer.counters import IssuerMetrics
 from ldp_server.issuer.handlers import ISSUER, Issuing
 from ldp_server.issuer.settings import IssuerConfig
-from ldp_server.issuer.signing import KeyRing, read_private
+from ldp_server.issuer.signing import KeyRing, read_secret
 from ldp_server.service.admission import Connections, Deadlines, Peers, Places, RateLimit
 from ldp_server.service.bounded import Bounds
 from ldp_server.service.collector.issuer_keys import ISSUER_KEYS, issuer_key_methods
@@ -33,7 +31,6 @@ __all__ = ["IssuerServer"]
 
 _MESSAGE = 16 * 1024
 """Room for the most requests of one call, and the account."""
-_LEAST_SECRET = 32
 _SWEEP_SECONDS = 3_600.0
 _HEALTH_PLACES, _HEALTH_SECONDS = 16, 10.0
 _ANY_SIZE = 1 << 40
@@ -56,7 +53,7 @@ class IssuerServer(RunningServer):
         """Get ready and begin to listen; raises `StorageError` or `InvalidSpec` if it cannot be."""
         config, limits = self.config, self.config.limits
         keys = KeyRing.load(config.keys)
-        secrets = [_secret(path) for path in config.secrets]
+        secrets = [read_secret(path) for path in config.secrets]
         async with AsyncExitStack() as stack:
             accounts = self._accounts(stack)
             rate = RateLimit(limits.signatures_per_second, limits.burst, time.monotonic)
@@ -117,12 +114,3 @@ class IssuerServer(RunningServer):
     async def _drain(self, issuing: Issuing) -> None:
         issuing.draining = True
         await self._health.enter_graceful_shutdown()
-
-
-def _secret(path: Path) -> bytes:
-    secret = read_private(path).strip()
-    if len(secret) < _LEAST_SECRET:
-        raise InvalidSpec(
-            f"{path} holds fewer than {_LEAST_SECRET} characters: make a secret with `ldp-server token issuer-secret`"
-        )
-    return secret

@@ -38,10 +38,11 @@ from ldp_client.errors import InvalidSpec, LdpError
 from ldp_client.tokens import IssuerKey
 from ldp_client.tokens.blind import EXPONENT, MODULUS_BYTES
 
-__all__ = ["FaultySignature", "KeyRing", "SigningKey", "make_key", "make_secret", "read_private"]
+__all__ = ["FaultySignature", "KeyRing", "SigningKey", "make_key", "make_secret", "read_private", "read_secret"]
 
 _BLINDING_BITS = 64
 _SECRET_BYTES = 32
+_LEAST_SECRET = 32
 LIVE_KEYS = 2
 
 
@@ -61,6 +62,16 @@ def read_private(path: Path) -> bytes:
     if stat.S_IMODE(status.st_mode) & 0o077:
         raise InvalidSpec(f"{path} can be read or changed by others: chmod 600 {path}")
     return data
+
+
+def read_secret(path: Path) -> bytes:
+    """The secret in a file; refused if it is short enough to guess."""
+    secret = read_private(path).strip()
+    if len(secret) < _LEAST_SECRET:
+        raise InvalidSpec(
+            f"{path} holds fewer than {_LEAST_SECRET} characters: make a secret with `ldp-server token issuer-secret`"
+        )
+    return secret
 
 
 def _write_private(path: Path, data: bytes) -> None:
@@ -159,6 +170,11 @@ class KeyRing:
     def load(cls, paths: Sequence[Path]) -> Self:
         """The keys in PEM files."""
         return cls([SigningKey.load(path) for path in paths])
+
+    def try_out(self, number: int) -> None:
+        """Sign something nobody asked for; raises `FaultySignature` if the machine computes wrongly."""
+        key = list(self._keys.values())[number]
+        key.sign((secrets.randbelow(key.public.n - 1) + 1).to_bytes(MODULUS_BYTES, "big"))
 
     def find(self, last_byte: int) -> SigningKey | None:
         """The key that a request names."""

@@ -30,6 +30,7 @@ from ldp_server.oracles.counts import Counts
 from ldp_server.oracles.independence.chances import Chance
 from ldp_server.oracles.independence.result import Independence
 from ldp_server.oracles.laws.picked_sums import ErrorLaw
+from ldp_server.oracles.laws.projection import norm_sub
 from ldp_server.oracles.laws.support import SupportLaw, normal_quantile
 
 __all__ = [
@@ -224,6 +225,15 @@ class FrequencyOracle(Oracle):
         if not self.can_list:
             raise InvalidSpec(f"a domain of {self.randomizer.size} elements cannot be listed; ask for given items")
         return self.estimate(np.arange(self.randomizer.size, dtype=np.uint64))
+
+    @property
+    def listed(self) -> int:
+        """How many indexes the largest estimates are picked from."""
+        return self.randomizer.size
+
+    def possible(self, raw: Floats) -> Floats:
+        """Return the nearest estimates of the whole domain that are not negative and add up to the reports."""
+        return norm_sub(raw, float(self.reports))
 
     def sum_variance(self, indexes: Indexes, frequencies: npt.ArrayLike) -> float:
         """Return the variance of the sum of the estimates of different indexes, covariances included."""

@@ -127,6 +127,10 @@ class Counts:
             self.values += other.values.astype(self.values.dtype, copy=False)
         self.total += other.total
 
+    def adds_up(self, total: int) -> bool:
+        """Whether these are the counts of so many reports."""
+        return int(self.values.sum(dtype=np.uint64)) == total * self.each
+
     def _stays_sparse(self, total: int) -> bool:
         return self._sparse and total * np.dtype(self._type).itemsize * _SMALLER < 4 * self.cells
 
@@ -190,7 +194,7 @@ class Counts:
             counts._take_reports(np.cumsum(read, dtype=np.uint64))
         else:
             counts.values = read.astype(np.uint32) if width == 4 else read.astype(np.uint64)
-            if int(counts.values.sum(dtype=np.uint64)) != total * counts.each:
+            if not counts.adds_up(total):
                 raise ServerRefused("BAD_STATE", "saved counts do not add up")
         counts.total = total
         return counts

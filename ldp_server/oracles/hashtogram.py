@@ -21,6 +21,7 @@ import numpy.typing as npt
 from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.arrays.team_cells import bulk_cells
+from ldp_server.arrays.transform import weights_of_reports
 from ldp_server.oracles.base import LISTABLE, Floats, binomial_variance
 from ldp_server.oracles.laws.clipped_sums import TeamTables, clipped_intervals
 from ldp_server.oracles.laws.crowded_cells import CrowdedCells, popular_bar
@@ -28,7 +29,6 @@ from ldp_server.oracles.laws.normal import NormalErrors
 from ldp_server.oracles.laws.support import normal_quantile
 from ldp_server.oracles.laws.table_errors import TableErrors
 from ldp_server.oracles.team_sketch import TeamSketchOracle
-from ldp_server.oracles.transform import weights_of_reports
 
 __all__ = ["HashtogramOracle"]
 

@@ -45,6 +45,7 @@ import numpy.typing as npt
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.hierarchy import Hierarchy
 from ldp_server.arrays.hashing import Indexes
+from ldp_server.arrays.transform import drawn, support, weights_of_reports
 from ldp_server.oracles.base import (
     Floats,
     FrequencyOracle,
@@ -57,7 +58,6 @@ from ldp_server.oracles.base import (
 from ldp_server.oracles.independence.chances import Chance
 from ldp_server.oracles.laws.agreement import Agreement
 from ldp_server.oracles.linear_hash import report_chances
-from ldp_server.oracles.transform import drawn, support, weights_of_reports
 
 __all__ = ["HierarchyOracle", "Quantile", "RangeCount"]
 

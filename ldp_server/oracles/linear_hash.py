@@ -25,12 +25,12 @@ import numpy.typing as npt
 
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_server.arrays.hashing import Indexes
+from ldp_server.arrays.transform import drawn, few_is_faster, support, support_of_few, weights_of_reports
 from ldp_server.oracles.base import Floats, FrequencyOracle, binomial_variance
 from ldp_server.oracles.independence.chances import Chance
-from ldp_server.oracles.laws.consistent import norm_sub
+from ldp_server.oracles.laws.projection import norm_sub
 from ldp_server.oracles.laws.report_sums import SumLaw, different, with_mean
 from ldp_server.oracles.laws.support import SupportLaw
-from ldp_server.oracles.transform import drawn, few_is_faster, support, support_of_few, weights_of_reports
 
 __all__ = ["LinearHashOracle", "report_chances"]
 
@@ -98,15 +98,27 @@ class LinearHashOracle(FrequencyOracle):
         return self._law_of_sum(indexes).variance(held) / (self._p - self._s) ** 2
 
     def picked_variance(self, indexes: Indexes, frequencies: npt.ArrayLike) -> float:
-        """Return the variance for picked indexes: from the counts, and at least that of users spread evenly.
+        """Return the variance for picked indexes: from the counts.
 
         Items are picked because the reports that came support many of them together. The counts have that in them, and
-        the law above has not. What a user adds has mean 1 or 0, so the variance is E[sum of squares] less the holders.
+        the law above has not.
+        """
+        return self.sum_moments(indexes, frequencies)[0]
+
+    def sum_moments(self, indexes: Indexes, frequencies: npt.ArrayLike) -> tuple[float, float]:
+        """Return the variance and the third central moment of the sum as the counts show them.
+
+        A report adds g = (w - |A| s)/(p - s). Given a user's item, g has mean 1 or 0, so the variance is E[sum of g^2]
+        less the users with an item of A: at least that of users spread evenly, for few reports support all of A at
+        once. For users in A, E[g^2] in the third moment is taken as that of the item alone.
         """
         held = float(np.clip(np.sum(frequencies), 0, self.reports))
-        squares = np.square(self._weights(indexes.astype(np.intp)) - len(indexes) * self._s)
-        counted = max(float(self.counts.values @ squares), self.reports * float(squares.mean()))
-        return max(0.0, counted / (self._p - self._s) ** 2 - held)
+        g = (self._weights(indexes.astype(np.intp)) - len(indexes) * self._s) / (self._p - self._s)
+        square = np.square(g)
+        counted = max(float(self.counts.values @ square), self.reports * float(square.mean()))
+        alone = self._p * (1 - self._p) / (self._p - self._s) ** 2
+        third = float(self.counts.values @ (square * g)) - held * (1 + 3 * alone)
+        return max(0.0, counted - held), third
 
     def sum_interval(self, indexes: Indexes, estimates: Floats, tail: float) -> tuple[float, float]:
         """Return the interval for how many users hold one of these different indexes, which were fixed beforehand."""
@@ -147,7 +159,8 @@ class LinearHashOracle(FrequencyOracle):
         """How many of these elements each report supports."""
         inside = np.zeros(self._q**self._t, np.float32)
         inside[places] = 1
-        return np.rint(weights_of_reports(inside, self._q, self._t)).astype(np.int32)
+        weights: npt.NDArray[np.int32] = np.rint(weights_of_reports(inside, self._q, self._t)).astype(np.int32)
+        return weights
 
     def _spread(self, guess: npt.NDArray[np.floating], places: npt.NDArray[np.intp]) -> npt.NDArray[np.float32]:
         """Part the users among these elements in proportion to a guess; evenly where it is zero for all of them."""

@@ -29,12 +29,12 @@ from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.arrays.team_cells import bulk_cells
+from ldp_server.arrays.transform import drawn, support, weights_of_reports
 from ldp_server.oracles.base import Floats, FrequencyOracle, binomial_variance
 from ldp_server.oracles.counts import Counts
 from ldp_server.oracles.independence.chances import Chance
 from ldp_server.oracles.laws.clipped_sums import TeamTables, clipped_intervals
 from ldp_server.oracles.linear_hash import report_chances
-from ldp_server.oracles.transform import drawn, support, weights_of_reports
 
 __all__ = ["TeamCounts", "TeamSketchOracle"]
 

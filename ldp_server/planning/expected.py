@@ -33,12 +33,12 @@ from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.randomized_response import RandomizedResponse
 from ldp_client.mechanisms.sampled_attribute import SampledAttribute
 from ldp_client.mechanisms.subset_selection import SubsetSelection
+from ldp_server.arrays.transform import weights_of_reports
 from ldp_server.oracles import oracle_for
 from ldp_server.oracles.base import Oracle, binomial_variance, two_sided
 from ldp_server.oracles.hierarchy import HierarchyOracle
 from ldp_server.oracles.independence.result import INDEPENDENT
 from ldp_server.oracles.laws.support import SupportLaw
-from ldp_server.oracles.transform import weights_of_reports
 
 __all__ = ["Expected", "expected_oracle", "frequency_error", "widening"]
 

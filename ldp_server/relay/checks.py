@@ -5,8 +5,7 @@ Nothing is changed. How the collections stand is read from relay.db, also beside
 
 from __future__ import annotations
 
-import shutil
-import stat
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,9 +13,10 @@ from pathlib import Path
 from ldp_client.collection import Collection
 from ldp_client.durations import format_duration
 from ldp_client.errors import LdpError
+from ldp_client.protocol.reasons import RELAY_SLACK_SECONDS, WINDOW_SLACK_SECONDS
 from ldp_client.sending.grpc_transport import GrpcTransport
 from ldp_client.trust.signed_list import verify_head
-from ldp_server.diagnosis import Diagnosis
+from ldp_server.diagnosis import Diagnosis, of_certificates, of_folder
 from ldp_server.relay.assemble import RelayDirectory
 from ldp_server.relay.config import RelayConfig, check_use, load_relay_config
 from ldp_server.relay.store import Standing, standings
@@ -25,10 +25,11 @@ from ldp_server.service.admission.key_files import load_public_key
 from ldp_server.service.tls import TlsFiles
 from ldp_server.store.errors import StorageError, translated
 
-__all__ = ["examine_relay", "look", "standing_line"]
+__all__ = ["examine_relay", "look", "room_line", "standing_line"]
 
 _LITTLE = 1 << 30
 _SECONDS = 10.0
+_FULL = 0.8
 _LONG = 14 * 86_400
 """Rounds without a release for so long are worth a warning."""
 
@@ -46,6 +47,8 @@ def examine_relay(path: Path, *, connect: bool = True) -> Iterator[Diagnosis]:
     except LdpError as error:
         yield Diagnosis("configuration", "wrong", str(error))
         return
+    for what, file in (("certificate", config.tls.certificate), ("client certificate", config.forward.certificate)):
+        yield from of_certificates(what, file, time.time())
     if not config.relay.operator:
         yield Diagnosis("operator", "warning", "relay.operator is empty: apps cannot say who runs this relay")
     if connect:
@@ -74,18 +77,20 @@ def _directory(config: RelayConfig) -> Iterator[Diagnosis]:
     if not directory.log.is_file():
         yield Diagnosis("data directory", "ok", f"{directory.root} holds nothing yet")
         return
-    mode = stat.S_IMODE(directory.root.stat().st_mode)
-    yield Diagnosis("permissions", "warning" if mode & 0o077 else "ok", f"mode {mode:04o}, 0700 is expected")
-    free = shutil.disk_usage(directory.root).free
-    verdict = "warning" if free < _LITTLE + config.limits.held_bytes else "ok"
-    yield Diagnosis(
-        "disk", verdict, f"{free / 1e9:.1f} GB free, up to {3 * config.limits.held_bytes / 1e9:.1f} GB used"
-    )
+    yield from of_folder(directory.root, _LITTLE + config.limits.held_bytes)
     try:
-        for standing in look(directory.log, check=True):
+        found = look(directory.log, check=True)
+        yield room_line(sum(one.bytes for one in found), config.limits.held_bytes)
+        for standing in found:
             yield standing_line(standing, config)
     except LdpError as error:
         yield Diagnosis("relay.db", "wrong", str(error))
+
+
+def room_line(held: int, most: int) -> Diagnosis:
+    """How much of `limits.held_bytes` is used. Beyond it, apps are told "not now"."""
+    verdict = "warning" if held > _FULL * most else "ok"
+    return Diagnosis("room", verdict, f"{held / 1e6:.1f} MB held or on their way, at most {most / 1e6:.0f} MB")
 
 
 def look(path: Path, *, check: bool = False) -> list[Standing]:
@@ -101,8 +106,9 @@ def look(path: Path, *, check: bool = False) -> list[Standing]:
         return standings(db, path)
 
 
-def standing_line(one: Standing, config: RelayConfig) -> Diagnosis:
-    """How one collection stands, in words. One without a release for weeks is a warning."""
+def standing_line(one: Standing, config: RelayConfig, now: float | None = None) -> Diagnosis:
+    """How one collection stands, in words. One without a release for weeks is a warning, and so is a wrong clock."""
+    now = time.time() if now is None else now
     collection = Collection.from_bytes(one.spec)
     seconds = collection.schedule.period_seconds if collection.schedule else config.hold.round_seconds
     parts = [f"{one.held} held, {one.outgoing} on their way, {one.smallest_batch} needed for a release"]
@@ -111,5 +117,11 @@ def standing_line(one: Standing, config: RelayConfig) -> Diagnosis:
             f"too few at the end of {one.short} rounds of {format_duration(seconds)} in a row; what is held is deleted "
             f"if the window ends with fewer than {one.smallest_batch}"
         )
-    verdict = "warning" if one.short * seconds >= _LONG else "ok"
-    return Diagnosis(f"collection {one.id.hex()[:12]}", verdict, "; ".join(parts))
+    warns = one.short * seconds >= _LONG
+    if one.outgoing and now > collection.closes + RELAY_SLACK_SECONDS:
+        parts.append("the collection server takes them no more: its window is over by a week")
+        warns = True
+    if one.newest is not None and one.newest * seconds > now + WINDOW_SLACK_SECONDS:
+        parts.append("some wait for a round that has not begun: the clock was ahead when they came, or is behind now")
+        warns = True
+    return Diagnosis(f"collection {one.id.hex()[:12]}", "warning" if warns else "ok", "; ".join(parts))

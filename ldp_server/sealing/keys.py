@@ -151,6 +151,10 @@ class KeyDirectory:
         now, keys = self._clock(), self.keys
         return tuple(key.public for key in keys if key.not_after > now or key is keys[-1])[-MAX_KEYS:]
 
+    def ends(self) -> float:
+        """When devices have no key to seal with any more; 0 if they have none now."""
+        return float(max((key.not_after for key in self.keys), default=0))
+
     def openers(self) -> tuple[tuple[bytes, int], ...]:
         """Each private key, and until when what was sealed to it is opened."""
         return tuple((key.private_key, key.not_after + self._opens_after) for key in self.keys)

@@ -44,6 +44,7 @@ DROPPED = (
     "REPORT_OUT_OF_RANGE",
     "NOT_ADMITTED",
     "TOKEN_USED",
+    "TOKEN_FOR_ANOTHER",
     REPLAYED,
 )
 """Why a unit is dropped: a Reason of the wire, or REPLAYED."""
@@ -92,6 +93,10 @@ def _verifier(issuers: tuple[int, ...]) -> UnlinkableVerifier:
     return UnlinkableVerifier([IssuerKey(n) for n in issuers])
 
 
+def _refusal(verifier: UnlinkableVerifier | None, token: bytes, collection_id: bytes) -> str:
+    return "NOT_ADMITTED" if verifier is None else verifier.reason(token, collection_id)
+
+
 def open_units(job: OpeningJob) -> Opened:
     """Open every unit. The payload is a whole number of units."""
     width = job.report_bytes
@@ -127,7 +132,7 @@ def open_units(job: OpeningJob) -> Opened:
         seen.add(digest)
         name = digest if verifier is None else verifier.token_id(inside[width:], job.collection_id)
         if name is None or name in reports:
-            dropped["NOT_ADMITTED" if name is None else "TOKEN_USED"] += 1
+            dropped["TOKEN_USED" if name else _refusal(verifier, inside[width:], job.collection_id)] += 1
             continue
         reports[name] = report
     return Opened(b"".join(reports.values()), b"".join(reports), dropped)

@@ -32,6 +32,7 @@ from ldp_server.service.background import BackgroundSchedule, BackgroundWork, Ga
 from ldp_server.service.bounded import AllBounds
 from ldp_server.service.collector import Collector, Ingest, Unsealing, Waiting
 from ldp_server.service.collector.issuer_keys import ISSUER_KEYS, issuer_key_methods
+from ldp_server.service.collector.volunteering import VOLUNTEERS, VolunteerCalls
 from ldp_server.service.compaction import Compaction
 from ldp_server.service.intake import StreamLimits
 from ldp_server.service.lifecycle import CreationRules, Lifecycle
@@ -52,6 +53,7 @@ from ldp_server.store import (
     SqliteReader,
     SteadyClock,
 )
+from ldp_server.volunteers.kept import FILE, KeptRecords
 from ldp_server.watch.spans import Spans, spans_to
 from ldp_server.worker.client import Worker
 from ldp_server.worker.decoders import Decoders
@@ -78,6 +80,7 @@ class Parts:
     queries: Queries
     collector: Collector
     issuer_keys: Service
+    volunteers: Service
     operators: Operators
     bounds: AllBounds
 
@@ -101,9 +104,7 @@ class _Assembly:
     def parts(self) -> Parts:
         """Open the data directory and connect everything. What must be closed is on the stack."""
         config, clock, metrics = self._config, self._clock, self._metrics
-        if self._spans:
-            self._stack.push_async_callback(asyncio.to_thread, self._spans.close)
-        self._stack.enter_context(DirectoryLock(self._directory.create()))
+        self._hold()
         log = self._stack.enter_context(contextlib.closing(SqliteLog(self._directory.log)))
         access = self._stack.enter_context(contextlib.closing(AccessFile(self._directory.access, SteadyClock(clock))))
         verifiers = Verifiers.load(config.admission)
@@ -135,9 +136,22 @@ class _Assembly:
             queries=queries,
             collector=self._collector(collections, publisher, ingest),
             issuer_keys=Service(ISSUER_KEYS, issuer_key_methods(verifiers.unlinkable.keys, self._bounds.apps)),
+            volunteers=Service(VOLUNTEERS, self._volunteers(collections).handlers()),
             operators=Operators(calls, queries, exports, lifecycle, compaction, self._facts(waiting, publisher)),
             bounds=self._bounds,
         )
+
+    def _hold(self) -> None:
+        """What is let go last: the spans, and the lock of the directory."""
+        if self._spans:
+            self._stack.push_async_callback(asyncio.to_thread, self._spans.close)
+        self._stack.enter_context(DirectoryLock(self._directory.create()))
+
+    def _volunteers(self, collections: LiveCollections) -> VolunteerCalls:
+        kept = None
+        if self._config.collector.volunteers:
+            kept = self._stack.enter_context(contextlib.closing(KeptRecords(self._directory.root / FILE)))
+        return VolunteerCalls(collections, kept, self._bounds.apps, self._clock)
 
     def _facts(self, waiting: Waiting, publisher: ListPublisher) -> ServerFacts:
         held = lambda: waiting.bytes  # noqa: E731
@@ -155,6 +169,7 @@ class _Assembly:
             load_public_key(publish.next_key) if publish.next_key else None,
             frozenset(load_public_key(path).public_bytes_raw() for path in publish.witnesses),
             keys.published,
+            self._directory.cosignatures,
         )
 
     def _collections(self, log: ReportLog, publisher: ListPublisher) -> LiveCollections:
@@ -205,6 +220,7 @@ class _Assembly:
     def _unsealing(
         self, keys: KeyDirectory, verifiers: Verifiers, waiting: Waiting, commit: GroupCommit[ReportLog]
     ) -> Unsealing:
+        self._metrics.sealing_key_ends.set_function(keys.ends)
         pool = OpeningPool(self._config.sealing.workers)
         self._stack.push_async_callback(pool.close)
         return Unsealing(pool, keys, verifiers.unlinkable.keys, waiting, commit, self._metrics, self._clock)
@@ -277,7 +293,7 @@ class CollectionServer(RunningServer):
             collector = Service(COLLECTOR, parts.collector.handlers())
             analyst = Service(ANALYST, parts.operators.handlers())
             bounds = parts.bounds.health
-            ports = Ports(self.config, [collector, parts.issuer_keys], analyst, self._health, bounds)
+            ports = Ports(self.config, [collector, parts.issuer_keys, parts.volunteers], analyst, self._health, bounds)
             parts.commit.start()
             structure = StructureCheck(lambda: SqliteReader(DataDirectory(self.config.data).log), self.metrics)
             for work in (parts.background.run(), structure.run(), self._watch(parts), bounds.connections.run()):
@@ -286,7 +302,7 @@ class CollectionServer(RunningServer):
             await ports.open()
             bounds.connections.ports = frozenset({ports.collector, ports.analyst})
             stack.push_async_callback(self._drain, parts)
-            for service in ("", COLLECTOR, ISSUER_KEYS, ANALYST):
+            for service in ("", COLLECTOR, ISSUER_KEYS, VOLUNTEERS, ANALYST):
                 await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
             self._parts, self._ports = parts, ports
             self._stack = stack.pop_all()

@@ -15,6 +15,7 @@ from __future__ import annotations
 import platform
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterable
 from socketserver import ThreadingMixIn
 from typing import TYPE_CHECKING
@@ -37,6 +38,7 @@ __all__ = [
     "IntakeMetrics",
     "Labels",
     "Metrics",
+    "add_clock",
     "begin",
     "serve_metrics",
     "watch_processes",
@@ -81,6 +83,7 @@ class IntakeMetrics:
             registry=registry,
         )
         self.free_bytes = Gauge("hearsay_disk_free_bytes", "Free space where it lies", registry=registry)
+        add_clock(registry)
         built = Info("hearsay_build", "The program that runs", registry=registry)
         built.info({"version": __version__, "python": platform.python_version(), "grpc": grpc.__version__})
         begin(self.refused_batches, _REASONS)
@@ -99,6 +102,12 @@ class IntakeMetrics:
     def total(self, counter: Counter) -> int:
         """Return a counter's value, all labels together."""
         return sum(self.by_label(counter).values())
+
+
+def add_clock(registry: CollectorRegistry) -> None:
+    """Export this machine's clock. Prometheus compares it with its own: windows, periods and keys go by it."""
+    clock = Gauge("hearsay_clock_seconds", "The time by this machine's clock, since 1970", registry=registry)
+    clock.set_function(time.time)
 
 
 def begin(counter: Counter, values: Iterable[str]) -> None:
@@ -143,6 +152,10 @@ class Metrics(IntakeMetrics):
         self.dropped_units = Counter(
             "hearsay_dropped_units", "Sealed reports not counted, or counted before", ["reason"], registry=registry
         )
+        self.small_batches = Counter(
+            "hearsay_small_batches", "Batches of fewer sealed reports than a relay passes on", ["collection"],
+            registry=registry,
+        )  # fmt: skip
         self.refused_calls = Counter("hearsay_refused_calls", "Analyst calls refused", ["code"], registry=registry)
         self.refused_tokens = Counter("hearsay_refused_tokens", "Analyst tokens refused", ["why"], registry=registry)
         self.damage = Counter("hearsay_damage", "Damage found in stored data", registry=registry)
@@ -150,13 +163,16 @@ class Metrics(IntakeMetrics):
         self.decode = Histogram("hearsay_decode_seconds", "A heavy-hitter decode", buckets=_LONG, registry=registry)
         self.log_bytes = Gauge("hearsay_log_bytes", "Size of the database on disk", registry=registry)
         self.lag = Gauge("hearsay_checkpoint_lag_batches", "Batches not yet in a checkpoint", registry=registry)
+        self.sealing_key_ends = Gauge(
+            "hearsay_sealing_key_ends_seconds", "When the last sealing key ends, since 1970", registry=registry
+        )
         self._begin_collection(OTHER)
         begin(self.dropped_units, DROPPED)
         begin(self.refused_calls, _CODES)
         begin(self.refused_tokens, REFUSED_TOKENS)
 
     def _begin_collection(self, label: str) -> None:
-        for counter in (self.reports, self.batches, self.duplicates):
+        for counter in (self.reports, self.batches, self.duplicates, self.small_batches):
             counter.labels(label)
 
     def label(self, collection_id: bytes) -> str:

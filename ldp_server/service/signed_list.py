@@ -9,7 +9,7 @@ devices keep the list that they hold until the damage is mended.
 
 The list is also a Merkle tree (ldp_client/trust/merkle.py). `proof` answers those who hold no list: how far it is, that
 it goes on from a list that they saw, and that an id is on it. `cosign` takes the signatures of the witnesses that the
-configuration names. They are kept in memory: a witness hands its signature in again whenever it looks.
+configuration names. `keep_cosignatures` writes them to a file, so that a server that was restarted has them at once.
 """
 
 from __future__ import annotations
@@ -17,15 +17,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from hashlib import sha256
+from pathlib import Path
 
 import grpc
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from ldp_client.errors import StorageError
 from ldp_client.protocol.sealing import CollectorKey
 from ldp_client.protocol.v1 import collector_pb2 as pb
 from ldp_client.trust.list_heads import Cosignature, seen_by
 from ldp_client.trust.merkle import Tree
 from ldp_client.trust.signed_list import EMPTY_HEAD, ID_BYTES, MAX_LISTED, PART_IDS, SIGNED_LIST, extended_head
+from ldp_server.cosignatures import read_cosignatures, write_cosignatures
 from ldp_server.service.logs import event
 from ldp_server.service.wire import CallStatus
 from ldp_server.store import CollectionRecord
@@ -42,7 +45,9 @@ class ListPublisher:
         next_key: Ed25519PublicKey | None,
         witnesses: frozenset[bytes] = frozenset(),
         collector_keys: Callable[[], tuple[CollectorKey, ...]] = tuple,
+        cosignatures: Path | None = None,
     ) -> None:
+        """`cosignatures` is the file that keeps those of the witnesses."""
         self._key = key
         self._collector_keys = collector_keys
         self._signed_keys: tuple[CollectorKey, ...] = ()
@@ -50,6 +55,10 @@ class ListPublisher:
         self._witnesses = witnesses
         self._cosigned: dict[bytes, tuple[bytes, bytes]] = {}
         """By witness: the signed bytes, and the signature."""
+        self._file = cosignatures
+        if key is not None and cosignatures is not None and witnesses:
+            data, found = read_cosignatures(cosignatures, key.public_key().public_bytes_raw(), witnesses)
+            self._cosigned = {one.public_key: (data, one.signature) for one in found}
         self._tree = Tree()
         self._packed = bytearray()
         self._known: set[bytes] = set()
@@ -128,8 +137,8 @@ class ListPublisher:
             if not found % ID_BYTES:
                 return found // ID_BYTES
 
-    def cosign(self, digest: bytes, given: Cosignature) -> None:
-        """Keep a witness's signature of the present list."""
+    def cosign(self, digest: bytes, given: Cosignature) -> bool:
+        """Take a witness's signature of the present list; return whether it is new."""
         self._check_not_withheld()
         if given.public_key not in self._witnesses:
             raise CallStatus(grpc.StatusCode.PERMISSION_DENIED, "not one of the witnesses of publish.witnesses")
@@ -138,7 +147,24 @@ class ListPublisher:
             raise CallStatus(grpc.StatusCode.FAILED_PRECONDITION, "not the present list: look again")
         if not seen_by(signed.public_key, signed.list_bytes, [given], self._witnesses):
             raise CallStatus(grpc.StatusCode.INVALID_ARGUMENT, "the signature is not valid")
+        new = self._cosigned.get(given.public_key) != (signed.list_bytes, given.signature)
         self._cosigned[given.public_key] = signed.list_bytes, given.signature
+        return new
+
+    def keep_cosignatures(self) -> None:
+        """Write what the witnesses have signed to the file; trouble is logged, because nothing is lost by it."""
+        signed = self._signed
+        if self._file is None or signed is None:
+            return
+        found = [
+            Cosignature(key, signature)
+            for key, (data, signature) in list(self._cosigned.items())
+            if data == signed.list_bytes
+        ]
+        try:
+            write_cosignatures(self._file, signed.list_bytes, found)
+        except StorageError as error:
+            event(logging.WARNING, "the witnesses' signatures could not be kept", reason=str(error))
 
     def _cosignatures(self, signed: pb.SignedList) -> list[pb.Cosignature]:
         """The signatures of the present list; those of an earlier one are dropped."""

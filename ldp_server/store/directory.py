@@ -6,6 +6,7 @@ DIR/access.db          analyst tokens, hashed
 DIR/states/ID.state    checkpoints of counts; they may be deleted at any time
 DIR/address            where the running server takes operators' calls
 DIR/local.token        an analyst token for commands on this machine (mode 0600)
+DIR/cosignatures.json  the witnesses' signatures of the present signed list
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class DataDirectory:
         self.states = root / "states"
         self.address = root / "address"
         self.local_token = root / "local.token"
+        self.cosignatures = root / "cosignatures.json"
 
     def create(self) -> Self:
         """Make what is missing, readable by its owner alone. No log is made beside the files of one that is gone."""

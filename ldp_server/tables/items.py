@@ -8,6 +8,7 @@ Two columns hold an item: `kind` says what it is, and `item` has it.
 | `hex` | bytes that are no UTF-8 text, in hexadecimal digits |
 | `integer` | the integer |
 | `attributes` | the names of the attributes that hold, as a list; in CSV a JSON list |
+| `record` | what each field holds, as a JSON object |
 | `none` | empty: the domain's reserved element |
 | `everything else` | empty: the users whose item is in no other row |
 
@@ -17,11 +18,11 @@ A column of items has one type: integers for a domain of integers, lists for one
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.protocol.domain import Categories, Domain, Integers, Item
+from ldp_client.protocol.domain import Categories, Domain, FieldItems, Integers, Item, as_set
 from ldp_server.answers.columns import WholeDomain
 
 __all__ = ["ITEM", "KIND", "item_columns", "item_of"]
@@ -48,7 +49,9 @@ def _cell(item: Item) -> tuple[str, Any]:
         return "text", item
     if isinstance(item, int):
         return "integer", item
-    return ("hex", item.hex()) if isinstance(item, bytes) else ("attributes", sorted(item))
+    if isinstance(item, Mapping):
+        return "record", json.dumps(dict(item), ensure_ascii=False)
+    return ("hex", item.hex()) if isinstance(item, bytes) else ("attributes", sorted(as_set(item)))
 
 
 def item_of(kind: str, cell: Any) -> Item:
@@ -63,4 +66,6 @@ def item_of(kind: str, cell: Any) -> Item:
         return bytes.fromhex(cell)
     if kind == "attributes":
         return frozenset(json.loads(cell) if isinstance(cell, str) else cell)
+    if kind == "record":
+        return FieldItems(json.loads(cell))
     raise InvalidSpec(f"a row of the kind {kind!r} is about no single item")

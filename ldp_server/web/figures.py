@@ -100,6 +100,8 @@ def _estimates(
 ) -> DotChart:
     rows = [_dot(row, truth) for row in answer.rows[:_MOST_DOTS]]
     collection = summary.info.collection
+    if answer.fields:
+        return DotChart(title, rows, threshold=options.threshold)
     items = {Coverage.EACH: 1, Coverage.TOGETHER: len(answer.rows), Coverage.SELECTED: collection.domain.size}
     among = items[answer.coverage]
     error = summary.standard_error

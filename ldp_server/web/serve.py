@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import signal
 import socket
 import sys
@@ -13,6 +12,7 @@ from collections.abc import Callable, Iterator
 import uvicorn
 
 from ldp_client.errors import InvalidSpec
+from ldp_server.child import lower_priority
 from ldp_server.web.app import application
 from ldp_server.web.settings import WebSettings
 from ldp_server.web.site import Site
@@ -41,8 +41,7 @@ def serve_pages(site: Site, started: Started, *, link: bool = False, until_stdin
     """Serve a site. SIGTERM and Ctrl-C end it cleanly; `link` makes a key that signs the owner in once."""
     listening = _listen(site.settings)
     try:
-        with contextlib.suppress(OSError):
-            os.nice(_NICENESS)
+        lower_priority(_NICENESS)
         asyncio.run(_serve(site, listening, started, link=link, until_stdin_closes=until_stdin_closes))
     finally:
         listening.close()

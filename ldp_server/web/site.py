@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import threading
 import time
@@ -83,6 +84,7 @@ class Site:
     intake: Pace = field(default_factory=Pace)
     searches: Searches = field(default_factory=Searches)
     _kept: OrderedDict[Any, tuple[float, Any]] = field(default_factory=OrderedDict)
+    _running: dict[Hashable, asyncio.Task[Any]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -103,7 +105,7 @@ class Site:
 
     async def ask_long(self, key: Hashable, work: Callable[..., T], *arguments: Any) -> T:
         """Ask a question that may take long. The answer is kept for a few seconds, under a key that says all of it,
-        for the next page of a table and for other readers.
+        for the next page of a table and for other readers. Who asks while it is being answered waits for that answer.
 
         The caller has shown that its token is valid just now: every token may ask.
         """
@@ -112,13 +114,25 @@ class Site:
         if time.monotonic() < until:
             kept: T = found
             return kept
-        asked = functools.partial(work, *arguments)
+        if (running := self._running.get(key)) is None:
+            running = asyncio.create_task(self._answer(key, functools.partial(work, *arguments)))
+            self._running[key] = running
+            running.add_done_callback(functools.partial(self._answered, key))
+        answer: T = await asyncio.shield(running)  # a reader who leaves ends nobody else's question
+        return answer
+
+    async def _answer(self, key: Hashable, asked: Callable[[], T]) -> T:
         made = await anyio.to_thread.run_sync(asked, limiter=self._long, abandon_on_cancel=True)
         with self._lock:
             self._kept[key] = time.monotonic() + _KEPT_SECONDS, made
             while len(self._kept) > _MOST_KEPT:
                 self._kept.popitem(last=False)
         return made
+
+    def _answered(self, key: Hashable, task: asyncio.Task[Any]) -> None:
+        self._running.pop(key, None)
+        if not task.cancelled():
+            task.exception()  # whoever waits raises it; if nobody waits any more, nobody needs to know
 
 
 def site_of(request: Request) -> Site:

@@ -7,13 +7,15 @@ once, so that they stay true however the table is sorted and searched.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
-from ldp_client.protocol.domain import Attributes, Integers
+from ldp_client.mechanisms.sampled_table import SampledTable
+from ldp_client.protocol.domain import Attributes, Integers, Record
 from ldp_server.analyst import Analyst, CollectionHeavyHitters, CollectionSummary, EveryLook
 from ldp_server.answers.numbers import Between
 from ldp_server.heavy_hitters import BETA
@@ -22,6 +24,8 @@ from ldp_server.oracles import ORACLES
 from ldp_server.oracles.base import AttributesOracle, FrequencyOracle
 from ldp_server.oracles.bounded_number import BoundedNumberOracle
 from ldp_server.oracles.hierarchy import HierarchyOracle
+from ldp_server.oracles.records.view import TABLES_OF
+from ldp_server.oracles.sampled_table import SampledTableOracle
 from ldp_server.web.periods import NumberSpan, python_periods, shell_span
 
 __all__ = [
@@ -57,6 +61,8 @@ class ViewOptions:
     bins: int = 20
     shares: tuple[float, ...] = QUARTILES
     between: tuple[Between, ...] = ()
+    fields: tuple[str, ...] = ()
+    """Of a table of records."""
     every_look: bool = False
     beta: float = BETA
     items: tuple[str, ...] = field(default=(), repr=False)
@@ -126,6 +132,11 @@ def _same(options: ViewOptions) -> dict[str, Any]:
 def _once(options: ViewOptions) -> ViewOptions:
     """Quantiles have no intervals that are right at every look."""
     return replace(options, every_look=False)
+
+
+def _of_table(options: ViewOptions, **more: object) -> str:
+    """The keyword arguments of a table of fields."""
+    return _asked(_once(options), **more)
 
 
 def _hitters(options: ViewOptions) -> ViewOptions:
@@ -203,6 +214,13 @@ VIEWS: Mapping[str, View] = {
         "attributes",
         lambda o: f"pairs({{}}{_keywords(o, together=True)})",
     ),
+    "fields": View(
+        "Tables of fields",
+        lambda a, which, o: a.table(which, o.fields, threshold=o.threshold, **_same(_once(o))),
+        lambda o: f"--fields {shlex.quote(','.join(o.fields))} --together{_confidence(_once(o))}{_threshold(o)}",
+        "estimate",
+        lambda o: f"table({{}}, {o.fields!r}{_of_table(o, together=True)})",
+    ),
     "top": View(
         "Most frequent",
         lambda a, which, o: a.estimate(which, top=o.count, confidence=o.sure, threshold=o.threshold, periods=o.periods),
@@ -248,6 +266,7 @@ def _counts_attributes(collection: Collection, *kinds: type) -> bool:
 
 
 _HAS: Mapping[str, Callable[[Collection, CollectionSummary], bool]] = {
+    "fields": lambda c, _: isinstance(c.domain, Record) and _is(c, SampledTableOracle, *TABLES_OF),
     "top": lambda _, s: s.lists_domain,
     "hitters": lambda _, s: s.decodes_heavy_hitters,
     "average": lambda c, _: _is(c, BoundedNumberOracle),
@@ -264,7 +283,16 @@ _HAS: Mapping[str, Callable[[Collection, CollectionSummary], bool]] = {
 def fitting(options: ViewOptions, collection: Collection) -> ViewOptions:
     """Return what can be asked: a small domain has fewer ranges than a reader's choice or the default."""
     domain = collection.domain
+    if isinstance(domain, Record) and not options.fields:
+        return replace(options, fields=_first_fields(collection, domain))
     return replace(options, bins=min(options.bins, domain.count)) if isinstance(domain, Integers) else options
+
+
+def _first_fields(collection: Collection, domain: Record) -> tuple[str, ...]:
+    """The fields of the first table that a device may draw, at most two of them."""
+    made = collection.randomizer
+    places = made.tables[0].places if isinstance(made, SampledTable) else range(len(domain.names))
+    return tuple(domain.names[place] for place in places[:2])
 
 
 def read_options(given: Mapping[str, str], items: tuple[str, ...] = ()) -> ViewOptions:
@@ -276,6 +304,7 @@ def read_options(given: Mapping[str, str], items: tuple[str, ...] = ()) -> ViewO
         bins=int(_real(given, "bins", 20, 1, _MOST_BINS)),
         shares=_shares(given.get("shares", "")),
         between=_between(given.get("between", "")),
+        fields=tuple(name for part in given.get("fields", "").split(",") if (name := part.strip())),
         every_look=given.get("every_look") == "1",
         beta=_real(given, "beta", BETA, 1e-9, 0.5),
         items=items,

@@ -14,6 +14,7 @@ from typing import Any
 from ldp_client.errors import LdpError
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.answers.wire import to_wire
+from ldp_server.child import lower_priority
 from ldp_server.oracles import FrequencyOracle
 from ldp_server.store import DataDirectory, SqliteReader
 from ldp_server.worker import decoding, estimating, over_time
@@ -157,7 +158,7 @@ def serve(child: Child, send: Callable[[Answer, bytes], None]) -> None:
 def main() -> None:
     """Limit the process, lower its priority, and answer."""
     data, memory_mb, nice = sys.argv[1:]
-    os.nice(int(nice))
+    lower_priority(int(nice))
     limit = int(memory_mb) << 20
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
+from ldp_client.protocol.domain import FieldItem
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.answers import estimates, numbers
 from ldp_server.answers.attributes import attributes_answer
 from ldp_server.answers.estimates import Coverage, Estimates
-from ldp_server.answers.wire import integer_from_wire, item_from_wire, to_wire
+from ldp_server.answers.records import RecordTable
+from ldp_server.answers.wire import integer_from_wire, item_from_wire, item_to_wire, to_wire
 from ldp_server.oracles import as_frequency
 from ldp_server.oracles.base import Oracle, Unsupported
 from ldp_server.worker.counts import CollectionCounts
@@ -43,7 +46,27 @@ def _answer(counts: CollectionCounts, request: pb.EstimateRequest) -> Estimates:
     confidence = request.confidence or _CONFIDENCE
     threshold = request.threshold if request.threshold > 0 else None
     asked: dict[str, Any] = {"confidence": confidence, "threshold": threshold, "every_look": request.every_look}
-    collection, oracle, which = counts.collection, counts.oracle, request.WhichOneof("which")
+    if request.fields or request.where:
+        where = {one.field: _slice(one) for one in request.where}
+        if len(where) != len(request.where):
+            raise InvalidSpec("each field of a slice is named once, with all of its values")
+        table = RecordTable(counts.collection, request.fields, where)
+        if table.counted:
+            request = pb.EstimateRequest(given=pb.GivenItems(items=[item_to_wire(one) for one in table.counted]))
+        return table.named(_listed(table.collection, table.oracle(counts.oracle), request, asked))
+    return _listed(counts.collection, counts.oracle, request, asked)
+
+
+def _slice(one: pb.Slice) -> list[FieldItem]:
+    """The values of a field that count."""
+    found = [item_from_wire(item) for item in one.items]
+    if not all(item is None or isinstance(item, str | int) for item in found):
+        raise InvalidSpec("a value of a field is a text, an integer or none")
+    return cast("list[FieldItem]", found)
+
+
+def _listed(collection: Collection, oracle: Oracle, request: pb.EstimateRequest, asked: dict[str, Any]) -> Estimates:
+    which = request.WhichOneof("which")
     coverage = Coverage.TOGETHER if request.together else Coverage.EACH
     if which == "all":
         if collection.domain.size > MOST:

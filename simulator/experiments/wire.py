@@ -23,16 +23,17 @@ from ldp_client.collection import Collection, Schedule
 from ldp_client.errors import InvalidSpec
 from ldp_server.analyst import Analyst, CollectionEstimates
 from ldp_server.oracles import Oracle, as_frequency, oracle_for, restore
-from ldp_server.testing import ServerProcess
+from ldp_server.testing import IssuerProcess, ServerProcess
 from simulator.engine import Job
 from simulator.experiments.frequencies import FrequencySetting, prepare
 from simulator.experiments.options import SimulationOptions
 from simulator.metrics import Errors, measure
 from simulator.shapes import WireRun
 from simulator.wire.faults import Faults
-from simulator.wire.relay import RunningRelay, restart_later, server_settings
+from simulator.wire.relay import RunningRelay, restart_later, sealing_settings
 from simulator.wire.sender import Sent, send
 from simulator.wire.senders import SenderTask, SentPart, patience, send_all
+from simulator.wire.tokens import TokenDesk, start_issuer
 
 __all__ = ["Remote", "WireResult", "run"]
 
@@ -73,7 +74,8 @@ class _Ended:
     periods: dict[int, CollectionEstimates]
     """The answer for each period, if there is a schedule."""
     seconds: float
-    restarts: int = 0
+    restarts: tuple[int, ...] = (0, 0)
+    """Of the server and of the issuer."""
     passed: tuple[int, int] | None = None
     """With a relay: its restarts, and how many batches the server got from it."""
 
@@ -86,28 +88,28 @@ def run(
     periods: int = 0,
     relay: int = 0,
     remote: Remote | None = None,
+    tokens: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> WireResult:
     """Start a server, send everybody's reports, kill the server, close the collection, and compare.
 
     With `periods`, the question has a schedule of a day, and each batch was made on one of the last so many days. With
-    `relay`, reports are sealed and pass through a relay that releases at least so many together.
+    `relay`, reports are sealed and pass through a relay that releases at least so many together. With `tokens`, each
+    batch needs an unlinkable token, or with a relay each report.
     """
     setting = _prepare(wanted, faults, batch, remote, relay)
-    if not 0 <= periods <= MAX_PERIODS:
-        raise InvalidSpec(f"periods: 0 (no schedule) to {MAX_PERIODS}")
     _check_relay(relay, faults, periods, remote)
+    _check_tokens(faults, remote, asked=tokens)
     with ExitStack() as stack:
-        place = _Place.make(stack, remote, sealed=bool(relay))
-        analyst, server = place.analyst, place.server
+        place = _Place.make(stack, remote, sealed=bool(relay), tokens=patience(wanted.users) if tokens else None)
         collection = _collection(setting, wanted, periods, relay or None)
-        analyst.create(collection, unlisted=True)
+        place.create(collection, 1 if relay else batch)
         between = place.relay(stack, collection)
         target = place.target if between is None else between.process.target
         job = Job(collection, setting.population, setting.naming, wanted.users, wanted.seed)
         started = time.perf_counter()
-        killers = _killers(stack, server, between, faults)
-        task = SenderTask(job, faults, batch, target, place.sealing_key, _made_in(collection, periods))
+        killers = _killers(stack, place, between, faults)
+        task = SenderTask(job, faults, batch, target, place.sealing_key, place.desk, _made_in(collection, periods))
         parts = send_all(task, wanted.processes, progress)
         seconds = time.perf_counter() - started
         for killer in killers:
@@ -115,12 +117,14 @@ def run(
         if between is not None:
             parts.append(between.fill(job, patience(wanted.users)))
             between.drain(patience(wanted.users))
-        ended = _end(analyst, collection, target, parts, seconds)
-        passed = None if between is None else (between.process.restarts, analyst.show(collection).batches)
-        return _compare(job, setting, replace(ended, restarts=server.restarts if server else 0, passed=passed))
+        ended = _end(place.analyst, collection, target, parts, seconds)
+        passed = None if between is None else (between.process.restarts, place.analyst.show(collection).batches)
+        return _compare(job, setting, replace(ended, restarts=place.restarts, passed=passed))
 
 
 def _check_relay(relay: int, faults: Faults, periods: int, remote: Remote | None) -> None:
+    if not 0 <= periods <= MAX_PERIODS:
+        raise InvalidSpec(f"periods: 0 (no schedule) to {MAX_PERIODS}")
     if not relay:
         return
     if remote is not None:
@@ -129,6 +133,13 @@ def _check_relay(relay: int, faults: Faults, periods: int, remote: Remote | None
         raise InvalidSpec("--relay holds reports for a whole period: leave out --periods")
     if faults.late:
         raise InvalidSpec("a relay does not know that a collection was closed: leave out late= with --relay")
+
+
+def _check_tokens(faults: Faults, remote: Remote | None, *, asked: bool) -> None:
+    if not asked and faults.of_tokens:
+        raise InvalidSpec("reuse=, forge= and kill-issuer= need tokens: give --tokens unlinkable")
+    if asked and remote is not None:
+        raise InvalidSpec("--tokens needs a server of its own: leave out --server")
 
 
 def _end(analyst: Analyst, collection: Collection, target: str, parts: Sequence[SentPart], seconds: float) -> _Ended:
@@ -151,23 +162,43 @@ class _Place:
     folder: Path | None = None
     sealing_key: bytes | None = None
     """The server's key, if reports are sealed."""
+    issuer: IssuerProcess | None = None
+    desk: TokenDesk | None = None
+    """Where tokens come from, if reports need some."""
 
     @classmethod
-    def make(cls, stack: ExitStack, remote: Remote | None, *, sealed: bool) -> _Place:
+    def make(cls, stack: ExitStack, remote: Remote | None, *, sealed: bool, tokens: float | None) -> _Place:
+        """`tokens` is for how long a sender tries to get a token; None: there are none."""
         if remote is not None:
             analyst = stack.enter_context(Analyst(remote.target, token=remote.token_file))
             return cls(analyst, analyst.target)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hearsay-wire-")))
-        settings, key = server_settings(folder) if sealed else (None, None)
-        options = () if settings is None else ("--config", str(settings))
-        server = stack.enter_context(ServerProcess(folder / "data", *options))
-        return cls(stack.enter_context(server.analyst()), server.target, server, folder, key)
+        text, key = sealing_settings(folder) if sealed else ("", None)
+        issuer, desk = (None, None) if tokens is None else start_issuer(stack, folder, tokens)
+        if issuer is not None:
+            text += f'[admission]\nunlinkable_token_keys = ["{folder / "issuer.key.pub"}"]\n'
+        settings = folder / "server.toml"
+        settings.write_text(text, encoding="utf-8")
+        server = stack.enter_context(ServerProcess(folder / "data", "--config", str(settings)))
+        return cls(stack.enter_context(server.analyst()), server.target, server, folder, key, issuer, desk)
+
+    @property
+    def restarts(self) -> tuple[int, ...]:
+        """How often the server and the issuer were started again."""
+        return tuple(one.restarts if one else 0 for one in (self.server, self.issuer))
+
+    def create(self, collection: Collection, reports: int) -> None:
+        """Create the collection; with tokens, each of them admits so many reports."""
+        if self.desk is None:
+            self.analyst.create(collection, unlisted=True)
+        else:
+            self.analyst.create(collection, unlisted=True, admission="unlinkable-token", reports_per_token=reports)
 
     def relay(self, stack: ExitStack, collection: Collection) -> RunningRelay | None:
         """Start a relay, if reports are sealed."""
         if self.sealing_key is None or self.folder is None:
             return None
-        return RunningRelay.start(stack, self.folder, self.target, collection, self.sealing_key)
+        return RunningRelay.start(stack, self.folder, self.target, collection, self.sealing_key, self.desk)
 
 
 def _prepare(
@@ -219,15 +250,14 @@ def _collection(
     )
 
 
-def _killers(
-    stack: ExitStack, server: ServerProcess | None, relay: RunningRelay | None, faults: Faults
-) -> list[threading.Thread]:
-    """Start the threads that kill and restart the server and the relay when it is time."""
-    found = []
-    if server is not None:
-        found.append(restart_later(stack, faults.kill_after, server.restart))
-    if relay is not None:
-        found.append(restart_later(stack, faults.kill_relay_after, relay.process.restart))
+def _killers(stack: ExitStack, place: _Place, relay: RunningRelay | None, faults: Faults) -> list[threading.Thread]:
+    """Start the threads that kill and restart the server, the relay and the issuer when it is time."""
+    plan = (
+        (place.server, faults.kill_after),
+        (None if relay is None else relay.process, faults.kill_relay_after),
+        (place.issuer, faults.kill_issuer_after),
+    )
+    found = [restart_later(stack, after, process.restart) for process, after in plan if process is not None]
     return [thread for thread in found if thread is not None]
 
 
@@ -278,7 +308,8 @@ def _shape(users: int, sent: int, ended: _Ended) -> WireRun:
         "periods": len(ended.periods),
         "duplicates": sum(part.sent.duplicates for part in ended.parts),
         "refused": dict(refused),
-        "restarts": ended.restarts,
+        "restarts": ended.restarts[0],
+        "issuer_restarts": ended.restarts[1],
         "relay_restarts": ended.passed[0] if ended.passed else 0,
         "relay_batches": ended.passed[1] if ended.passed else 0,
         "seconds": ended.seconds,

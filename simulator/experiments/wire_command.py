@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -53,37 +54,43 @@ BROKEN = 5
     show_default=True,
     help="Seal reports, and let them pass through a relay that releases at least N together. 0: no relay.",
 )
+@click.option(
+    "--tokens",
+    type=click.Choice(["none", "unlinkable"]),
+    default="none",
+    show_default=True,
+    help="Let a real issuer sign an unlinkable token for each batch, or with --relay for each report.",
+)
 @click.option("--server", metavar="HOST:PORT", help="A server that runs already. [default: one of our own]")
 @click.option("--token-file", type=click.Path(path_type=Path, dir_okay=False), help="Operator's token for --server.")
 @click.option(
     "--faults",
     default="",
     metavar="LIST",
-    help="Faults, such as drop=0.01,duplicate=0.02,late=0.01,kill-server=30s,kill-relay=20s.",
+    help="Faults, such as drop=0.01,duplicate=0.02,late=0.01,kill-server=30s,kill-relay=20s; with --tokens also "
+    "reuse=0.01,forge=0.01,kill-issuer=5s.",
 )
 @output_options
 def command(
-    options: SimulationOptions,
-    output: OutputOptions,
-    batch: int,
-    periods: int,
-    relay: int,
-    server: str | None,
-    token_file: Path | None,
-    faults: str,
-) -> int:
+    options: SimulationOptions, output: OutputOptions, server: str | None, token_file: Path | None, faults: str,
+    **asked: Any,
+) -> int:  # fmt: skip
     """Send to a real server process, with faults, and check that every report was counted exactly once."""
     wrong = Faults.parse(faults)
+    asked["tokens"] = asked["tokens"] == "unlinkable"
     if (server is None) != (token_file is None):
         raise InvalidSpec("--server and --token-file (an operator's token) belong together")
     remote = wire.Remote(server, token_file) if server is not None and token_file is not None else None
     with progress_bar("reports", options.users) as advance:
-        found = wire.run(options, wrong, batch=batch, periods=periods, relay=relay, remote=remote, progress=advance)
-    if wrong.kill_after is not None and not found.shape["restarts"]:
-        sys.stderr.write("the run ended before the server could be killed: give kill-server a shorter time\n")
+        found = wire.run(options, wrong, remote=remote, progress=advance, **asked)
     output.deliver([found.shape], lambda: show(found), lambda: page(found, faults))
-    if wrong.kill_relay_after is not None and not found.shape["relay_restarts"]:
-        sys.stderr.write("the run ended before the relay could be killed: give kill-relay a shorter time\n")
+    for name, after, restarts in (
+        ("server", wrong.kill_after, found.shape["restarts"]),
+        ("relay", wrong.kill_relay_after, found.shape["relay_restarts"]),
+        ("issuer", wrong.kill_issuer_after, found.shape["issuer_restarts"]),
+    ):
+        if after is not None and not restarts:
+            sys.stderr.write(f"the run ended before the {name} could be killed: give kill-{name} a shorter time\n")
     return 0 if found.shape["exactly_once"] and found.same_estimates else BROKEN
 
 

@@ -1,7 +1,9 @@
 """Simulated users who report over real gRPC, with faults.
 
+envelope  what a sender puts around its reports: seals and tokens
 faults    what goes wrong, as a person writes it
 relay     a relay between the senders and the server
 sender    one connection that sends batches and loses acknowledgements on purpose
+tokens    an issuer of unlinkable tokens, and how senders get them
 senders   many senders, each in a process of its own, and a count of what they sent
 """

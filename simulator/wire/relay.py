@@ -18,9 +18,7 @@ import numpy as np
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, StorageError, Unavailable
-from ldp_client.protocol.packing import MAX_PAYLOAD
-from ldp_client.protocol.sealing import sealed_bytes
-from ldp_client.sending.transport import Batch
+from ldp_client.tokens.token import TOKEN_BYTES
 from ldp_server.arrays.packing import pack
 from ldp_server.oracles import oracle_for
 from ldp_server.relay.checks import look
@@ -28,10 +26,12 @@ from ldp_server.sealing.keys import new_key
 from ldp_server.testing import RelayProcess
 from simulator import crowd
 from simulator.engine import Job
+from simulator.wire.envelope import Envelope
 from simulator.wire.sender import Unacknowledged, send
-from simulator.wire.senders import SentPart, seal_all
+from simulator.wire.senders import SentPart
+from simulator.wire.tokens import TokenDesk
 
-__all__ = ["RunningRelay", "restart_later", "server_settings"]
+__all__ = ["RunningRelay", "restart_later", "sealing_settings"]
 
 _FILL_BLOCK = 1 << 30
 """The block of random words of the users who answer at the end."""
@@ -39,12 +39,10 @@ _TICK = 0.1
 _LASTS = 90 * 86_400
 
 
-def server_settings(folder: Path) -> tuple[Path, bytes]:
-    """Make a key to seal to, and a configuration of a server that has it; return its path and the public key."""
+def sealing_settings(folder: Path) -> tuple[str, bytes]:
+    """Make a key to seal to; return a part of a server's configuration that names it, and the public key."""
     key = new_key(folder / "keys", _LASTS, int(time.time()))
-    path = folder / "server.toml"
-    path.write_text(f'[sealing]\nkeys = "{folder / "keys"}"\n', encoding="utf-8")
-    return path, key.public.public_key
+    return f'[sealing]\nkeys = "{folder / "keys"}"\n', key.public.public_key
 
 
 @dataclass(frozen=True)
@@ -54,25 +52,27 @@ class RunningRelay:
     process: RelayProcess
     data: Path
     collection: Collection
-    public_key: bytes
+    envelope: Envelope
 
     @classmethod
     def start(
-        cls, stack: ExitStack, folder: Path, server: str, collection: Collection, public_key: bytes
-    ) -> RunningRelay:
+        cls, stack: ExitStack, folder: Path, server: str, collection: Collection, public_key: bytes,
+        desk: TokenDesk | None = None,
+    ) -> RunningRelay:  # fmt: skip
         """Start one that serves a collection; it ends with the stack."""
-        smallest = collection.smallest_batch or 0
-        most = MAX_PAYLOAD // sealed_bytes(collection.randomizer.report_bytes)
-        if smallest > most:
-            raise InvalidSpec(f"--relay: at most {most} here, because the last users answer in one batch")
+        smallest, envelope = collection.smallest_batch or 0, Envelope(collection, public_key, desk)
+        if smallest > envelope.most:
+            raise InvalidSpec(f"--relay: at most {envelope.most} here, because the last users answer in one batch")
+        tokens = "" if desk is None else f'tokens = ["{collection.id.hex()}={TOKEN_BYTES}"]\n'
         path = folder / "relay.toml"
         path.write_text(
             f'data = "relay"\n[forward]\ncollector = "{server}"\nplaintext = true\n'
-            f'collections = ["{collection.id.hex()}"]\n[hold]\nround = "2 seconds"\nremember_rounds = 1000000\n',
+            f'collections = ["{collection.id.hex()}"]\n{tokens}'
+            '[hold]\nround = "2 seconds"\nremember_rounds = 1000000\n',
             encoding="utf-8",
         )
         process = stack.enter_context(RelayProcess(path))
-        return cls(process, folder / "relay" / "relay.db", collection, public_key)
+        return cls(process, folder / "relay" / "relay.db", collection, envelope)
 
     def fill(self, job: Job, timeout: float) -> SentPart:
         """Let as many users as the smallest batch answer together. All of them hold the most frequent item."""
@@ -85,9 +85,9 @@ class RunningRelay:
         oracle.accumulate(payload)
         part = SentPart(np.zeros(job.population.distinct + 1, np.int64), {0: oracle.to_bytes()})
         part.held[0] = count
-        sealed = seal_all(payload, randomizer.report_bytes, self.collection.id, self.public_key)
-        batch = Batch(self.collection.id, np.random.default_rng(job.seed).bytes(16), sealed)
-        part.sent = send(self.process.target, [Unacknowledged(batch, count)], timeout, relay=True)
+        batch_id, tokens = np.random.default_rng(job.seed).bytes(16), self.envelope.tokens("the last ones", payload)
+        batch = self.envelope.batch(batch_id, payload, 0, tokens)
+        part.sent = send(self.process.target, [Unacknowledged(batch, count)], timeout, relay=self.collection)
         return part
 
     def drain(self, timeout: float) -> None:

@@ -10,6 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
+from ldp_client.collection import Collection
 from ldp_client.sending.gateway import Gateway
 from ldp_client.sending.transport import Accepted, Batch
 
@@ -45,11 +46,12 @@ def send(
     timeout: float,
     tell: Callable[[int], None] | None = None,
     *,
-    relay: bool = False,
+    relay: Collection | None = None,
 ) -> Sent:
     """Send all, then again those whose acknowledgement was lost. `Unavailable` if that takes longer than `timeout`.
 
-    `tell` is called with the number of reports in each batch that is acknowledged. `relay`: the target is a relay.
+    `tell` is called with the number of reports in each batch that is acknowledged. `relay`: the target is a relay, and
+    the batches are sealed ones of this collection.
     """
     sent, gateway = Sent(), Gateway(target, tls=False, relay=relay)
     try:

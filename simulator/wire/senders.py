@@ -6,10 +6,10 @@ the server's oracle and from the same bytes. So the sum over all senders is what
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from multiprocessing.queues import Queue
 from queue import Empty
 from typing import cast
@@ -17,22 +17,23 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from ldp_client.protocol.packing import MAX_PAYLOAD
-from ldp_client.protocol.sealing import seal, sealed_bytes
-from ldp_client.sending.transport import Batch
 from ldp_server.arrays.packing import pack
 from ldp_server.oracles import Oracle, oracle_for
 from simulator import crowd
-from simulator.engine import Job, blocks_of, draw_block, pool
+from simulator.engine import Job, blocks_of, draw_block, fork_context, pool
+from simulator.wire.envelope import Envelope
 from simulator.wire.faults import Faults
 from simulator.wire.sender import Sent, Unacknowledged, send
+from simulator.wire.tokens import TokenDesk, forged
 
-__all__ = ["SenderTask", "SentPart", "patience", "seal_all", "send_all"]
+__all__ = ["SenderTask", "SentPart", "patience", "send_all"]
 
 PATIENCE = 120.0
 """Seconds, besides those that sending takes at the slowest."""
 SLOWEST = 500.0
 """Reports a second."""
+SLOWEST_TOKENS = 10.0
+"""The same if each report may need a token: an issuer signs some 80 a second."""
 _TOLD_AT = 20_000
 """After how many reports a sender says how many it has sent."""
 
@@ -48,6 +49,8 @@ class SenderTask:
     target: str
     sealing_key: bytes | None = None
     """The public key to which reports are sealed for a relay at `target`; None: they go to the server itself."""
+    desk: TokenDesk | None = None
+    """Where tokens come from, if the collection asks for unlinkable ones."""
     periods: tuple[int, ...] = (0,)
     """The periods in which the batches were made; (0,) for a question without a schedule."""
 
@@ -65,16 +68,16 @@ class SentPart:
     sent: Sent = field(default_factory=Sent)
 
 
-def patience(users: int) -> float:
+def patience(users: int, *, tokens: bool = False) -> float:
     """Return the seconds after which sending has failed."""
-    return PATIENCE + users / SLOWEST
+    return PATIENCE + users / (SLOWEST_TOKENS if tokens else SLOWEST)
 
 
 def send_all(task: SenderTask, processes: int, progress: Callable[[int], None] | None) -> list[SentPart]:
     """Send everybody's reports; block b belongs to sender b modulo their number."""
     blocks = blocks_of(task.job.users)
     processes = min(processes, len(blocks))
-    with get_context("forkserver").Manager() as manager, pool(processes) as executor:
+    with fork_context(__name__).Manager() as manager, pool(processes) as executor:
         told = cast("Queue[int]", manager.Queue())  # a proxy with the same methods
         futures: list[Future[SentPart]] = [
             executor.submit(_send_blocks, task, blocks[place::processes], told) for place in range(processes)
@@ -103,24 +106,27 @@ def _send_blocks(task: SenderTask, blocks: range, told: Queue[int]) -> SentPart:
             told.put(waiting)
             waiting = 0
 
-    batches = (batch for block in blocks for batch in _block(task, block, oracles, part))
-    part.sent = send(task.target, batches, patience(job.users), tell, relay=task.sealing_key is not None)
+    envelope = Envelope(job.collection, task.sealing_key, task.desk)
+    batches = (batch for block in blocks for batch in _block(task, block, oracles, part, envelope))
+    relay = None if task.sealing_key is None else job.collection
+    part.sent = send(task.target, batches, patience(job.users, tokens=task.desk is not None), tell, relay=relay)
     told.put(waiting)
     part.states = {period: oracle.to_bytes() for period, oracle in oracles.items()}
     return part
 
 
-def _block(task: SenderTask, block: int, oracles: dict[int, Oracle], part: SentPart) -> Iterator[Unacknowledged]:
+def _block(
+    task: SenderTask, block: int, oracles: dict[int, Oracle], part: SentPart, envelope: Envelope
+) -> Iterator[Unacknowledged]:
     """The batches of one block. What is sent inside the window is counted here too, once.
 
     The period of each batch is drawn, so most of them arrive late, and in no order.
     """
     job = task.job
-    randomizer = job.collection.randomizer
-    width = randomizer.report_bytes
-    step = min(task.batch, MAX_PAYLOAD // (width if task.sealing_key is None else sealed_bytes(width)))
+    width = job.collection.randomizer.report_bytes
+    step = min(task.batch, envelope.most)
     ranks = draw_block(job, block)
-    (reports,) = crowd.simulate(randomizer, job.naming.indexes(ranks), job.seed, block)
+    (reports,) = crowd.simulate(job.collection.randomizer, job.naming.indexes(ranks), job.seed, block)
     starts = range(0, len(reports), step)
     plan = task.faults.plan(job.seed, block, len(starts))
     made = np.random.Generator(np.random.SFC64(np.random.SeedSequence([job.seed, block, 6])))
@@ -128,8 +134,8 @@ def _block(task: SenderTask, block: int, oracles: dict[int, Oracle], part: SentP
     ids = np.random.Generator(np.random.SFC64(np.random.SeedSequence([job.seed, block, 5]))).bytes(16 * len(starts))
     for number, start in enumerate(starts):
         payload = pack(reports[start : start + step], width)
-        sent = payload if task.sealing_key is None else seal_all(payload, width, job.collection.id, task.sealing_key)
-        batch = Batch(job.collection.id, ids[16 * number : 16 * number + 16], sent, period=periods[number])
+        tokens = envelope.tokens(f"{block}-{number}", payload)
+        batch = envelope.batch(ids[16 * number : 16 * number + 16], payload, periods[number], tokens)
         if plan.late[number]:
             part.late.append(Unacknowledged(batch, len(payload) // width))
             continue
@@ -138,10 +144,7 @@ def _block(task: SenderTask, block: int, oracles: dict[int, Oracle], part: SentP
         yield Unacknowledged(batch, len(payload) // width, bool(plan.drop[number]))
         if plan.duplicate[number]:
             yield Unacknowledged(batch, 0)
-
-
-def seal_all(payload: bytes, width: int, collection_id: bytes, public_key: bytes) -> bytes:
-    """Seal each report of a payload by itself."""
-    return b"".join(
-        seal(payload[start : start + width], collection_id, public_key) for start in range(0, len(payload), width)
-    )
+        if plan.reuse[number]:
+            yield Unacknowledged(envelope.batch(os.urandom(16), payload, batch.period, tokens), 0)
+        if plan.forge[number]:
+            yield Unacknowledged(envelope.batch(os.urandom(16), payload, batch.period, list(map(forged, tokens))), 0)

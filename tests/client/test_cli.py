@@ -4,7 +4,6 @@ import io
 import json
 import sqlite3
 import subprocess
-import sys
 
 import pytest
 
@@ -13,6 +12,7 @@ from ldp_client.cli import main
 from tests.client.collectors import HonestCollector, serving
 from tests.client.conftest import Categories, Integers, Strings, live
 from tests.client.operators import Operator
+from tests.forks import python
 
 LIMITS = ["--max-epsilon", "1", "--budget", "2", "--period", "30 days", "--lifetime", "12"]
 
@@ -218,7 +218,7 @@ def test_explain_charges_nothing_and_needs_no_storage(run, files, tmp_path, monk
 def test_every_command_has_help():
     for command in ((), ("send",), ("ledger",), ("outbox",), ("collections",), ("explain",)):
         found = subprocess.run(
-            [sys.executable, "-m", "ldp_client.cli", *command, "--help"], capture_output=True, text=True, check=True
+            [python(), "-m", "ldp_client.cli", *command, "--help"], capture_output=True, text=True, check=True
         )
         assert "usage: ldp-client" in found.stdout
 

@@ -6,10 +6,11 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests import forks
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "embedding.md"
 
@@ -21,16 +22,10 @@ def blocks():
 @pytest.fixture
 def shell(tmp_path):
     """The commands of the page, as an installation would put them on the path."""
-    bin_directory = tmp_path / "bin"
-    bin_directory.mkdir()
-    for name, module in (("ldp-server", "ldp_server"), ("ldp-client", "ldp_client.cli")):
-        script = bin_directory / name
-        script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m {module} "$@"\n')
-        script.chmod(0o755)
     work = tmp_path / "work"
     work.mkdir()
     root = str(PAGE.parent.parent)
-    environment = os.environ | {"PATH": f"{bin_directory}:{os.environ['PATH']}", "PYTHONPATH": root}
+    environment = os.environ | {"PATH": f"{forks.folder()}:{os.environ['PATH']}", "PYTHONPATH": root}
 
     def run(command, **more):
         return subprocess.run(
@@ -59,7 +54,7 @@ def test_ten_minutes(shell):
         listed = json.loads(shell("ldp-server collection list --data hearsay-data --json"))
         python = "\n".join(text for kind, text in found if kind == "python")
         (shell.work / "app.py").write_text(python)
-        shell(f'"{sys.executable}" -W error app.py')
+        shell("python -W error app.py")
         table = shell(commands[2], ID=listed["id"])
         assert "Firefox" in table
         assert "73.2% sure" in shell(commands[3])

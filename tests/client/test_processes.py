@@ -1,6 +1,7 @@
 """Several processes on one storage, forks before and after first use, and kill -9 at any moment."""
 
 import json
+import os
 import random
 import signal
 import sqlite3
@@ -13,17 +14,18 @@ import pytest
 from ldp_client import Client, Policy, Sending
 from tests.client.collectors import HonestCollector, serving
 from tests.client.conftest import live
+from tests.forks import python
 
 WIDE = {"max_epsilon": "1", "budget": "100000", "period": "30 days", "lifetime": "200000"}
 WORKER = """
-import sys
+import os, sys
 from ldp_client import BudgetExceeded, Client, Policy
 from tests.client.conftest import live
 storage, port, first, count, budget, delay, lease = sys.argv[1:8]
 policy = Policy(max_epsilon="1", budget=budget, period="30 days", lifetime=budget)
 client = Client("127.0.0.1:" + port, storage=storage, policy=policy, tls=False, delay=delay,
                 lease=lease if lease != "0" else None)
-print("ready", flush=True)
+print("ready", os.getpid(), flush=True)
 made = refused = 0
 for number in range(int(first), int(first) + int(count)):
     try:
@@ -40,7 +42,7 @@ client.close(10.0)
 
 def start(storage, port, first, count, budget="100000", delay="0", lease="0"):
     return subprocess.Popen(
-        [sys.executable, "-c", WORKER, str(storage), str(port), str(first), str(count), budget, delay, lease],
+        [python(), "-c", WORKER, str(storage), str(port), str(first), str(count), budget, delay, lease],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
@@ -124,7 +126,7 @@ sys.exit(max(os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(6)))
 @pytest.mark.parametrize("number", range(4))
 def test_first_use_by_many_at_once(tmp_path, number):
     found = subprocess.run(
-        [sys.executable, "-c", RACE, str(tmp_path / "ldp")], check=False, capture_output=True, text=True, timeout=60
+        [python(), "-c", RACE, str(tmp_path / "ldp")], check=False, capture_output=True, text=True, timeout=60
     )
     assert found.returncode == 0, found.stderr[-2000:]
     assert len(stored(tmp_path / "ldp")) == 40
@@ -133,10 +135,11 @@ def test_first_use_by_many_at_once(tmp_path, number):
 def killed(tmp_path, port, number, lease, seconds):
     """Let a process report and send, and kill it after so many seconds; return the reports that it said were made."""
     worker = start(tmp_path, port, 1000 * number, 900, lease=lease)
-    assert worker.stdout.readline() == "ready\n"
+    ready, process = worker.stdout.readline().split()
+    assert ready == "ready"
     first = worker.stdout.readline() if number == 0 and lease == "0" else ""
     time.sleep(seconds)
-    worker.send_signal(signal.SIGKILL)
+    os.kill(int(process), signal.SIGKILL)
     out, _ = worker.communicate()
     lines = (first + out).rpartition("\n")[0].splitlines()
     return {int(line.split()[1]) for line in lines if line.startswith("made")}
@@ -245,7 +248,7 @@ def test_forks(tmp_path, use_before, lease, ending):
     collector = HonestCollector()
     with serving(collector) as port:
         found = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", FORK, str(tmp_path), str(port), use_before, lease, ending],
+            [python(), "-W", "ignore", "-c", FORK, str(tmp_path), str(port), use_before, lease, ending],
             check=False, capture_output=True, text=True, timeout=60,
         )  # fmt: skip
         assert found.stdout == "[0, 0, 0] None\n", found.stdout + found.stderr[-3000:]
@@ -286,7 +289,7 @@ def test_a_parent_sends_what_its_child_stored(tmp_path):
     collector = HonestCollector()
     with serving(collector) as port:
         found = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", LEFT_TO_THE_PARENT, str(tmp_path), str(port)],
+            [python(), "-W", "ignore", "-c", LEFT_TO_THE_PARENT, str(tmp_path), str(port)],
             check=False, capture_output=True, text=True, timeout=60,
         )  # fmt: skip
     assert found.returncode == 0, found.stderr[-2000:]
@@ -331,7 +334,7 @@ print(code, view.spent, view.problem)
 def test_a_child_outlives_its_parents_client(tmp_path):
     """Whoever closes the file knows that the child has it open: the log that the child writes to stays."""
     found = subprocess.run(
-        [sys.executable, "-c", OUTLIVED, str(tmp_path)], check=False, capture_output=True, text=True, timeout=60
+        [python(), "-c", OUTLIVED, str(tmp_path)], check=False, capture_output=True, text=True, timeout=60
     )
     assert found.stdout == "0 7 None\n", found.stdout + found.stderr[-2000:]
 
@@ -356,7 +359,7 @@ print(time.time(), flush=True)
         for lease in ("", "5"):
             storage = tmp_path / (lease or "plain")
             found = subprocess.run(
-                [sys.executable, "-c", script, str(storage), str(port), lease],
+                [python(), "-c", script, str(storage), str(port), lease],
                 check=False,
                 capture_output=True,
                 text=True,
@@ -398,21 +401,22 @@ sys.modules["held"] = Held()
     assert len(stored(tmp_path)) == 1
 
 
-def test_ten_thousand_reports_offline_and_then_a_flush(tmp_path):
-    """The server ends with exactly the reports that were kept."""
-    collections = [live(number) for number in range(10_000)]
-    client = open_here(tmp_path, 1, lease="10000")
+def test_thousands_of_reports_offline_and_then_a_flush(tmp_path, request):
+    """The server ends with exactly the reports that were kept. 512 are sent at once."""
+    kept = 10_000 if request.config.getoption("--slow") else 1_600
+    collections = [live(number) for number in range(kept)]
+    client = open_here(tmp_path, 1, lease=str(kept))
     for collection in collections:
         client.report(collection, "a")
-    assert client.flush(0.1).waiting == 10_000
+    assert client.flush(0.1).waiting == kept
     client.close()
     collector = HonestCollector()
     with serving(collector) as port:
         client = open_here(tmp_path, port)
-        assert client.flush(60.0).accepted == 10_000
+        assert client.flush(60.0).accepted == kept
         assert client.outbox().waiting == 0
         client.close()
-    assert len(collector.counted) == 10_000
+    assert len(collector.counted) == kept
     assert {(r.collection_id, r.payload) for r in collector.counted.values()} == {
         (collection.id, row[1]) for collection, row in zip(collections, stored(tmp_path), strict=True)
     }

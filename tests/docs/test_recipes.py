@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from ldp_client import Collection
+from tests import forks
 from tests.test_docs import ROOT, Block, blocks
 
 RECIPE = ROOT / "docs" / "recipe-desktop.md"
@@ -44,7 +45,7 @@ def script(page: list[Block], port: int, pages: int) -> str:
 
 def follow(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a script in a process group of its own, and end the whole group."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    path = os.pathsep.join([str(forks.folder()), str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "COLUMNS": "120", "HOME": str(folder)}
     with subprocess.Popen(
         ["bash", "-c", text], cwd=folder, env=environment,

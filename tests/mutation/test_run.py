@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections import Counter
 
 import pytest
 
+from tests.forks import python
 from tests.mutation import swap
 from tests.mutation.operators import mutants
 from tests.mutation.reach import Reach, _joined
@@ -83,24 +83,27 @@ from tests.mutation.reach import Reach
 run.LIBRARIES = ("hypothesis", "asyncio", "unittest.mock")
 root = Path(sys.argv[1])
 found = mutants("room/sums.py", (root / "room/sums.py").read_text())
-for line, names in (
-    (3, ["grown", "nothing"]), (3, ["nothing"]), (7, ["counted"]), (10, ["limit"]), (14, ["table"]), (3, ["broken"])
+for lines in (
+    {3: ["grown", "nothing"]}, {3: ["nothing"]}, {7: ["counted"], 10: ["limit"], 14: ["table"]}, {3: ["broken"]}
 ):
-    tests = [f"test_sums.py::test_{name}" for name in names]
-    reach = Reach(dict.fromkeys(tests, 0.01), {"room/sums.py": {str(line): tests}}, [])
+    tests = {line: [f"test_sums.py::test_{name}" for name in names] for line, names in lines.items()}
+    seconds = {test: 0.01 for of_line in tests.values() for test in of_line}
+    reach = Reach(seconds, {"room/sums.py": {str(line): of_line for line, of_line in tests.items()}}, [])
     runner = run.Runner(root, reach, ["room/sums.py"], patience=0.1)
-    try:
-        for mutant, verdict, test, _ in runner.attempt([m for m in found if m.line == line and m.text != '(0)']):
-            print(names[0], mutant.text, verdict, test, sep="|")
-    except run.BaselineError as error:
-        print(names[0], "error", error, sep="|")
+    for line, names in lines.items():
+        chosen = [m for m in found if m.line == line and m.text != "(0)"]
+        try:
+            for mutant, verdict, test, _ in runner.attempt(chosen):
+                print(names[0], mutant.text, verdict, test, sep="|")
+        except run.BaselineError as error:
+            print(names[0], "error", error, sep="|")
     runner.close()
 """
 
 
 @pytest.fixture(scope="module")
 def verdicts(tree):
-    done = subprocess.run([sys.executable, "-c", CODE, str(tree)], capture_output=True, text=True, check=True)
+    done = subprocess.run([python(), "-c", CODE, str(tree)], capture_output=True, text=True, check=True)
     assert (tree / "room/sums.py").read_text() == SOURCE
     rows = [line.split("|") for line in done.stdout.splitlines()]
     return {name: [row[1:] for row in rows if row[0] == name] for name in {row[0] for row in rows}}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -24,7 +25,7 @@ from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_client.mechanisms import MECHANISMS, REPRODUCTIONS
 from ldp_client.mechanisms.hierarchy import design
 from ldp_client.privacy.statement import privacy_statement
-from ldp_client.protocol.domain import Attributes, Integers
+from ldp_client.protocol.domain import Attributes, Categories, Field, Integers, Record, YesNo
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_client.protocol.v1 import analyst_pb2_grpc
 from ldp_server import heavy_hitters
@@ -35,6 +36,7 @@ from ldp_server.answers.estimates import Coverage
 from ldp_server.answers.over_time.change import TOLD_OF, change
 from ldp_server.answers.over_time.compare import compare
 from ldp_server.answers.over_time.trend import TrendQuestion, trend
+from ldp_server.answers.records import RecordTable
 from ldp_server.answers.to_json import dump, item_json, to_json
 from ldp_server.cli.main import load, run
 from ldp_server.cli.show import item_text
@@ -56,10 +58,19 @@ class Doors:
     in_process: object
     analyst: object
     shell: tuple[str, ...]
+    stdin: str | None = None
+    """What the command reads; None: an item."""
+
+
+def written(item):
+    """An item as a line of a file."""
+    return json.dumps(dict(item)) if isinstance(item, Mapping) else item_text(item)
 
 
 def an_item(collection):
     """An item that can be written on a line."""
+    if isinstance(collection.domain, Record):
+        return collection.domain.item(5)
     items = (collection.domain.item(index) for index in range(1, 400))
     return next(item for item in items if not isinstance(item, bytes) and item_text(item).isalnum())
 
@@ -75,7 +86,7 @@ QUESTIONS = {
     ),
     "heavy hitters of a dictionary": Doors(
         lambda c, o: heavy_hitters.decode(c, o, dictionary=Dictionary.of(c.domain, [an_item(c)])),
-        lambda a, c, **p: a.heavy_hitters(c, limit=1000, dictionary=[item_text(an_item(c))], **p),
+        lambda a, c, **p: a.heavy_hitters(c, limit=1000, dictionary=[written(an_item(c))], **p),
         ("heavy-hitters", "--dictionary", "-"),
     ),
     "top": Doors(
@@ -117,10 +128,38 @@ QUESTIONS = {
         ("attributes", "--pairs", "--top", "1"),
     ),
     "table": Doors(estimates.every_item, lambda a, c, **p: a.table(c, **p), ("attributes", "--table")),
+    "fields": Doors(
+        lambda c, o: of_table(c, o, ("b", "a"), coverage=TOGETHER),
+        lambda a, c, **p: a.table(c, ("b", "a"), together=True, **p),
+        ("estimate", "--fields", "b,a", "--together"),
+    ),
+    "slice": Doors(
+        lambda c, o: of_table(c, o, ("b",), {"a": [True]}, top=2, threshold=200),
+        lambda a, c, **p: a.table(c, ("b",), where={"a": [True]}, top=2, threshold=200, **p),
+        ("estimate", "--fields", "b", "--top", "2", "--threshold", "200", "--where", "-"),
+        "a = yes\n",
+    ),
+    "count": Doors(
+        lambda c, o: of_table(c, o, (), {"a": [True], "b": ["red", None]}),
+        lambda a, c, **p: a.table(c, where={"a": [True], "b": ["red", None]}, **p),
+        ("estimate", "--where", "-"),
+        "a = yes\nb = red\nb = none\n",
+    ),
 }
+
+
+def of_table(collection, oracle, fields, where=None, top=None, **options):
+    """A table of the fields of records, in process."""
+    table = RecordTable(collection, fields, where)
+    if table.counted:
+        return table.named(estimates.given_items(table.collection, table.oracle(oracle), table.counted, **options))
+    ask = estimates.every_item if top is None else partial(estimates.top, count=top)
+    return table.named(ask(table.collection, table.oracle(oracle), **options))
+
 
 LISTED = {"given", "top", "every item", "table"}
 """`table` is the frequencies of a whole domain; of a domain of attributes, who holds exactly which set."""
+TABLES = {"fields", "slice", "count"}
 LARGE = {"given", "heavy hitters"}
 SCORED = LARGE | {"heavy hitters of a dictionary"}
 
@@ -137,6 +176,8 @@ ANSWERS: dict[str, set[str]] = {
     "sampled-attribute": {"attributes"},
     "composed-response": LISTED | {"attributes", "pairs"},
     "randomized-response over attributes": LISTED | {"attributes", "pairs"},
+    "sampled-table": TABLES,
+    "randomized-response over a record": LISTED | TABLES,
 }
 USERS = 3000
 _WINDOW = {"opens": 0, "closes": 1 << 33}
@@ -147,6 +188,9 @@ def example(name, **details):
     details = {**_WINDOW, **details}
     if name.endswith(" over attributes"):
         domain = Attributes(("smoke", "drive", "vote"))
+        return Collection.create("Which?", domain, name.split()[0], "2", **details)
+    if name.endswith(" over a record"):
+        domain = Record((Field("a", YesNo()), Field("b", Categories(("red", "green")))))
         return Collection.create("Which?", domain, name.split()[0], "2", **details)
     known = [one for mechanism, one in EXAMPLES if mechanism == name and one.word_bits == 64]
     wide = [one for one in known if 5 <= one.domain.size <= 4096]
@@ -236,7 +280,8 @@ def test_every_door_gives_the_same_numbers(server, counted, question, monkeypatc
     with server.analyst() as analyst:
         called = ask(doors.analyst, analyst, collection)
     command, *options = doors.shell
-    arguments, line = (command, collection.id.hex(), *options), f"{item_text(an_item(collection))}\n"
+    arguments = (command, collection.id.hex(), *options)
+    line = doors.stdin or f"{written(an_item(collection))}\n"
     before = server.log.read_text().count("analyst call")
     files = ("--csv", str(tmp_path / "a.csv"), "--parquet", str(tmp_path / "a.parquet"))
     code, out, err = shell(monkeypatch, capsys, server.data, *arguments, "--json", *files, stdin=line)
@@ -277,7 +322,7 @@ def test_every_question_may_name_a_period_at_every_door(server, name, monkeypatc
     oracles = [deliver(server, collection, part, seed=i, period=PERIODS[i]) for i, part in enumerate(users)]
     day = datetime.fromtimestamp(602 * MONTH, UTC).date()
     wanted = [(602, "602", [1]), (day, str(day), [1]), ((601, 603), "601..603", [1, 2]), (None, None, [0, 1, 2])]
-    item = f"{item_text(an_item(collection))}\n"
+    item = f"{written(an_item(collection))}\n"
     for question in sorted(ANSWERS[name]):
         doors = QUESTIONS[question]
         few = question.startswith("heavy hitters") and not request.config.getoption("--slow")
@@ -291,7 +336,8 @@ def test_every_question_may_name_a_period_at_every_door(server, name, monkeypatc
                 option = "--periods" if ".." in text else "--period"
                 command, *options = doors.shell
                 arguments = (command, collection.id.hex(), *options, option, text)
-                code, out, err = shell(monkeypatch, capsys, server.data, *arguments, "--json", stdin=item)
+                line = doors.stdin or item
+                code, out, err = shell(monkeypatch, capsys, server.data, *arguments, "--json", stdin=line)
                 assert (code, json.loads(out or "0")) == (0, expected), err
     arguments = ("export", collection.id.hex(), "--period", "603", "--out", str(tmp_path / "counts"), "--json")
     code, out, err = shell(monkeypatch, capsys, server.data, *arguments)
@@ -310,6 +356,7 @@ CHANGES = {
     "subset-selection": {"items"},
     "composed-response": {"items", "attributes"},  # items where its shell answers all sets but the true one alike
     "randomized-response over attributes": {"items"},
+    "randomized-response over a record": {"items"},
 }
 """Of what "did it change?" is told, by mechanism; nothing of the others."""
 
@@ -318,7 +365,7 @@ def over_time(collection, answers):
     """What a mechanism answers for each period: the question in process and for `Analyst`, and as arguments."""
     item = an_item(collection)
     if "given" in answers:
-        yield {"items": (item,)}, ("--items", "-"), f"{item_text(item)}\n"
+        yield {"items": (item,)}, ("--items", "-"), f"{written(item)}\n"
     if "quantiles" in answers:
         yield {"quantiles": (0.5, 0.9)}, ("--at", "0.5", "--at", "0.9"), ""
         yield {"ranges": ((1, 2),)}, ("--between", "1:2"), ""
@@ -500,6 +547,8 @@ EVERY_LOOK = {
     # The frequencies of sets where its shell answers all sets but the true one alike, as in the example.
     "composed-response": {"given", "top", "every item", "table", "attributes", "pairs"},
     "randomized-response over attributes": {"given", "top", "every item", "table", "attributes", "pairs"},
+    "sampled-table": set(),
+    "randomized-response over a record": {"given", "top", "every item", "table"},
 }
 """Which answers have intervals that hold at every look."""
 LOOKING = {
@@ -564,7 +613,7 @@ def copied(server, request):
 def test_copies_are_said_at_every_door(server, copied, monkeypatch, capsys, tmp_path):
     collection, oracle, questions = copied
     for question in questions:
-        doors, line = QUESTIONS[question], f"{item_text(an_item(collection))}\n"
+        doors, line = QUESTIONS[question], f"{written(an_item(collection))}\n"
         found = ask(doors.in_process, collection, oracle)
         seen = found["independence"]
         assert seen["variance_factor"] == pytest.approx(1.36, abs=0.15)
@@ -590,7 +639,7 @@ def test_copies_are_said_of_trends_changes_and_comparisons_at_every_door(server,
         "Copied?", domain, "linear-hash", "2", parameters=parameters, **_WINDOW, schedule=Schedule(MONTH, 10)
     )
     server.create(collection)
-    users, line = np.arange(MANY) % 4 + 1, f"{item_text(an_item(collection))}\n"
+    users, line = np.arange(MANY) % 4 + 1, f"{written(an_item(collection))}\n"
     for period, copies in ((600, 0), (602, MANY * 18 // 100)):
         deliver(server, collection, users, seed=period, copies=copies, period=period)
     for command, name, more in (
@@ -644,7 +693,7 @@ def test_every_look_through_every_door(server, counted, question, monkeypatch, c
     found = ask(in_process, collection, oracle)
     with server.analyst() as analyst:
         from_server = ask(called, analyst, collection)
-    line = f"{item_text(an_item(collection))}\n"
+    line = f"{written(an_item(collection))}\n"
     arguments = (command, collection.id.hex(), *options)
     code, out, err = shell(monkeypatch, capsys, server.data, *arguments, "--json", stdin=line)
     if question in EVERY_LOOK[name]:

@@ -1,17 +1,23 @@
 """A witness: what it signs, what it never signs, its state, its command, and devices that rely on it."""
 
+import asyncio
 import hashlib
 import io
 import json
+import signal
+import sys
+from asyncio.subprocess import PIPE
 from contextlib import redirect_stdout
 
 import pytest
+import trustme
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ldp_client import Client, NotWitnessed, Policy, Sending
 from ldp_client.cli import main as client_main
 from ldp_client.errors import InvalidSpec, ListForked, PolicyRefused, StorageError, Unavailable
-from ldp_client.trust.list_heads import ListHead, ListProof, seen_by
+from ldp_client.protocol.v1 import collector_pb2
+from ldp_client.trust.list_heads import Cosignature, ListHead, ListProof, seen_by
 from ldp_client.trust.merkle import EMPTY_ROOT, Tree, root_of, verify_inclusion
 from ldp_server.cli.main import cli, load
 from ldp_server.config import PublishConfig
@@ -19,7 +25,8 @@ from ldp_server.service.admission.key_files import load_public_key, make_key
 from ldp_server.testing import ServerProcess
 from ldp_server.witness import ListWitness, read_state
 from tests.client.operators import Operator
-from tests.server.helpers import make_collection
+from tests.server.helpers import live, make_collection
+from tests.server.service.admission.test_admission import secure, tls_files
 from tests.server.web.conftest import Browser, site_for
 
 IDS = [bytes([number]) * 32 for number in range(9)]
@@ -247,6 +254,48 @@ def test_the_command_with_wrong_options(world, tmp_path):
     for more in (["--list-key", "zz"], ["--every", "soon"], ["--key", tmp_path / "none"], ["--follow", "nowhere"]):
         with pytest.raises(InvalidSpec):
             command(folder, server, *map(str, more))
+
+
+async def test_the_command_follows_over_tls_until_it_is_told_to_end(tmp_path):
+    """It prints each new head, and goes on while the server is away. A restarted server has its signatures."""
+    for name in ("list.key", "witness.key"):
+        make_key(tmp_path / name)
+    list_key, witness_key = (public_key(tmp_path / f"{name}.key.pub") for name in ("list", "witness"))
+    parts = {
+        "tls": tls_files(tmp_path, authority := trustme.CA()),
+        "channel": secure(authority),
+        "publish": PublishConfig(signing_key=tmp_path / "list.key", witnesses=(tmp_path / "witness.key.pub",)),
+    }
+    async with live(tmp_path / "d", **parts) as server:
+        await server.create(make_collection("one"))
+        options = {
+            "follow": f"localhost:{server.server.port}",
+            "list-key": list_key.hex(),
+            "key": tmp_path / "witness.key",
+        }
+        options |= {"state": tmp_path / "s", "ca": tmp_path / "ca.pem", "every": "1 s"}
+        more = [f"--{name}={value}" for name, value in options.items()]
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "ldp_server", "witness", *more, "--json", stdout=PIPE, stderr=PIPE
+        )
+        for size, text in ((1, "two"), (2, "three")):
+            assert json.loads(await process.stdout.readline())["size"] == size
+            await server.create(make_collection(text))
+        head = json.loads(await process.stdout.readline())
+    assert b"not now" in await process.stderr.readline()  # the server is away
+    process.send_signal(signal.SIGTERM)
+    assert await process.wait() == 0
+    assert b"Traceback" not in await process.stderr.read()
+    for damage in (None, b"", b"{}", b'{"form": "hearsay-cosignatures-1"}', b"[" * 5000):
+        if damage is not None:
+            (tmp_path / "d" / "cosignatures.json").write_bytes(damage)
+        async with live(tmp_path / "d", **parts) as server:
+            found = await server.collector.ListCollections(collector_pb2.ListCollectionsRequest())
+            signed = found.signed_list
+            given = [Cosignature(one.public_key, one.signature) for one in found.cosignatures]
+            seen = seen_by(list_key, signed.list_bytes, given, [witness_key])
+            assert seen == ({witness_key} if damage is None else set())
+            assert collector_pb2.SignedListBody.FromString(signed.list_bytes).root.hex() == head["root"]
 
 
 async def test_the_public_pages_have_the_head_of_the_list_and_a_proof(world, followed):

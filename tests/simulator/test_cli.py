@@ -17,6 +17,7 @@ import pytest
 from simulator.cli import main
 from simulator.commands import COMMANDS
 from simulator.shapes import FrequenciesRun, HeavyHittersRun, LongitudinalRow, PlanRow, PoisonRow, WireRun
+from tests.forks import python
 from tests.server.helpers import wait_until
 
 ROOT = Path(__file__).parent.parent.parent
@@ -184,10 +185,16 @@ def processor_seconds(pid):
 
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_ctrl_c_is_clean(processes):
-    code = "from simulator.cli import main\nif __name__ == '__main__': main()"
-    command = [sys.executable, "-c", code, "frequencies", "--users", "900000000", "--processes", processes]
+    code = """if __name__ == '__main__':
+    import os
+    from simulator.cli import main
+    import simulator.experiments.frequencies
+    print(os.getpid(), sum(os.times()[:2]), flush=True)
+    main()"""
+    command = [python(), "-c", code, "frequencies", "--users", "900000000", "--processes", processes]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        wait_until(lambda: processor_seconds(process.pid) > 2.5, 120)  # imported, and at work
+        number, imports = process.stdout.readline().split()
+        wait_until(lambda: processor_seconds(int(number)) > float(imports) + 0.5, 120)  # at work
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
     assert process.returncode == 130

@@ -21,25 +21,67 @@ from simulator.wire.faults import FaultPlan, Faults
 from simulator.wire.sender import Unacknowledged, send
 
 FAULTS = Faults(drop=0.1, duplicate=0.1, late=0.1)
+TWO_BLOCKS = 66_000
+"""Users of two blocks, which two senders share."""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """One server for all runs that do not kill it."""
+    with ServerProcess(tmp_path_factory.mktemp("wire") / "d") as running:
+        yield running
+
+
+@pytest.fixture
+def remote(server):
+    return wire.Remote(server.target, server.data / "local.token")
 
 
 def test_exactly_once_with_every_fault_and_a_killed_server():
-    wanted = SimulationOptions(100_000, domain="256", processes=2)
+    wanted = SimulationOptions(TWO_BLOCKS, domain="256", processes=2)
     found = wire.run(wanted, Faults(0.1, 0.1, 0.1, 0.15), batch=50)
     shape = found.shape
     assert set(shape) == set(WireRun.__annotations__)
     assert shape["exactly_once"]
     assert found.same_estimates
     assert shape["restarts"] == 1
-    assert shape["duplicates"] > 100
+    assert shape["duplicates"] > 66
     assert set(shape["refused"]) == {"COLLECTION_CLOSED"}
     late = shape["refused"]["COLLECTION_CLOSED"]
-    assert 100 < late < 320
-    assert shape["reports_sent"] == shape["reports_counted"] <= 100_000 - 50 * (late - 2)
+    assert 66 < late < 211
+    assert shape["reports_sent"] == shape["reports_counted"] <= TWO_BLOCKS - 50 * (late - 2)
     assert sum(row["truth"] for row in found.top) < shape["reports_sent"]
     assert found.errors.coverage > 0.9
 
 
+def test_tokens_count_once_through_a_relay_whatever_is_killed_and_whoever_cheats():
+    wanted = SimulationOptions(90, domain="16")
+    faults = Faults(0.1, 0.1, 0.0, kill_after=1.2, kill_relay_after=0.8, reuse=0.3, forge=0.3, kill_issuer_after=0.4)
+    found = wire.run(wanted, faults, batch=3, relay=30, tokens=True)
+    shape = found.shape
+    assert shape["exactly_once"] and found.same_estimates
+    assert shape["reports_counted"] == 120
+    assert (shape["restarts"], shape["relay_restarts"], shape["issuer_restarts"]) == (1, 1, 1)
+    for faults, more, said in [
+        (Faults(reuse=0.1), {}, "give --tokens"),
+        (Faults(forge=0.1), {}, "give --tokens"),
+        (Faults(kill_issuer_after=1.0), {}, "give --tokens"),
+        (Faults(), {"tokens": True, "remote": wire.Remote("localhost:1", "none")}, "leave out --server"),
+    ]:
+        with pytest.raises(InvalidSpec, match=said):
+            wire.run(wanted, faults, **more)
+
+
+@pytest.mark.slow
+def test_tokens_count_once_without_a_relay():
+    faults = Faults(0.1, 0.1, 0.1, kill_after=0.5, reuse=0.3, forge=0.3, kill_issuer_after=0.3)
+    found = wire.run(SimulationOptions(3000, domain="16"), faults, batch=20, tokens=True)
+    assert found.shape["exactly_once"] and found.same_estimates
+    assert set(found.shape["refused"]) == {"COLLECTION_CLOSED", "NOT_ADMITTED", "TOKEN_USED"}
+    assert (found.shape["restarts"], found.shape["issuer_restarts"]) == (1, 1)
+
+
+@pytest.mark.slow
 def test_a_relay_between_counts_each_report_once_whatever_is_killed():
     wanted = SimulationOptions(300, domain="16")
     found = wire.run(wanted, Faults(0.1, 0.1, 0.0, kill_after=0.6, kill_relay_after=0.2), batch=3, relay=40)
@@ -60,7 +102,7 @@ def test_a_relay_between_counts_each_report_once_whatever_is_killed():
 
 def test_each_period_is_counted_exactly_with_late_reports_and_faults():
     found = wire.run(
-        SimulationOptions(6_000, domain="16", processes=2), Faults(0.1, 0.1, 0.1, 0.15), batch=20, periods=5
+        SimulationOptions(2_000, domain="16", processes=2), Faults(0.1, 0.1, 0.1, 0.15), batch=10, periods=5
     )
     assert found.shape["exactly_once"] and found.same_estimates
     assert found.shape["periods"] == 5
@@ -68,7 +110,7 @@ def test_each_period_is_counted_exactly_with_late_reports_and_faults():
         wire.run(SimulationOptions(10, domain="16"), FAULTS, periods=wire.MAX_PERIODS + 1)
 
 
-def test_a_period_that_was_counted_in_another_one_shows(monkeypatch):
+def test_a_period_that_was_counted_in_another_one_shows(monkeypatch, remote):
     """The same reports in all, but some of them in the wrong period."""
     apart = wire._apart
 
@@ -78,36 +120,36 @@ def test_a_period_that_was_counted_in_another_one_shows(monkeypatch):
         return {**found, first: found[second], second: found[first]}
 
     monkeypatch.setattr(wire, "_apart", mixed)
-    found = wire.run(SimulationOptions(500, domain="16"), Faults(), batch=10, periods=2)
+    found = wire.run(SimulationOptions(500, domain="16"), Faults(), batch=10, periods=2, remote=remote)
     assert found.shape["exactly_once"] and not found.same_estimates
 
 
-def test_devices_send_one_report_a_batch():
-    found = wire.run(SimulationOptions(400, domain="16"), FAULTS, batch=1)
+def test_devices_send_one_report_a_batch(remote):
+    found = wire.run(SimulationOptions(400, domain="16"), FAULTS, batch=1, remote=remote)
     assert found.shape["exactly_once"]
     assert 0 < found.shape["refused"]["COLLECTION_CLOSED"] < 100
 
 
-def test_results_do_not_depend_on_senders():
-    runs = [wire.run(SimulationOptions(140_000, domain="16", processes=p), FAULTS) for p in (1, 2)]
+def test_results_do_not_depend_on_senders(remote):
+    options = [SimulationOptions(TWO_BLOCKS, domain="16", processes=p) for p in (1, 2)]
+    runs = [wire.run(wanted, FAULTS, remote=remote) for wanted in options]
     assert runs[0].top == runs[1].top
     assert runs[0].shape["reports_counted"] == runs[1].shape["reports_counted"]
 
 
-def test_a_server_that_runs_already(tmp_path):
-    with ServerProcess(tmp_path / "d") as server:
-        remote = wire.Remote(server.target, server.data / "local.token")
+def test_a_server_that_runs_already(server, remote):
+    with server.analyst() as analyst:
+        before = {info.id for info in analyst.collections()}
         found = wire.run(SimulationOptions(500, domain="16"), FAULTS, batch=10, remote=remote)
         assert found.shape["exactly_once"]
-        with server.analyst() as analyst:
-            (info,) = analyst.collections()
-        assert (info.state, info.unlisted) == ("closed", True)
-        with pytest.raises(InvalidSpec, match="kill-server"):
-            wire.run(SimulationOptions(500, domain="16"), Faults(kill_after=1.0), remote=remote)
+        (info,) = [info for info in analyst.collections() if info.id not in before]
+    assert (info.state, info.unlisted) == ("closed", True)
+    with pytest.raises(InvalidSpec, match="kill-server"):
+        wire.run(SimulationOptions(500, domain="16"), Faults(kill_after=1.0), remote=remote)
 
 
 @pytest.mark.parametrize("wrong", [1, -1])
-def test_a_count_that_is_off_by_one_is_seen(monkeypatch, wrong):
+def test_a_count_that_is_off_by_one_is_seen(monkeypatch, remote, wrong):
     real = Analyst.show
 
     def off(self, which):
@@ -115,10 +157,11 @@ def test_a_count_that_is_off_by_one_is_seen(monkeypatch, wrong):
         return dataclasses.replace(summary, reports=summary.reports + wrong)
 
     monkeypatch.setattr(Analyst, "show", off)
-    assert not wire.run(SimulationOptions(500, domain="16"), Faults()).shape["exactly_once"]
+    found = wire.run(SimulationOptions(500, domain="16"), Faults(), remote=remote)
+    assert not found.shape["exactly_once"]
 
 
-def test_an_estimate_that_is_off_is_seen(monkeypatch):
+def test_an_estimate_that_is_off_is_seen(monkeypatch, remote):
     real = Analyst.estimate
 
     def off(self, which, **wanted):
@@ -130,7 +173,7 @@ def test_an_estimate_that_is_off_is_seen(monkeypatch):
         )
 
     monkeypatch.setattr(Analyst, "estimate", off)
-    assert not wire.run(SimulationOptions(500, domain="16"), Faults()).same_estimates
+    assert not wire.run(SimulationOptions(500, domain="16"), Faults(), remote=remote).same_estimates
 
 
 def test_a_server_that_does_not_start_is_said_to(monkeypatch):
@@ -159,6 +202,8 @@ def test_faults_as_people_write_them():
     assert Faults.parse("") == Faults()
     assert Faults.parse("drop=0.01, duplicate=0.02,late=0.03,kill-server=500ms") == Faults(0.01, 0.02, 0.03, 0.5)
     assert Faults.parse("kill-server=2min").kill_after == 120
+    assert Faults.parse("forge=0.2,kill-issuer=3s,reuse=0.1") == Faults(reuse=0.1, forge=0.2, kill_issuer_after=3)
+    assert Faults.parse("kill-relay=1s") == Faults(kill_relay_after=1)
 
 
 def test_a_plan_has_the_shares_that_were_asked_for():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,10 @@ from ldp_client.mechanisms.base import Randomizer
 from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.randomized_response import Response
+from ldp_client.mechanisms.sampled_table import SampledTable, parameters_of
 from ldp_client.mechanisms.team_sketch import TeamSketch
 from ldp_client.protocol import packing
-from ldp_client.protocol.domain import Attributes, Categories, Domain, Integers, Item, Strings
+from ldp_client.protocol.domain import Attributes, Categories, Domain, Field, Integers, Item, Record, Strings, YesNo
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.hashing import KWiseHash, PairwiseHash
 from ldp_client.protocol.permutation import BlockPermutation
@@ -136,6 +137,8 @@ def tagged(item: Item) -> dict[str, Any] | None:
         return None
     if isinstance(item, Set):
         return {"attributes": sorted(item)}
+    if isinstance(item, Mapping):
+        return {"record": {name: value if isinstance(value, bool) else tagged(value) for name, value in item.items()}}
     if isinstance(item, str):
         return {"text": item}
     return {"integer": number(item)} if isinstance(item, int) else {"hex": item.hex()}
@@ -459,8 +462,38 @@ def field_collections() -> dict[str, Collection]:
     }
 
 
+def record_collections() -> dict[str, Collection]:
+    """One table of a record: every response, parities, equal and unequal weights, the most words and the fewest."""
+    yes, asked = YesNo(none_is_no=True), YesNo()
+    color, age = Categories(("red", "green", "blue")), Integers(-2, 7)
+    bits = Record(tuple(Field(f"b{i}", yes) for i in range(16)))
+    person = Record((Field("member", asked), Field("color", color), Field("age", age), Field("town", Integers(0, 11))))
+    pairs = [1 << i | 1 << j for i in range(16) for j in range(i)]
+    parities = sorted([(1 << i, 31, 1, 0) for i in range(16)] + [(one, 8, 1, 0) for one in pairs])
+    singles = [(1 << i, 1, 0, 0) for i in range(16)]
+    mixed = [(1, 5, 0, 0), (3, 1, 2, 3), (5, 7, 3, 4), (9, 2, 3, 3), (14, (1 << 32) - 16, 3, 5), (15, 1, 3, 2)]
+    plain = {
+        "parities": (bits, "1", parities),
+        "singles": (bits, "0.5", singles),
+        "responses": (person, "2", mixed),
+        "one-table": (person, "10", [(6, 1, 2, 1)]),
+        "alone": (Record((Field("age", age),)), "0.01", [(1, 1, 2, 4)]),
+    }
+    return {
+        name: Collection.create(
+            f"{name}?", domain, "sampled-table", epsilon, **NOVEMBER, parameters=parameters_of(tables)
+        )
+        for name, (domain, epsilon, tables) in plain.items()
+    }
+
+
 def few_items(domain: Domain) -> list[Item]:
     """Items at every edge, one in the middle, and some that are outside."""
+    if isinstance(domain, Record):
+        held = [domain.item(spread(f"record {i}", 128) % domain.size) for i in range(4)]
+        outside = {field.name: None if isinstance(field.domain, YesNo) else 1 << 40 for field in domain.fields}
+        outside |= {field.name: "?" for field in domain.fields if isinstance(field.domain, Categories)}
+        return [None, *held, domain.item(domain.size - 1), outside]
     if isinstance(domain, Attributes):
         names = domain.names
         return [None, frozenset(), frozenset(names), frozenset(names[:1]), frozenset(names[::2]), frozenset({"?"})]
@@ -476,6 +509,9 @@ def boundary_words(collection: Collection) -> list[int]:
     found = {0, N - 1, N // 2, N // 3}
     if isinstance(maker, subset_selection.SubsetSelection):
         found |= {maker.truth - 1, maker.truth, N // maker.holding, N // maker.others}
+    elif isinstance(maker, SampledTable):
+        found |= {-(-end * N // maker.ends[-1]) - less for end in maker.ends[:4] for less in (0, 1)}
+        found |= {one.inner.response.truth for one in maker.tables[:5] if not hasattr(one.inner, "d")}
     elif isinstance(maker, composed_response.ComposedResponse):
         steps = [*maker._starts, *(start + weight for start, weight in zip(maker._starts, maker.weights, strict=False))]
         found |= {word for step in steps for word in (step - 1, step)}
@@ -504,7 +540,10 @@ def structured_vectors(collections: dict[str, Collection]) -> Iterator[dict[str,
             "domain": {key: number(v) if isinstance(v, int) else v for key, v in collection.domain.describe().items()},
             "epsilon": collection.epsilon.text,
             "mechanism": maker.name,
-            "parameters": {key: number(value) for key, value in maker.parameters().items()},
+            "parameters": {
+                key: numbers(value) if isinstance(value, tuple) else number(value)
+                for key, value in maker.parameters().items()
+            },
             "spec": collection.spec_bytes.hex(),
             "id": collection.id.hex(),
             "seed": collection.seed.hex(),
@@ -749,6 +788,7 @@ FILES = {
     "numbers": lambda: structured_vectors(structured_collections()),
     "subset_selection": lambda: structured_vectors(subset_collections()),
     "fields": lambda: structured_vectors(field_collections()),
+    "records": lambda: structured_vectors(record_collections()),
     "signed_lists": signed_list_vectors,
     "list_trees": list_tree_vectors,
     "refused_proofs": refused_proof_vectors,

@@ -714,6 +714,64 @@ def hierarchy(epsilon: str, count: int, b: int, q: int, index: int, u: list[int]
     return before + linear_hash_report(epsilon, q, places[level], cell, u[1], u[2])
 
 
+# --- Records ---------------------------------------------------------------------------------------------------------
+
+
+def field_size(field: dict) -> int:
+    """How many values a field has, `none` included."""
+    if field["kind"] == "yes_no":
+        return 2 if field["none_is_no"] else 3
+    return 1 + (len(field["names"]) if "names" in field else field["highest"] - field["lowest"] + 1)
+
+
+def field_value(field: dict, held: str | int | bool | None) -> int:
+    if field["kind"] == "yes_no":
+        yes = field_size(field) - 1
+        return {None: 0, False: yes - 1, True: yes}[held]
+    if field["kind"] == "categories":
+        return field["names"].index(held) + 1 if held in field["names"] else 0
+    return integers_index(field["lowest"], field["highest"] - field["lowest"] + 1, held)
+
+
+def record_index(fields: list[dict], item: dict | None) -> int:
+    """The value of the first field counts once, each other as often as there are contents of the fields before it."""
+    if item is None:
+        return 0
+    index, contents = 0, 1
+    for field in fields:
+        index += contents * field_value(field, item[field["name"]])
+        contents *= field_size(field)
+    return index
+
+
+def sampled_table(epsilon: str, sizes: list[int], lists: dict, index: int, u: list[int]) -> int:
+    values = []
+    for size in sizes:
+        values.append(index % size)
+        index //= size
+    r = u[0] * sum(lists["weights"]) // N
+    start = 0
+    for mask, weight, kind, number in zip(
+        lists["tables"], lists["weights"], lists["responses"], lists["numbers"], strict=True
+    ):
+        chosen = [i for i in range(len(sizes)) if mask // 2**i % 2 == 1]
+        cells = math.prod(sizes[i] for i in chosen)
+        if kind == 1:
+            cells, cell = 2, sum(values[i] for i in chosen) % 2
+        else:
+            cell = sum(values[i] * math.prod(sizes[j] for j in chosen if j < i) for i in chosen)
+        t = next(t for t in range(1, 25) if number**t >= cells) if kind == 3 else 0
+        if r < weight:
+            if kind == 2:
+                return start + subset_selection(epsilon, cells, number, cell, u[1:])
+            if kind == 3:
+                return start + linear_hash_report(epsilon, number, t, cell, u[1], u[2])
+            return start + response(epsilon, cells, cell, u[1])
+        r -= weight
+        start += {2: math.comb(cells, number), 3: points(number, t) * number if t else 0}.get(kind, cells)
+    raise AssertionError("r is below the sum of the weights")
+
+
 # --- Subset selection -----------------------------------------------------------------------------------------------
 
 

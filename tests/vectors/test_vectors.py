@@ -56,6 +56,8 @@ def item_of(tagged: Vector | None) -> Any:
     if tagged is None:
         return None
     ((kind, value),) = tagged.items()
+    if kind == "record":
+        return {name: one if isinstance(one, bool) else item_of(one) for name, one in value.items()}
     return {"text": str, "integer": whole, "hex": bytes.fromhex, "attributes": frozenset}[kind](value)
 
 
@@ -414,7 +416,7 @@ def test_reasons_are_those_of_the_wire() -> None:
 
 # --- Attributes, numbers, subsets: a file of collections and their reports --------------------------------------------
 
-STRUCTURED_FILES = ("numbers", "subset_selection", "fields")
+STRUCTURED_FILES = ("numbers", "subset_selection", "fields", "records")
 STRUCTURED = {v["name"]: v for file in STRUCTURED_FILES for v in committed(file) if "name" in v}
 assert genprot.GenProt.name in {vector["mechanism"] for vector in STRUCTURED.values()}
 
@@ -436,14 +438,18 @@ def test_specs_read_back(name: str) -> None:
 def second_index(domain: Vector, item: Any) -> int:
     if domain["kind"] == "attributes":
         return independent.attributes_index(domain["names"], item)
+    if domain["kind"] == "record":
+        return independent.record_index(domain["fields"], item)
     if domain["kind"] == "categories":
         return domain["names"].index(item) + 1 if item in domain["names"] else 0
     lowest = whole(domain["lowest"])
     return independent.integers_index(lowest, whole(domain["highest"]) - lowest + 1, item)
 
 
-def second_size(domain: Vector) -> int:
-    """How many names or integers there are, `none` not counted."""
+def second_size(domain: Vector) -> Any:
+    """How many names or integers there are, `none` not counted; of a record, the sizes of its fields with theirs."""
+    if domain["kind"] == "record":
+        return [independent.field_size(one) for one in domain["fields"]]
     return len(domain["names"]) if "names" in domain else whole(domain["highest"]) - whole(domain["lowest"]) + 1
 
 
@@ -458,6 +464,7 @@ SECOND = {
         e, n, p["answers"], p["window"], p["presence"], x, u
     ),
     "subset-selection": lambda e, n, p, x, u: independent.subset_selection(e, n + 1, p["d"], x, u),
+    "sampled-table": independent.sampled_table,
     "linear-hash": lambda e, n, p, x, u: independent.linear_hash_report(e, p["q"], p["t"], x, *u),
     "hashtogram": lambda e, n, p, x, u: independent.hashtogram_report(e, p["seed"], n.bit_length(), p, x, u),
 }
@@ -467,7 +474,9 @@ SECOND = {
 @pytest.mark.parametrize("name", [name for name in STRUCTURED if STRUCTURED[name]["mechanism"] not in REPRODUCTIONS])
 def test_reports_a_second_time(name: str) -> None:
     about = STRUCTURED[name]
-    parameters = {key: whole(value) for key, value in about["parameters"].items()}
+    parameters = {
+        key: wholes(value) if isinstance(value, list) else whole(value) for key, value in about["parameters"].items()
+    }
     parameters["seed"] = bytes.fromhex(about["seed"])
     for vector in reports_about(name):
         if name == "many" and whole(vector["words"][0]) % 3:

@@ -208,18 +208,38 @@ class CollectionSummary(_message.Message):
     def __init__(self, info: _Optional[_Union[CollectionInfo, _Mapping]] = ..., reports: _Optional[int] = ..., batches: _Optional[int] = ..., stored_bytes: _Optional[int] = ..., statement: _Optional[_Iterable[str]] = ..., standard_error: _Optional[float] = ..., lists_domain: bool = ..., decodes_heavy_hitters: bool = ...) -> None: ...
 
 class Item(_message.Message):
-    __slots__ = ("text", "raw", "integer", "none", "attributes")
+    __slots__ = ("text", "raw", "integer", "none", "attributes", "record")
     TEXT_FIELD_NUMBER: _ClassVar[int]
     RAW_FIELD_NUMBER: _ClassVar[int]
     INTEGER_FIELD_NUMBER: _ClassVar[int]
     NONE_FIELD_NUMBER: _ClassVar[int]
     ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
+    RECORD_FIELD_NUMBER: _ClassVar[int]
     text: str
     raw: bytes
     integer: str
     none: bool
     attributes: AttributeSet
-    def __init__(self, text: _Optional[str] = ..., raw: _Optional[bytes] = ..., integer: _Optional[str] = ..., none: bool = ..., attributes: _Optional[_Union[AttributeSet, _Mapping]] = ...) -> None: ...
+    record: RecordItem
+    def __init__(self, text: _Optional[str] = ..., raw: _Optional[bytes] = ..., integer: _Optional[str] = ..., none: bool = ..., attributes: _Optional[_Union[AttributeSet, _Mapping]] = ..., record: _Optional[_Union[RecordItem, _Mapping]] = ...) -> None: ...
+
+class RecordItem(_message.Message):
+    __slots__ = ("values",)
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    values: _containers.RepeatedCompositeFieldContainer[FieldValue]
+    def __init__(self, values: _Optional[_Iterable[_Union[FieldValue, _Mapping]]] = ...) -> None: ...
+
+class FieldValue(_message.Message):
+    __slots__ = ("name", "text", "integer", "yes")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    INTEGER_FIELD_NUMBER: _ClassVar[int]
+    YES_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    text: str
+    integer: str
+    yes: bool
+    def __init__(self, name: _Optional[str] = ..., text: _Optional[str] = ..., integer: _Optional[str] = ..., yes: bool = ...) -> None: ...
 
 class AttributeSet(_message.Message):
     __slots__ = ("names",)
@@ -244,7 +264,7 @@ class TopItems(_message.Message):
     def __init__(self, count: _Optional[int] = ...) -> None: ...
 
 class EstimateRequest(_message.Message):
-    __slots__ = ("collection_id", "given", "all", "top", "confidence", "threshold", "together", "id_prefix", "periods", "every_look")
+    __slots__ = ("collection_id", "given", "all", "top", "confidence", "threshold", "together", "id_prefix", "periods", "every_look", "fields", "where")
     COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
     GIVEN_FIELD_NUMBER: _ClassVar[int]
     ALL_FIELD_NUMBER: _ClassVar[int]
@@ -255,6 +275,8 @@ class EstimateRequest(_message.Message):
     ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
     PERIODS_FIELD_NUMBER: _ClassVar[int]
     EVERY_LOOK_FIELD_NUMBER: _ClassVar[int]
+    FIELDS_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
     collection_id: bytes
     given: GivenItems
     all: AllItems
@@ -265,10 +287,20 @@ class EstimateRequest(_message.Message):
     id_prefix: str
     periods: AskedPeriods
     every_look: bool
-    def __init__(self, collection_id: _Optional[bytes] = ..., given: _Optional[_Union[GivenItems, _Mapping]] = ..., all: _Optional[_Union[AllItems, _Mapping]] = ..., top: _Optional[_Union[TopItems, _Mapping]] = ..., confidence: _Optional[float] = ..., threshold: _Optional[float] = ..., together: bool = ..., id_prefix: _Optional[str] = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ..., every_look: bool = ...) -> None: ...
+    fields: _containers.RepeatedScalarFieldContainer[str]
+    where: _containers.RepeatedCompositeFieldContainer[Slice]
+    def __init__(self, collection_id: _Optional[bytes] = ..., given: _Optional[_Union[GivenItems, _Mapping]] = ..., all: _Optional[_Union[AllItems, _Mapping]] = ..., top: _Optional[_Union[TopItems, _Mapping]] = ..., confidence: _Optional[float] = ..., threshold: _Optional[float] = ..., together: bool = ..., id_prefix: _Optional[str] = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ..., every_look: bool = ..., fields: _Optional[_Iterable[str]] = ..., where: _Optional[_Iterable[_Union[Slice, _Mapping]]] = ...) -> None: ...
+
+class Slice(_message.Message):
+    __slots__ = ("field", "items")
+    FIELD_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    field: str
+    items: _containers.RepeatedCompositeFieldContainer[Item]
+    def __init__(self, field: _Optional[str] = ..., items: _Optional[_Iterable[_Union[Item, _Mapping]]] = ...) -> None: ...
 
 class EstimateResponse(_message.Message):
-    __slots__ = ("reports", "items", "estimates", "standard_errors", "lows", "highs", "consistent", "verdicts", "confidence", "coverage", "everything_else", "collection", "periods", "every_look", "more_for_half", "independence")
+    __slots__ = ("reports", "items", "estimates", "standard_errors", "lows", "highs", "consistent", "verdicts", "confidence", "coverage", "everything_else", "collection", "periods", "every_look", "more_for_half", "independence", "fields", "where")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     ESTIMATES_FIELD_NUMBER: _ClassVar[int]
@@ -285,6 +317,8 @@ class EstimateResponse(_message.Message):
     EVERY_LOOK_FIELD_NUMBER: _ClassVar[int]
     MORE_FOR_HALF_FIELD_NUMBER: _ClassVar[int]
     INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
+    FIELDS_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
     reports: int
     items: _containers.RepeatedCompositeFieldContainer[Item]
     estimates: _containers.RepeatedScalarFieldContainer[float]
@@ -301,7 +335,9 @@ class EstimateResponse(_message.Message):
     every_look: bool
     more_for_half: int
     independence: Independence
-    def __init__(self, reports: _Optional[int] = ..., items: _Optional[_Iterable[_Union[Item, _Mapping]]] = ..., estimates: _Optional[_Iterable[float]] = ..., standard_errors: _Optional[_Iterable[float]] = ..., lows: _Optional[_Iterable[float]] = ..., highs: _Optional[_Iterable[float]] = ..., consistent: _Optional[_Iterable[float]] = ..., verdicts: _Optional[_Iterable[_Union[Verdict, str]]] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., everything_else: _Optional[_Union[Rest, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ..., every_look: bool = ..., more_for_half: _Optional[int] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
+    fields: _containers.RepeatedScalarFieldContainer[str]
+    where: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, reports: _Optional[int] = ..., items: _Optional[_Iterable[_Union[Item, _Mapping]]] = ..., estimates: _Optional[_Iterable[float]] = ..., standard_errors: _Optional[_Iterable[float]] = ..., lows: _Optional[_Iterable[float]] = ..., highs: _Optional[_Iterable[float]] = ..., consistent: _Optional[_Iterable[float]] = ..., verdicts: _Optional[_Iterable[_Union[Verdict, str]]] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., everything_else: _Optional[_Union[Rest, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ..., every_look: bool = ..., more_for_half: _Optional[int] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ..., fields: _Optional[_Iterable[str]] = ..., where: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Independence(_message.Message):
     __slots__ = ("z", "variance_factor", "widened", "visible_from", "cut", "warnings")

@@ -34,6 +34,7 @@ class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     NOT_SEALED: _ClassVar[Reason]
     SEALED_WRONG_LENGTH: _ClassVar[Reason]
     BAD_SEAL: _ClassVar[Reason]
+    TOKEN_FOR_ANOTHER: _ClassVar[Reason]
 REASON_UNSPECIFIED: Reason
 UNKNOWN_COLLECTION: Reason
 NOT_YET_OPEN: Reason
@@ -58,6 +59,7 @@ SEAL_EXPIRED: Reason
 NOT_SEALED: Reason
 SEALED_WRONG_LENGTH: Reason
 BAD_SEAL: Reason
+TOKEN_FOR_ANOTHER: Reason
 
 class GetCollectionRequest(_message.Message):
     __slots__ = ("collection_id",)

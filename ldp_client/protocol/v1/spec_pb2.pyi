@@ -48,16 +48,18 @@ class Question(_message.Message):
     def __init__(self, version: _Optional[int] = ..., text: _Optional[str] = ..., domain: _Optional[_Union[Domain, _Mapping]] = ..., epsilon: _Optional[str] = ..., mechanism: _Optional[_Union[Mechanism, _Mapping]] = ..., schedule: _Optional[_Union[Schedule, _Mapping]] = ..., nonce: _Optional[int] = ...) -> None: ...
 
 class Domain(_message.Message):
-    __slots__ = ("categories", "strings", "integers", "attributes")
+    __slots__ = ("categories", "strings", "integers", "attributes", "record")
     CATEGORIES_FIELD_NUMBER: _ClassVar[int]
     STRINGS_FIELD_NUMBER: _ClassVar[int]
     INTEGERS_FIELD_NUMBER: _ClassVar[int]
     ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
+    RECORD_FIELD_NUMBER: _ClassVar[int]
     categories: Categories
     strings: Strings
     integers: Integers
     attributes: Attributes
-    def __init__(self, categories: _Optional[_Union[Categories, _Mapping]] = ..., strings: _Optional[_Union[Strings, _Mapping]] = ..., integers: _Optional[_Union[Integers, _Mapping]] = ..., attributes: _Optional[_Union[Attributes, _Mapping]] = ...) -> None: ...
+    record: Record
+    def __init__(self, categories: _Optional[_Union[Categories, _Mapping]] = ..., strings: _Optional[_Union[Strings, _Mapping]] = ..., integers: _Optional[_Union[Integers, _Mapping]] = ..., attributes: _Optional[_Union[Attributes, _Mapping]] = ..., record: _Optional[_Union[Record, _Mapping]] = ...) -> None: ...
 
 class Categories(_message.Message):
     __slots__ = ("names",)
@@ -85,6 +87,30 @@ class Attributes(_message.Message):
     names: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, names: _Optional[_Iterable[str]] = ...) -> None: ...
 
+class Record(_message.Message):
+    __slots__ = ("fields",)
+    FIELDS_FIELD_NUMBER: _ClassVar[int]
+    fields: _containers.RepeatedCompositeFieldContainer[Field]
+    def __init__(self, fields: _Optional[_Iterable[_Union[Field, _Mapping]]] = ...) -> None: ...
+
+class Field(_message.Message):
+    __slots__ = ("name", "categories", "integers", "yes_no")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    CATEGORIES_FIELD_NUMBER: _ClassVar[int]
+    INTEGERS_FIELD_NUMBER: _ClassVar[int]
+    YES_NO_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    categories: Categories
+    integers: Integers
+    yes_no: YesNo
+    def __init__(self, name: _Optional[str] = ..., categories: _Optional[_Union[Categories, _Mapping]] = ..., integers: _Optional[_Union[Integers, _Mapping]] = ..., yes_no: _Optional[_Union[YesNo, _Mapping]] = ...) -> None: ...
+
+class YesNo(_message.Message):
+    __slots__ = ("none_is_no",)
+    NONE_IS_NO_FIELD_NUMBER: _ClassVar[int]
+    none_is_no: bool
+    def __init__(self, none_is_no: bool = ...) -> None: ...
+
 class Schedule(_message.Message):
     __slots__ = ("period_seconds", "reports")
     PERIOD_SECONDS_FIELD_NUMBER: _ClassVar[int]
@@ -94,7 +120,7 @@ class Schedule(_message.Message):
     def __init__(self, period_seconds: _Optional[int] = ..., reports: _Optional[int] = ...) -> None: ...
 
 class Mechanism(_message.Message):
-    __slots__ = ("randomized_response", "linear_hash", "hashtogram", "expander_sketch", "prefix_tree", "tree_sketch", "composed_response", "bounded_number", "genprot", "hierarchy", "sampled_attribute", "subset_selection")
+    __slots__ = ("randomized_response", "linear_hash", "hashtogram", "expander_sketch", "prefix_tree", "tree_sketch", "composed_response", "bounded_number", "genprot", "hierarchy", "sampled_attribute", "subset_selection", "sampled_table")
     RANDOMIZED_RESPONSE_FIELD_NUMBER: _ClassVar[int]
     LINEAR_HASH_FIELD_NUMBER: _ClassVar[int]
     HASHTOGRAM_FIELD_NUMBER: _ClassVar[int]
@@ -107,6 +133,7 @@ class Mechanism(_message.Message):
     HIERARCHY_FIELD_NUMBER: _ClassVar[int]
     SAMPLED_ATTRIBUTE_FIELD_NUMBER: _ClassVar[int]
     SUBSET_SELECTION_FIELD_NUMBER: _ClassVar[int]
+    SAMPLED_TABLE_FIELD_NUMBER: _ClassVar[int]
     randomized_response: RandomizedResponse
     linear_hash: LinearHash
     hashtogram: Hashtogram
@@ -119,7 +146,8 @@ class Mechanism(_message.Message):
     hierarchy: Hierarchy
     sampled_attribute: SampledAttribute
     subset_selection: SubsetSelection
-    def __init__(self, randomized_response: _Optional[_Union[RandomizedResponse, _Mapping]] = ..., linear_hash: _Optional[_Union[LinearHash, _Mapping]] = ..., hashtogram: _Optional[_Union[Hashtogram, _Mapping]] = ..., expander_sketch: _Optional[_Union[ExpanderSketch, _Mapping]] = ..., prefix_tree: _Optional[_Union[PrefixTree, _Mapping]] = ..., tree_sketch: _Optional[_Union[TreeSketch, _Mapping]] = ..., composed_response: _Optional[_Union[ComposedResponse, _Mapping]] = ..., bounded_number: _Optional[_Union[BoundedNumber, _Mapping]] = ..., genprot: _Optional[_Union[GenProt, _Mapping]] = ..., hierarchy: _Optional[_Union[Hierarchy, _Mapping]] = ..., sampled_attribute: _Optional[_Union[SampledAttribute, _Mapping]] = ..., subset_selection: _Optional[_Union[SubsetSelection, _Mapping]] = ...) -> None: ...
+    sampled_table: SampledTable
+    def __init__(self, randomized_response: _Optional[_Union[RandomizedResponse, _Mapping]] = ..., linear_hash: _Optional[_Union[LinearHash, _Mapping]] = ..., hashtogram: _Optional[_Union[Hashtogram, _Mapping]] = ..., expander_sketch: _Optional[_Union[ExpanderSketch, _Mapping]] = ..., prefix_tree: _Optional[_Union[PrefixTree, _Mapping]] = ..., tree_sketch: _Optional[_Union[TreeSketch, _Mapping]] = ..., composed_response: _Optional[_Union[ComposedResponse, _Mapping]] = ..., bounded_number: _Optional[_Union[BoundedNumber, _Mapping]] = ..., genprot: _Optional[_Union[GenProt, _Mapping]] = ..., hierarchy: _Optional[_Union[Hierarchy, _Mapping]] = ..., sampled_attribute: _Optional[_Union[SampledAttribute, _Mapping]] = ..., subset_selection: _Optional[_Union[SubsetSelection, _Mapping]] = ..., sampled_table: _Optional[_Union[SampledTable, _Mapping]] = ...) -> None: ...
 
 class RandomizedResponse(_message.Message):
     __slots__ = ()
@@ -248,3 +276,15 @@ class SubsetSelection(_message.Message):
     D_FIELD_NUMBER: _ClassVar[int]
     d: int
     def __init__(self, d: _Optional[int] = ...) -> None: ...
+
+class SampledTable(_message.Message):
+    __slots__ = ("tables", "weights", "responses", "numbers")
+    TABLES_FIELD_NUMBER: _ClassVar[int]
+    WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    RESPONSES_FIELD_NUMBER: _ClassVar[int]
+    NUMBERS_FIELD_NUMBER: _ClassVar[int]
+    tables: _containers.RepeatedScalarFieldContainer[int]
+    weights: _containers.RepeatedScalarFieldContainer[int]
+    responses: _containers.RepeatedScalarFieldContainer[int]
+    numbers: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, tables: _Optional[_Iterable[int]] = ..., weights: _Optional[_Iterable[int]] = ..., responses: _Optional[_Iterable[int]] = ..., numbers: _Optional[_Iterable[int]] = ...) -> None: ...

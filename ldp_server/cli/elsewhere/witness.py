@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import signal
 import sys
-import threading
+import time
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
@@ -67,10 +68,9 @@ def _key(text: str) -> bytes:
 
 def _follow(follower: ListWitness, pause: int, *, as_json: bool) -> None:
     """Look until Ctrl-C or SIGTERM. What changes is printed; trouble goes to standard error."""
-    ending = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: ending.set())
+    signal.signal(signal.SIGTERM, _end)
     shown = trouble = ""
-    while not ending.is_set():
+    while True:
         try:
             found = str(follower.look(_CALL_SECONDS))
         except StorageError:
@@ -84,7 +84,12 @@ def _follow(follower: ListWitness, pause: int, *, as_json: bool) -> None:
         if said and said != trouble:
             sys.stderr.write(f"ldp-server witness: {said}\n")
         shown, trouble = found, said
-        ending.wait(pause)
+        time.sleep(pause)
+
+
+def _end(*_: object) -> NoReturn:
+    """End at once, also while the server does not answer. The head is on the disk before its signature leaves."""
+    raise SystemExit(0)
 
 
 def _say(head: str, *, as_json: bool) -> None:

@@ -13,20 +13,18 @@ from pathlib import Path
 import click
 from prometheus_client import ProcessCollector, disable_created_metrics
 
-from ldp_client.errors import LdpError
 from ldp_server import __version__
 from ldp_server.cli.main import cli
 from ldp_server.cli.shapes import DiagnosisShape, StandingShape
-from ldp_server.diagnosis import Diagnosis
+from ldp_server.diagnosis import MARKS, Diagnosis, Unsound
 from ldp_server.relay.assemble import RelayDirectory, RelayServer
 from ldp_server.relay.checks import examine_relay, look, standing_line
 from ldp_server.relay.config import SAMPLE, RelayConfig, load_relay_config
 from ldp_server.service.logs import event, set_up_logs
 from ldp_server.service.running import allow_files, local_address, start_metrics, stop_when_input_ends
 
-__all__ = ["Unsound", "check", "print_relay_config", "relay", "serve", "status"]
+__all__ = ["check", "print_relay_config", "relay", "serve", "status"]
 
-_MARKS = {"ok": "ok     ", "warning": "warning", "wrong": "WRONG  "}
 _SWITCH_SECONDS = 0.0005
 
 _config_option = click.option(
@@ -37,10 +35,6 @@ _config_option = click.option(
     help="The relay's configuration (see `ldp-server relay config`).",
 )
 _json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
-
-
-class Unsound(LdpError):
-    """A check of a relay found something wrong."""
 
 
 @cli.group()
@@ -150,7 +144,7 @@ def print_relay_config() -> None:
 
 
 def _write_line(one: Diagnosis) -> None:
-    _write(f"{_MARKS[one.verdict]}  {one.what}: {one.detail}")
+    _write(f"{MARKS[one.verdict]}  {one.what}: {one.detail}")
 
 
 def _write(text: str) -> None:

@@ -1,4 +1,4 @@
-"""token issuer, issuer-config, issuer-key, issuer-secret: the issuer of unlinkable tokens."""
+"""token issuer, issuer-check, issuer-config, issuer-key, issuer-secret: the issuer of unlinkable tokens."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -14,29 +15,35 @@ from prometheus_client import disable_created_metrics
 
 from ldp_server import __version__
 from ldp_server.cli.connection import json_option
+from ldp_server.cli.shapes import DiagnosisShape
 from ldp_server.cli.show import lines, print_json
 from ldp_server.cli.tokens.analysts import token
+from ldp_server.diagnosis import MARKS, Unsound
+from ldp_server.issuer.checks import examine_issuer
 from ldp_server.issuer.server import IssuerServer
 from ldp_server.issuer.settings import SAMPLE, IssuerConfig, load_settings
 from ldp_server.issuer.signing import make_key, make_secret
 from ldp_server.service.logs import event, set_up_logs
 from ldp_server.service.running import allow_files, local_address, start_metrics, stop_when_input_ends
 
-__all__ = ["issuer", "issuer_config", "issuer_key", "issuer_secret"]
+__all__ = ["issuer", "issuer_check", "issuer_config", "issuer_key", "issuer_secret"]
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @token.command()
 @click.option("--config", "file", type=_FILE, required=True, help="The configuration (`token issuer-config`).")
+@click.option("--listen", metavar="HOST:PORT", help="Where the back end connects; port 0: any free one.")
 @click.option("--until-stdin-closes", is_flag=True, help="Also stop when standard input is closed.")
 @click.option("--json", "as_json", is_flag=True, help="Logs, and the line that says where it listens, as JSON.")
-def issuer(file: Path, until_stdin_closes: bool, as_json: bool) -> None:
+def issuer(file: Path, listen: str | None, until_stdin_closes: bool, as_json: bool) -> None:
     """Run the issuer of unlinkable tokens until it is told to stop (SIGTERM, Ctrl-C).
 
     It belongs behind your log-in, and not onto the machine of the collection server.
     """
     config = load_settings(file)
+    if listen is not None:
+        config = replace(config, listen=listen)
     set_up_logs(config.watch.log_level, "json" if as_json else config.watch.log_format)
     # Otherwise each counter has a second series, the time at which it was made.
     disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -54,7 +61,8 @@ async def _serve(config: IssuerConfig, *, as_json: bool, until_stdin_closes: boo
             start_metrics(config.watch.metrics, server.metrics.registry, server)
         address = local_address(config.listen, server.port)
         if as_json:
-            sys.stdout.write(json.dumps({"listening": address, "version": __version__, "pid": os.getpid()}) + "\n")
+            said = {"listening": {"issuer": address}, "version": __version__, "pid": os.getpid()}
+            sys.stdout.write(json.dumps(said) + "\n")
         else:
             sys.stdout.write(f"the issuer listens on {address}\n")
         sys.stdout.flush()
@@ -66,6 +74,24 @@ async def _serve(config: IssuerConfig, *, as_json: bool, until_stdin_closes: boo
     finally:
         await server.stop()
         event(logging.INFO, "stopped")
+
+
+@token.command("issuer-check")
+@click.option("--config", "file", type=_FILE, required=True, help="The configuration (`token issuer-config`).")
+@json_option
+def issuer_check(file: Path, as_json: bool) -> None:
+    """Check a configuration, its keys, secrets and certificates, and the counts. Nothing is changed."""
+    found = []
+    for one in examine_issuer(file):
+        found.append(one)
+        if as_json:
+            shape: DiagnosisShape = {"what": one.what, "verdict": one.verdict, "detail": one.detail}
+            print_json(shape)
+        else:
+            lines(f"{MARKS[one.verdict]}  {one.what}: {one.detail}")
+    wrong = sum(one.verdict == "wrong" for one in found)
+    if wrong:
+        raise Unsound(f"{wrong} of {len(found)} checks found something wrong")
 
 
 @token.command("issuer-config")

@@ -106,6 +106,15 @@ class SupportLaw:
         counts = np.asarray(estimates, np.float64) * (self.p - self.s) + self.reports * self.s
         return np.clip(np.rint(counts), 0, self.reports)
 
+    def noise(self, z: float) -> float:
+        """Return the largest estimate whose interval begins at 0, for the tail of z standard errors."""
+        low, high = 0, self.reports
+        while low < high:  # `low` supports or fewer may be those of an item that nobody holds
+            middle = np.unique(np.linspace(low + 1, high, 16).astype(np.int64)).astype(np.float64)
+            few = int((self.score(np.zeros(len(middle)), middle) < z).sum())
+            low, high = (int(middle[few - 1]) if few else low), (int(middle[few]) - 1 if few < len(middle) else high)
+        return (low - self.reports * self.s) * self.unit
+
     def intervals(self, estimates: npt.ArrayLike, tail: float) -> tuple[Floats, Floats]:
         """Return the intervals for the numbers of holders; each end errs with probability `tail` at most."""
         return self.intervals_at(estimates, normal_quantile(tail))

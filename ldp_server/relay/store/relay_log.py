@@ -32,6 +32,12 @@ _HELD = (
     "SELECT sum(units) FROM blocks WHERE held_in IN (SELECT number FROM groups WHERE collection = ?1))"
 )
 _WAITING = "SELECT coalesce(sum(units), 0), count(*) FROM released WHERE collection = ?"
+_BYTES = (
+    "SELECT coalesce(sum(b), 0) FROM (SELECT sum(length(sealed)) b FROM recent WHERE collection = ?1 UNION ALL "
+    "SELECT sum(length(payload)) FROM blocks WHERE held_in IN (SELECT number FROM groups WHERE collection = ?1) "
+    "UNION ALL SELECT sum(length(payload)) FROM released WHERE collection = ?1)"
+)
+_NEWEST = "SELECT max(round) FROM groups WHERE collection = ?"
 _FIRST = "SELECT min(round) FROM groups WHERE collection = ?"
 
 
@@ -55,6 +61,10 @@ class Standing(NamedTuple):
     """Reports that were released and have not arrived yet."""
     short: int
     """How many rounds in a row have ended with too few reports."""
+    bytes: int = 0
+    """What both take."""
+    newest: int | None = None
+    """The newest round of which something is held."""
 
 
 class RelayLog:
@@ -281,6 +291,8 @@ def standings(db: sqlite3.Connection, path: Path) -> list[Standing]:
                 db.execute(_HELD, (number,)).fetchone()[0],
                 db.execute(_WAITING, (number,)).fetchone()[0],
                 short,
+                db.execute(_BYTES, (number,)).fetchone()[0],
+                db.execute(_NEWEST, (number,)).fetchone()[0],
             )
             for number, identity, spec, short in rows
         ]

@@ -41,6 +41,13 @@ class Verifiers:
         verifier = self.unlinkable if kind == "unlinkable-token" else self.linkable
         return verifier.token_id(token, collection_id)
 
+    def refusal(self, kind: str, token: bytes, collection_id: bytes) -> ServerRefused:
+        """Why a token is not good for this collection. Linkable tokens do not show for which one they are."""
+        reason = self.unlinkable.reason(token, collection_id) if kind == "unlinkable-token" else "NOT_ADMITTED"
+        if reason == "NOT_ADMITTED":
+            return ServerRefused(reason, "the admission token is missing or not valid for this collection")
+        return ServerRefused(reason, "the admission token is good for another collection, not for this one")
+
 
 class AdmissionControl:
     """Applies what each collection asks for."""
@@ -70,7 +77,7 @@ class AdmissionControl:
             return None
         token_id = self._verifiers.token_id(kind, token, record.id)
         if token_id is None:
-            raise ServerRefused("NOT_ADMITTED", "the admission token is missing or not valid for this collection")
+            raise self._verifiers.refusal(kind, token, record.id)
         if reports > most:
             raise ServerRefused("NOT_ADMITTED", f"one token admits at most {most} reports")
         return token_id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import grpc
@@ -36,6 +37,7 @@ class Collector:
         self._bounds = bounds
         self._collections = collections
         self._publisher = publisher
+        self._keeping = asyncio.Lock()
         self._intake = IntakeCalls(ingest, metrics, limits, bounds)
 
     def handlers(self) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
@@ -79,7 +81,9 @@ class Collector:
         try:
             request = parse(pb.CosignRequest, data)
             given = Cosignature(request.cosignature.public_key, request.cosignature.signature)
-            self._publisher.cosign(request.list_digest, given)
+            if self._publisher.cosign(request.list_digest, given):
+                async with self._keeping:
+                    await asyncio.to_thread(self._publisher.keep_cosignatures)
         except LdpError as error:
             return await self._intake.abort(context, error)
         return pb.CosignResponse().SerializeToString()

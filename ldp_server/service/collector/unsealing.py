@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 
 import grpc
 
+from ldp_client.collection import Collection
 from ldp_client.errors import LdpError, ServerRefused, Unavailable
 from ldp_client.protocol.packing import MAX_PAYLOAD
 from ldp_client.protocol.sealing import SEALED_EXTRA, key_id_of, sealed_bytes
@@ -32,7 +33,7 @@ from ldp_server.service.metrics import Metrics
 from ldp_server.service.wire import CallStatus
 from ldp_server.store import CollectionRecord, GroupCommit, ReportLog, Ticket
 
-__all__ = ["Unsealing", "count_units", "inner_token_bytes"]
+__all__ = ["Unsealing", "count_units", "inner_token_bytes", "least_units"]
 
 
 def inner_token_bytes(record: CollectionRecord) -> int:
@@ -54,6 +55,16 @@ def count_units(payload: bytes, width: int, token_bytes: int = 0) -> int:
             "SEALED_WRONG_LENGTH", f"{len(payload)} bytes is not a whole number of sealed reports of {length} bytes"
         )
     return len(payload) // length
+
+
+def least_units(collection: Collection, token_bytes: int) -> int:
+    """Return how many units each batch of an honest relay has at least.
+
+    It is the smallest batch, or less where that is more than half of what fits into a batch: a release is then cut into
+    parts. Fewer come from a relay that breaks its promise, or from somebody who goes around the relay.
+    """
+    most = MAX_PAYLOAD // sealed_bytes(collection.randomizer.report_bytes, token_bytes)
+    return min(collection.smallest_batch or 0, (most + 1) // 2)
 
 
 class Unsealing:
@@ -80,6 +91,8 @@ class Unsealing:
 
     def begin(self, live: LiveCollection, ticket: Ticket) -> None:
         """Let a ticket wait for its reports, and then for the disk."""
+        if ticket.reports < least_units(live.collection, inner_token_bytes(live.record)):
+            self._metrics.small_batches.labels(live.label).inc()
         task = asyncio.create_task(self._open(live, ticket))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

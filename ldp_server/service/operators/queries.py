@@ -15,8 +15,10 @@ from dataclasses import dataclass
 import grpc
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.protocol.domain import Attributes, Domain, Integers
+from ldp_client.protocol.domain import Attributes, Domain, Integers, Record
 from ldp_client.protocol.v1 import analyst_pb2 as pb
+from ldp_server.answers.records import record_of_text
+from ldp_server.answers.wire import item_to_wire
 from ldp_server.config import LimitsConfig
 from ldp_server.service.live import LiveCollection, LiveCollections, Naming
 from ldp_server.service.metrics import Metrics
@@ -93,7 +95,8 @@ class Queries:
     async def estimate(self, request: pb.EstimateRequest) -> bytes:
         live = self._collections.find_kept(request)
         most = self._limits.query_items
-        if len(request.given.items) > most or request.top.count > most:
+        sliced = sum(len(one.items) for one in request.where)
+        if len(request.given.items) > most or request.top.count > most or sliced > most:
             raise InvalidSpec(f"a question names at most {most} items (limits.query_items)")
         _read_text(request, live.collection.domain)
         started = time.perf_counter()
@@ -209,6 +212,8 @@ def _read_items(items: Iterable[pb.Item], domain: Domain) -> None:
             elif isinstance(domain, Attributes):
                 known = item.text in domain.names
                 item.attributes.names.extend([item.text] if known else item.text.split(_AND))
+            elif isinstance(domain, Record):
+                item.CopyFrom(item_to_wire(record_of_text(item.text)))
 
 
 def info(live: LiveCollection, now: float) -> pb.CollectionInfo:

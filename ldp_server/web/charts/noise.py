@@ -11,8 +11,6 @@ from ldp_server.oracles.laws.support import SupportLaw, normal_quantile
 
 __all__ = ["noise_reach"]
 
-_STEPS = 60
-
 
 def _law(randomizer: Randomizer, reports: int) -> SupportLaw | None:
     """The law of the reports that support an item, for the mechanisms whose oracle counts by it."""
@@ -35,11 +33,4 @@ def noise_reach(collection: Collection, reports: int, error: float, confidence: 
     law = _law(collection.randomizer, reports)
     if law is None or not reports:
         return normal
-    low, high = 0.0, max(2 * normal, 4 * law.unit)
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        within = float(law.intervals([middle], tail)[0][0]) <= 0
-        low, high = (middle, high) if within else (low, middle)
-        if high - low < law.unit / 100:
-            break
-    return high
+    return law.noise(normal_quantile(tail))

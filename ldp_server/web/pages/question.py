@@ -36,7 +36,7 @@ __all__ = [
     "view",
 ]
 
-_CHOSEN = ("confidence", "threshold", "count", "bins", "shares", "between", "every_look", "beta")
+_CHOSEN = ("confidence", "threshold", "count", "bins", "shares", "between", "fields", "every_look", "beta")
 """The parts of an address that say what to show. None of them tells an item."""
 
 
@@ -169,7 +169,7 @@ def _coverage(answer: Any) -> str:
 def _chosen(options: ViewOptions, name: str) -> str:
     """What was chosen, as the end of an address."""
     default = ViewOptions()
-    found = {key: getattr(options, key) for key in _CHOSEN if key not in {"shares", "between", "every_look"}}
+    found = {key: getattr(options, key) for key in _CHOSEN if key not in {"shares", "between", "fields", "every_look"}}
     found = {key: value for key, value in found.items() if value != getattr(default, key)} | addressed(options.periods)
     if options.every_look:
         found["every_look"] = 1
@@ -177,6 +177,8 @@ def _chosen(options: ViewOptions, name: str) -> str:
         found["shares"] = " ".join(f"{share:.12g}" for share in options.shares)
     if options.between and name == "ranges":
         found["between"] = " ".join(f"{first}:{last}" for first, last in options.between)
+    if options.fields and name == "fields":
+        found["fields"] = ",".join(options.fields)
     return f"?{urlencode(found)}" if found else ""
 
 

@@ -71,5 +71,6 @@ _REFUSED = {
     "BATCH_ID_CONFLICT": "the same batch id with other bytes",
     "NOT_ADMITTED": "a valid token or certificate is missing",
     "TOKEN_USED": "its token had admitted another batch",
+    "TOKEN_FOR_ANOTHER": "its token was for another question",
 }
 _BUSY = {"full": "more waits for the disk than fits into memory", "rate": "one address sent more than its share"}

@@ -145,8 +145,9 @@ def total_variation(randomizer: GenProt, index: int) -> tuple[float, float]:
     draws = [tuple(z if i == held else 0 for i in range(width)) for z in range(-reach, reach + 1)]
     default = np.array(weights, np.float64)
     default /= default.sum()
-    p = np.array([randomizer.weight(index, draw) for draw in draws], np.float64) / (1 << randomizer.word_bits)
-    exponents = np.array([float(randomizer.exponent(index, draw)) for draw in draws])
+    exact = [randomizer.exponent(index, draw) for draw in draws]
+    p = np.array([randomizer.weight_at(exponent) for exponent in exact], np.float64) / (1 << randomizer.word_bits)
+    exponents = np.array(list(map(float, exact)))
     t, average = randomizer.draws, float(default @ p)
     chosen = default * (p * (1 - (1 - average) ** t) / average + (1 - p) * (1 - average) ** (t - 1))
     wanted = default * np.exp(exponents)

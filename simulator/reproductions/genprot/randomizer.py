@@ -67,6 +67,8 @@ MAX_COORDINATES = 64
 _REACH = 20
 """The noise is cut where its density is e^-20 of the highest: beyond 6.3 standard deviations."""
 _BITS = 80
+_BILLION = 1_000_000_000
+_EVEN = Fraction(0)
 
 
 @lru_cache(maxsize=16)
@@ -100,6 +102,26 @@ def _half_exp(exponent: Fraction, word_bits: int) -> int:
     return (1 << word_bits + _BITS - 1) // floor_exp(-exponent, _BITS)
 
 
+@lru_cache(maxsize=64)
+def _limits(base: int, word_bits: int) -> tuple[int, int]:
+    """Return N l rounded up and N u rounded down: the fewest and the most words that may say b_t = 1."""
+    twice = Fraction(2 * base, _BILLION)
+    return _half_exp(-twice, word_bits) + 1, min(_half_exp(twice, word_bits), (1 << word_bits) - 1)
+
+
+@lru_cache(maxsize=64)
+def _worst(least: int, most: int, t: int, word_bits: int) -> Fraction:
+    """F(u, l)/F(l, u), and the small bias of the uniform choice."""
+    total = 1 << word_bits
+
+    def chance(a: int, b: int) -> Fraction:
+        other = 1 - Fraction(b, total)
+        own = Fraction(a, total)
+        return own * (1 - other**t) / (t * Fraction(b, total)) + (1 - own) * other ** (t - 1) / t
+
+    return chance(most, least) / chance(least, most) * Fraction(total + t, total - t)
+
+
 @dataclass(frozen=True)
 class GenProt(Randomizer):
     """One of T public draws; the choice among them satisfies pure epsilon-LDP."""
@@ -129,26 +151,14 @@ class GenProt(Randomizer):
             raise InvalidSpec("the number of a user of genprot is a whole number below 2^64")
         if self.size < 3 or (self.one_hot and self.size > MAX_COORDINATES + 1):
             raise InvalidSpec(f"genprot takes two or more integers, or 2 to {MAX_COORDINATES} categories")
-        twice = Fraction(2 * self.base, 1_000_000_000)
-        object.__setattr__(self, "least", _half_exp(-twice, self.word_bits) + 1)
-        object.__setattr__(self, "most", min(_half_exp(twice, self.word_bits), (1 << self.word_bits) - 1))
-        if not 0 < self.least <= 1 << self.word_bits - 1 <= self.most:
+        least, most = _limits(self.base, self.word_bits)
+        if not 0 < least <= 1 << self.word_bits - 1 <= most:
             raise InvalidSpec(f"{self.word_bits} random bits are too few for this base epsilon")
-        object.__setattr__(self, "_ratio", self._worst())
+        ratio = _worst(least, most, self.draws, self.word_bits)
+        for name, value in (("least", least), ("most", most), ("_ratio", ratio)):
+            object.__setattr__(self, name, value)
         if self._ratio > self.epsilon.e_low:
             raise InvalidSpec("the base epsilon and draws of this genprot need more than its epsilon")
-
-    def _worst(self) -> Fraction:
-        """F(u, l)/F(l, u), and the small bias of the uniform choice."""
-        total, t = 1 << self.word_bits, self.draws
-
-        def chance(a: int, b: int) -> Fraction:
-            other = 1 - Fraction(b, total)
-            own = Fraction(a, total)
-            return own * (1 - other**t) / (t * Fraction(b, total)) + (1 - own) * other ** (t - 1) / t
-
-        high, low = chance(self.most, self.least), chance(self.least, self.most)
-        return high / low * Fraction(total + t, total - t)
 
     @classmethod
     def build(cls, epsilon: Epsilon, domain: Domain, seed: bytes, parameters: Mapping[str, int]) -> Self:
@@ -196,19 +206,22 @@ class GenProt(Randomizer):
         return tuple(noise[i : i + width] for i in range(0, len(noise), width))
 
     def exponent(self, index: int, draw: Sequence[int]) -> Fraction:
-        """Return ln Pr[A(x) = v]/Pr[A(default) = v] = c (2 z - c)/(2 sigma^2): z the noise, c the centre."""
+        """Return ln Pr[A(x) = v]/Pr[A(default) = v] = c (2 z - c)/(2 sigma^2): z the noise, c = a/b the centre."""
         if self.one_hot:
-            centre, noise = Fraction(STEPS * (index > 0)), draw[max(index - 1, 0)]
+            a, b, noise = STEPS * (index > 0), 1, draw[max(index - 1, 0)]
         else:
-            centre = (Fraction(STEPS * (index - 1), self.size - 2) - Fraction(STEPS, 2)) * (index > 0)
-            noise = draw[0]
-        return centre * (2 * noise - centre) / (2 * self.sigma**2)
+            span = self.size - 2
+            a, b, noise = STEPS * (2 * (index - 1) - span) * (index > 0), 2 * span, draw[0]
+        return Fraction(a * (2 * noise * b - a), 2 * (b * self.sigma) ** 2)
 
     def weight(self, index: int, draw: Sequence[int]) -> int:
         """Return how many words say b_t = 1, always inside [least, most]."""
-        exponent, limit = self.exponent(index, draw), Fraction(2 * self.base, 1_000_000_000)
-        inside = abs(exponent) <= limit
-        near = max(self.least, min(self.most, _half_exp(exponent * inside, self.word_bits)))
+        return self.weight_at(self.exponent(index, draw))
+
+    def weight_at(self, exponent: Fraction) -> int:
+        """Return how many words say b_t = 1 where the ratio of densities is e^exponent."""
+        inside = abs(exponent.numerator) * _BILLION <= 2 * self.base * exponent.denominator
+        near = max(self.least, min(self.most, _half_exp(exponent if inside else _EVEN, self.word_bits)))
         return (1 << self.word_bits - 1, near)[inside]
 
     def randomize(self, index: int, words: Sequence[int]) -> int:

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.randomized_response import RandomizedResponse, Response
+from ldp_client.mechanisms.sampled_table import SampledTable
 from ldp_client.mechanisms.subset_selection import SubsetSelection
 
 
@@ -97,3 +98,24 @@ class OverstatedRatio(RandomizedResponse):
     @property
     def ratio(self) -> Fraction:
         return Fraction(1)
+
+
+class TableByRecord(SampledTable):
+    """Who holds nothing draws the first table: which table was drawn tells something."""
+
+    def randomize(self, index: int, words: Sequence[int]) -> int:
+        return super().randomize(index, (words[0] if index else 0, *words[1:]))
+
+
+class TableByTheAnswersWord(SampledTable):
+    """The word that draws the table also answers it."""
+
+    def randomize(self, index: int, words: Sequence[int]) -> int:
+        return super().randomize(index, (words[0], words[0], *words[2:]))
+
+
+class NeighbouringCell(SampledTable):
+    """A record that holds nothing is answered with the record after it, at another table's start."""
+
+    def randomize(self, index: int, words: Sequence[int]) -> int:
+        return min(super().randomize(index, words) + (index == 0), self.bound - 1)

@@ -129,7 +129,7 @@ def test_the_bound_is_nearly_reached_where_it_can_be(epsilon, categories, report
         assert delta <= bound.delta(value) <= 1.03 * delta
 
 
-@pytest.mark.parametrize("randomizer", [FULL[2], FULL[4], FULL[-5]], ids=label)
+@pytest.mark.parametrize("randomizer", [FULL[2], FULL[4], FULL[-8]], ids=label)
 def test_the_contour_against_the_list(randomizer, monkeypatch):
     """The contour is an upper bound of the list, and the smoothing costs it little."""
     atoms = randomizer.pair_laws[0]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.reed_solomon import MODULUS, ReedSolomon, inverse, multiply
-from ldp_server.arrays.reed_solomon import BulkReedSolomon, Field
+from ldp_server.arrays.reed_solomon import BulkReedSolomon, SymbolField
 
 SHAPES = [(4, 3, 9), (8, 8, 12), (8, 4, 16), (13, 5, 6), (16, 4, 5), (16, 17, 20), (2, 2, 4), (1, 1, 2)]
 
@@ -36,7 +36,7 @@ def test_field_laws(bits, data):
     assert multiply(a, multiply(b, c, bits), bits) == multiply(multiply(a, b, bits), c, bits)
     if a:
         assert multiply(a, inverse(a, bits), bits) == 1
-    assert int(Field(min(bits, 8)).times(a & 3, b & 3)) == multiply(a & 3, b & 3, min(bits, 8))
+    assert int(SymbolField(min(bits, 8)).times(a & 3, b & 3)) == multiply(a & 3, b & 3, min(bits, 8))
 
 
 def evaluated(symbols, at, bits):

@@ -85,7 +85,9 @@ def test_a_flush_of_everything_asks_once(open_client, collector, wide):
     assert len(collector.calls) == 1
 
 
-@pytest.mark.parametrize(("reason", "asks"), [("NOT_ADMITTED", 2), ("TOKEN_USED", 2), ("NOT_YET_OPEN", 1)])
+@pytest.mark.parametrize(
+    ("reason", "asks"), [("NOT_ADMITTED", 2), ("TOKEN_USED", 2), ("TOKEN_FOR_ANOTHER", 2), ("NOT_YET_OPEN", 1)]
+)
 def test_a_token_that_was_not_good_enough_is_not_shown_again(open_client, collector, clock, reason, asks):
     asked = []
 

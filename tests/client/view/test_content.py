@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from ldp_client import Attributes, Categories, Collection, Policy, Schedule, Strings
+from ldp_client import Attributes, Categories, Collection, Field, Policy, Record, Schedule, Strings
 from ldp_client.explain import explain
 from ldp_client.ledger.database import Storage
 from ldp_client.mechanisms import MECHANISMS
@@ -213,7 +213,16 @@ def marked(example):
         return Attributes(names), (frozenset(names), frozenset(names[:1]))
     if isinstance(domain, Strings):
         return domain, (b"marker-1234"[: domain.max_bytes], b"")
+    if isinstance(domain, Record):
+        names = [f"marker-{number}" for number in range(len(domain.names))]
+        fields = [Field(name, one.domain) for name, one in zip(names, domain.fields, strict=True)]
+        return Record(tuple(fields)), (domain_item(fields, -1), domain_item(fields, 1))
     return domain, (domain.lowest, domain.lowest + domain.count - 1)
+
+
+def domain_item(fields, index):
+    """A record of each field's item with this index, from the end where it is negative."""
+    return {field.name: field.domain.item(index % field.domain.size) for field in fields}
 
 
 def view_of(open_client, directory, asked, item):

@@ -241,7 +241,7 @@ def test_the_local_server_s_certificate_is_found(secure):
 
 def test_a_local_server_with_another_certificate_is_not_believed(secure, other, tmp_path):
     """The file says which certificate to expect: whoever listens there now must have it."""
-    from ldp_server.analyst.local import LocalServer
+    from ldp_server.local_server import LocalServer
     from ldp_server.store import DataDirectory
 
     certificate, _ = other.issue("localhost")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
-from ldp_client.protocol.domain import DOMAINS, Attributes, Categories, Integers, Strings
+from ldp_client.protocol.domain import DOMAINS, Attributes, Categories, Field, Integers, Record, Strings, YesNo
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.answers import estimates
 from ldp_server.answers.estimates import Coverage, Estimate, Estimates, Rest, Verdict
@@ -191,6 +191,7 @@ EVERY_KIND = {
     "strings": Strings(2),
     "integers": Integers(-(1 << 63), 5),
     "attributes": Attributes(("smoke", "drive", "a + b")),
+    "record": Record((Field("age", Integers(-3, 5)), Field("köln", YesNo()), Field("page", Categories(("1", "none"))))),
 }
 
 

@@ -29,7 +29,7 @@ class Process:
         )  # fmt: skip
         line = self._process.stdout.readline()
         assert line, self._process.stderr.read()
-        self.target = json.loads(line)["listening"]
+        self.target = json.loads(line)["listening"]["issuer"]
 
     def end(self, number):
         self._process.send_signal(number)

@@ -8,9 +8,9 @@ from scipy import stats
 
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.protocol.epsilon import Epsilon
+from ldp_server.arrays.transform import support, support_of_few, weights_of_reports
 from ldp_server.oracles import frequency_oracle
 from ldp_server.oracles.laws.report_sums import SumLaw, different, with_mean
-from ldp_server.oracles.transform import support, support_of_few, weights_of_reports
 from tests.server.oracles.cases import filled
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from ldp_server.oracles.laws.normal import skewed_ends
 from ldp_server.oracles.laws.support import SupportLaw, normal_quantile
 
 LAWS = [
@@ -74,3 +75,19 @@ def test_the_normal_law_with_skewness_would_not_do():
 def test_no_reports_say_nothing():
     low, high = SupportLaw(0, 0.5, 0.2).intervals(np.zeros(3), 0.025)
     assert low.tolist() == high.tolist() == [0, 0, 0]
+
+
+def test_ends_of_skewed_errors():
+    """The same as normal ends without skewness; a mirrored error has mirrored ends; and the exact law of a count."""
+    assert skewed_ends(0.0, 1.96) == (1.96, 1.96)
+    below, above = skewed_ends(0.2, 1.96)
+    assert above > 1.96 > below > 0
+    assert skewed_ends(-0.2, 1.96) == (above, below)
+    assert skewed_ends(9.0, 1.96) == skewed_ends(0.4, 1.96)
+    # A Poisson count of 40 as its own variance: skewness 1/sqrt(40). Normal ends miss on one side more than the other.
+    counts = np.arange(1, 200)
+    ends = [skewed_ends(1 / np.sqrt(count), 1.959964) for count in counts]
+    for side, sign in ((0, -1), (1, 1)):
+        bounds = np.array([count + sign * end[side] * np.sqrt(count) for count, end in zip(counts, ends, strict=True)])
+        missed = counts[(bounds > 40) if side == 0 else (bounds < 40)]
+        assert stats.poisson.pmf(missed, 40).sum() < 0.033

@@ -17,11 +17,12 @@ import pytest
 import trustme
 from click.testing import CliRunner
 
+from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, StorageError
 from ldp_client.protocol.v1 import collector_pb2 as pb
 from ldp_client.protocol.v1 import collector_pb2_grpc, relay_pb2_grpc
 from ldp_server.cli.main import cli as group
-from ldp_server.relay.checks import examine_relay, look, standing_line
+from ldp_server.relay.checks import examine_relay, look, room_line, standing_line
 from ldp_server.relay.config import SAMPLE, HoldConfig, RelayConfig, load_relay_config, parse_relay_config
 from ldp_server.relay.metrics import RelayMetrics
 from ldp_server.relay.store import Standing
@@ -221,6 +222,25 @@ def test_without_a_release_for_weeks_the_status_warns(config, collection):
     assert "4 held" in line.detail
     assert "14 rounds of 1 day in a row" in line.detail
     assert "deleted if the window ends with fewer than 5" in line.detail
+
+
+def test_what_else_the_status_warns_of(config, collection):
+    """Batches that the collection server takes no more, a clock that was ahead, and a store that is nearly full."""
+    settings, spec, now = load_relay_config(config), collection.spec_bytes, 10 * 86_400
+    over = Collection.from_bytes(spec).closes + 7 * 86_400
+    for moment, outgoing, newest, says in (
+        (now, 4, 10, None),
+        (over - 1, 4, None, None),
+        (over + 1, 0, None, None),
+        (over + 1, 4, None, "its window is over by a week"),
+        (now - 60, 0, 10, None),
+        (now - 61, 0, 10, "the clock was ahead when they came, or is behind now"),
+    ):
+        day = replace(settings, hold=HoldConfig(round="1 day"))
+        line = standing_line(Standing(collection.id, spec, 5, 4, outgoing, 0, 100, newest), day, moment)
+        assert line.verdict == ("ok" if says is None else "warning"), (moment, newest)
+        assert says is None or says in line.detail
+    assert [room_line(held, 1000).verdict for held in (0, 800, 801, 1000)] == ["ok", "ok", "warning", "warning"]
 
 
 def test_a_directory_that_holds_nothing_is_said_in_one_line(config, tmp_path):

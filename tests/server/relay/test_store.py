@@ -176,7 +176,7 @@ def test_what_was_held_and_released_is_there_after_opening_anew(tmp_path):
     again = RelayLog(path, lambda number, period: period)
     assert again.outgoing() == waiting
     assert again.bytes == size
-    assert (again.standings()[0].held, again.standings()[0].outgoing) == (4, 4)
+    assert again.standings()[0][3:] == (4, 4, 0, size, 1)
     again.forget(waiting.batch_id, len(waiting.payload))
     assert again.outgoing() is None
     again.recover()

@@ -7,12 +7,15 @@ import grpc
 import pytest
 
 from ldp_client.protocol import sealing
+from ldp_client.protocol.packing import MAX_PAYLOAD
 from ldp_client.protocol.reasons import RELAY_SLACK_SECONDS
 from ldp_client.protocol.v1 import collector_pb2, collector_pb2_grpc
 from ldp_client.trust.signed_list import MAX_KEYS
 from ldp_server.config import SealingConfig
 from ldp_server.oracles import restore
+from ldp_server.relay.store.released import _cut
 from ldp_server.sealing.keys import KeyDirectory, load_keys, new_key, retire_key
+from ldp_server.service.collector.unsealing import least_units
 from ldp_server.service.metrics import Metrics
 from tests.server.helpers import NOW, Clock, ServerProcess, live, make_collection, reason, send, taken, until
 
@@ -20,7 +23,7 @@ DAY = 86_400
 
 
 def relayed(text="How many?", **more):
-    return make_collection(text, count=2000, t=7, smallest_batch=2, **more)
+    return make_collection(text, count=2000, t=7, **{"smallest_batch": 2, **more})
 
 
 @pytest.fixture
@@ -211,3 +214,26 @@ def test_a_list_has_at_most_four_keys(tmp_path, keys):
     published = KeyDirectory(keys, DAY, Clock()).published()
     assert len(published) == MAX_KEYS
     assert published[-1].not_after == NOW + 36 * DAY
+
+
+async def test_batches_that_no_honest_relay_sends_are_counted(tmp_path, keys):
+    """A relay that lies about its smallest batch states what the spec says, and passes on fewer."""
+    collection, (key,) = relayed(smallest_batch=3), load_keys(keys)
+    async with live(tmp_path / "d", sealing=SealingConfig(keys=keys)) as server:
+        await server.create(collection)
+        for units, small in ((3, 0), (2, 1), (4, 1), (1, 2)):
+            sent = [seal(collection, value, key) for value in range(units)]
+            assert taken(await server.collector.Submit(request(collection, *sent))).reports == units
+            counted = server.server.metrics
+            assert counted.total(counted.small_batches) == small
+
+
+def test_the_least_that_an_honest_relay_sends():
+    """A release that does not fit into one batch is cut into parts of about the same length."""
+    for smallest in (2, 100, 2_000, 2_500, 60_000):
+        collection = relayed(smallest_batch=smallest)
+        length = sealing.sealed_bytes(collection.randomizer.report_bytes)
+        least, most = least_units(collection, 0), MAX_PAYLOAD // length
+        counts = {*range(smallest, smallest + 50), most, most + 1, 2 * most, 2 * most + 1, 3 * most + 1}
+        parts = [len(part) for count in counts if count >= smallest for part in _cut(range(count), most)]
+        assert 2 <= least <= smallest and min(parts) >= least

@@ -61,10 +61,11 @@ def test_one_token_in_two_units_and_one_unit_twice():
 
 def test_units_without_a_good_token_are_dropped_and_the_others_are_taken():
     token = ISSUER.token(COLLECTION.id)
-    for what, wrong in malformed(ISSUER, rfc_issuer().token(bytes(range(32)))):
+    for what, wrong in malformed(ISSUER, ISSUER.token(COLLECTION.id)):
         if len(wrong) == TOKEN_BYTES:
+            reason = "TOKEN_FOR_ANOTHER" if what == "other collection" else "NOT_ADMITTED"
             opened = open_units(job(sealed(1, token), sealed(2, wrong)))
-            assert (len(opened.reports), opened.dropped) == (2, {"NOT_ADMITTED": 1}), what
+            assert (len(opened.reports), opened.dropped) == (2, {reason: 1}), what
     for issuers in ((), (another_issuer().n,)):
         assert open_units(job(sealed(1, token), issuers=issuers)).dropped == {"NOT_ADMITTED": 1}
     both = open_units(job(sealed(1, token), issuers=(another_issuer().n, ISSUER.n)))
@@ -111,9 +112,11 @@ async def test_a_token_counts_once_over_batches_and_a_restart(tmp_path):
         assert taken(await server.collector.Submit(request(collection, again))).duplicate
         forged = sealed(8, tokens[0][:98] + bytes(256), collection, key)
         assert reason(await server.collector.Submit(request(collection, forged))) == "NOT_ADMITTED"
+        elsewhere = sealed(9, ISSUER.token(bytes(32)), collection, key)
+        assert reason(await server.collector.Submit(request(collection, elsewhere))) == "TOKEN_FOR_ANOTHER"
         assert await counts(server, collection) == 3
         dropped = Metrics.by_label(server.server.metrics.dropped_units)
-        assert (dropped["REPLAYED"], dropped["NOT_ADMITTED"]) == (2, 1)
+        assert (dropped["REPLAYED"], dropped["NOT_ADMITTED"], dropped["TOKEN_FOR_ANOTHER"]) == (2, 1, 1)
     async with live(tmp_path / "d", **parts) as server:
         assert taken(await server.collector.Submit(request(collection, again))).duplicate
         assert await counts(server, collection) == 3

@@ -14,10 +14,12 @@ import sys
 import pytest
 
 from ldp_server.cli.main import load, run
+from ldp_server.issuer.counters import IssuerMetrics
+from ldp_server.relay.metrics import RelayMetrics
 from ldp_server.watch import ALERTS, DASHBOARD
 from tests.server.helpers import ROOT, make_collection
 
-SCENARIOS = ROOT / "tests" / "server" / "watch" / "alerts_test.yml"
+SCENARIOS = [ROOT / "tests" / "server" / "watch" / f"{name}_test.yml" for name in ("alerts", "alerts_long")]
 MANUAL = (ROOT / "docs" / "operating.md").read_text()
 NAMES = re.compile(r"\b(?:hearsay|process)_[a-z_]+\b")
 RULES = ALERTS.read_text()
@@ -47,16 +49,28 @@ def test_promtool_accepts_the_rules(tmp_path):
     assert promtool("check", "rules", str(wrong)).returncode != 0
 
 
-def scenarios(alert=""):
-    """The scenarios of one alert, or all."""
-    head, *tests = re.split(r"(?m)^(?=  - name: )", SCENARIOS.read_text())
-    return head + "".join(one for one in tests if one.startswith(f"  - name: {alert}"))
+def parts(text):
+    """What stands before the groups of rules, or before the scenarios, and each of them."""
+    return re.split(r"(?m)^(?=  - name: )", text)
+
+
+def split(folder, rules, alert=""):
+    """Write the scenarios of one alert, or all, each beside the rules of its group alone: far fewer to evaluate."""
+    before, *groups = parts(rules)
+    for number, group in enumerate(groups):
+        (folder / f"rules{number}.yml").write_text(before + group)
+        names = {f"  - name: {name} " for name in re.findall(r"- alert: (\w+)", group)}
+        for file in SCENARIOS:
+            head, *tests = parts(file.read_text())
+            chosen = [one for one in tests if one.startswith(f"  - name: {alert}") and one.startswith(tuple(names))]
+            if chosen:
+                name = f"{number}-{file.name}"
+                (folder / name).write_text(head.replace("[alerts.yml]", f"[rules{number}.yml]") + "".join(chosen))
+                yield name
 
 
 def fires_and_stays_quiet(folder, rules, alert=""):
-    (folder / "alerts.yml").write_text(rules)
-    (folder / "scenarios.yml").write_text(scenarios(alert))
-    return promtool("test", "rules", "scenarios.yml", cwd=folder)
+    return promtool("test", "rules", *split(folder, rules, alert), cwd=folder)
 
 
 def test_each_alert_fires_and_stays_quiet(tmp_path):
@@ -70,9 +84,9 @@ def test_a_rule_that_never_fires_or_always_is_found(tmp_path, alert, change):
 
 
 def test_every_alert_has_both_scenarios():
-    text = SCENARIOS.read_text()
-    assert re.findall(r"- name: (\w+) fires", text) == ALERT_NAMES
-    assert re.findall(r"- name: (\w+) stays quiet", text) == ALERT_NAMES
+    text = "".join(file.read_text() for file in SCENARIOS)
+    assert sorted(re.findall(r"- name: (\w+) fires", text)) == sorted(ALERT_NAMES)
+    assert sorted(re.findall(r"- name: (\w+) stays quiet", text)) == sorted(ALERT_NAMES)
 
 
 def expressions(dashboard):
@@ -95,6 +109,19 @@ def exported(families):
     return {sample.name for family in families for sample in family.samples}
 
 
+def of_rules(text):
+    """The metrics that rules name."""
+    return set(NAMES.findall(" ".join(re.findall(r"expr: (?:>\n)?((?:.*\n)+?) +(?:for|labels):", text))))
+
+
+def test_relay_and_issuer_export_what_their_rules_name():
+    _, _, relay, issuer = parts(RULES)
+    for text, metrics in ((relay, RelayMetrics()), (issuer, IssuerMetrics())):
+        used = of_rules(text)
+        assert len(used) > 2
+        assert not used - exported(metrics.registry.collect())
+
+
 def test_a_server_exports_what_rules_and_dashboard_name(dashboard, watched):
     collection = make_collection("Who watches?")
     watched.create(collection)
@@ -102,7 +129,7 @@ def test_a_server_exports_what_rules_and_dashboard_name(dashboard, watched):
         analyst.show(collection)  # starts the estimating process
     names = exported(watched.scrape().values())
     used = set(NAMES.findall(" ".join(expressions(dashboard))))
-    used |= set(NAMES.findall(" ".join(re.findall(r"expr: (?:>\n)?((?:.*\n)+?) +(?:for|labels):", RULES))))
+    used |= of_rules(parts(RULES)[1])
     queries = [one["query"]["query"] for one in dashboard["templating"]["list"] if one["type"] == "query"]
     used |= set(NAMES.findall(" ".join(queries)))
     assert len(used) > 20

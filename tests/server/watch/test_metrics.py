@@ -46,7 +46,7 @@ def test_every_counter_begins_at_zero(watched):
         if name in LABELS:
             label, wanted = LABELS[name]
             assert {sample.labels[label] for sample in families[name].samples} == wanted
-        elif name in {"hearsay_reports", "hearsay_batches", "hearsay_duplicates"}:
+        elif name in {"hearsay_reports", "hearsay_batches", "hearsay_duplicates", "hearsay_small_batches"}:
             assert set(found) == {("other",)}
 
 

@@ -24,13 +24,13 @@ from ldp_server.planning.promise import plan_in_words
 from ldp_server.web.pages.planning import KINDS, _domain
 from ldp_server.web.views import VIEWS, ViewOptions, fitting, offered, takes_dictionary
 from tests.server.helpers import ServerProcess
-from tests.server.test_every_door import ANSWERS, an_item
+from tests.server.test_every_door import ANSWERS, an_item, written
 from tests.server.web.conftest import HOSTILE, USERS, browsing, site_for
 
 QUESTION_OF = {
     "top": "top", "hitters": "heavy hitters", "average": "average", "histogram": "histogram",
     "quantiles": "quantiles", "ranges": "ranges", "attributes": "attributes", "pairs": "pairs",
-    "every": "every item", "given": "given",
+    "every": "every item", "given": "given", "fields": "fields",
 }  # fmt: skip
 """The question of tests/server/test_every_door.py that a view asks. `table` there is `every` here."""
 SVG = "{http://www.w3.org/2000/svg}"
@@ -95,7 +95,7 @@ async def answered(browser, world, name, view):
     """The JSON of a view, with what it takes to ask it."""
     which = world.which(name)
     if view == "given":
-        items = item_text(an_item(world.collections[name]))
+        items = written(an_item(world.collections[name]))
         return await browser.post(f"/c/{which}/data/given.json", {"items": items})
     if view == "hitters":
         assert (await browser.post(f"/c/{which}/search/start")).status_code == 303
@@ -111,8 +111,8 @@ async def until_done(browser, which):
         await asyncio.sleep(0.02)
 
 
-ELSEWHERE = {"table"}
-"""What the pages do not ask: a whole table is a view of items."""
+ELSEWHERE = {"table", "slice", "count"}
+"""What the pages do not ask: a whole table is a view of items; slices and counts of records."""
 NAMED = "heavy hitters of a dictionary"
 """What the view of popular items asks too, where `takes_dictionary`."""
 
@@ -139,7 +139,7 @@ async def test_the_pages_have_the_numbers_of_the_analyst(world, name):
             for view in offered(summary):
                 found = await answered(browser, world, name, view)
                 assert found.status_code == 200, found.text
-                items = () if view == "hitters" else (item_text(an_item(world.collections[name])),)
+                items = () if view == "hitters" else (written(an_item(world.collections[name])),)
                 options = ViewOptions(items=items, between=((1, 2), (0, 3)))
                 options = fitting(options, world.collections[name])
                 asked = VIEWS[view].ask(analyst, summary.info.id.hex(), options)

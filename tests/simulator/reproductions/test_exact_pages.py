@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections import Counter
 from itertools import product
@@ -50,8 +51,14 @@ def test_the_composition_is_within_the_theorem():
     assert row["exact"] < row["basic"]
 
 
-def test_genprot_is_within_the_theorem():
-    for row in pure(runs=1).rows:
+def test_genprot_is_within_the_theorem(request, monkeypatch):
+    """The rows of the page that cost least, its last one among them: the least room below the theorem."""
+    page = importlib.import_module("simulator.reproductions.pure")
+    if not request.config.getoption("--slow"):
+        monkeypatch.setattr(page, "BASES", (0.1, 0.25))
+    rows = pure(runs=1).rows
+    assert [row["base"] for row in rows] == list(page.BASES)
+    for row in rows:
         assert row["exact"] <= row["theorem"]
         assert row["distance"] <= row["distance_bound"]
         assert row["report_bits"] == (row["draws"] - 1).bit_length()

@@ -15,6 +15,7 @@ from ldp_client.tokens import IssuerKey
 from ldp_client.tokens.token import challenge_digest, token_id
 from ldp_client.tokens.verifier import UnlinkableVerifier
 from ldp_server.config import AdmissionConfig
+from ldp_server.service.metrics import Metrics
 from tests.client.tokens.keys import another_issuer, rfc_issuer
 from tests.server.helpers import ServerProcess, batch, live, make_collection, reason, taken
 
@@ -73,7 +74,9 @@ def test_what_a_verifier_takes_and_what_not():
     assert verifier.token_id(direct, NAME) is not None  # so the control below fails for the one thing it changes
     for what, wrong in malformed(issuer, token):
         assert verifier.token_id(wrong, NAME) is None, what
+        assert verifier.reason(wrong, NAME) == ("TOKEN_FOR_ANOTHER" if what == "other collection" else "NOT_ADMITTED")
     assert verifier.token_id(token, bytes(32)) is None
+    assert verifier.reason(token, bytes(32)) == "TOKEN_FOR_ANOTHER"
 
 
 def test_two_signatures_of_one_token_are_one_token():
@@ -109,7 +112,8 @@ async def test_a_server_takes_each_token_once_and_publishes_its_keys(tmp_path):
         assert not taken(await server.collector.Submit(request)).duplicate
         assert taken(await server.collector.Submit(request)).duplicate
         assert reason(await server.collector.Submit(batch(collection, admission_token=token))) == "TOKEN_USED"
-        assert reason(await server.collector.Submit(batch(other, admission_token=token))) == "NOT_ADMITTED"
+        assert reason(await server.collector.Submit(batch(other, admission_token=token))) == "TOKEN_FOR_ANOTHER"
+        assert Metrics.by_label(server.server.metrics.refused_batches)["TOKEN_FOR_ANOTHER"] == 1
         fresh = issuer.token(collection.id)
         for wrong in (b"", fresh[:-1], fresh[:98] + bytes(256), another_issuer().token(collection.id)):
             response = await server.collector.Submit(batch(collection, admission_token=wrong))

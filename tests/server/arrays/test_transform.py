@@ -7,7 +7,7 @@ import pytest
 
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.protocol.epsilon import Epsilon
-from ldp_server.oracles import transform
+from ldp_server.arrays import transform
 from simulator.crowd.linear_hash import points, products
 
 FIELDS = [

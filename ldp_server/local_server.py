@@ -10,9 +10,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ldp_client.errors import InvalidSpec, LdpError, StorageError, Unavailable
-from ldp_client.sending.target import Tls
-from ldp_server.analyst.connection import PinnedTls
+from ldp_client.errors import LdpError, StorageError, Unavailable
 from ldp_server.store import DataDirectory
 from ldp_server.store.errors import translated
 
@@ -32,18 +30,6 @@ class LocalServer:
     def write(self, directory: DataDirectory) -> None:
         with translated(directory.address):
             directory.address.write_text(json.dumps(asdict(self)) + "\n", encoding="utf-8")
-
-    def tls(self, given: Tls | None) -> Tls | None:
-        """Return the TLS settings for calling it; the caller's own settings are used where they are given."""
-        if self.client_certificate and (given is None or given.certificate is None):
-            raise InvalidSpec(
-                "this server asks for a client certificate: pass one (--cert FILE --key FILE; in Python "
-                "tls=Tls(certificate=..., key=...))"
-            )
-        if self.certificate is None or (given is not None and given.ca is not None):
-            return given
-        given = given or Tls()
-        return PinnedTls(certificate=given.certificate, key=given.key, server=self.certificate)
 
     @classmethod
     def address_of(cls, data: Path) -> str | None:

@@ -1,0 +1,18 @@
+"""The curator: audits, accuracy beside classical baselines, what volunteers are worth, speed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from benchmarks.curator import accuracy, audits, hybrid, speed
+from benchmarks.row import Options, Row
+
+__all__ = ["run"]
+
+
+def run(options: Options) -> Iterator[Row]:
+    """Yield all rows."""
+    yield from audits.rows()
+    yield from accuracy.rows(options)
+    yield from hybrid.rows(options)
+    yield from speed.rows()

@@ -1,0 +1,126 @@
+"""curator release: one release about a file of people."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ldp_client.collection import Collection
+from ldp_client.errors import InvalidSpec
+from ldp_server.cli.connection import json_option
+from ldp_server.cli.curator.commands import curator
+from ldp_server.cli.curator.tables import home_option, show_release
+from ldp_server.cli.queries import read_items
+from ldp_server.cli.show import busy, lines
+from ldp_server.curator import engine
+from ldp_server.curator.kinds import KINDS, NOISES, ReleaseWish, mechanism_for
+from ldp_server.curator.ledger import CuratorLedger
+from ldp_server.curator.noise import ExactDraws, library_version
+from ldp_server.curator.people import PeopleFile, read_people
+from ldp_server.curator.prices import DataSetBudget, decimal
+from ldp_server.curator.vault import ANSWER, opened
+
+__all__ = ["release"]
+
+_KINDS = "\n".join(["\b", *(f"  {name:<15} {kind.text}" for name, kind in KINDS.items())])
+
+
+def _amount(given: dict[str, Any], name: str) -> Fraction | None:
+    return None if given[name] is None else decimal(given[name], f"--{name.replace('_', '-')}")
+
+
+def _wish(kind: str, given: dict[str, Any]) -> ReleaseWish:
+    noise = given["noise"] or ("laplace" if given["rho"] is None else "gaussian" if given["omega"] is None else "sinh")
+    return ReleaseWish(
+        kind,
+        noise,
+        epsilon=_amount(given, "epsilon"),
+        delta=_amount(given, "delta"),
+        rho=_amount(given, "rho"),
+        omega=_amount(given, "omega"),
+        items=None if given["items"] is None else read_items(given["items"]),
+        k=given["k"],
+        cuts=None if given["cuts"] is None else _cuts(given["cuts"]),
+    )
+
+
+def _cuts(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidSpec("--cuts: write whole numbers, such as 10,20,50") from None
+
+
+_PATH = click.Path(path_type=Path, dir_okay=False)
+_FOLDER = click.Path(path_type=Path, file_okay=False)
+
+
+@curator.command(epilog=f"Kinds of release:\n\n{_KINDS}")
+@click.argument("kind", type=click.Choice(list(KINDS)))
+@click.option("--data-set", required=True, help="The name under which the ledger knows these people.")
+@click.option("--data", type=_PATH, help="A .csv or .parquet file, one row for each person.")
+@click.option("--column", help="The column that the release is about.")
+@click.option("--person", help="The column that tells people apart: nobody may have two rows.")
+@click.option("--one-row-each", is_flag=True, help="Instead of --person: vouch that every row is another person.")
+@click.option("--volunteers", type=_FOLDER, help="Instead of --data: the data directory of the collection server.")
+@click.option("--collection", type=_PATH, help="With --volunteers: the collection's file.")
+@click.option("--keys", type=_FOLDER, help="With --volunteers: the directory of the curator's keys (key new).")
+@click.option("--epsilon", help="The price, as a pure epsilon.")
+@click.option("--delta", help="The probability of failing, for kinds that have one: small, such as 1e-9.")
+@click.option("--rho", help="The price as a rho (zCDP): gaussian or sinh noise.")
+@click.option("--omega", help="With sinh noise: up to which order rho holds.")
+@click.option("--conversion-delta", help="Where the budget is an epsilon: convert a rho at this delta.")
+@click.option("--noise", type=click.Choice(NOISES), help="[default: laplace with --epsilon, gaussian with --rho]")
+@click.option("--items", metavar="FILE", help="The listed items, one a line; - is standard input.")
+@click.option("--k", type=click.IntRange(1), help="How many items.")
+@click.option("--cuts", help="Whole numbers in growing order, such as 10,20,50.")
+@home_option
+@json_option
+def release(kind: str, data_set: str, home: Path, as_json: bool, **given: Any) -> None:
+    """Release something about people, once the budget of their data set covers it.
+
+    The people are the rows of a file (--data), or volunteers whose sealed records a collection server keeps
+    (--volunteers). The guarantee is for replacement: one person's record becomes another one, and their number is
+    public. The release is signed and stored with its charge; what fails releases and charges nothing. Choose --items,
+    --cuts and the kind without looking at the records.
+    """
+    mechanism = mechanism_for(_wish(kind, given))
+    library = f"opendp {library_version()}"
+    with busy("reading the records", quiet=as_json) as say:
+        with CuratorLedger(home) as ledger:
+            budget, key = ledger.data_set(data_set).budget, ledger.fingerprint_key
+        now = int(time.time())
+        with _people(given, budget, key, now) as (people, column, left_out):
+            say("drawing the noise")
+            request = engine.ReleaseRequest(data_set, column, mechanism, _amount(given, "conversion_delta"))
+            signed = engine.release(home, request, people, ExactDraws(), now, library)
+    show_release(signed, as_json=as_json)
+    if left_out and not as_json:
+        lines(left_out)
+
+
+@contextmanager
+def _people(
+    given: dict[str, Any], budget: DataSetBudget, key: bytes, now: int
+) -> Iterator[tuple[PeopleFile, str, str]]:
+    """Yield the people, the column, and what was left out."""
+    if (given["data"] is None) == (given["volunteers"] is None):
+        raise InvalidSpec("say who: --data FILE, or --volunteers DIRECTORY with --collection and --keys")
+    if given["data"] is not None:
+        if given["column"] is None or (given["person"] is None) != given["one_row_each"]:
+            raise InvalidSpec("--data: give --column, and say how people are told apart: --person or --one-row-each")
+        yield read_people(given["data"], [given["column"]], given["person"], key), given["column"], ""
+        return
+    if given["collection"] is None or given["keys"] is None:
+        raise InvalidSpec("--volunteers: give --collection FILE and --keys DIRECTORY")
+    collection = Collection.load(str(given["collection"]))
+    with opened(given["volunteers"], collection, given["keys"], budget, key, now) as found:
+        out = f"left out: {found.unopened:,} records that these keys do not open, {found.agreed_to_less:,} whose "
+        said = f"{out}volunteers agreed to a smaller budget" if found.unopened or found.agreed_to_less else ""
+        yield found.data, ANSWER, said

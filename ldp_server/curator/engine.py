@@ -1,0 +1,112 @@
+"""One release from beginning to end: the price, the budget, the records, the mechanism, the signature, the ledger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from ldp_client.errors import InvalidSpec
+from ldp_server.answers.to_json import item_json
+from ldp_server.curator.draws import Draws
+from ldp_server.curator.ledger import CuratorLedger
+from ldp_server.curator.people import PeopleFile
+from ldp_server.curator.prices import CentralPrice, DataSetBudget, price_text
+from ldp_server.curator.releases.base import CentralMechanism, ReleasedRow
+from ldp_server.curator.signing import SignedRelease, load_signing_key, sign
+from ldp_server.service.admission.key_files import make_key
+
+__all__ = ["KEY_FILE", "ReleaseRequest", "adjacency", "check_own", "create_data_set", "release"]
+
+KEY_FILE = "curator.key"
+_FORM = "hearsay-curator-release-1"
+
+
+@dataclass(frozen=True)
+class ReleaseRequest:
+    """What is released: of which data set, about which column, and how."""
+
+    data_set: str
+    column: str
+    mechanism: CentralMechanism
+    conversion_delta: Fraction | None = None
+    """At which a rho is converted, where the budget is an epsilon."""
+
+
+def adjacency(people: int) -> str:
+    """Say what the guarantee is about."""
+    return (
+        f"for replacement: if one of the {people:,} people had another record, the probability of every result changes "
+        "by no more than the price says. The number of people is public"
+    )
+
+
+def create_data_set(home: Path, name: str, budget: DataSetBudget, now: int) -> None:
+    """Enter a data set in the ledger of a curator's directory. The first one makes the directory and its key."""
+    with CuratorLedger(home, create=True) as ledger:
+        if not (home / KEY_FILE).exists():
+            make_key(home / KEY_FILE)
+        ledger.add(name, budget, now)
+
+
+def release(
+    home: Path, request: ReleaseRequest, data: PeopleFile, draws: Draws, now: int, library: str
+) -> SignedRelease:
+    """Make, sign, charge and store a release; return it once it is on the disk. What fails charges nothing."""
+    key = load_signing_key(home / KEY_FILE)
+    mechanism = request.mechanism
+    if request.column not in data.columns:
+        raise InvalidSpec(f"no column {request.column!r} was read")
+    mechanism.check(data.people)
+    with CuratorLedger(home) as ledger:
+        budget = ledger.data_set(request.data_set).budget
+        cost = budget.cost(mechanism.price, request.conversion_delta)
+        with ledger.charging(request.data_set, cost, data.fingerprint) as charging:
+            outcome = mechanism.run(data.columns[request.column], draws)
+            content = {
+                "form": _FORM,
+                "number": charging.number,
+                "previous": charging.before.hex(),
+                "made": now,
+                "data_set": request.data_set,
+                "people": data.people,
+                "column": request.column,
+                "kind": mechanism.kind,
+                "parameters": mechanism.parameters(),
+                "price": mechanism.price.as_dict(),
+                "charged": {budget.unit: str(cost[0]), "delta": str(cost[1])},
+                "statement": _statement(mechanism.price, data.people),
+                "library": library,
+                "note": outcome.note,
+                "variance": outcome.variance,
+                "rows": [_row(row) for row in outcome.rows],
+            }
+            signed = sign(content, key)
+            charging.keep(signed, mechanism.kind, [request.column], mechanism.price, now)
+    return signed
+
+
+def check_own(home: Path, signed: SignedRelease) -> Ed25519PublicKey:
+    """Check a release with the key of this directory, and return the public half."""
+    public = load_signing_key(home / KEY_FILE).public_key()
+    signed.check(public)
+    return public
+
+
+def _statement(price: CentralPrice, people: int) -> list[str]:
+    lines = [f"price: {price_text(price)}; {adjacency(people)}"]
+    delta = Fraction(1, 10**6) + price.delta
+    if price.epsilon is None:
+        lines.append(f"which is epsilon = {price.epsilon_at(delta):.6g} at delta = {float(delta):.3g}")
+    lines.append("whoever gave these records trusted the operator with them: this protects what is released")
+    return lines
+
+
+def _row(row: ReleasedRow) -> dict[str, Any]:
+    found: dict[str, Any] = {"item": item_json(row.item)}
+    if row.count is not None:
+        found |= {"count": row.count, "low": row.low, "high": row.high}
+    return found

@@ -1,0 +1,176 @@
+"""What a release costs one person, and the budget of a data set, in three accountings side by side.
+
+A price holds for replacement: one person's record becomes any other, and the number of people stays.
+
+    pure     (epsilon, delta): both add up over releases, also adaptive ones
+    zcdp     rho, and delta for the mechanisms that are (delta-approximately) concentrated: both add up
+    tcdp     rho up to an order omega: rho adds up, and omega is the smallest of all
+
+A budget is kept in one of them. A pure epsilon is worth at most rho = epsilon^2 / 2 (Bun and Steinke 2016), and a
+mechanism with bounded range epsilon (the exponential mechanism, not permute-and-flip) at most epsilon^2 / 8 (Cesar and
+Rogers 2021). A mechanism that has only a rho can be paid from a pure budget through the conversion at a
+delta that the caller names.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ldp_client.errors import InvalidSpec
+from ldp_client.privacy.conversion import tcdp_epsilon
+from ldp_client.privacy.curves import Tcdp
+from ldp_client.privacy.rounding import fraction_down, fraction_up, shown
+
+__all__ = ["ACCOUNTINGS", "CentralPrice", "DataSetBudget", "decimal", "price_text"]
+
+ACCOUNTINGS = ("pure", "zcdp", "tcdp")
+_MOST = 1_000
+
+
+def decimal(text: str, name: str) -> Fraction:
+    """Read an exact decimal above 0, such as "0.5" or "1e-6"."""
+    try:
+        value = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise InvalidSpec(f'{name}: write a decimal number, such as "0.5" or "1e-6"') from None
+    if not 0 < value <= _MOST or value.denominator > 10**30:
+        raise InvalidSpec(f"{name}: must be above 0, at most {_MOST:,}, with at most 30 digits after the point")
+    return value
+
+
+@dataclass(frozen=True)
+class CentralPrice:
+    """The privacy loss of one release. None: this accounting has no statement about it."""
+
+    epsilon: Fraction | None = None
+    delta: Fraction = Fraction(0)
+    rho: Fraction | None = None
+    omega: Fraction | None = None
+    """Up to which order rho holds; None: at every order."""
+
+    @classmethod
+    def pure(cls, epsilon: Fraction, delta: Fraction = Fraction(0)) -> CentralPrice:
+        """The price of an epsilon-private mechanism that may fail with probability delta."""
+        return cls(epsilon, delta, epsilon * epsilon / 2)
+
+    @classmethod
+    def selection(cls, epsilon: Fraction) -> CentralPrice:
+        """The price of one draw of the exponential mechanism, whose range is epsilon."""
+        return cls(epsilon, Fraction(0), epsilon * epsilon / 8)
+
+    def __add__(self, other: CentralPrice) -> CentralPrice:
+        """Return the price of both releases together, by basic composition in each accounting."""
+        rho = None if self.rho is None or other.rho is None else self.rho + other.rho
+        epsilon = None if self.epsilon is None or other.epsilon is None else self.epsilon + other.epsilon
+        ends = [omega for omega in (self.omega, other.omega) if omega is not None]
+        return CentralPrice(epsilon, self.delta + other.delta, rho, min(ends, default=None))
+
+    def epsilon_at(self, delta: Fraction) -> float:
+        """Return the smallest epsilon that holds at a total of delta, rounded up; infinity if none is known."""
+        left = delta - self.delta
+        found = math.inf if self.epsilon is None or left < 0 else fraction_up(self.epsilon)
+        if self.rho is not None and left > 0:
+            omega = math.inf if self.omega is None else fraction_down(self.omega)
+            found = min(found, tcdp_epsilon(Tcdp(fraction_up(self.rho), omega), fraction_down(left)))
+        return found
+
+    def as_dict(self) -> dict[str, str | None]:
+        """Return plain data: exact fractions as text."""
+        return {
+            "epsilon": None if self.epsilon is None else str(self.epsilon),
+            "delta": str(self.delta),
+            "rho": None if self.rho is None else str(self.rho),
+            "omega": None if self.omega is None else str(self.omega),
+        }
+
+    @classmethod
+    def from_dict(cls, found: dict[str, str | None]) -> CentralPrice:
+        """Read what `as_dict` has written."""
+        epsilon, rho, omega = (None if found[key] is None else Fraction(str(found[key])) for key in _OPTIONAL)
+        return cls(epsilon, Fraction(str(found["delta"])), rho, omega)
+
+
+_OPTIONAL = ("epsilon", "rho", "omega")
+
+
+def _number(value: Fraction) -> str:
+    return shown(fraction_up(value), 6)
+
+
+def price_text(price: CentralPrice) -> str:
+    """Return a price in words; every number is rounded up."""
+    parts = []
+    if price.epsilon is not None:
+        parts.append(f"epsilon = {_number(price.epsilon)}")
+    if price.rho is not None:
+        end = "" if price.omega is None else f" up to order {shown(fraction_down(price.omega), 6)}"
+        parts.append(f"rho = {_number(price.rho)}{end}")
+    if price.delta:
+        parts.append(f"delta = {_number(price.delta)}")
+    return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class DataSetBudget:
+    """The most that all releases of a data set may cost one person together."""
+
+    accounting: str
+    amount: Fraction
+    """Of epsilon or of rho."""
+    delta: Fraction = Fraction(0)
+    omega: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        if self.accounting not in ACCOUNTINGS:
+            raise InvalidSpec(f"an accounting is one of {', '.join(ACCOUNTINGS)}")
+        if self.amount <= 0 or not 0 <= self.delta < 1:
+            raise InvalidSpec("a budget is above 0, and its delta below 1")
+        if (self.accounting == "tcdp") != (self.omega is not None) or (self.omega is not None and self.omega <= 1):
+            raise InvalidSpec("a budget with --omega is one of tCDP; omega is above 1")
+
+    @property
+    def unit(self) -> str:
+        """What the amount is an amount of."""
+        return "epsilon" if self.accounting == "pure" else "rho"
+
+    def cost(self, price: CentralPrice, delta: Fraction | None = None) -> tuple[Fraction, Fraction]:
+        """Return amount and delta of a price in this budget's accounting.
+
+        `delta` is what a caller gives for the conversion of a rho into a pure epsilon.
+        """
+        if self.accounting != "pure":
+            if price.rho is None:
+                raise InvalidSpec("this release has no rho: make it from a data set whose budget is an epsilon")
+            if price.omega is not None and (self.omega is None or price.omega < self.omega):
+                end = "every order" if self.omega is None else f"orders up to {_number(self.omega)}"
+                raise InvalidSpec(
+                    f"this release is bounded up to order {_number(price.omega)} only, and the budget of this data set "
+                    f"is about {end}: give a larger --omega, or another --noise"
+                )
+            return price.rho, price.delta
+        if price.epsilon is not None:
+            return price.epsilon, price.delta
+        if delta is None:
+            raise InvalidSpec(
+                "the budget of this data set is an epsilon, and this release has a rho: give --conversion-delta, at "
+                "which the rho is converted, or --noise laplace"
+            )
+        return Fraction(price.epsilon_at(delta + price.delta)), delta + price.delta
+
+    def as_dict(self) -> dict[str, str | None]:
+        """Return plain data: exact fractions as text."""
+        omega = None if self.omega is None else str(self.omega)
+        return {"accounting": self.accounting, "amount": str(self.amount), "delta": str(self.delta), "omega": omega}
+
+    @classmethod
+    def from_dict(cls, found: dict[str, str | None]) -> DataSetBudget:
+        """Read what `as_dict` has written."""
+        omega = None if found["omega"] is None else Fraction(str(found["omega"]))
+        return cls(str(found["accounting"]), Fraction(str(found["amount"])), Fraction(str(found["delta"])), omega)
+
+    def __str__(self) -> str:
+        delta = f", delta = {_number(self.delta)}" if self.delta else ""
+        end = "" if self.omega is None else f" up to order {_number(self.omega)}"
+        return f"{self.unit} = {_number(self.amount)}{end}{delta}"

@@ -1,0 +1,101 @@
+"""The vault: opens volunteers' sealed records, in this process alone, with a key that only its owner can read.
+
+The records lie in the collection server's directory, which has no key for them. Taking them marks them as used in the
+same transaction, so that a withdrawal that comes later is refused, truthfully; if nothing is released they are given
+back. A record is left out if it cannot be opened with the keys, or if its volunteer agreed to a smaller budget than the
+data set has. What is left out is counted, and stays as it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from ldp_client.collection import Collection
+from ldp_client.errors import InvalidSpec
+from ldp_client.protocol.domain import Attributes, Item
+from ldp_client.trust.policy import UNITS
+from ldp_client.volunteering.records import open_record
+from ldp_server.curator.people import PeopleFile, Record
+from ldp_server.curator.prices import DataSetBudget
+from ldp_server.sealing.keys import load_keys
+from ldp_server.volunteers.kept import FILE, KeptRecords
+
+__all__ = ["ANSWER", "Volunteers", "opened"]
+
+ANSWER = "answer"
+"""The name of the one column of volunteers' records."""
+
+
+@dataclass(frozen=True)
+class Volunteers:
+    """Opened records of one collection."""
+
+    data: PeopleFile
+    unopened: int
+    """Records that these keys do not open."""
+    agreed_to_less: int
+    """Records whose volunteers agreed to a smaller budget."""
+
+
+@contextmanager
+def opened(
+    directory: Path, collection: Collection, keys: Path, budget: DataSetBudget, fingerprint_key: bytes, now: int
+) -> Iterator[Volunteers]:
+    """Take the records of a collection for a release. If the block fails, they were not used."""
+    if budget.accounting != "pure":
+        raise InvalidSpec("volunteers agree to an epsilon: make their data set with a budget of --epsilon")
+    if isinstance(collection.domain, Attributes):
+        raise InvalidSpec("volunteers' records of attributes are not released: ask each attribute as a question")
+    secrets = [X25519PrivateKey.from_private_bytes(key.private_key) for key in load_keys(keys)]
+    if not secrets:
+        raise InvalidSpec(f"{keys} holds no key: `ldp-server key new {keys}` makes one")
+    with closing(KeptRecords(directory / FILE, create=False)) as kept:
+        fresh = set(kept.fresh(collection.id))
+        rows = kept.take(collection.id, now)
+        try:
+            found, out = _open(rows, collection, secrets, budget.amount)
+            digest = hmac.new(fingerprint_key, b"volunteers" + collection.id, hashlib.sha256).digest()
+            if not found:
+                raise InvalidSpec(
+                    f"no volunteer's record of this collection can be used: {out[0]:,} cannot be opened with these "
+                    f"keys, {out[1]:,} agreed to a smaller budget than the data set's {float(budget.amount):g}"
+                )
+            yield Volunteers(PeopleFile(len(found), {ANSWER: list(found.values())}, digest), *out)
+        except BaseException:
+            kept.give_back(collection.id, sorted(fresh))
+            raise
+        kept.give_back(collection.id, sorted(fresh - set(found)))
+
+
+def _open(
+    rows: Sequence[tuple[bytes, bytes]], collection: Collection, secrets: Sequence[X25519PrivateKey], epsilon: Fraction
+) -> tuple[dict[bytes, Record], tuple[int, int]]:
+    """Return the records by their names, and how many were left out, for each reason."""
+    found: dict[bytes, Record] = {}
+    unopened = less = 0
+    for name, sealed in rows:
+        tried = (open_record(sealed, collection.id, collection.domain, secret) for secret in secrets)
+        record = next((one for one in tried if one is not None), None)
+        if record is None:
+            unopened += 1
+        elif Fraction(record.budget, UNITS) < epsilon:
+            less += 1
+        else:
+            item = collection.domain.item(record.index)
+            found[name] = _text(item)
+    return found, (unopened, less)
+
+
+def _text(item: Item) -> Record:
+    """An item as text. Bytes that are no text become their hexadecimal digits."""
+    if item is None or isinstance(item, str):
+        return item
+    return item.hex() if isinstance(item, bytes) else str(item)

@@ -1,0 +1,129 @@
+"""The store of sealed records: DIR/volunteers.db. A record is kept under a name until it is withdrawn.
+
+    held    given, not used: whoever knows the secret of its name may withdraw it
+    used    a curator has taken it for a release: it stays, and a withdrawal is refused
+
+The collection server gives and withdraws. The curator, a process with the key, takes. All three are one transaction
+each, so that a record is either withdrawn or used. A curator that then releases nothing gives the records back, so that
+they can be withdrawn again.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from ldp_client.errors import InvalidSpec
+from ldp_server.store.errors import Corrupt, WrongVersion, translated
+from ldp_server.store.schema import connect
+
+__all__ = ["FILE", "KeptRecords"]
+
+FILE = "volunteers.db"
+_APPLICATION_ID = 0x48535652  # "HSVR"
+_VERSION = 1
+_TABLES = (
+    "CREATE TABLE records (collection_id BLOB NOT NULL, name BLOB NOT NULL, sealed BLOB NOT NULL, "
+    "at INTEGER NOT NULL, used INTEGER, PRIMARY KEY (collection_id, name)) STRICT, WITHOUT ROWID",
+    f"PRAGMA application_id = {_APPLICATION_ID}",
+    f"PRAGMA user_version = {_VERSION}",
+)
+
+
+class KeptRecords:
+    """The sealed records in one data directory."""
+
+    def __init__(self, path: Path, *, create: bool = True) -> None:
+        self._path = path
+        if not create and not path.exists():
+            raise InvalidSpec(f"{path} is not there: no volunteer's record was given to this server")
+        self._lock = threading.Lock()
+        with translated(path):
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            self._db = connect(path)
+            try:
+                self._prepare()
+            except BaseException:
+                self._db.close()
+                raise
+
+    def _prepare(self) -> None:
+        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        if version == 0 and not self._db.execute("SELECT 1 FROM sqlite_schema").fetchone():
+            with self._transaction():
+                for statement in _TABLES:
+                    self._db.execute(statement)
+        elif self._db.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
+            raise Corrupt(f"{self._path} holds no volunteers' records")
+        elif version != _VERSION:
+            raise WrongVersion(f"{self._path} has version {version}, and this program reads {_VERSION}")
+
+    def close(self) -> None:
+        with self._lock:
+            self._db.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._lock, translated(self._path):
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+
+    def give(self, collection_id: bytes, name: bytes, sealed: bytes, now: int) -> bool:
+        """Keep a record; return False if its name holds another one. The same bytes again change nothing."""
+        with self._transaction():
+            row = self._db.execute(
+                "SELECT sealed FROM records WHERE collection_id = ? AND name = ?", (collection_id, name)
+            ).fetchone()
+            if row is None:
+                self._db.execute("INSERT INTO records VALUES (?, ?, ?, ?, NULL)", (collection_id, name, sealed, now))
+        return row is None or row[0] == sealed
+
+    def withdraw(self, collection_id: bytes, name: bytes) -> bool:
+        """Delete a record; return False if a release has used it. What is not there counts as deleted."""
+        key = (collection_id, name)
+        with self._transaction():
+            self._db.execute("DELETE FROM records WHERE collection_id = ? AND name = ? AND used IS NULL", key)
+            left = self._db.execute("SELECT 1 FROM records WHERE collection_id = ? AND name = ?", key).fetchone()
+        return left is None
+
+    def take(self, collection_id: bytes, now: int) -> list[tuple[bytes, bytes]]:
+        """Mark all records of a collection as used, and return each name with its sealed bytes, in the names' order."""
+        with self._transaction():
+            self._db.execute(
+                "UPDATE records SET used = ? WHERE collection_id = ? AND used IS NULL", (now, collection_id)
+            )
+            rows = self._db.execute(
+                "SELECT name, sealed FROM records WHERE collection_id = ? ORDER BY name", (collection_id,)
+            )
+            return rows.fetchall()
+
+    def fresh(self, collection_id: bytes) -> list[bytes]:
+        """Return the names of the records that no release has used."""
+        with self._transaction():
+            rows = self._db.execute(
+                "SELECT name FROM records WHERE collection_id = ? AND used IS NULL", (collection_id,)
+            )
+            return [name for (name,) in rows]
+
+    def give_back(self, collection_id: bytes, names: Sequence[bytes]) -> None:
+        """Mark records as not used, because nothing was released."""
+        with self._transaction():
+            self._db.executemany(
+                "UPDATE records SET used = NULL WHERE collection_id = ? AND name = ?",
+                [(collection_id, name) for name in names],
+            )
+
+    def forget(self, collection_id: bytes) -> int:
+        """Delete all records of a collection, used or not; return how many there were."""
+        with self._transaction():
+            self._db.execute("PRAGMA secure_delete = ON")
+            return self._db.execute("DELETE FROM records WHERE collection_id = ?", (collection_id,)).rowcount

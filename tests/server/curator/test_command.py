@@ -1,0 +1,162 @@
+"""The curator's commands, and what they say of bad input: one line, no value of a record, nothing charged."""
+
+import csv
+import json
+import random
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from ldp_server.cli.main import run
+
+RANDOM = random.Random(5)
+CITIES = [RANDOM.choice(["rome"] * 5 + ["oslo"] * 3 + ["lima"]) for _ in range(3000)]
+AGES = [RANDOM.randint(1, 99) for _ in range(3000)]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("curator")
+    with (folder / "people.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["id", "city", "age"])
+        rows.writerows((k, city, age) for k, (city, age) in enumerate(zip(CITIES, AGES, strict=True)))
+    table = pa.table({"id": range(3000), "city": CITIES, "age": AGES, "share": [0.5] * 3000})
+    pyarrow.parquet.write_table(table, folder / "people.parquet")
+    (folder / "items").write_text("rome\noslo\nparis\n")
+    return folder
+
+
+@pytest.fixture
+def curator(files, capsys, monkeypatch):
+    """Run a command in this process; return exit code, output and errors."""
+
+    def call(*arguments):
+        monkeypatch.chdir(files)
+        monkeypatch.setattr("sys.argv", ["ldp-server", "curator", *map(str, arguments)])
+        try:
+            run()
+            code = 0
+        except SystemExit as error:
+            code = error.code
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return call
+
+
+@pytest.fixture
+def home(curator, tmp_path):
+    assert curator("create", "panel", "--epsilon", "50", "--delta", "1e-3", "--home", tmp_path / "home")[0] == 0
+    return tmp_path / "home"
+
+
+def one(curator, home, kind, *options, data="people.csv"):
+    arguments = ("release", kind, "--data", data, "--data-set", "panel", "--person", "id", "--home", home)
+    return curator(*arguments, *options)
+
+
+@pytest.mark.parametrize("data", ["people.csv", "people.parquet"])
+def test_a_release_from_a_file(curator, home, data, tmp_path):
+    options = ("--column", "city", "--epsilon", "10", "--items", "items")
+    code, out, err = one(curator, home, "histogram", *options, "--json", data=data)
+    assert (code, err) == (0, "")
+    found = json.loads(json.loads(out)["release"])
+    counts = {row["item"]["text"]: row["count"] for row in found["rows"]}
+    assert abs(counts["rome"] - CITIES.count("rome")) < 10
+    assert abs(counts["paris"]) < 10
+    (tmp_path / "r.json").write_text(out)
+    code, shown, err = curator("verify", tmp_path / "r.json", "--key", home / "curator.key.pub")
+    assert (code, err) == (0, "")
+    assert "3,000 people" in shown
+    code, again, _ = curator("show", "1", "--home", home, "--json")
+    assert again == out
+    (tmp_path / "r.json").write_text(out.replace('\\"people\\":3000', '\\"people\\":3001'))
+    code, _, err = curator("verify", tmp_path / "r.json", "--key", home / "curator.key.pub")
+    assert code == 2
+    assert "changed afterwards" in err
+
+
+def test_every_kind_has_a_command(curator, home):
+    city, age = ("--column", "city", "--epsilon", "3"), ("--column", "age", "--epsilon", "3")
+    for kind, options in {
+        "items": (*city, "--delta", "1e-6"),
+        "top": (*city, "--items", "items", "--k", "2"),
+        "thresholds": (*age, "--cuts", "10,50,90"),
+        "gap-max": (*city, "--items", "items"),
+        "obvious-answer": (*city, "--items", "items"),
+        "mode": (*city, "--delta", "1e-6"),
+    }.items():
+        code, out, err = one(curator, home, kind, *options)
+        assert (code, err) == (0, ""), kind
+        assert "3,000 people" in out
+        if kind != "thresholds":
+            assert "rome" in out
+    rho = ("--column", "city", "--rho", "0.05", "--items", "items")
+    assert one(curator, home, "histogram", *rho, "--conversion-delta", "1e-6")[0] == 0
+    code, out, _ = curator("ledger", "panel", "--home", home)
+    assert "rho = 0.05" in out
+    assert "differs in this column alone" in out
+    lines = [json.loads(line) for line in curator("ledger", "--home", home, "--json")[1].splitlines()]
+    assert (lines[0]["releases"], len(lines)) == (7, 8)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--column", "town"), "has no column 'town'"),
+        (("--column", "city", "--person", "city"), "second rows of a person"),
+        (("--column", "city", "--data", "missing.csv"), "cannot read missing.csv"),
+        (("--column", "city", "--data", "items"), "has no column 'city'"),
+        (("--column", "city", "--epsilon", "60"), "does not cover this release"),
+        (("--column", "city", "--epsilon", "0"), "must be above 0"),
+        (("--column", "city", "--items", "nothing"), "cannot read items from nothing"),
+        (("--column", "city", "--data-set", "others"), "no data set 'others'"),
+        (("--column", "city", "--noise", "gaussian"), "needs --rho"),
+        (("--column", "city", "--one-row-each"), "say how people are told apart"),
+        (("--column", "share", "--data", "people.parquet"), "holds double; text and integers"),
+        (("--column", "city", "--data", "people.parquet", "--home", "nowhere"), "is no curator's directory"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_bad_input_is_one_line_and_costs_nothing(curator, home, options, said):
+    given = ("--epsilon", "1", "--items", "items", *options)
+    code, out, err = one(curator, home, "histogram", *given)
+    assert (code, out) == (1 if "cover" in said else 2, "")
+    assert said in err
+    assert err.count("\n") == 1
+    assert not any(city in err for city in ("rome", "oslo", "lima"))
+    (line,) = curator("ledger", "--home", home, "--json")[1].splitlines()
+    assert json.loads(line)["spent"] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("id,age\n1,5\n2,secret\n", "row 2"),
+        ("id,age\n1,5\n2,\n", "row 2"),
+        ("id,age\n1,5\n2\n", "row 2 has 1 cells"),
+        ("id,age\n1,5\n,6\n", "row 2 has no 'id'"),
+        ("id,age,age\n1,5,5\n", "more than one column 'age'"),
+        ("id,age\n", "has 0 rows"),
+        ('id,age\n1,"5\n', "not a CSV file"),
+    ],
+)
+def test_records_of_a_wrong_shape(curator, home, tmp_path, text, said):
+    (tmp_path / "bad.csv").write_text(text)
+    given = ("--column", "age", "--epsilon", "1", "--cuts", "3", "--data", tmp_path / "bad.csv")
+    code, out, err = one(curator, home, "thresholds", *given)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert said in err
+    assert "secret" not in err
+
+
+def test_creating(curator, tmp_path):
+    home = ("--home", tmp_path / "h")
+    code, out, _ = curator("create", "a", "--rho", "0.5", "--omega", "4", *home, "--json")
+    assert code == 0
+    assert json.loads(out)["accounting"] == "tcdp"
+    for wrong in (("--epsilon", "1", "--rho", "1"), (), ("--omega", "3"), ("--rho", "1", "--omega", "0.5")):
+        code, _, err = curator("create", "b", *wrong, *home)
+        assert (code, err.count("\n")) == (2, 1)

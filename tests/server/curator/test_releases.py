@@ -1,0 +1,205 @@
+"""Whether what a release says is true: intervals where they could fail, lists, thresholds, refusals."""
+
+from collections import Counter
+from fractions import Fraction
+
+import pytest
+
+from benchmarks.curator.outcomes import law_of
+from ldp_client.errors import InvalidSpec
+from ldp_server.curator.draws import Draws
+from ldp_server.curator.kinds import KINDS, ReleaseWish, mechanism_for
+from ldp_server.curator.laws import laplace_law
+from ldp_server.curator.noise import ExactDraws
+from ldp_server.curator.releases.base import TooFewPeople
+from ldp_server.curator.releases.histogram import LaplaceHistogram
+from ldp_server.curator.releases.mode import Mode
+from ldp_server.curator.releases.stability import StabilityHistogram
+from ldp_server.curator.releases.thresholds import GaussianThresholds, LaplaceThresholds, isotonic
+from ldp_server.curator.releases.top import LaplaceTop
+
+DRAWS = ExactDraws()
+ONE = Fraction(1)
+
+
+def people(**counts):
+    return [item for item, count in counts.items() for _ in range(count)]
+
+
+def test_a_histogram_counts_what_is_listed():
+    records = [*people(a=500, b=40), *[None] * 60]
+    found = LaplaceHistogram(("b", "a", "never"), Fraction(100)).run(records, DRAWS)
+    assert [(row.item, row.count) for row in found.rows] == [("b", 40), ("a", 500), ("never", 0)]
+
+
+def test_the_interval_of_a_count_holds_with_95_percent():
+    """Exactly: the truth is inside with a probability of at least 95%, also at 0 and at everybody."""
+    for held, everybody in ((0, 9), (9, 9), (5, 9)):
+        records = [*["a"] * held, *["b"] * (everybody - held)]
+        mechanism = LaplaceHistogram(("a",), ONE)
+
+        def inside(draws, records=records, held=held, mechanism=mechanism):
+            (row,) = mechanism.run(records, draws).rows
+            return row.low <= held <= row.high
+
+        assert 0.95 <= law_of(inside).chances[True] < 0.99
+
+
+class Fixed(Draws):
+    """Adds a fixed amount instead of noise."""
+
+    def __init__(self, amount):
+        self.amount = amount
+
+    def laplace(self, values, scale):
+        return [value + self.amount for value in values]
+
+    gaussian = laplace
+
+    def select(self, scores, scale):
+        return max(range(len(scores)), key=scores.__getitem__)
+
+    exponential = select
+
+    def uniform(self, count):
+        return 0
+
+
+def test_the_intervals_of_unknown_items_hold_where_an_interval_for_one_count_would_not():
+    """A thousand items one below the threshold: those that are listed were lucky, all of them."""
+    made = StabilityHistogram(Fraction(2), Fraction(1, 10**6))
+    items, each = 400, made.threshold - 1
+    records = [f"i{k}" for k in range(items) for _ in range(each)]
+    right = single = listed = 0
+    for _ in range(40):
+        rows = made.run(records, DRAWS).rows
+        right += all(row.low <= each <= row.high for row in rows)
+        listed += len(rows)
+        single += sum(row.count - 3 <= each <= row.count + 3 for row in rows)
+    assert listed > 1000
+    assert single / listed < 0.94  # half-width 3 holds with 95% for an item that was not selected
+    assert right >= 33  # of 40 with 95% or more each: below 33 with a probability under 1e-3
+
+
+def test_what_the_note_of_unknown_items_promises():
+    """An item that as many people hold as the note says is listed with the lowest noise that has to be expected."""
+    made = StabilityHistogram(ONE, Fraction(1, 10**6))
+    outcome = made.run(["a"] * 500, Fixed(0))
+    promised = int(outcome.note.split("an item that ")[1].split(" ")[0])
+    width = outcome.rows[0].count - outcome.rows[0].low
+    rest = ["b"] * (500 - promised)
+    assert "a" in [row.item for row in made.run(["a"] * promised + rest, Fixed(-width)).rows]
+    assert "a" not in [row.item for row in made.run(["a"] * (promised - 1) + rest, Fixed(-width)).rows]
+
+
+def test_counts_of_selected_items_are_fresh():
+    """Two items of the same frequency: the interval of the selected one still holds."""
+    made = LaplaceTop(("a", "b"), 1, Fraction(4))
+
+    def inside(draws):
+        (row,) = made.run(["a"] * 6 + ["b"] * 6, draws).rows
+        return row.low <= 6 <= row.high
+
+    assert law_of(inside).chances[True] >= 0.95
+
+
+@pytest.mark.parametrize("made", [LaplaceThresholds, GaussianThresholds])
+def test_all_thresholds_hold_at_once(made):
+    """Also at a cut below everybody and one above, and with all people in one bin."""
+    cuts = (-5, 0, 10, 20, 30, 40, 41, 42, 1000)
+    records = [str(number) for number in [15] * 300 + list(range(60)) * 5]
+    truth = [sum(int(record) < cut for record in records) for cut in cuts]
+    right = 0
+    for _ in range(60):
+        rows = made(cuts, ONE).run(records, DRAWS).rows
+        assert [row.count for row in rows] == sorted(row.count for row in rows)
+        right += all(row.low <= value <= row.high for row, value in zip(rows, truth, strict=True))
+    assert right >= 49  # of 60 with 95% or more each: fewer with a probability under 1e-4
+
+
+def test_thresholds_without_noise_are_the_truth():
+    cuts = tuple(range(0, 200, 3))
+    records = [str(k * k % 211) for k in range(500)]
+    rows = LaplaceThresholds(cuts, ONE).run(records, Fixed(0)).rows
+    assert [row.count for row in rows] == [sum(int(r) < cut for r in records) for cut in cuts]
+
+
+def test_isotonic_regression():
+    assert isotonic([3, 1, 2, 5, 4]) == [2, 2, 2, 4.5, 4.5]
+    assert isotonic([1, 2, 3]) == [1, 2, 3]
+
+
+def test_the_mode_is_named_at_its_lead():
+    made = Mode(ONE, Fraction(1, 10**6))
+    assert made.lead <= 33
+    records = people(a=made.lead + 100, b=100)
+
+    def named(draws):
+        return bool(made.run(records, draws).rows)
+
+    assert law_of(named).chances[True] >= 0.95
+    assert made.run([None] * 50, Fixed(10**6)).rows == ()
+    assert made.run(["a"] * 10 + ["b"] * 10, DRAWS).rows == ()
+
+
+def test_no_draw_is_wasted_on_a_certain_answer():
+    """The law that the audits use sums to one."""
+    assert abs(sum(laplace_law(2.0, z) for z in range(-200, 201)) - 1) < 1e-12
+    counts = Counter(DRAWS.laplace([0] * 2000, 50.0))
+    assert len(counts) > 100
+
+
+def test_a_data_set_that_is_too_small_is_refused():
+    class Large(Mode):
+        smallest = 2251
+
+    with pytest.raises(TooFewPeople, match=r"needs 2,251 people, and this data set has 900"):
+        Large(ONE, Fraction(1, 10**6)).check(900)
+
+
+WISHES = {
+    "histogram": {"items": ["a", "b"]},
+    "top": {"items": ["a", "b"], "k": 1},
+    "thresholds": {"cuts": [1, 2]},
+    "gap-max": {"items": ["a", "b"]},
+    "obvious-answer": {"items": ["a", "b"]},
+    "items": {"delta": Fraction(1, 1000)},
+    "mode": {"delta": Fraction(1, 1000)},
+}
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_every_kind_says_what_it_needs(kind):
+    given = WISHES[kind]
+    assert mechanism_for(ReleaseWish(kind, epsilon=ONE, **given)).kind == kind
+    with pytest.raises(InvalidSpec, match="--epsilon"):
+        mechanism_for(ReleaseWish(kind, **given))
+    for left_out in given:
+        rest = {name: value for name, value in given.items() if name != left_out}
+        with pytest.raises(InvalidSpec, match=f"needs --{left_out}"):
+            mechanism_for(ReleaseWish(kind, epsilon=ONE, **rest))
+    if "gaussian" in KINDS[kind].noises:
+        made = mechanism_for(ReleaseWish(kind, "gaussian", rho=Fraction(1, 2), **given))
+        assert (made.price.rho, made.price.epsilon) == (Fraction(1, 2), None)
+    else:
+        with pytest.raises(InvalidSpec, match="has --noise laplace"):
+            mechanism_for(ReleaseWish(kind, "gaussian", rho=ONE, **given))
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        ReleaseWish("histogram", epsilon=ONE, items=["a", "a"]),
+        ReleaseWish("histogram", epsilon=ONE, items=[]),
+        ReleaseWish("gap-max", epsilon=ONE, items=["a"]),
+        ReleaseWish("top", epsilon=ONE, items=["a"], k=2),
+        ReleaseWish("thresholds", epsilon=ONE, cuts=[2, 1]),
+        ReleaseWish("mode", epsilon=ONE, delta=ONE),
+        ReleaseWish("histogram", "sinh", rho=Fraction(1, 100), omega=Fraction(5, 4), items=["a"]),
+        ReleaseWish("nothing", epsilon=ONE),
+    ],
+    ids=str,
+)
+def test_what_makes_no_sense_is_refused(wish):
+    with pytest.raises(InvalidSpec):
+        mechanism_for(wish)
