@@ -15,6 +15,7 @@ from typing import Any, TypeVar, get_type_hints
 
 from ldp_client.durations import parse_duration
 from ldp_client.errors import InvalidSpec
+from ldp_server.store.engines import check_address
 
 __all__ = [
     "SAMPLE",
@@ -53,6 +54,7 @@ class CollectorConfig:
     listen: str = "127.0.0.1:7900"
     client_ca: Path | None = None
     plaintext: bool = False
+    share_port: bool = False
     volunteers: bool = False
     """Whether sealed records of volunteers are kept, for a curator."""
 
@@ -81,6 +83,7 @@ class AdmissionConfig:
 
     reports_per_second: float = 100.0
     burst: float = 10_000.0
+    collectors: int = 1
     certificate_reports_per_second: float = 1_000.0
     certificate_burst: float = 250_000.0
     trusted_proxies: tuple[str, ...] = ()
@@ -205,6 +208,7 @@ class Config:
     """All settings of `ldp-server serve`."""
 
     data: Path = Path("hearsay-data")
+    store: str = ""
     collector: CollectorConfig = field(default_factory=CollectorConfig)
     analyst: AnalystConfig = field(default_factory=AnalystConfig)
     tls: TlsConfig = field(default_factory=TlsConfig)
@@ -256,6 +260,8 @@ _ABOVE_ZERO = (
 
 
 def _check(config: Config) -> None:
+    check_address(config.store)
+    _check_sharing(config)
     _check_addresses(config)
     _check_certificates(config)
     if config.watch.log_format not in {"text", "json"}:
@@ -281,6 +287,17 @@ def _check(config: Config) -> None:
         raise InvalidSpec(f"sealing.workers is 1 to {MOST_OPENERS}")
     if config.retention.checkpoint_seconds <= 0:
         raise InvalidSpec("retention.checkpoint_every must be above 0")
+
+
+def _check_sharing(config: Config) -> None:
+    if config.admission.collectors < 1:
+        raise InvalidSpec("admission.collectors must be above 0")
+    if config.store and config.collector.volunteers:
+        raise InvalidSpec("collector.volunteers keeps records in the data directory of one server: leave store empty")
+    if not config.store and (config.collector.share_port or config.admission.collectors > 1):
+        raise InvalidSpec(
+            "several collectors need a store that they share: set store, such as postgresql://hearsay@db/hearsay"
+        )
 
 
 def _check_addresses(config: Config) -> None:

@@ -19,6 +19,7 @@ from ldp_server.service.admission import Verifiers
 from ldp_server.service.tls import TlsFiles
 from ldp_server.store import CollectionRecord, DataDirectory, LogReader, PeriodRecord, SqliteReader
 from ldp_server.store.checkpoints import checkpoint_path, read_checkpoint
+from ldp_server.store.engines import open_store
 from ldp_server.store.errors import Corrupt
 
 __all__ = ["examine"]
@@ -28,8 +29,10 @@ _DAY = 86_400
 _SOON = 3 * _DAY
 
 
-def examine(data: Path | None, config: Path | None, *, deep: bool = False) -> Iterator[Diagnosis]:
-    """Make all checks, in order. Without `data`, check the directory that the configuration names."""
+def examine(
+    data: Path | None, config: Path | None, *, deep: bool = False, store: str | None = None
+) -> Iterator[Diagnosis]:
+    """Make all checks, in order. Without `data` or `store`, check those that the configuration names."""
     loaded = Config()
     if config is not None:
         try:
@@ -40,7 +43,25 @@ def examine(data: Path | None, config: Path | None, *, deep: bool = False) -> It
                 return
         else:
             yield from _configuration(loaded)
-    yield from _directory(loaded.data if data is None else data, deep=deep)
+    folder, address = loaded.data if data is None else data, loaded.store if store is None else store
+    yield from _shared(address, folder, deep=deep) if address else _directory(folder, deep=deep)
+
+
+def _shared(address: str, data: Path, *, deep: bool) -> Iterator[Diagnosis]:
+    """Look at a store that several servers share."""
+    try:
+        store = open_store(address, data)
+        log = store.reader()
+    except LdpError as error:
+        yield Diagnosis("store", "wrong", str(error))
+        return
+    try:
+        yield Diagnosis("store", "ok", f"{store.name}, {store.usage().used / 1e9:.1f} GB")
+        yield from _log(log, DataDirectory(data), deep=deep)
+    except LdpError as error:
+        yield Diagnosis("log", "wrong", str(error))
+    finally:
+        log.close()
 
 
 def _configuration(config: Config) -> Iterator[Diagnosis]:

@@ -18,8 +18,9 @@ from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.sending.target import Tls
 from ldp_server.analyst import Analyst, Which
+from ldp_server.store.engines import VARIABLE
 
-__all__ = ["COLLECTION", "connected", "data_option", "json_option", "tls_of", "which_argument"]
+__all__ = ["COLLECTION", "connected", "data_option", "json_option", "store_option", "tls_of", "which_argument"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,6 +33,13 @@ data_option = click.option(
     show_default=True,
     envvar="LDP_SERVER_DATA",
     help="The data directory of a server on this machine.",
+)
+
+store_option = click.option(
+    "--store",
+    envvar=VARIABLE,
+    metavar="ADDRESS",
+    help="A store that several servers share, such as postgresql://hearsay@db/hearsay. [default: the data directory]",
 )
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, with every number in full.")

@@ -11,15 +11,14 @@ from click.core import ParameterSource
 from ldp_server.answers.estimates import Coverage
 from ldp_server.answers.foreign import ForeignEstimates, Randomization, debias, read_counts
 from ldp_server.answers.to_json import to_json
-from ldp_server.cli.connection import data_option, json_option
+from ldp_server.cli.connection import data_option, json_option, store_option
 from ldp_server.cli.main import cli
 from ldp_server.cli.queries import COVERAGE
 from ldp_server.cli.shapes import DiagnosisShape
 from ldp_server.cli.show import busy, item_text, lines, print_json, table, whole
 from ldp_server.diagnosis import MARKS, Unsound
 from ldp_server.doctor import examine
-from ldp_server.store import DataDirectory
-from ldp_server.store.reader import backup as copy_log
+from ldp_server.store.engines import open_store
 
 __all__ = ["backup", "doctor", "foreign"]
 
@@ -28,8 +27,9 @@ __all__ = ["backup", "doctor", "foreign"]
 @data_option
 @click.option("--config", "file", type=click.Path(path_type=Path, dir_okay=False), help="Also look at this file.")
 @click.option("--deep", is_flag=True, help="Read every report and compare it with its digest.")
+@store_option
 @json_option
-def doctor(data: Path, file: Path | None, deep: bool, as_json: bool) -> None:
+def doctor(data: Path, file: Path | None, deep: bool, store: str | None, as_json: bool) -> None:
     """Check a data directory and a configuration, and print what is wrong. Nothing is changed."""
     if file is not None and click.get_current_context().get_parameter_source("data") is ParameterSource.DEFAULT:
         examined = None  # the directory that the file names
@@ -37,7 +37,7 @@ def doctor(data: Path, file: Path | None, deep: bool, as_json: bool) -> None:
         examined = data
     found = []
     with busy("looking", quiet=as_json) as tell:
-        for diagnosis in examine(examined, file, deep=deep):
+        for diagnosis in examine(examined, file, deep=deep, store=store):
             found.append(diagnosis)
             tell(f"looked at {diagnosis.what}")
     if as_json:
@@ -54,11 +54,12 @@ def doctor(data: Path, file: Path | None, deep: bool, as_json: bool) -> None:
 @cli.command()
 @click.argument("target", type=click.Path(path_type=Path, dir_okay=False))
 @data_option
+@store_option
 @json_option
-def backup(target: Path, data: Path, as_json: bool) -> None:
+def backup(target: Path, data: Path, store: str | None, as_json: bool) -> None:
     """Copy the log to a new file TARGET, as of one moment, while the server may be running."""
     with busy("copying", quiet=as_json):
-        copy_log(DataDirectory(data).require().log, target)
+        open_store(store or "", data).backup(target)
     size = target.stat().st_size
     if as_json:
         print_json({"file": str(target), "bytes": size})

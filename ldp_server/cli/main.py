@@ -25,11 +25,13 @@ EXIT_CODES = {
     130: "interrupted",
 }
 MODULES = {
+    "answer": ["serving"],
     "average": ["questions"],
     "attributes": ["questions"],
     "backup": ["local"],
     "change": ["over_time.commands"],
-    "collection": ["collections", "drafts"],
+    "collect": ["serving"],
+    "collection": ["collections", "drafting.drafts", "drafting.compiling"],
     "compact": ["collections"],
     "compare": ["over_time.commands"],
     "config": ["serving"],
@@ -47,8 +49,10 @@ MODULES = {
     "relay": ["relay.commands"],
     "serve": ["serving"],
     "status": ["exports"],
+    "store": ["sharing.store"],
     "token": ["tokens"],
     "trend": ["over_time.commands"],
+    "upkeep": ["serving"],
     "watch": ["serving"],
     "web": ["pages"],
     "witness": ["elsewhere.witness"],
@@ -57,6 +61,7 @@ MODULES = {
 VARIABLES = {
     "LDP_SERVER": "HOST:PORT of the server to call (--server)",
     "LDP_SERVER_DATA": "the data directory (--data)",
+    "LDP_SERVER_STORE": "a store that several servers share (--store)",
     "LDP_SERVER_TOKEN_FILE": "a file with an analyst token (--token-file)",
     "LDP_SERVER_CA": "PEM: the authority that signed the server (--ca)",
     "LDP_SERVER_CERT": "PEM: a client certificate (--cert)",

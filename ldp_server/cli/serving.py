@@ -1,4 +1,4 @@
-"""serve, config, watch, demo."""
+"""serve, collect, answer, upkeep, config, watch, demo."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import logging
 import os
 import subprocess
 import sys
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 from prometheus_client import disable_created_metrics
@@ -27,96 +29,180 @@ from ldp_server.service.logs import event, set_up_logs
 from ldp_server.service.metrics import watch_processes
 from ldp_server.service.operators import LocalToken
 from ldp_server.service.running import allow_files, local_address, start_metrics, stop_when_input_ends
+from ldp_server.service.sharing import ANSWER, COLLECT, SERVE, UPKEEP, Role
 from ldp_server.store import DataDirectory
+from ldp_server.store.engines import VARIABLE
 from ldp_server.watch import ALERTS, DASHBOARD
 
-__all__ = ["alerts", "dashboard", "demo", "print_config", "serve", "watch"]
+__all__ = ["alerts", "answer", "collect", "dashboard", "demo", "print_config", "serve", "upkeep", "watch"]
 
 _SWITCH_SECONDS = 0.0005
 """After how many seconds a thread must give up the interpreter: short, because the writer thread waits while the event
 loop runs."""
 
 
-@cli.command()
-@click.option(
+_config = click.option(
     "--config",
     "file",
     type=click.Path(path_type=Path, dir_okay=False),
     help="The configuration (see `ldp-server config`).",
 )
-@click.option(
+_data = click.option(
     "--data",
     type=click.Path(path_type=Path, file_okay=False),
     envvar="LDP_SERVER_DATA",
     help="The data directory. [default: that of the configuration, or hearsay-data]",
 )
+_store = click.option(
+    "--store",
+    envvar=VARIABLE,
+    metavar="ADDRESS",
+    help="A store that several servers share, such as postgresql://hearsay@db/hearsay. [default: that of the "
+    "configuration]",
+)
+_until = click.option("--until-stdin-closes", is_flag=True, help="Also stop when standard input is closed.")
+_json = click.option("--json", "as_json", is_flag=True, help="Logs, and the line that says where it listens, as JSON.")
+_listen = click.option("--listen", metavar="HOST:PORT", help="Where to listen; port 0: any free one.")
+
+
+@cli.command()
+@_config
+@_data
+@_store
 @click.option("--listen", metavar="HOST:PORT", help="Where apps connect; port 0: any free one.")
 @click.option("--web", metavar="HOST:PORT", help="Also serve pages for analysts there, as `ldp-server web` does.")
-@click.option("--until-stdin-closes", is_flag=True, help="Also stop when standard input is closed.")
-@click.option("--json", "as_json", is_flag=True, help="Logs, and the line that says where it listens, as JSON.")
-def serve(
-    file: Path | None,
-    data: Path | None,
-    listen: str | None,
-    web: str | None,
-    until_stdin_closes: bool,
-    as_json: bool,
-) -> None:
+@_until
+@_json
+def serve(file: Path | None, **given: Any) -> None:
     """Run the server until it is told to stop (SIGTERM, Ctrl-C)."""
+    config = _given(file, given)
+    if given["web"] is not None:
+        config = replace(config, web=replace(config.web, listen=given["web"]))
+    _run(config, SERVE, given)
+
+
+@cli.command()
+@_config
+@_store
+@_listen
+@_until
+@_json
+def collect(file: Path | None, **given: Any) -> None:
+    """Run a collector: it takes batches for a store that several servers share, and keeps no files."""
+    _run(_given(file, given), COLLECT, given)
+
+
+@cli.command()
+@_config
+@_data
+@_store
+@_listen
+@_until
+@_json
+def answer(file: Path | None, **given: Any) -> None:
+    """Answer operators and analysts from a store that several servers share.
+
+    Counts are kept in the data directory, so that they need not be made again; they may be lost.
+    """
+    config = _given(file, given)
+    if given["listen"] is not None and config.analyst.listen:
+        config = replace(config, analyst=replace(config.analyst, listen=given["listen"]))
+    _run(config, ANSWER, given)
+
+
+@cli.command()
+@_config
+@_data
+@_store
+@_until
+@_json
+def upkeep(file: Path | None, **given: Any) -> None:
+    """Do what one server does for all that share a store: blocks, folding, retention.
+
+    Several may run: one of them works, and another one goes on when it ends.
+    """
+    _run(_given(file, given), UPKEEP, given)
+
+
+def _given(file: Path | None, given: Mapping[str, Any]) -> Config:
+    """Return the configuration of the file, with what was given on the command line."""
     config = load_config(file) if file else Config()
-    if data is not None:
-        config = replace(config, data=data)
-    if listen is not None:
-        config = config.with_listen(listen)
-    if web is not None:
-        config = replace(config, web=replace(config.web, listen=web))
-    form = "json" if as_json else config.watch.log_format
+    changes = {name: given[name] for name in ("data", "store") if given.get(name) is not None}
+    config = replace(config, **changes)
+    return config if given.get("listen") is None else config.with_listen(given["listen"])
+
+
+def _run(config: Config, role: Role, given: Mapping[str, Any]) -> None:
+    form = "json" if given["as_json"] else config.watch.log_format
     set_up_logs(config.watch.log_level, form)
     sys.setswitchinterval(_SWITCH_SECONDS)
     # Otherwise each counter has a second series, the time at which it was made.
     disable_created_metrics()  # type: ignore[no-untyped-call]
     os.umask(0o077)  # files are readable by their owner only, whatever the directory's mode is
     allow_files(config.limits.connections * (2 if config.analyst.listen else 1))
-    asyncio.run(_serve(config, as_json=as_json, until_stdin_closes=until_stdin_closes))
+    asyncio.run(_serve(config, role, as_json=given["as_json"], until_stdin_closes=given["until_stdin_closes"]))
 
 
-async def _serve(config: Config, *, as_json: bool, until_stdin_closes: bool) -> None:
-    server = CollectionServer(config)
+async def _serve(config: Config, role: Role, *, as_json: bool, until_stdin_closes: bool) -> None:
+    server = CollectionServer(config, role=role)
     server.stop_on_signals()
     await server.start()
+    try:
+        async with _for_this_machine(config, server):
+            if config.watch.metrics:
+                watch_processes(server.metrics.registry, lambda: server.parts.worker.pid)
+                start_metrics(config.watch.metrics, server.metrics.registry, server)
+            _say_where(config, server, as_json=as_json)
+            if until_stdin_closes:
+                stop_when_input_ends(server)
+            async with pages_beside(config, as_json=as_json):
+                await server.wait()
+                event(logging.INFO, "draining")
+    finally:
+        await server.stop()
+        event(logging.INFO, "stopped")
+    if server.failure is not None:
+        raise server.failure
+
+
+@contextlib.asynccontextmanager
+async def _for_this_machine(config: Config, server: CollectionServer) -> AsyncGenerator[None, None]:
+    """Leave the address and a token for this machine's commands in the data directory, if analysts are answered."""
+    access = server.parts.access
+    if access is None:
+        yield
+        return
     directory = DataDirectory(config.data)
-    token = LocalToken(directory, server.parts.access)
+    token = LocalToken(directory, access)
     renewal: asyncio.Task[None] | None = None
     try:
         token.renew()
         renewal = asyncio.create_task(token.run())
-        local = _local(config, server)
-        local.write(directory)
-        if config.watch.metrics:
-            watch_processes(server.metrics.registry, lambda: server.parts.worker.pid)
-            start_metrics(config.watch.metrics, server.metrics.registry, server)
-        listening = {"collector": local_address(config.collector.listen, server.port), "analyst": local.address}
-        if as_json:
-            sys.stdout.write(json.dumps({"listening": listening, "version": __version__, "pid": os.getpid()}) + "\n")
-        else:
-            sys.stdout.write(f"listening on {listening['collector']}, for operators on {local.address}\n")
-        sys.stdout.flush()
-        event(logging.INFO, "ready", version=__version__, **listening)
-        if until_stdin_closes:
-            stop_when_input_ends(server)
-        async with pages_beside(config, as_json=as_json):
-            await server.wait()
-            event(logging.INFO, "draining")
+        _local(config, server).write(directory)
+        yield
     finally:
         directory.address.unlink(missing_ok=True)
         if renewal is not None:
             renewal.cancel()
         with contextlib.suppress(StorageError):  # they expire by themselves
             token.remove()
-        await server.stop()
-        event(logging.INFO, "stopped")
-    if server.failure is not None:
-        raise server.failure
+
+
+def _say_where(config: Config, server: CollectionServer, *, as_json: bool) -> None:
+    """Say where the server listens, on standard output."""
+    listening = {}
+    if server.role.collects:
+        listening["collector"] = local_address(config.collector.listen, server.port)
+    if server.role.answers:
+        listening["analyst"] = _local(config, server).address
+    if as_json:
+        said = json.dumps({"listening": listening, "version": __version__, "pid": os.getpid()})
+    else:
+        named = {"collector": "listening on {}", "analyst": "for operators on {}"}
+        said = ", ".join(named[name].format(address) for name, address in listening.items()) or "ready"
+    sys.stdout.write(f"{said}\n")
+    sys.stdout.flush()
+    event(logging.INFO, "ready", version=__version__, **listening)
 
 
 def _local(config: Config, server: CollectionServer) -> LocalServer:

@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from typing import Any, TypedDict
 
 from grpc_health.v1 import health_pb2
 from grpc_health.v1._async import HealthServicer
@@ -41,18 +40,16 @@ from ldp_server.service.metrics import Metrics
 from ldp_server.service.operators import Auth, Calls, Exports, Operators, Queries, QuerySources, ServerFacts
 from ldp_server.service.ports import ANALYST, COLLECTOR, Ports, Service
 from ldp_server.service.running import RunningServer, cancel
+from ldp_server.service.sharing import SERVE, Role, StoreOpening
 from ldp_server.service.signed_list import ListPublisher
 from ldp_server.service.structure import StructureCheck
 from ldp_server.store import (
-    AccessFile,
+    AccessTokens,
     DataDirectory,
-    DirectoryLock,
     GroupCommit,
     ReportLog,
-    SqliteLog,
-    SqliteReader,
-    SteadyClock,
 )
+from ldp_server.store.engines import open_store
 from ldp_server.volunteers.kept import FILE, KeptRecords
 from ldp_server.watch.spans import Spans, spans_to
 from ldp_server.worker.client import Worker
@@ -68,9 +65,12 @@ Clock = Callable[[], float]
 class Parts:
     """The parts of a running server."""
 
-    access: AccessFile
+    access: AccessTokens | None
+    """None where nobody asks."""
     log: ReportLog
     commit: GroupCommit[ReportLog]
+    keeping: GroupCommit[ReportLog]
+    """Where everything but appending is done: the same thread, unless the store is shared."""
     worker: Worker
     waiting: Waiting
     lifecycle: Lifecycle
@@ -80,18 +80,44 @@ class Parts:
     queries: Queries
     collector: Collector
     issuer_keys: Service
+    operators: Operators | None
     volunteers: Service
-    operators: Operators
     bounds: AllBounds
+    opening: StoreOpening
+
+
+@dataclass(frozen=True)
+class _Answering:
+    """The parts that answers to operators need."""
+
+    lifecycle: Lifecycle
+    compaction: Compaction
+    waiting: Waiting
+    publisher: ListPublisher
+    access: AccessTokens | None
+
+
+class _Answered(TypedDict):
+    queries: Queries
+    operators: Operators | None
+    volunteers: Service
 
 
 class _Assembly:
     """Builds the parts from the bottom up: each step needs only what the steps before it made."""
 
     def __init__(
-        self, config: Config, clock: Clock, metrics: Metrics, spans: Spans | None, stack: AsyncExitStack
+        self,
+        config: Config,
+        clock: Clock,
+        metrics: Metrics,
+        spans: Spans | None,
+        stack: AsyncExitStack,
+        role: Role,
     ) -> None:
         self._config = config
+        self._role = role
+        self._store = open_store(config.store, config.data)
         self._clock = clock
         self._metrics = metrics
         self._spans = spans
@@ -104,9 +130,8 @@ class _Assembly:
     def parts(self) -> Parts:
         """Open the data directory and connect everything. What must be closed is on the stack."""
         config, clock, metrics = self._config, self._clock, self._metrics
-        self._hold()
-        log = self._stack.enter_context(contextlib.closing(SqliteLog(self._directory.log)))
-        access = self._stack.enter_context(contextlib.closing(AccessFile(self._directory.access, SteadyClock(clock))))
+        opening = StoreOpening(config, self._role, clock, self._stack)
+        log, access = opening.log(), opening.access()
         verifiers = Verifiers.load(config.admission)
         keys = KeyDirectory(config.sealing.keys, config.sealing.opens_seconds, clock)
         publisher = self._publisher(keys)
@@ -114,38 +139,47 @@ class _Assembly:
         waiting = Waiting(collections, metrics, config.limits.waiting_bytes, clock)
         commit: GroupCommit[ReportLog] = GroupCommit(log, collections.in_range, waiting.delivered, log.counted_units)
         self._stack.push_async_callback(asyncio.to_thread, commit.stop)
+        keeping = opening.keeping(commit, collections)
         unsealing = self._unsealing(keys, verifiers, waiting, commit)
         ingest = Ingest(collections, self._control(verifiers), waiting, commit, clock, unsealing)
-        worker = self._worker(nice=10, remembered=_remembered(collections, waiting))
+        worker = self._worker(nice=10, remembered=None if opening.shared else _remembered(collections, waiting))
         self._stack.push_async_callback(worker.close)
-        lifecycle = self._lifecycle(collections, commit, verifiers, keys)
-        compaction = Compaction(lifecycle, commit, worker, self._directory.states, clock)
-        queries = self._queries(collections, worker)
-        exports = Exports(collections, worker, lambda: SqliteReader(self._directory.log), clock)
-        calls = Calls(self._auth(access), metrics, self._bounds.operators, self._spans)
+        lifecycle = self._lifecycle(collections, keeping, verifiers, keys)
+        compaction = Compaction(lifecycle, keeping, worker, self._directory.states, clock)
+        arrived = opening.arrived(waiting)
+        work = BackgroundWork(collections, compaction, worker, arrived, metrics, self._schedule(), self._spans)
+        answering = _Answering(lifecycle, compaction, waiting, publisher, access)
         return Parts(
             access=access,
             log=log,
             commit=commit,
+            keeping=keeping,
             worker=worker,
             waiting=waiting,
             lifecycle=lifecycle,
             compaction=compaction,
-            background=BackgroundWork(collections, compaction, worker, waiting, metrics, self._schedule(), self._spans),
-            gauges=Gauges(metrics, waiting, self._log_bytes, config.data),
-            queries=queries,
+            background=work,
+            gauges=Gauges(metrics, waiting, opening.space.now),
             collector=self._collector(collections, publisher, ingest),
             issuer_keys=Service(ISSUER_KEYS, issuer_key_methods(verifiers.unlinkable.keys, self._bounds.apps)),
-            volunteers=Service(VOLUNTEERS, self._volunteers(collections).handlers()),
-            operators=Operators(calls, queries, exports, lifecycle, compaction, self._facts(waiting, publisher)),
             bounds=self._bounds,
+            opening=opening.follow(collections, lifecycle),
+            **self._answered(answering, worker, opening),
         )
 
-    def _hold(self) -> None:
-        """What is let go last: the spans, and the lock of the directory."""
-        if self._spans:
-            self._stack.push_async_callback(asyncio.to_thread, self._spans.close)
-        self._stack.enter_context(DirectoryLock(self._directory.create()))
+    def _answered(self, made: _Answering, worker: Worker, opening: StoreOpening) -> _Answered:
+        """What operators and analysts call, if this server answers them."""
+        collections = made.lifecycle.collections
+        queries = self._queries(collections, worker)
+        volunteers = Service(VOLUNTEERS, self._volunteers(collections).handlers())
+        if made.access is None:
+            return {"queries": queries, "operators": None, "volunteers": volunteers}
+        exports = Exports(collections, worker, opening.store.reader, self._clock)
+        calls = Calls(self._auth(made.access), self._metrics, self._bounds.operators, self._spans)
+        held = lambda: made.waiting.bytes  # noqa: E731
+        facts = ServerFacts(self._clock, held, opening.space.now, self._metrics, made.publisher.key)
+        operators = Operators(calls, queries, exports, made.lifecycle, made.compaction, facts)
+        return {"queries": queries, "operators": operators, "volunteers": volunteers}
 
     def _volunteers(self, collections: LiveCollections) -> VolunteerCalls:
         kept = None
@@ -153,11 +187,7 @@ class _Assembly:
             kept = self._stack.enter_context(contextlib.closing(KeptRecords(self._directory.root / FILE)))
         return VolunteerCalls(collections, kept, self._bounds.apps, self._clock)
 
-    def _facts(self, waiting: Waiting, publisher: ListPublisher) -> ServerFacts:
-        held = lambda: waiting.bytes  # noqa: E731
-        return ServerFacts(self._clock, held, self._log_bytes, self._free_bytes, self._metrics, publisher.key)
-
-    def _auth(self, access: AccessFile) -> Auth:
+    def _auth(self, access: AccessTokens) -> Auth:
         config = self._config
         host, _ = split_address(config.analyst.listen or config.collector.listen, "listen")
         return Auth(access, self._metrics, config.analyst.certificate_names, host)
@@ -185,7 +215,14 @@ class _Assembly:
 
     def _worker(self, nice: int, remembered: RememberedAnswers | None = None) -> Worker:
         memory_mb = self._config.limits.worker_memory_mb
-        return Worker(self._config.data, memory_mb=memory_mb, nice=nice, spans=self._spans, remembered=remembered)
+        return Worker(
+            self._config.data,
+            memory_mb=memory_mb,
+            nice=nice,
+            spans=self._spans,
+            remembered=remembered,
+            environment=self._store.environment(),
+        )
 
     def _lifecycle(
         self, collections: LiveCollections, commit: GroupCommit[ReportLog], verifiers: Verifiers, keys: KeyDirectory
@@ -226,10 +263,12 @@ class _Assembly:
         return Unsealing(pool, keys, verifiers.unlinkable.keys, waiting, commit, self._metrics, self._clock)
 
     def _control(self, verifiers: Verifiers) -> AdmissionControl:
-        admission = self._config.admission
+        admission, parts = self._config.admission, self._config.admission.collectors
         return AdmissionControl(
-            RateLimit(admission.reports_per_second, admission.burst, time.monotonic),
-            RateLimit(admission.certificate_reports_per_second, admission.certificate_burst, time.monotonic),
+            RateLimit(admission.reports_per_second / parts, admission.burst / parts, time.monotonic),
+            RateLimit(
+                admission.certificate_reports_per_second / parts, admission.certificate_burst / parts, time.monotonic
+            ),
             verifiers,
         )
 
@@ -237,17 +276,6 @@ class _Assembly:
         limits = self._config.limits
         of_stream = StreamLimits(limits.stream_batches, limits.stream_bytes, limits.idle_seconds)
         return Collector(ingest, collections, publisher, self._metrics, of_stream, self._bounds.apps)
-
-    def _free_bytes(self) -> int:
-        return shutil.disk_usage(self._config.data).free
-
-    def _log_bytes(self) -> int:
-        """Size of the database on disk, write-ahead log included."""
-        total = 0
-        for name in ("log.db", "log.db-wal"):
-            with contextlib.suppress(OSError):
-                total += os.stat(self._directory.root / name).st_size  # noqa: PTH116 - two names, one line
-        return total
 
 
 def _remembered(collections: LiveCollections, waiting: Waiting) -> RememberedAnswers:
@@ -258,10 +286,13 @@ def _remembered(collections: LiveCollections, waiting: Waiting) -> RememberedAns
 class CollectionServer(RunningServer):
     """One server on one data directory. Use `start`, then `wait`, then `stop`."""
 
-    def __init__(self, config: Config, *, clock: Clock = time.time, spans: Spans | None = None) -> None:
+    def __init__(
+        self, config: Config, *, clock: Clock = time.time, spans: Spans | None = None, role: Role = SERVE
+    ) -> None:
         """`spans` takes the place of those that `watch.traces` asks for."""
         super().__init__(config.limits.drain_seconds)
         self.config = config
+        self.role = role
         self.metrics = Metrics(config.watch.collections)
         self._spans = spans_to(config.watch.traces) if spans is None else spans
         self._clock = clock
@@ -289,14 +320,16 @@ class CollectionServer(RunningServer):
     async def start(self) -> None:
         """Get ready and begin to listen; raises `StorageError` or `InvalidSpec` if it cannot be."""
         async with AsyncExitStack() as stack:
-            parts = _Assembly(self.config, self._clock, self.metrics, self._spans, stack).parts()
-            collector = Service(COLLECTOR, parts.collector.handlers())
-            analyst = Service(ANALYST, parts.operators.handlers())
-            bounds = parts.bounds.health
-            ports = Ports(self.config, [collector, parts.issuer_keys, parts.volunteers], analyst, self._health, bounds)
+            if self._spans:
+                stack.push_async_callback(asyncio.to_thread, self._spans.close)
+            assembly = _Assembly(self.config, self._clock, self.metrics, self._spans, stack, self.role)
+            parts = assembly.parts()
+            ports = self._served(parts)
             parts.commit.start()
-            structure = StructureCheck(lambda: SqliteReader(DataDirectory(self.config.data).log), self.metrics)
-            for work in (parts.background.run(), structure.run(), self._watch(parts), bounds.connections.run()):
+            if parts.keeping is not parts.commit:
+                parts.keeping.start()
+            bounds = parts.bounds.health
+            for work in (*self._work(parts), self._watch(parts), parts.opening.space.run(), bounds.connections.run()):
                 stack.push_async_callback(cancel, asyncio.create_task(work))
             stack.push_async_callback(self._close, ports)
             await ports.open()
@@ -307,16 +340,31 @@ class CollectionServer(RunningServer):
             self._parts, self._ports = parts, ports
             self._stack = stack.pop_all()
 
+    def _served(self, parts: Parts) -> Ports:
+        """The ports with the services of this server's role."""
+        collector = Service(COLLECTOR, parts.collector.handlers())
+        apps = [collector, parts.issuer_keys, parts.volunteers] if self.role.collects else []
+        analyst = [] if parts.operators is None else [Service(ANALYST, parts.operators.handlers())]
+        return Ports(self.config, apps, analyst, self._health, parts.bounds.health)
+
+    def _work(self, parts: Parts) -> list[Coroutine[Any, Any, None]]:
+        """What this server's role does in the background."""
+        if not self.role.keeps:
+            return []
+        work = [parts.background.run(), StructureCheck(parts.opening.store.reader, self.metrics).run()]
+        return [*work, parts.background.gather()] if parts.opening.shared else work
+
     async def _watch(self, parts: Parts) -> None:
         """Notice when the writer thread ended, and keep the gauges fresh."""
         while not self._stopping.is_set():
             parts.gauges.update()
-            self._look(parts.commit.failure)
+            self._look(parts.commit.failure or parts.keeping.failure)
             await asyncio.sleep(1.0)
 
     async def _drain(self, parts: Parts) -> None:
         await self._health.enter_graceful_shutdown()
-        parts.operators.draining = True
+        if parts.operators is not None:
+            parts.operators.draining = True
         parts.collector.drain()
 
     async def _close(self, ports: Ports) -> None:

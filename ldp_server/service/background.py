@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import shutil
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 
 from ldp_client.errors import LdpError
 from ldp_server.service.collector import Waiting
@@ -22,6 +20,7 @@ from ldp_server.service.compaction import Compaction
 from ldp_server.service.live import LiveCollection, LiveCollections
 from ldp_server.service.logs import LOGGER, event
 from ldp_server.service.metrics import Metrics
+from ldp_server.store import StoreUsage
 from ldp_server.store.errors import Corrupt
 from ldp_server.watch.spans import Spans
 from ldp_server.worker.client import Worker
@@ -29,6 +28,7 @@ from ldp_server.worker.client import Worker
 __all__ = ["BackgroundSchedule", "BackgroundWork", "Gauges"]
 
 SLICE_SECONDS = 0.25
+GATHER_SECONDS = 1.0
 
 
 @dataclass
@@ -51,18 +51,19 @@ class BackgroundSchedule:
 class Gauges:
     """The metrics that say how things are at this moment, such as a size on disk."""
 
-    def __init__(self, metrics: Metrics, waiting: Waiting, log_bytes: Callable[[], int], folder: Path) -> None:
+    def __init__(self, metrics: Metrics, waiting: Waiting, usage: Callable[[], StoreUsage]) -> None:
         self._metrics = metrics
         self._waiting = waiting
-        self._log_bytes = log_bytes
-        self._folder = folder
+        self._usage = usage
 
     def update(self) -> None:
         metrics = self._metrics
         metrics.waiting.set(self._waiting.bytes)
         metrics.waiting_batches.set(self._waiting.batches)
-        metrics.log_bytes.set(self._log_bytes())
-        metrics.free_bytes.set(shutil.disk_usage(self._folder).free)
+        usage = self._usage()
+        metrics.log_bytes.set(usage.used)
+        if usage.free is not None:
+            metrics.free_bytes.set(usage.free)
 
 
 class BackgroundWork:
@@ -73,21 +74,22 @@ class BackgroundWork:
         collections: LiveCollections,
         compaction: Compaction,
         worker: Worker,
-        waiting: Waiting,
+        arrived: Callable[[int], object],
         metrics: Metrics,
         schedule: BackgroundSchedule,
         spans: Spans | None = None,
     ) -> None:
+        """`arrived` gives what changes when batches come for the collection of this number."""
         self._collections = collections
         self._compaction = compaction
         self._worker = worker
-        self._waiting = waiting
+        self._arrived = arrived
         self._metrics = metrics
         self.schedule = schedule
         self._spans = spans
         self._over_since: dict[int, float] = {}
         self._past_since: dict[int, tuple[tuple[int, int], float]] = {}
-        self._counted: dict[int, float] = {}
+        self._counted: dict[int, object] = {}
         self._lag: dict[int, int] = {}
 
     async def run(self) -> None:
@@ -102,8 +104,19 @@ class BackgroundWork:
                 self._metrics.failures.inc()
                 LOGGER.error("defect in background work", exc_info=error)
 
+    async def gather(self) -> None:
+        """Make blocks of recent batches every second, where the log does not do so while it appends."""
+        while True:
+            await asyncio.sleep(GATHER_SECONDS)
+            try:
+                await self._compaction.gather()
+            except LdpError as error:
+                event(logging.WARNING, "blocks were not laid, to be tried again", reason=str(error))
+
     async def once(self) -> None:
-        """One round over all collections."""
+        """One round over all collections, if no other server does it."""
+        if not await self._compaction.lead():
+            return
         for live in self._collections:
             if live.record.deleted is None:
                 try:
@@ -130,7 +143,7 @@ class BackgroundWork:
     async def _checkpoint(self, live: LiveCollection) -> None:
         """Count in slices, so that a query never waits long for the child."""
         number = live.record.number
-        arrived = self._waiting.stored.get(number, 0)
+        arrived = self._arrived(number)
         if self._counted.get(number) == arrived:
             return  # nothing came since the last round
         behind = 1

@@ -104,6 +104,15 @@ class Compaction:
         fold = Fold(number, generation, size, sequence, batches=counts.batches, reports=counts.reports)
         await self._on_writer(lambda log: log.fold(fold))
 
+    async def lead(self) -> bool:
+        """Whether this server is to do the work in the background."""
+        return await self._on_writer(lambda log: log.lead())
+
+    async def gather(self) -> None:
+        """Make blocks of the recent batches, where there are enough of them."""
+        while await self._on_writer(lambda log: log.lead() and log.gather()):
+            await asyncio.sleep(0)
+
     async def sweep(self) -> None:
         """Drop what nothing refers to any more, slice by slice, so that ingest goes on between slices."""
         more = True

@@ -151,6 +151,8 @@ class LiveCollections:
         self._by_number: dict[int, LiveCollection] = {}
         self.unreadable: list[bytes] = []
         """Ids of collections that this version does not understand (written by a newer one)."""
+        self.surely_missing: Callable[[bytes], bool] = lambda _: True
+        """Whether an id that is not here is nowhere in the store; False: that is being looked up."""
         self.damaged: list[bytes] = []
         """Ids of collections whose row does not fit its id; the others are served."""
 

@@ -47,7 +47,7 @@ __all__ = [
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 _LONG = (0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60, 300, 1800)
 OTHER = "other"
-BUSY = ("full", "rate", "places", "answers")
+BUSY = ("full", "rate", "places", "answers", "unknown")
 """Why a batch or a call is answered "not now"."""
 REFUSED_TOKENS = ("unknown", "expired", "revoked", "role", "elsewhere")
 """Why an analyst's token is refused."""

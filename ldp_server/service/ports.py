@@ -49,16 +49,26 @@ class Ports:
     """One port for apps and operators, or two if `analyst.listen` is set."""
 
     def __init__(
-        self, config: Config, apps: Sequence[Service], analyst: Service, health: HealthServicer, bounds: Bounds
+        self,
+        config: Config,
+        apps: Sequence[Service],
+        analyst: Sequence[Service],
+        health: HealthServicer,
+        bounds: Bounds,
     ) -> None:
-        """`apps` is what apps may call; `bounds` are those of health checks."""
+        """`apps` is what apps may call, `analyst` what operators may; `bounds` are those of health checks."""
         self._config = config
-        split, limits = bool(config.analyst.listen), config.limits
-        self._servers = [new_server(BATCH_MESSAGE if split else _SHARED_MESSAGE, limits)]
-        add_services(self._servers[0], health, bounds, [*apps] if split else [*apps, analyst])
-        if split:
+        limits = config.limits
+        self._split = bool(apps) and bool(analyst) and bool(config.analyst.listen)
+        self._servers = []
+        if apps or analyst:
+            size = _ANALYST_MESSAGE if not apps else BATCH_MESSAGE if self._split or not analyst else _SHARED_MESSAGE
+            self._servers.append(new_server(size, limits, share_port=config.collector.share_port))
+            add_services(self._servers[0], health, bounds, [*apps] if self._split else [*apps, *analyst])
+        if self._split:
             self._servers.append(new_server(_ANALYST_MESSAGE, limits))
-            add_services(self._servers[1], health, bounds, [analyst])
+            add_services(self._servers[1], health, bounds, analyst)
+        self._only_analyst = bool(analyst) and not apps
         self.collector = 0
         self.analyst = 0
 
@@ -66,13 +76,13 @@ class Ports:
         """Bind the ports and begin to listen."""
         config = self._config
         _check_plaintext(config)
-        self.collector = self.analyst = bind(
-            self._servers[0], config.tls, "collector.listen", config.collector.listen, config.collector.client_ca
-        )
-        if len(self._servers) > 1:
-            self.analyst = bind(
-                self._servers[1], config.tls, "analyst.listen", config.analyst.listen, config.analyst.client_ca
+        collector, analyst = config.collector, config.analyst
+        if self._servers and not (self._only_analyst and analyst.listen):
+            self.collector = self.analyst = bind(
+                self._servers[0], config.tls, "collector.listen", collector.listen, collector.client_ca
             )
+        if self._split or (self._only_analyst and analyst.listen):
+            self.analyst = bind(self._servers[-1], config.tls, "analyst.listen", analyst.listen, analyst.client_ca)
         for server in self._servers:
             await server.start()
 
@@ -81,7 +91,7 @@ class Ports:
         await asyncio.gather(*(server.stop(grace) for server in self._servers))
 
 
-def new_server(message: int, limits: CallLimits) -> grpc.aio.Server:
+def new_server(message: int, limits: CallLimits, *, share_port: bool = False) -> grpc.aio.Server:
     """A server of gRPC that takes messages of at most so many bytes."""
     age = _milliseconds(limits.connection_seconds)
     options = [
@@ -100,7 +110,7 @@ def new_server(message: int, limits: CallLimits) -> grpc.aio.Server:
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.min_ping_interval_without_data_ms", 30_000),
         ("grpc.http2.min_recv_ping_interval_without_data_ms", 30_000),
-        ("grpc.so_reuseport", 0),  # a second server on the same port is an error
+        ("grpc.so_reuseport", int(share_port)),  # else a second server on the same port is an error
     ]
     return grpc.aio.server(options=options)
 

@@ -1,6 +1,9 @@
 """The store: a report log that keeps every batch exactly once, and the files beside it.
 
-log            what a report log must do (`LogReader`, `ReportLog`), and the types that go in and out
+log            the types that go in and out
+interface      what a store must do: `LogReader`, `ReportLog`, `AccessTokens`, `Store`
+engines        the stores there are, by their addresses
+postgres       a store on PostgreSQL, for several servers (an extra)
 sqlite         writing the log on SQLite; reader: reading and copying it. Both are made of:
   schema         the tables and their versions
   catalog        the rows of collections and of their periods
@@ -11,7 +14,7 @@ sqlite         writing the log on SQLite; reader: reading and copying it. Both a
 damage         finding damage in what was read
 commit         the writer thread: one transaction for everything that waits
 checkpoints    files with the counts up to a position of the log
-access         analyst tokens
+access         analyst tokens in a file
 directory      the data directory and the lock on it
 errors         what can be wrong, for an operator
 """
@@ -19,16 +22,15 @@ errors         what can be wrong, for an operator
 from ldp_server.store.access import LIFETIME, ROLES, AccessFile, AnalystToken, SteadyClock
 from ldp_server.store.commit import GroupCommit, Ticket
 from ldp_server.store.directory import DataDirectory, DirectoryLock
+from ldp_server.store.interface import AccessTokens, LogReader, ReportLog, Store, StoreUsage
 from ldp_server.store.log import (
     TOKEN_KINDS,
     Admission,
     AppendOutcome,
     CollectionRecord,
     Fold,
-    LogReader,
     NewCollection,
     PeriodRecord,
-    ReportLog,
     StoredBatch,
     Submission,
     fold_parts,
@@ -41,6 +43,7 @@ __all__ = [
     "ROLES",
     "TOKEN_KINDS",
     "AccessFile",
+    "AccessTokens",
     "Admission",
     "AnalystToken",
     "AppendOutcome",
@@ -56,6 +59,8 @@ __all__ = [
     "SqliteLog",
     "SqliteReader",
     "SteadyClock",
+    "Store",
+    "StoreUsage",
     "StoredBatch",
     "Submission",
     "Ticket",

@@ -10,21 +10,15 @@ become a block. A block keeps nothing of the order in which its batches came, an
 Everything else that the server knows (counts, estimates) is additive state
 that can be rebuilt from them.
 
-    LogReader   reading: any number of readers, in any thread or process
-    ReportLog   writing as well: one object, used by one thread (commit.py)
-
-The service and the worker use these two types only. SQLite is the present implementation (sqlite.py).
+These are the types that go in and out. What a store does with them is in interface/.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
-
-from ldp_server.store.errors import Corrupt
 
 __all__ = [
     "KINDS",
@@ -34,10 +28,8 @@ __all__ = [
     "CollectionRecord",
     "Fold",
     "FoldPart",
-    "LogReader",
     "NewCollection",
     "PeriodRecord",
-    "ReportLog",
     "StoredBatch",
     "Submission",
     "fold_parts",
@@ -182,178 +174,3 @@ def fold_parts(number: int, generation: int, state: bytes, size: int = PART) -> 
     """Cut folded counts into parts, so that ingest never waits for a long transaction."""
     for part, start in enumerate(range(0, max(1, len(state)), size)):
         yield FoldPart(number, generation, part, state[start : start + size])
-
-
-class LogReader(ABC):
-    """Reading a log. Every method raises `StorageError` if the log cannot be read."""
-
-    @abstractmethod
-    def records(self) -> list[CollectionRecord]:
-        """Every collection ever entered, deleted ones included, in the order of their numbers."""
-
-    @abstractmethod
-    def record(self, number: int) -> CollectionRecord | None:
-        """The collection with this number."""
-
-    @abstractmethod
-    def record_of(self, collection_id: bytes) -> CollectionRecord | None:
-        """The collection with this id."""
-
-    @abstractmethod
-    def periods(self, collection: int) -> list[PeriodRecord]:
-        """The periods of a collection that ever had a batch, oldest first."""
-
-    @abstractmethod
-    def period(self, number: int) -> PeriodRecord | None:
-        """The period whose record has this number."""
-
-    @abstractmethod
-    def read(self, number: int, after: int, *, max_bytes: int = ...) -> Iterator[list[StoredBatch]]:
-        """The batches in blocks with a sequence above `after`, in order, in lists of about `max_bytes`."""
-
-    @abstractmethod
-    def recent(self, number: int, after: int) -> list[StoredBatch] | None:
-        """The batches in no block, as of a moment at which `after` was the newest sequence; None if it is not."""
-
-    def read_all(self, number: int, after: int, *, max_bytes: int = 4_000_000) -> Iterator[list[StoredBatch]]:
-        """The batches in blocks with a sequence above `after`, then the recent ones; each batch once."""
-        recent = None
-        while recent is None:
-            newest = self.last(number)
-            for batches in self.read(number, after, max_bytes=max_bytes):
-                yield batches
-                after = batches[-1].sequence
-            if after < newest:
-                record = self.period(number)
-                if record is None or record.deleted or record.generation is not None:
-                    return  # its reports were dropped meanwhile
-                raise Corrupt("the newest batches of a collection cannot be read: restore a backup (docs/operating.md)")
-            recent = self.recent(number, after)
-        if recent:
-            yield recent
-
-    @abstractmethod
-    def last(self, number: int) -> int:
-        """The newest sequence of a period, 0 before the first block."""
-
-    @abstractmethod
-    def count(self, number: int) -> int:
-        """How many batches of a period were taken, folded ones included."""
-
-    @abstractmethod
-    def held_bytes(self, number: int) -> int:
-        """How many bytes of reports of a period the log holds."""
-
-    @abstractmethod
-    def check_recent(self, collection: int) -> None:
-        """Raise `Corrupt` if recent batches of a collection are in none of its periods."""
-
-    @abstractmethod
-    def tie(self, number: int, sequence: int) -> bytes | None:
-        """The random tie of the block that ends with `sequence`: it ties a checkpoint of counts to this very log."""
-
-    @abstractmethod
-    def known(self, record: PeriodRecord, ids: Sequence[bytes]) -> bool:
-        """Whether the log has all of these batches in this period."""
-
-    @abstractmethod
-    def counted_units(self, collection: int, digests: Sequence[bytes]) -> set[bytes]:
-        """Those of these digests whose sealed units are in a batch of the collection already."""
-
-    @abstractmethod
-    def folded_state(self, record: PeriodRecord) -> bytes | None:
-        """The folded counts of a period, if there are any."""
-
-    @abstractmethod
-    def check(self) -> None:
-        """Raise `Corrupt` if the structure of the log is damaged."""
-
-    @abstractmethod
-    def interrupt(self) -> None:
-        """Make a check that runs in another thread end, with an error."""
-
-    @abstractmethod
-    def renew(self) -> None:
-        """Open the log anew if its files were replaced since. Nothing may be read at the time."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Give back files and connections."""
-
-
-class ReportLog(LogReader):
-    """Writing a log. A method that raises `StorageError` has changed nothing."""
-
-    @abstractmethod
-    def append(self, submissions: Sequence[Submission]) -> list[AppendOutcome]:
-        """Make the submissions durable, all in one transaction, and say what became of each."""
-
-    @abstractmethod
-    def add(self, new: NewCollection) -> CollectionRecord:
-        """Enter a collection whose id is not known yet."""
-
-    @abstractmethod
-    def close_collection(self, number: int, when: int) -> CollectionRecord:
-        """Note that the operator closed a collection; its batches are refused from now on."""
-
-    @abstractmethod
-    def delete_collection(self, number: int, when: int) -> CollectionRecord:
-        """Note that a collection was deleted; `sweep` drops what it held."""
-
-    @abstractmethod
-    def seal(self, number: int) -> None:
-        """Refuse the collection's batches from now on, until `unseal` or the end of the process."""
-
-    @abstractmethod
-    def unseal(self, number: int) -> None:
-        """Take `seal` back, unless the collection was closed, deleted or compacted."""
-
-    @abstractmethod
-    def take_from(self, number: int, oldest: int) -> CollectionRecord:
-        """Take no more batches of periods before `oldest`. The latest period that was ever given stands."""
-
-    @abstractmethod
-    def finish(self, number: int) -> None:
-        """Put a period's recent batches into a block, however few: for a period that takes no more of them."""
-
-    @abstractmethod
-    def write_part(self, part: FoldPart) -> None:
-        """Write a piece of folded counts. Nothing refers to it before `fold`."""
-
-    @abstractmethod
-    def fold(self, fold: Fold) -> PeriodRecord:
-        """Put folded counts in force; the period takes no more batches.
-
-        Refused if there are batches after `fold.sequence`, or if parts are missing.
-        """
-
-    @abstractmethod
-    def drop_period(self, number: int) -> PeriodRecord:
-        """Drop the folded counts of a period. `sweep` removes them."""
-
-    @abstractmethod
-    def compact(self, number: int) -> CollectionRecord:
-        """Note that all reports of a collection are counts. Refused while a period is not folded."""
-
-    @abstractmethod
-    def sweep(self) -> bool:
-        """Drop one slice of what nothing refers to any more; False when nothing is left."""
-
-    @abstractmethod
-    def lay_anew(self) -> bool:
-        """Make recent batches of a few periods forget the order of arrival; False when those of all periods have."""
-
-    @abstractmethod
-    def purge(self) -> bool:
-        """Clear the write-ahead log of what was deleted or laid anew; False if it is in use: try again."""
-
-    @abstractmethod
-    def recover(self) -> None:
-        """After an error that leaves open what the disk holds: open the log anew, and make all that it holds durable.
-
-        Raises `StorageError` if that cannot be done, or not yet.
-        """
-
-    @abstractmethod
-    def tend(self) -> None:
-        """Do the housekeeping that is due after a commit."""

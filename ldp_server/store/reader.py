@@ -13,7 +13,8 @@ from ldp_server.store.catalog import Catalog
 from ldp_server.store.damage import Row, check_rows
 from ldp_server.store.errors import Corrupt, Removed, StorageError, translated
 from ldp_server.store.insert import counted_units
-from ldp_server.store.log import CollectionRecord, LogReader, PeriodRecord, StoredBatch
+from ldp_server.store.interface.reading import LogReader
+from ldp_server.store.log import CollectionRecord, PeriodRecord, StoredBatch
 from ldp_server.store.schema import SEQUENCE_BITS, connect, open_log
 from ldp_server.store.wal import LogFiles
 

@@ -17,6 +17,7 @@ from ldp_server.store import blocks, retention
 from ldp_server.store.catalog import Catalog
 from ldp_server.store.errors import Corrupt, InUse, Removed, StorageError, translated
 from ldp_server.store.insert import enter_units, insert_run, runs
+from ldp_server.store.interface.writing import ReportLog
 from ldp_server.store.log import (
     AppendOutcome,
     CollectionRecord,
@@ -24,7 +25,6 @@ from ldp_server.store.log import (
     FoldPart,
     NewCollection,
     PeriodRecord,
-    ReportLog,
     Submission,
 )
 from ldp_server.store.reader import SqliteReader
@@ -175,6 +175,12 @@ class SqliteLog(SqliteReader, ReportLog):
             self._transaction(lambda db: blocks.finish(db, number, collection, held))
             self._recent[number] = 0, 0
             self._purged = False
+
+    def lead(self) -> bool:
+        return True  # no other one may write
+
+    def gather(self) -> bool:
+        return False  # done while appending
 
     def write_part(self, part: FoldPart) -> None:
         self._to_sweep.add(part.number)

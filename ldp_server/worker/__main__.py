@@ -16,7 +16,8 @@ from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.answers.wire import to_wire
 from ldp_server.child import lower_priority
 from ldp_server.oracles import FrequencyOracle
-from ldp_server.store import DataDirectory, SqliteReader
+from ldp_server.store import DataDirectory
+from ldp_server.store.engines import inherited
 from ldp_server.worker import decoding, estimating, over_time
 from ldp_server.worker.counts import CollectionCounts, CountsCache
 from ldp_server.worker.messages import (
@@ -170,7 +171,7 @@ def main() -> None:
         out.flush()
 
     directory = DataDirectory(Path(data))
-    counts = CountsCache(SqliteReader(directory.log), directory.states, keep_bytes=limit // 4)
+    counts = CountsCache(inherited(directory.root).reader(), directory.states, keep_bytes=limit // 4)
     serve(Child(counts, send), send)
 
 

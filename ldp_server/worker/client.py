@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -59,9 +59,12 @@ class Worker:
         nice: int,
         spans: Spans | None = None,
         remembered: RememberedAnswers | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
+        """`environment` names the store, if it is not in the data directory."""
         self._directory = DataDirectory(data)
         self._arguments = [str(data), str(memory_mb), str(nice)]
+        self._environment = {**_ONE_THREAD, **(environment or {})}
         self._process: asyncio.subprocess.Process | None = None
         self._lock = asyncio.Lock()
         self._spans = spans
@@ -204,7 +207,7 @@ class Worker:
                 *safe_command("ldp_server.worker", *self._arguments),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
-                env=safe_environment(_ONE_THREAD),
+                env=safe_environment(self._environment),
                 start_new_session=True,  # a Ctrl-C at the terminal is for the parent, which then ends the child
                 limit=1 << 20,
             )

@@ -10,12 +10,13 @@ from pathlib import Path
 import click
 
 from ldp_client.durations import format_duration, parse_duration
-from ldp_server.cli.connection import data_option, json_option
+from ldp_server.cli.connection import data_option, json_option, store_option
 from ldp_server.cli.files import new_private_file
 from ldp_server.cli.main import cli
 from ldp_server.cli.shapes import TokenShape
 from ldp_server.cli.show import lines, moment, print_json, table
-from ldp_server.store import LIFETIME, ROLES, AccessFile, DataDirectory
+from ldp_server.store import LIFETIME, ROLES, AccessTokens, DataDirectory
+from ldp_server.store.engines import open_store
 
 __all__ = ["create", "list_tokens", "out_option", "revoke", "token"]
 
@@ -30,8 +31,10 @@ def token() -> None:
 
 
 @contextmanager
-def _access(data: Path) -> Iterator[AccessFile]:
-    access = AccessFile(DataDirectory(data).require().access, time.time)
+def _access(data: Path, store: str | None) -> Iterator[AccessTokens]:
+    if not store:
+        DataDirectory(data).require()
+    access = open_store(store or "", data).access(time.time)
     try:
         yield access
     finally:
@@ -53,11 +56,12 @@ def _access(data: Path) -> Iterator[AccessFile]:
     "--expires", default=format_duration(LIFETIME), show_default=True, help="After how long: days, weeks, hours."
 )
 @data_option
+@store_option
 @json_option
-def create(name: str, out: Path, role: str, expires: str, data: Path, as_json: bool) -> None:
+def create(name: str, out: Path, role: str, expires: str, data: Path, store: str | None, as_json: bool) -> None:
     """Make a token for an analyst and write it to a new file. It cannot be shown again later."""
     lifetime = parse_duration(expires, "--expires")
-    with _access(data) as access, new_private_file(out) as file:
+    with _access(data, store) as access, new_private_file(out) as file:
         file.write(access.create(name, role, lifetime).encode() + b"\n")
     if as_json:
         print_json({"name": name, "file": str(out), "role": role, "expires_in": lifetime})
@@ -67,10 +71,11 @@ def create(name: str, out: Path, role: str, expires: str, data: Path, as_json: b
 
 @token.command("list")
 @data_option
+@store_option
 @json_option
-def list_tokens(data: Path, as_json: bool) -> None:
+def list_tokens(data: Path, store: str | None, as_json: bool) -> None:
     """List analyst tokens by name. The server keeps only hashes of tokens, so the tokens are not shown."""
-    with _access(data) as access:
+    with _access(data, store) as access:
         found, now = access.tokens(), access.clock()
     if as_json:
         for row in found:
@@ -92,10 +97,11 @@ def list_tokens(data: Path, as_json: bool) -> None:
 @token.command()
 @click.argument("name")
 @data_option
+@store_option
 @json_option
-def revoke(name: str, data: Path, as_json: bool) -> None:
+def revoke(name: str, data: Path, store: str | None, as_json: bool) -> None:
     """Revoke an analyst token, at once."""
-    with _access(data) as access:
+    with _access(data, store) as access:
         access.revoke(name)
     if as_json:
         print_json({"name": name, "revoked": True})

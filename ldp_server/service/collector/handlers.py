@@ -7,7 +7,7 @@ from typing import Any
 
 import grpc
 
-from ldp_client.errors import LdpError
+from ldp_client.errors import LdpError, Unavailable
 from ldp_client.protocol.v1 import collector_pb2 as pb
 from ldp_client.trust.list_heads import Cosignature
 from ldp_server.service.admission import Peer
@@ -58,6 +58,8 @@ class Collector:
         try:
             request = parse(pb.GetCollectionRequest, data)
             live = self._collections.get(request.collection_id)
+            if live is None and not self._collections.surely_missing(request.collection_id):
+                raise Unavailable("the collection is being looked up: ask again", 1.0)
             if live is None or live.record.deleted is not None:
                 raise CallStatus(grpc.StatusCode.NOT_FOUND, "no such collection here")
         except LdpError as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 
-from ldp_client.errors import ServerRefused
+from ldp_client.errors import LdpError, ServerRefused
 from ldp_client.protocol.packing import check_length
 from ldp_client.protocol.v1 import collector_pb2 as pb
 from ldp_server.service.admission import AdmissionControl, Peer
@@ -45,7 +45,7 @@ class Ingest:
         """Let a batch wait for the disk; `done` is called with its ticket when it has an outcome or an error."""
         live = self._collections.get(request.collection_id)
         if live is None:
-            raise _unknown(request.collection_id)
+            raise self._unknown(request.collection_id)
         batch_id, payload = request.batch_id, request.payload
         if len(batch_id) != 16:
             raise ServerRefused("BAD_BATCH_ID", "a batch id has 16 bytes")
@@ -70,8 +70,9 @@ class Ingest:
             self._commit.submit(ticket)
         return ticket
 
-
-def _unknown(collection_id: bytes) -> ServerRefused:
-    if len(collection_id) != 32:
-        return ServerRefused("BAD_COLLECTION_ID", "a collection id has 32 bytes")
-    return ServerRefused("UNKNOWN_COLLECTION")
+    def _unknown(self, collection_id: bytes) -> LdpError:
+        if len(collection_id) != 32:
+            return ServerRefused("BAD_COLLECTION_ID", "a collection id has 32 bytes")
+        if not self._collections.surely_missing(collection_id):
+            return Busy("unknown", 1.0)  # perhaps it was entered elsewhere just now
+        return ServerRefused("UNKNOWN_COLLECTION")

@@ -31,7 +31,7 @@ from ldp_server.service.admission import Peer
 from ldp_server.service.metrics import Metrics
 from ldp_server.service.operators.known import KnownTokens
 from ldp_server.service.wire import CallStatus, Context
-from ldp_server.store import ROLES, AccessFile, AnalystToken
+from ldp_server.store import ROLES, AccessTokens, AnalystToken
 
 __all__ = ["NEEDS", "Auth", "Caller", "needed"]
 
@@ -82,7 +82,7 @@ class Auth:
     """Tells operators from everybody else, and what each of them may do."""
 
     def __init__(
-        self, access: AccessFile, metrics: Metrics, certificate_names: Iterable[str], listens_on: str = "localhost"
+        self, access: AccessTokens, metrics: Metrics, certificate_names: Iterable[str], listens_on: str = "localhost"
     ) -> None:
         self._access = access
         self._known = KnownTokens(access)

@@ -18,7 +18,7 @@ from ldp_server.service.metrics import Metrics
 from ldp_server.service.operators.calls import Calls, role_of_caller
 from ldp_server.service.operators.exports import Exports
 from ldp_server.service.operators.queries import KINDS, Queries, info
-from ldp_server.store import Admission
+from ldp_server.store import Admission, StoreUsage
 
 __all__ = ["Operators", "ServerFacts"]
 
@@ -31,8 +31,7 @@ class ServerFacts:
 
     clock: Callable[[], float]
     waiting_bytes: Callable[[], int]
-    log_bytes: Callable[[], int]
-    free_bytes: Callable[[], int]
+    usage: Callable[[], StoreUsage]
     metrics: Metrics
     list_key: Callable[[], bytes]
 
@@ -111,15 +110,16 @@ class Operators:
         return self._info(await self._compaction.compact(live))
 
     async def _status(self, _: pb.ServerStatusRequest) -> bytes:
+        usage = self._facts.usage()
         return pb.ServerStatusResponse(
             version=__version__,
             started=self._started,
             collections=len(self._lifecycle.collections),
             waiting_bytes=self._facts.waiting_bytes(),
-            log_bytes=self._facts.log_bytes(),
+            log_bytes=usage.used,
             draining=self.draining,
             role=role_of_caller(),
-            free_bytes=self._facts.free_bytes(),
+            free_bytes=usage.free or 0,
             list_key=self._facts.list_key(),
             **self._facts.counted(),
         ).SerializeToString()

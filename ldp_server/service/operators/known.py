@@ -13,7 +13,7 @@ import hashlib
 import time
 from collections.abc import Callable
 
-from ldp_server.store import AccessFile, AnalystToken
+from ldp_server.store import AccessTokens, AnalystToken
 
 __all__ = ["LASTS", "MOST", "KnownTokens"]
 
@@ -26,14 +26,14 @@ MOST = 1000
 class KnownTokens:
     """The tokens of a file, looked up once while the file stays as it is."""
 
-    def __init__(self, access: AccessFile, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, access: AccessTokens, clock: Callable[[], float] = time.monotonic) -> None:
         self._access = access
         self._clock = clock
         self._changes: int | None = None
         self._known: dict[bytes, tuple[float, AnalystToken]] = {}
 
     async def find(self, token: str) -> AnalystToken | None:
-        """Whose token this is, as `AccessFile.find` says it now."""
+        """Whose token this is, as `AccessTokens.find` says it now."""
         changes = self._access.changes()
         if changes is None or changes != self._changes:
             self._known.clear()

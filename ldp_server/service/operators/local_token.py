@@ -13,7 +13,7 @@ import os
 
 from ldp_client.errors import StorageError
 from ldp_server.service.logs import event
-from ldp_server.store import AccessFile, DataDirectory
+from ldp_server.store import AccessTokens, DataDirectory
 from ldp_server.store.errors import translated
 
 __all__ = ["LocalToken"]
@@ -28,7 +28,7 @@ _LOOK = 30.0
 class LocalToken:
     """The file with the local token, and its row among the analyst tokens."""
 
-    def __init__(self, directory: DataDirectory, access: AccessFile) -> None:
+    def __init__(self, directory: DataDirectory, access: AccessTokens) -> None:
         self._file = directory.local_token
         self._access = access
         self._token = ""

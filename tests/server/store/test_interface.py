@@ -1,26 +1,37 @@
-"""One interface: service and worker name no implementation of the store, except where a server is put together."""
+"""One interface: service and worker name no implementation of the store."""
 
 import re
 from pathlib import Path
 
+import pytest
+
 from ldp_server.store import LogReader, ReportLog, SqliteLog, SqliteReader
 
 SERVER = Path(__file__).parents[3] / "ldp_server"
-ASSEMBLY = {"service/assemble.py", "worker/__main__.py"}
 
 
-def test_only_the_assembly_names_sqlite():
+def test_service_and_worker_name_no_store():
     found = set()
     for folder in ("service", "worker"):
         for path in (SERVER / folder).rglob("*.py"):
-            if re.search(r"sqlite", path.read_text(), re.IGNORECASE):
+            if re.search(r"sqlite|postgres(?!ql://)", path.read_text(), re.IGNORECASE):
                 found.add(str(path.relative_to(SERVER)))
-    assert found == ASSEMBLY
+    assert found == set()
 
 
 def test_sqlite_adds_nothing_that_the_interface_does_not_have():
-    def methods(kind):
-        return {name for name in dir(kind) if not name.startswith("_") and callable(getattr(kind, name))}
-
     assert methods(SqliteReader) == methods(LogReader)
     assert methods(SqliteLog) == methods(ReportLog)
+
+
+def test_postgresql_adds_nothing_either():
+    pytest.importorskip("psycopg")
+    from ldp_server.store.postgres.log import PostgresLog
+    from ldp_server.store.postgres.reader import PostgresReader
+
+    assert methods(PostgresReader) == methods(LogReader)
+    assert methods(PostgresLog) == methods(ReportLog)
+
+
+def methods(kind):
+    return {name for name in dir(kind) if not name.startswith("_") and callable(getattr(kind, name))}

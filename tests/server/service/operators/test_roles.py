@@ -7,10 +7,10 @@ import grpc
 import pytest
 
 from ldp_client.protocol.v1 import analyst_pb2 as pb
-from ldp_server.service import assemble
 from ldp_server.service.operators import auth
 from ldp_server.service.operators.auth import NEEDS
 from ldp_server.service.operators.exports import Exports
+from ldp_server.service.sharing import opening
 from ldp_server.store import ROLES, AccessFile, SteadyClock
 from tests.server.helpers import NOW, Clock, batch, bearer, live, make_collection, taken
 
@@ -172,7 +172,7 @@ async def test_a_revoked_token_is_told_so_and_a_stranger_is_told_nothing(server,
 def steady(monkeypatch):
     """The machine's own count of seconds, in the test's hands."""
     machine = Clock(0.0)
-    monkeypatch.setattr(assemble, "SteadyClock", lambda wall: SteadyClock(wall, machine))
+    monkeypatch.setattr(opening, "SteadyClock", lambda wall: SteadyClock(wall, machine))
     return machine
 
 

