@@ -110,7 +110,8 @@ def beside_writers(address: str, data: Path) -> Iterator[Row]:
     for thread in threads:
         thread.start()
     seen: set[bytes] = set()
-    last, waits = 0, []
+    last = 0
+    waits: list[float] = []
     while any(thread.is_alive() for thread in threads) or len(waits) < 3:
         for batches in reader.read(number, last):
             seen.update(batch.batch_id for batch in batches)
