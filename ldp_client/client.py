@@ -91,8 +91,9 @@ class Client:
         self._storage = Storage(files.directory, files.witness)
         self._stop = self._storage.stop.name
         self._transport = open_transport(target, tls)
+        self._relay_target = _name(relay.get("relay"))
         self._ways = Ways(self._transport, open_relay(self._collector_keys, self._clock, **relay))
-        self._target = target if isinstance(target, str) else type(target).__name__
+        self._target = _name(target)
         self._outbox = Outbox(self._storage, self._sending.limits)
         self._lease = None if lease is None else self._new_lease(lease)
         self._lease_chore = None if self._lease is None else Chore(self._lease.tend)
@@ -427,3 +428,8 @@ def _collection_type() -> type[Collection]:
     from ldp_client.collection import Collection  # already imported if the caller has a Collection
 
     return Collection
+
+
+def _name(target: object) -> str:
+    """Where something goes, in words: HOST:PORT, or what kind of Transport it is; nothing for None."""
+    return target if isinstance(target, str) else "" if target is None else type(target).__name__

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import BinaryIO, Self
 
 from ldp_client.errors import Unavailable
 from ldp_server.analyst import Analyst
@@ -79,21 +79,24 @@ class ServedProcess:
             if self.running:
                 return self
             with self.log.open("ab") as log:
-                self._process = subprocess.Popen(  # noqa: S603 - our own program
-                    [*self._command, "--listen", self._listen],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=log,
-                    text=True,
-                    env=self._environment,
-                    start_new_session=True,  # Ctrl-C is for the process that started it; that one stops it
-                )
+                self._process = self._launch([*self._command, "--listen", self._listen], log)
             try:
                 self._wait_until_it_listens(self._process, patience)
             except BaseException:
                 self.kill()
                 raise
         return self
+
+    def _launch(self, command: Sequence[str], log: BinaryIO) -> subprocess.Popen[str]:
+        return subprocess.Popen(  # noqa: S603 - our own program
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env=self._environment,
+            start_new_session=True,  # Ctrl-C is for the process that started it; that one stops it
+        )
 
     def _wait_until_it_listens(self, process: subprocess.Popen[str], patience: float) -> None:
         assert process.stdout is not None  # noqa: S101 - opened above

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import forks
+from tests import effort
 
 # Tests write to memory where there is room. Servers and ledgers wait for the disk at every commit, and that is most of
 # the time of many tests. `pytest --basetemp FOLDER` takes a disk again.
@@ -32,7 +32,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     if config.getoption("--slow"):
-        forks.always_real()
+        effort.take_time()
 
 
 def pytest_collection_modifyitems(config, items):

@@ -32,7 +32,9 @@ import warnings
 from pathlib import Path
 from typing import NoReturn
 
-__all__ = ["always_real", "folder", "python"]
+from tests.effort import at_length
+
+__all__ = ["folder", "python"]
 
 ROOT = Path(__file__).parents[1]
 MODULES = ("ldp_client.cli.main", "ldp_server.analyst", "ldp_server.testing", "simulator.cli", "multiprocessing.spawn",
@@ -64,18 +66,12 @@ if code < 0:
     os.kill(os.getpid(), -code)
 os._exit(code)
 """
-_REAL: list[bool] = []
 _STARTED: list[tuple[subprocess.Popen[bytes], Path]] = []
-
-
-def always_real() -> None:
-    """Let `python` return the real interpreter from now on."""
-    _REAL.append(True)
 
 
 def python() -> str:
     """Return the path of the interpreter with which tests start programs."""
-    return sys.executable if _REAL else str(folder() / "python")
+    return sys.executable if at_length() else str(folder() / "python")
 
 
 def folder() -> Path:
@@ -106,7 +102,7 @@ def folder() -> Path:
 
 def _launcher(name: str, place: str) -> str:
     real = ["-m", COMMANDS[name]] if name in COMMANDS else []
-    if _REAL:
+    if at_length():
         return f'#!/bin/sh\nexec {shlex.join([sys.executable, *real])} "$@"\n'
     return LAUNCHER.format(real=sys.executable, first=real, place=place)
 

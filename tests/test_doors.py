@@ -10,13 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.trees import tree_of
+
 ROOT = Path(__file__).parent.parent
 PURE = ["ldp_client/protocol", "ldp_client/mechanisms", "ldp_client/privacy"]
 IMPURE = {"time", "socket", "os", "pathlib", "random", "secrets", "tempfile", "subprocess", "sqlite3", "grpc", "uuid"}
 
 
 def imports(file):
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in ast.walk(tree_of(file)):
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -65,7 +67,7 @@ def test_every_module_lists_what_it_exports():
         for file in (ROOT / package).rglob("*.py"):
             if "/v1/" in str(file) or file.name in ("__main__.py",):
                 continue
-            tree = ast.parse(file.read_text())
+            tree = tree_of(file)
             named = [
                 node.value
                 for node in tree.body

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tests.trees import statements, tree_of
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("ldp_client", "ldp_server", "simulator", "benchmarks", "tests", "examples")
@@ -26,11 +27,6 @@ def sources(packages=PACKAGES):
                 yield path
 
 
-@cache
-def tree_of(path):
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
 def is_value_object(node):
     """A dataclass or a named tuple: its fields are its parameters."""
     decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
@@ -40,10 +36,9 @@ def is_value_object(node):
 
 def functions(tree):
     """Every function with the class it stands in."""
-    for node in ast.walk(tree):
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, Function):
-                yield child, node if isinstance(node, ast.ClassDef) else None
+    for node, child in statements(tree):
+        if isinstance(child, Function):
+            yield child, node if isinstance(node, ast.ClassDef) else None
 
 
 def parameters(function, owner):

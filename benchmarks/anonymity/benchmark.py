@@ -9,7 +9,7 @@ from benchmarks.row import Options, Row
 
 __all__ = ["PARTS", "run"]
 
-PARTS = ("sealing", "blanket", "tokens", "relay", "linkage")
+PARTS = ("sealing", "opening", "digests", "blanket", "tokens", "relay", "linkage")
 """The modules of this folder that make rows."""
 
 

@@ -56,9 +56,15 @@ def _response(epsilon: Epsilon, answers: int, word_bits: int) -> Response:
     return Response(epsilon, answers, word_bits)
 
 
+@lru_cache(maxsize=64)
+def _half_response(epsilon: Epsilon, word_bits: int) -> Response:
+    """The binary response at half of an epsilon."""
+    return _response(Epsilon.parse(f"{float(epsilon) / 2:g}"), 2, word_bits)
+
+
 def _bits(epsilon: Epsilon, item: int, words: Sequence[int], word_bits: int, sound: int) -> bytes:
     """Answer one bit for each item, each at epsilon/2. Two items differ in two bits, so the total is epsilon."""
-    response = _response(Epsilon.parse(f"{float(epsilon) / 2:g}"), 2, word_bits)
+    response = _half_response(epsilon, word_bits)
     bits = [int(i == item) for i in range(len(words))]
     flipped = [response.choose(w, b) if i < sound else b for i, (w, b) in enumerate(zip(words, bits, strict=True))]
     return sum(bit << i for i, bit in enumerate(flipped)).to_bytes(1, "little")

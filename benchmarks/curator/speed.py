@@ -11,9 +11,11 @@ from benchmarks.row import Row, cpu_seconds, row
 from ldp_server.curator.noise import ExactDraws
 from ldp_server.curator.people import Record
 from ldp_server.curator.releases.base import CentralMechanism
+from ldp_server.curator.releases.choosing import Choosing
 from ldp_server.curator.releases.gap_max import GapMax, ObviousAnswer
 from ldp_server.curator.releases.histogram import GaussianHistogram, LaplaceHistogram, SinhHistogram
 from ldp_server.curator.releases.mode import Mode
+from ldp_server.curator.releases.quantile import ExponentialQuantile
 from ldp_server.curator.releases.stability import StabilityHistogram
 from ldp_server.curator.releases.thresholds import LaplaceThresholds
 from ldp_server.curator.releases.top import GaussianTop, LaplaceTop
@@ -40,6 +42,7 @@ def rows() -> Iterator[Row]:
         ("gap-max", GapMax(listed, ONE)),
         ("obvious answer", ObviousAnswer(listed, ONE)),
         ("mode", Mode(ONE, DELTA)),
+        ("frequent item", Choosing(TENTH, ONE, DELTA)),
     )
     draws = ExactDraws()
     for name, mechanism in kinds:
@@ -48,3 +51,7 @@ def rows() -> Iterator[Row]:
     thresholds = LaplaceThresholds(tuple(range(0, 10**6, 1000)), ONE)
     seconds = cpu_seconds(lambda: thresholds.run(numbers, draws), 3)
     yield row(f"{PEOPLE:,} records, 1,000 cuts: thresholds", seconds, "s", "<= 2")
+    for bits in (48, 64):
+        median = ExponentialQuantile(Fraction(1, 2), bits, ONE)
+        seconds = cpu_seconds(lambda made=median: made.run(numbers, draws), 3)  # type: ignore[misc]
+        yield row(f"{PEOPLE:,} records, a range of 2^{bits + 1}: median", seconds, "s", "<= 2")

@@ -23,7 +23,7 @@ from ldp_server.heavy_hitters.paper.planner import PaperPlan, paper_create, pape
 from ldp_server.heavy_hitters.planner import create, plan
 from ldp_server.oracles import Oracle
 from ldp_server.oracles.expander_sketch import ExpanderSketchOracle
-from ldp_server.oracles.team_sketch import TeamSketchOracle
+from ldp_server.oracles.shared.team_sketch import TeamSketchOracle
 
 __all__ = ["run"]
 

@@ -24,7 +24,7 @@ from benchmarks.hitters.trials import TrialSetting, collect, population, side_by
 from benchmarks.row import Options, Row, row
 from ldp_client.collection import Collection
 from ldp_client.mechanisms.linear_hash import LinearHash
-from ldp_client.mechanisms.team_sketch import TeamSketch
+from ldp_client.mechanisms.shared.team_sketch import TeamSketch
 from ldp_client.protocol.domain import Integers
 from ldp_server.arrays.packing import pack
 from ldp_server.heavy_hitters import decode

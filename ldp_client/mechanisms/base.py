@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
-from ldp_client.mechanisms.pair_law import PairLaw, clones
+from ldp_client.mechanisms.shared.pair_law import PairLaw, clones
 from ldp_client.protocol.domain import Domain
 from ldp_client.protocol.epsilon import Epsilon
 

@@ -44,8 +44,8 @@ from typing import ClassVar, Self
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import WORD_BITS, Example, Randomizer
-from ldp_client.mechanisms.pair_law import Atom, PairLaw, merged, mixed, uniform
 from ldp_client.mechanisms.randomized_response import Response
+from ldp_client.mechanisms.shared.pair_law import Atom, PairLaw, merged, mixed, uniform
 from ldp_client.protocol.domain import Domain, Integers
 from ldp_client.protocol.epsilon import Epsilon
 

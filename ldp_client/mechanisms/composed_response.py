@@ -43,7 +43,7 @@ from typing import ClassVar, Self
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import WORD_BITS, Example, Randomizer
-from ldp_client.mechanisms.pair_law import Atom, PairLaw, merged
+from ldp_client.mechanisms.shared.pair_law import Atom, PairLaw, merged
 from ldp_client.protocol.domain import MAX_ATTRIBUTES, Attributes, Domain
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.subsets import subset

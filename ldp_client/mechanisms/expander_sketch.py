@@ -29,8 +29,8 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import WORD_BITS, Example
 from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_client.mechanisms.linear_hash import MAX_CELLS, LinearHash
-from ldp_client.mechanisms.pair_law import PairLaw, together
-from ldp_client.mechanisms.team_sketch import TeamSketch, check_teams
+from ldp_client.mechanisms.shared.pair_law import PairLaw, together
+from ldp_client.mechanisms.shared.team_sketch import TeamSketch, check_teams
 from ldp_client.protocol.domain import Domain, Integers, Strings
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.expander_code import ExpanderCode, ExpanderShape

@@ -26,7 +26,7 @@ from typing import ClassVar, Self
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import WORD_BITS, Example, Randomizer, scaled
 from ldp_client.mechanisms.linear_hash import MAX_CELLS, LinearHash
-from ldp_client.mechanisms.pair_law import PairLaw, mixed
+from ldp_client.mechanisms.shared.pair_law import PairLaw, mixed
 from ldp_client.protocol.domain import Domain, Integers
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.fields import is_field
@@ -156,7 +156,7 @@ def design(epsilon: Epsilon | str, count: int) -> dict[str, int]:
     wanted = min(math.exp(float(budget)) + 1, 4093)
     q = min((p for p in range(2, 4096) if is_field(p)), key=lambda p: abs(p - wanted))
     while _cells(q, count) > MAX_CELLS:
-        q = max(p for p in range(2, q) if is_field(p))
+        q = next(p for p in range(q - 1, 1, -1) if is_field(p))
     return {"branching": branching, "q": q}
 
 

@@ -48,8 +48,8 @@ from typing import ClassVar, Self
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import WORD_BITS, Example, Randomizer, scaled
-from ldp_client.mechanisms.pair_law import PairLaw, mixed
 from ldp_client.mechanisms.randomized_response import MAX_ANSWERS, Response
+from ldp_client.mechanisms.shared.pair_law import PairLaw, mixed
 from ldp_client.protocol.domain import Categories, Domain, Integers
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.fields import BINARY, BinaryVectors, is_field

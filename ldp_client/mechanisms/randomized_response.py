@@ -38,7 +38,7 @@ from typing import ClassVar, Self
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import WORD_BITS, Example, Randomizer
-from ldp_client.mechanisms.pair_law import PairLaw, uniform
+from ldp_client.mechanisms.shared.pair_law import PairLaw, uniform
 from ldp_client.protocol.domain import Categories, Domain, Integers
 from ldp_client.protocol.epsilon import Epsilon
 

@@ -22,8 +22,8 @@ from typing import ClassVar, Self
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import WORD_BITS, Example, Randomizer, scaled
-from ldp_client.mechanisms.pair_law import PairLaw
 from ldp_client.mechanisms.randomized_response import Response
+from ldp_client.mechanisms.shared.pair_law import PairLaw
 from ldp_client.protocol.domain import MAX_ATTRIBUTES, Attributes, Domain
 from ldp_client.protocol.epsilon import Epsilon
 

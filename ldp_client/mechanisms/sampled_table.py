@@ -60,8 +60,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import WORD_BITS, Example, Randomizer
 from ldp_client.mechanisms.linear_hash import LinearHash
-from ldp_client.mechanisms.pair_law import PairLaw, mixed
 from ldp_client.mechanisms.randomized_response import RandomizedResponse
+from ldp_client.mechanisms.shared.pair_law import PairLaw, mixed
 from ldp_client.mechanisms.subset_selection import SubsetSelection
 from ldp_client.protocol.domain import Categories, Domain, Field, Integers, Record, YesNo
 from ldp_client.protocol.epsilon import Epsilon

@@ -54,7 +54,7 @@ from typing import ClassVar, Self
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import WORD_BITS, Example, Randomizer, scaled
-from ldp_client.mechanisms.pair_law import Atom, PairLaw
+from ldp_client.mechanisms.shared.pair_law import Atom, PairLaw
 from ldp_client.protocol.domain import Categories, Domain, Integers
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.subsets import rank_of, subset

@@ -25,7 +25,7 @@ from typing import ClassVar, Self
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import WORD_BITS, Example
 from ldp_client.mechanisms.linear_hash import MAX_CELLS, LinearHash
-from ldp_client.mechanisms.team_sketch import TeamSketch, check_teams
+from ldp_client.mechanisms.shared.team_sketch import TeamSketch, check_teams
 from ldp_client.protocol.domain import Domain, Integers
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.tree_code import TreeCode

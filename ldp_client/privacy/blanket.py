@@ -1,9 +1,9 @@
 r"""Shuffled reports by the privacy blanket: an upper bound of delta(eps), computed without numpy in milliseconds.
 
 **The statement.** n people use the same mechanism R, with the blanket b of mass gamma (the words are those of
-ldp_client/mechanisms/pair_law.py). Their n reports are seen as a multiset. Two inputs are neighbours if one person's
-item is replaced, x0 by x1. With L = first - e^eps second, drawn with an atom's share, the multiset's hockey stick is at
-most
+ldp_client/mechanisms/shared/pair_law.py). Their n reports are seen as a multiset. Two inputs are neighbours if one
+person's item is replaced, x0 by x1. With L = first - e^eps second, drawn with an atom's share, the multiset's hockey
+stick is at most
 
     delta(eps) = E[(Z_1 + ... + Z_n)_+] / n,    Z_i = L with probability gamma, 0 with probability 1 - gamma.
 
@@ -47,7 +47,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms.pair_law import PairLaw
+from ldp_client.mechanisms.shared.pair_law import PairLaw
 from ldp_client.privacy.rounding import fraction_down, fraction_up, up
 
 __all__ = ["Blanket", "Spread"]

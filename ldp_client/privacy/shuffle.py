@@ -7,7 +7,7 @@ the local epsilon holds. Two inputs are neighbours if the item of one person is 
 
 `shuffled` gives the smaller of two valid bounds, and says which one it is:
 
-    privacy blanket    on the mechanism's own law (blanket.py, ldp_client/mechanisms/pair_law.py)
+    privacy blanket    on the mechanism's own law (blanket.py, ldp_client/mechanisms/shared/pair_law.py)
     clones             for every mechanism with this epsilon: the law of pair_law.clones, in the same computation
     local              the mechanism's own epsilon, with no delta, where neither says less
 
@@ -35,7 +35,7 @@ from itertools import pairwise
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import Randomizer
-from ldp_client.mechanisms.pair_law import PairLaw, clones
+from ldp_client.mechanisms.shared.pair_law import PairLaw, clones
 from ldp_client.privacy.blanket import Blanket
 from ldp_client.privacy.composition import Total, compose, smallest
 from ldp_client.privacy.conversion import curve_epsilon

@@ -21,7 +21,7 @@ from ldp_client.ledger.budget import utc
 from ldp_client.ledger.database import Storage
 from ldp_client.ledger.view import AnsweredView, LedgerView, MadeView, read_answered, read_ledger
 from ldp_client.privacy.information import best_guess
-from ldp_client.privacy.statement import QuestionTerms, privacy_statement, relay_lines
+from ldp_client.privacy.statement import QuestionTerms, privacy_statement
 from ldp_client.sending.outbox import Outbox, OutboxLimits, OutboxView
 from ldp_client.sending.subscription import LIST_FORKED, LIST_REFUSED, LIST_UNSEEN, held_list, kept_specs
 from ldp_client.trust.policy import Policy, decimal_text
@@ -65,6 +65,8 @@ class Sight:
     policy: Policy | None = None
     """The app's policy; None if it is not known."""
     server: str = ""
+    relay: str | None = None
+    """Where sealed reports go; "" if the app has no relay, None if that is not known."""
     clock: Clock = field(default_factory=SystemClock)
     resumed: Callable[[], object] = lambda: None
     """Called when the user has resumed, so that the app's sender need not find out by itself."""
@@ -72,7 +74,7 @@ class Sight:
     @classmethod
     def of(cls, client: Client) -> Sight:
         """Return what there is to see of a client."""
-        return cls(client._storage, client._policy, client._target, client._clock, client.resume)
+        return cls(client._storage, client._policy, client._target, client._relay_target, client._clock, client.resume)
 
 
 @dataclass(frozen=True)
@@ -210,6 +212,8 @@ def _asks(sight: Sight, held: SignedList | None) -> Iterator[str]:
     policy = sight.policy
     if sight.server:
         yield f"Reports go to {sight.server}."
+    if sight.relay:
+        yield f"Sealed reports go to the relay {sight.relay}, each question's on a connection of its own."
     if policy is None:
         yield "The app's policy is not known here; give it with --policy."
     else:
@@ -323,7 +327,7 @@ class _Looked:
             asked += f", once every {format_duration(schedule.period_seconds)}, at most {schedule.reports:,} times"
         size = collection.randomizer.report_bytes
         yield f"{asked}; a report has {size} byte{'s' if size > 1 else ''} ({collection.randomizer.name})."
-        yield from relay_lines(collection)
+        yield from self._relay(collection)
         policy = self.sight.policy
         if policy is None:
             return
@@ -332,6 +336,20 @@ class _Looked:
             yield f"The policy allows it. A report costs epsilon {collection.epsilon.text}."
         except PolicyRefused as refusal:
             yield f"The policy does not allow it: {refusal}."
+
+    def _relay(self, collection: Collection) -> Iterator[str]:
+        """Who gets the sealed reports of a question, if they pass through a relay."""
+        batch, relay = collection.smallest_batch, self.sight.relay
+        if batch is None:
+            return
+        if relay == "":
+            yield "Its reports must go through a relay, and the app names none: so it is not answered."
+            return
+        name = f"the relay {relay}" if relay else "the relay that the app names"
+        yield (
+            f"Its reports are sealed and go to {name}, never straight to the collection server. Nothing is sent unless"
+            f" the relay promises to pass on at least {batch:,} together."
+        )
 
     def _report(self, one: MadeView, collection: Collection | None) -> ReportLine:
         return ReportLine(

@@ -48,13 +48,15 @@ class RecordTable:
     def __init__(self, collection: Collection, fields: Sequence[str], where: Where | None = None) -> None:
         self.fields = tuple(fields)
         given = {name: list(values) for name, values in (where or {}).items()}
-        domain = table_domain(collection.domain, self.fields, tuple(given))
         record = collection.domain
         if not isinstance(record, Record) or not (self.fields or given):
-            raise Unsupported("tables of fields are asked of a domain of records: name some of its fields")
+            raise Unsupported(
+                f"{collection.randomizer.name} gives no tables of fields here: name some fields of a domain of records"
+            )
+        domain = table_domain(record, self.fields, tuple(given))
         slices = record.part(given).fields if given else ()
         self.where = tuple(_words(field.name, given[field.name]) for field in slices)
-        self._record, self._name = record, collection.randomizer.name
+        self._record = record
         self._asked = AskedTable(
             record,
             tuple(record.names.index(name) for name in self.fields),

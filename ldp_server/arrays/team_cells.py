@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.mechanisms.hashtogram import Hashtogram
-from ldp_client.mechanisms.team_sketch import TeamSketch
+from ldp_client.mechanisms.shared.team_sketch import TeamSketch
 from ldp_client.mechanisms.tree_sketch import TreeSketch
 from ldp_client.protocol.expander_code import ExpanderCode
 from ldp_client.protocol.hashing import limb_count

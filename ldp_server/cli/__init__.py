@@ -4,7 +4,7 @@ main         the group, exit codes, environment variables, and how errors become
 connection   the options that say which server to call
 serving      serve, config, demo
 collections  collection create | list | show | close | delete, compact
-drafts       collection draft
+drafting     collection draft | compile
 queries      estimate, heavy-hitters
 questions    average, quantiles, ranges, attributes
 over_time    periods, trend, change, compare, and the options that name periods

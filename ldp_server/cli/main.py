@@ -31,7 +31,7 @@ MODULES = {
     "backup": ["local"],
     "change": ["over_time.commands"],
     "collect": ["serving"],
-    "collection": ["collections", "drafts"],
+    "collection": ["collections", "drafting.drafts", "drafting.compiling"],
     "compact": ["collections"],
     "compare": ["over_time.commands"],
     "config": ["serving"],

@@ -10,9 +10,11 @@ from typing import TypeVar
 from ldp_client.errors import InvalidSpec
 from ldp_server.curator.people import Record
 from ldp_server.curator.releases.base import CentralMechanism
+from ldp_server.curator.releases.choosing import Choosing
 from ldp_server.curator.releases.gap_max import GapMax, GaussianGapMax, ObviousAnswer
 from ldp_server.curator.releases.histogram import GaussianHistogram, LaplaceHistogram, SinhHistogram
 from ldp_server.curator.releases.mode import Mode
+from ldp_server.curator.releases.quantile import ExponentialQuantile
 from ldp_server.curator.releases.stability import StabilityHistogram
 from ldp_server.curator.releases.thresholds import GaussianThresholds, LaplaceThresholds
 from ldp_server.curator.releases.top import GaussianTop, LaplaceTop
@@ -37,6 +39,9 @@ class ReleaseWish:
     items: Sequence[Record] | None = None
     k: int | None = None
     cuts: Sequence[int] | None = None
+    share: Fraction | None = None
+    at: Fraction | None = None
+    bits: int | None = None
 
     def need(self, value: T | None, option: str) -> T:
         if value is None:
@@ -84,6 +89,10 @@ def _gap_max(wish: ReleaseWish) -> CentralMechanism:
     return GapMax(wish.listed, wish.needed_epsilon)
 
 
+def _quantile(wish: ReleaseWish) -> CentralMechanism:
+    return ExponentialQuantile(wish.need(wish.at, "--at"), wish.need(wish.bits, "--bits"), wish.needed_epsilon)
+
+
 @dataclass(frozen=True)
 class _Kind:
     make: Callable[[ReleaseWish], CentralMechanism]
@@ -111,6 +120,12 @@ KINDS = {
         ("laplace",),
         "the most frequent item of all, without a list of items, if it leads by enough",
     ),
+    "frequent-item": _Kind(
+        lambda wish: Choosing(wish.need(wish.share, "--share"), wish.needed_epsilon, wish.need(wish.delta, "--delta")),
+        ("laplace",),
+        "one item that a large --share of the people hold, without a list of items",
+    ),
+    "quantile": _Kind(_quantile, ("laplace",), "the quantile --at of whole numbers of at most so many --bits"),
 }
 """Each kind: how it is made, with which noises, and what it releases."""
 

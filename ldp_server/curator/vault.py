@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
-from ldp_client.protocol.domain import Attributes, Item
+from ldp_client.protocol.domain import Categories, Integers, Item, Strings
 from ldp_client.trust.policy import UNITS
 from ldp_client.volunteering.records import open_record
 from ldp_server.curator.people import PeopleFile, Record
@@ -52,8 +52,11 @@ def opened(
     """Take the records of a collection for a release. If the block fails, they were not used."""
     if budget.accounting != "pure":
         raise InvalidSpec("volunteers agree to an epsilon: make their data set with a budget of --epsilon")
-    if isinstance(collection.domain, Attributes):
-        raise InvalidSpec("volunteers' records of attributes are not released: ask each attribute as a question")
+    if not isinstance(collection.domain, Categories | Strings | Integers):
+        raise InvalidSpec(
+            f"volunteers' answers of a {collection.domain.kind} domain are not released: ask for categories, strings "
+            "or integers, each attribute as a question of its own"
+        )
     secrets = [X25519PrivateKey.from_private_bytes(key.private_key) for key in load_keys(keys)]
     if not secrets:
         raise InvalidSpec(f"{keys} holds no key: `ldp-server key new {keys}` makes one")

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.expander_sketch import ExpanderSketch
-from ldp_client.mechanisms.team_sketch import TeamSketch
+from ldp_client.mechanisms.shared.team_sketch import TeamSketch
 from ldp_server.arrays.team_cells import BulkTreeCode
 from ldp_server.heavy_hitters.copies import Copies
 from ldp_server.heavy_hitters.dictionary import Dictionary
@@ -37,7 +37,7 @@ from ldp_server.heavy_hitters.search.tails import threshold
 from ldp_server.oracles.base import Oracle, Unsupported
 from ldp_server.oracles.expander_sketch import ExpanderSketchOracle
 from ldp_server.oracles.independence.judge import accepted, judged
-from ldp_server.oracles.team_sketch import TeamSketchOracle
+from ldp_server.oracles.shared.team_sketch import TeamSketchOracle
 
 __all__ = ["DECODERS", "Means", "decode"]
 

@@ -20,7 +20,7 @@ from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.mechanisms.linear_hash import MAX_CELLS
 from ldp_client.mechanisms.prefix_tree import PrefixTree
 from ldp_client.mechanisms.randomized_response import Response
-from ldp_client.mechanisms.team_sketch import TeamSketch
+from ldp_client.mechanisms.shared.team_sketch import TeamSketch
 from ldp_client.mechanisms.tree_sketch import TreeSketch
 from ldp_client.privacy.yardsticks import d_opt
 from ldp_client.protocol.domain import Domain

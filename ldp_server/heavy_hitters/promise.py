@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms.team_sketch import TeamSketch
+from ldp_client.mechanisms.shared.team_sketch import TeamSketch
 from ldp_client.mechanisms.tree_sketch import TreeSketch
 from ldp_server.heavy_hitters.recall import miss_law
 from ldp_server.heavy_hitters.search.acceptance import Noise

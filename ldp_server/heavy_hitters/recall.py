@@ -30,7 +30,7 @@ from functools import cache, lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from ldp_client.mechanisms.team_sketch import TeamSketch
+from ldp_client.mechanisms.shared.team_sketch import TeamSketch
 from ldp_client.mechanisms.tree_sketch import TreeSketch
 from ldp_server.arrays.team_cells import bulk_code
 from ldp_server.heavy_hitters.search.acceptance import Acceptance, Noise, Settings
@@ -61,7 +61,7 @@ def _tails() -> tuple[Floats, Floats]:
     return points, np.array([_tail(z) for z in points])
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=512)  # a plan of long strings asks for 440 of them again and again; each has 64 KiB
 def _sum_law(count: int, lack: float, power: int) -> tuple[float, Floats]:
     """The grid's step, and P(S >= i steps) for the sum S of `count` independent ((h - lack)+)^power, h ~ N(0,1)."""
     step = (4 * count + 60 if power == 2 else 0.5 * count + 12 * math.sqrt(count)) / _GRID

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ldp_client.collection import Collection
 from ldp_client.errors import Cancelled, InvalidSpec
 from ldp_client.mechanisms.expander_sketch import ExpanderSketch
-from ldp_client.mechanisms.team_sketch import TeamSketch
+from ldp_client.mechanisms.shared.team_sketch import TeamSketch
 from ldp_server.arrays.items import below, to_ints
 from ldp_server.arrays.team_cells import BulkCode, bulk_code
 from ldp_server.arrays.transform import support
@@ -46,7 +46,7 @@ from ldp_server.heavy_hitters.search.scores import TeamScores
 from ldp_server.oracles.expander_sketch import ExpanderSketchOracle
 from ldp_server.oracles.independence.result import Independence
 from ldp_server.oracles.laws.support import SupportLaw
-from ldp_server.oracles.team_sketch import TeamSketchOracle
+from ldp_server.oracles.shared.team_sketch import TeamSketchOracle
 
 __all__ = ["DecodeLimits", "Estimated", "OnProgress", "Run", "Watch", "team_scores"]
 

@@ -26,12 +26,12 @@ import numpy.typing as npt
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import Randomizer
 from ldp_server.arrays.hashing import Indexes
-from ldp_server.oracles.counts import Counts
 from ldp_server.oracles.independence.chances import Chance
 from ldp_server.oracles.independence.result import Independence
 from ldp_server.oracles.laws.picked_sums import ErrorLaw
 from ldp_server.oracles.laws.projection import norm_sub
 from ldp_server.oracles.laws.support import SupportLaw, normal_quantile
+from ldp_server.oracles.shared.counts import Counts
 
 __all__ = [
     "LISTABLE",

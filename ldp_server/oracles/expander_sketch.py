@@ -20,10 +20,10 @@ from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.arrays.packing import pack, unpack
 from ldp_server.oracles.base import Floats
-from ldp_server.oracles.counts import Counts
 from ldp_server.oracles.hashtogram import HashtogramOracle
 from ldp_server.oracles.independence.chances import Chance
-from ldp_server.oracles.team_sketch import TeamSketchOracle
+from ldp_server.oracles.shared.counts import Counts
+from ldp_server.oracles.shared.team_sketch import TeamSketchOracle
 
 __all__ = ["ExpanderSketchOracle"]
 

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_server.arrays.hashing import Indexes
+from ldp_server.arrays.medians import medians
 from ldp_server.arrays.team_cells import bulk_cells
 from ldp_server.arrays.transform import weights_of_reports
 from ldp_server.oracles.base import LISTABLE, Floats, binomial_variance
@@ -28,7 +29,7 @@ from ldp_server.oracles.laws.crowded_cells import CrowdedCells, popular_bar
 from ldp_server.oracles.laws.normal import NormalErrors
 from ldp_server.oracles.laws.support import normal_quantile
 from ldp_server.oracles.laws.table_errors import TableErrors
-from ldp_server.oracles.team_sketch import TeamSketchOracle
+from ldp_server.oracles.shared.team_sketch import TeamSketchOracle
 
 __all__ = ["HashtogramOracle"]
 
@@ -67,8 +68,9 @@ class HashtogramOracle(TeamSketchOracle):
     def _medians(self, lines: Cells) -> Floats:
         """The paper's estimates of the items in these cells."""
         used = self._used()
-        found = [self.team_estimate(team, line) for team, line in zip(used, lines, strict=True)]
-        return np.asarray(np.median(np.stack(found) * (self.reports / self.by_team.totals[used])[:, None], axis=0))
+        scales = self.reports / self.by_team.totals[used]
+        found = (self.team_estimate(team, line) for team, line in zip(used, lines, strict=True))
+        return medians([line * scale for line, scale in zip(found, scales, strict=True)])
 
     def estimate_median(self, indexes: Indexes) -> Floats:
         """Return estimates by the paper's median, for a worst-case guarantee; teams without users say nothing."""

@@ -16,10 +16,10 @@ from ldp_client.mechanisms.randomized_response import RandomizedResponse
 from ldp_client.mechanisms.sampled_table import SampledTable
 from ldp_server.arrays.transform import drawn as points_drawn
 from ldp_server.oracles.base import Oracle
-from ldp_server.oracles.counts import Counts
 from ldp_server.oracles.independence.chances import Chance
 from ldp_server.oracles.linear_hash import report_chances
 from ldp_server.oracles.records.state import TableCounts
+from ldp_server.oracles.shared.counts import Counts
 
 __all__ = ["SampledTableOracle"]
 

@@ -21,9 +21,9 @@ from ldp_client.mechanisms.subset_selection import SubsetSelection
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.arrays.subsets import subsets
 from ldp_server.oracles.base import Floats, FrequencyOracle, binomial_variance
-from ldp_server.oracles.counts import Counts
 from ldp_server.oracles.independence.chances import Chance
 from ldp_server.oracles.laws.support import SupportLaw
+from ldp_server.oracles.shared.counts import Counts
 
 __all__ = ["SubsetSelectionOracle"]
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.tree_sketch import TreeSketch
-from ldp_server.oracles.team_sketch import TeamSketchOracle
+from ldp_server.oracles.shared.team_sketch import TeamSketchOracle
 
 __all__ = ["TreeSketchOracle"]
 

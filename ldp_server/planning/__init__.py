@@ -6,6 +6,8 @@ outlook    the error at given users and epsilon
 planner    solve: works out what is missing
 promise    a plan in sentences
 drafts     draft: the file of the question
+tables     which tables of a record devices draw, for the tables that are to be known
+record_drafts  draft_tables: the file of such a question
 """
 
 from ldp_server.planning.drafts import Draft, draft

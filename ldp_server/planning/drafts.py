@@ -19,7 +19,7 @@ from ldp_server.planning.goals import Goal
 from ldp_server.planning.planner import Plan, solve
 from ldp_server.planning.promise import plan_in_words
 
-__all__ = ["Draft", "draft"]
+__all__ = ["Draft", "commented", "draft"]
 
 _WIDTH = 100
 _COMMENTS = {
@@ -61,7 +61,7 @@ def draft(
     details: Details = {"opens": opens, "closes": closes, "schedule": schedule, "nonce": nonce}
     collection = _collection(question, plan, details | {"smallest_batch": smallest_batch})
     promise = plan_in_words(plan, schedule, closes - opens)
-    text = _commented(collection.to_dict(), promise)
+    text = commented(collection.to_dict(), promise)
     if Collection.from_toml(text) != collection:
         raise InvalidSpec("this question cannot be written as a file: use plain characters in its text")
     return Draft(text, promise, plan, collection)
@@ -86,7 +86,7 @@ def _collection(question: str, plan: Plan, details: Details) -> Collection:
     return Collection.create(question, plan.goal.domain, plan.mechanism, plan.epsilon, **details)
 
 
-def _commented(data: Mapping[str, Any], promise: tuple[str, ...]) -> str:
+def commented(data: Mapping[str, Any], promise: tuple[str, ...]) -> str:
     """The readable form with a comment above every key of the top and every table."""
     head = ["What will be learned, as planned:", *(f"- {sentence}" for sentence in promise)]
     parts = [_comment(line) for line in head]

@@ -13,7 +13,7 @@ import numpy as np
 from ldp_client.collection import Collection
 from ldp_client.mechanisms import MECHANISMS, bounded_number
 from ldp_client.mechanisms.base import Randomizer
-from ldp_client.mechanisms.team_sketch import TeamSketch
+from ldp_client.mechanisms.shared.team_sketch import TeamSketch
 from ldp_client.protocol.domain import Attributes, Domain, Integers
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.stream import SEED_BYTES

@@ -76,6 +76,7 @@ def _parts(config: RelayConfig, clock: Callable[[], float], metrics: RelayMetric
     stack.enter_context(contextlib.closing(log))
     for held in log.collections():
         served.put(held)
+    served.sealing_keys = log.sealing_keys()
     for standing in log.standings():
         metrics.short.labels(metrics.label(standing.id)).set(standing.short)
     transport = GrpcTransport(config.forward.collector, tls=config.forward.tls())

@@ -1,6 +1,7 @@
 """What apps call: what the relay promises, and batches of sealed units.
 
-The relay looks at the length of a batch and at the first byte of each unit. It knows nothing else of it.
+The relay looks at the length of a batch, at the first byte of each unit, and at the id of the key to which it is
+sealed. It knows nothing else of it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import grpc
 from ldp_client.durations import format_duration
 from ldp_client.errors import ServerRefused
 from ldp_client.protocol.packing import check_length
-from ldp_client.protocol.sealing import FORMAT, split_units, unit_digest
+from ldp_client.protocol.sealing import FORMAT, key_id_of, split_units, unit_digest
 from ldp_client.protocol.v1 import collector_pb2, relay_pb2
 from ldp_server.relay.metrics import RelayMetrics
 from ldp_server.relay.served import Served, ServedCollections
@@ -98,6 +99,8 @@ class RelayIngest:
         units = _count(len(payload), width)
         if payload[::width] != bytes([FORMAT]) * units:
             raise ServerRefused("NOT_SEALED", "this relay takes sealed reports only")
+        if not self._served.knows_keys({key_id_of(one) or b"" for one in split_units(payload, width)}):
+            raise ServerRefused("UNKNOWN_SEALING_KEY", "sealed to a key that is not on the collection server's list")
         reason = served.reason(request.period, self._clock())
         if reason is not None:
             raise ServerRefused(reason)

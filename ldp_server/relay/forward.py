@@ -17,6 +17,7 @@ from ldp_client.errors import LdpError, StorageError, Unavailable
 from ldp_client.protocol.reasons import is_final
 from ldp_client.sending.grpc_transport import GrpcTransport
 from ldp_client.sending.transport import Accepted, Backoff, Batch, BatchOutcome
+from ldp_server.relay.lasting import Lasting
 from ldp_server.relay.metrics import RelayMetrics
 from ldp_server.relay.served import ServedCollections
 from ldp_server.relay.store import Outgoing, RelayLog
@@ -53,6 +54,7 @@ class Forwarder:
         self._clock = clock
         self._backoff = Backoff(_uniform, first=_FIRST, cap=_LONGEST)
         self._said = ""
+        self.lasting = Lasting()
         self.released = asyncio.Event()
         """Something was released."""
 
@@ -124,7 +126,8 @@ class Forwarder:
 
     def _too_old(self, batch: Outgoing) -> bool:
         served = self._served.get(batch.collection)
-        return served is not None and self._clock() > served.closes + self._give_up
+        old = served is not None and self._clock() > served.closes + self._give_up
+        return self.lasting.holds(batch.collection, old)
 
     async def _drop(self, batch: Outgoing, why: str, reason: str) -> None:
         await self._forget(batch)

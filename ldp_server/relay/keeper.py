@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ldp_client.errors import LdpError, StorageError
 from ldp_server.relay.forward import Forwarder
+from ldp_server.relay.lasting import Lasting
 from ldp_server.relay.metrics import RelayMetrics
 from ldp_server.relay.served import Served, ServedCollections
 from ldp_server.relay.store import Ended, RelayLog
@@ -44,8 +45,9 @@ class Keeper:
         self._forwarder = forwarder
         self._remember = remember
         self._clock = clock
-        self._ended: dict[int, int] = {}
-        """The newest round that was ended, by the collection's number."""
+        self._ended: dict[int, tuple[int, bool]] = {}
+        """By the collection's number: the newest round that was ended, and whether it was surely the last one."""
+        self.lasting = Lasting()
 
     async def run(self, tick: float = _TICK) -> None:
         """Work until cancelled."""
@@ -66,21 +68,25 @@ class Keeper:
         """End the rounds that are over."""
         for served in self._served:
             over = served.rounds.over(self._clock())
-            if self._ended.get(served.number) == over:
+            sure = self.lasting.holds(served.number, over >= served.rounds.last)
+            if self._ended.get(served.number) == (over, sure):
                 continue
             try:
-                ended = await asyncio.wrap_future(self._commit.run(partial(self._end, served=served, over=over)))
+                work = partial(self._end, served=served, over=over, sure=sure)
+                ended = await asyncio.wrap_future(self._commit.run(work))
             except StorageError:
                 continue  # nothing has changed; it is tried again
             except LdpError as error:
                 event(logging.ERROR, "a round could not be ended", collection=served.label, reason=str(error))
                 continue
-            self._ended[served.number] = over
+            self._ended[served.number] = over, sure
             self._count(served, ended)
 
-    def _end(self, log: RelayLog, served: Served, over: int) -> Ended:
+    def _end(self, log: RelayLog, served: Served, over: int, *, sure: bool) -> Ended:
         final = over >= served.rounds.last
-        return log.end_round(served.number, served.smallest_batch, over, final=final, remember=self._remember)
+        return log.end_round(
+            served.number, served.smallest_batch, over, final=final, sure=sure, remember=self._remember
+        )
 
     def _count(self, served: Served, ended: Ended) -> None:
         metrics, label = self._metrics, served.label

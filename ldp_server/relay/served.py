@@ -4,6 +4,10 @@ The list is fetched, checked and kept as a device does it (ldp_client/trust/sign
 configuration, and only ever longer. A spec is taken if it hashes to its id. So the collection server cannot show the
 relay terms that it does not show to devices: what counts is the smallest batch in the spec, by which the id is made.
 
+The list also has the keys to which devices seal. A report that is sealed to another key is refused: it may come from a
+device that is shown a list of its own. Keys stay known when they leave the list, because devices may send what they
+sealed before.
+
 What is known is kept in relay.db. A relay that starts while the collection server is away goes on with it.
 """
 
@@ -12,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
@@ -80,7 +84,9 @@ class ServedCollections:
         self._by_id: dict[bytes, Served] = {}
         self._by_number: dict[int, Served] = {}
         self.wanted = asyncio.Event()
-        """Somebody asked for a collection that is not known."""
+        """Somebody asked for a collection, or showed a key, that is not known."""
+        self.sealing_keys: frozenset[bytes] = frozenset()
+        """The ids of the keys that were ever on the signed list. If there are none, keys are not looked at."""
 
     def put(self, held: KnownCollection) -> None:
         """Serve a collection of the store."""
@@ -121,6 +127,13 @@ class ServedCollections:
         if found is None and len(identity) == 32:
             self.wanted.set()
         return found
+
+    def knows_keys(self, ids: Set[bytes]) -> bool:
+        """Whether all these keys were on the list; one that was not is looked for soon."""
+        known = not self.sealing_keys or ids <= self.sealing_keys
+        if not known:
+            self.wanted.set()
+        return known
 
     def numbered(self, number: int) -> Served:
         return self._by_number[number]
@@ -198,8 +211,10 @@ class Refresher:
     async def _listed(self) -> tuple[bytes, ...]:
         known = await asyncio.wrap_future(self._commit.run(lambda log: log.trusted()))
         found = await asyncio.to_thread(self._download, known)
-        if found != known:
+        listed = {key.id for key in found.signed.collector_keys}
+        if found != known or not listed <= self._served.sealing_keys:
             await asyncio.wrap_future(self._commit.run(lambda log: log.trust(found)))
+        self._served.sealing_keys = await asyncio.wrap_future(self._commit.run(lambda log: log.sealing_keys()))
         return found.ordered
 
     def _download(self, known: SignedList | None) -> SignedList:

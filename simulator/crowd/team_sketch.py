@@ -1,11 +1,11 @@
-"""Many reports of a sketch of teams at once, the twin of ldp_client/mechanisms/team_sketch.py."""
+"""Many reports of a sketch of teams at once, the twin of ldp_client/mechanisms/shared/team_sketch.py."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from ldp_client.mechanisms.team_sketch import TeamSketch
+from ldp_client.mechanisms.shared.team_sketch import TeamSketch
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.arrays.team_cells import cells_of_teams
 from simulator.crowd.linear_hash import respond

@@ -19,7 +19,7 @@ from statistics import NormalDist
 import numpy as np
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms.team_sketch import TeamSketch
+from ldp_client.mechanisms.shared.team_sketch import TeamSketch
 from ldp_client.privacy.yardsticks import v_opt
 from ldp_client.protocol.domain import Domain
 from ldp_server.answers.choose import DEFAULT_MEMORY, Alternative, alternatives

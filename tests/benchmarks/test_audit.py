@@ -20,6 +20,7 @@ from ldp_client.privacy.curves import LawCurve
 from ldp_client.protocol.epsilon import Epsilon
 from tests.client.mechanisms import broken as broken_randomizers
 from tests.client.mechanisms.battery import enumerate_law
+from tests.effort import examples
 
 
 @given(st.integers(1, 5000), st.data(), st.sampled_from([1e-6, 0.001, 0.05, 0.5]))
@@ -44,10 +45,14 @@ def test_clopper_pearson_covers_exactly(p):
 
 
 def test_every_mechanism_is_audited():
-    assert {one.randomizer.name for one in audit.EXACT} == set(MECHANISMS)
+    assert {one.randomizer.name for one in audit.EXACT} == {one.randomizer.name for one in QUICK} == set(MECHANISMS)
 
 
-@pytest.mark.parametrize("case", audit.EXACT, ids=audit._label)
+QUICK = [one for one in audit.EXACT if one.randomizer.size * one.randomizer.bound < 1 << 13]
+LONG = [pytest.param(one, marks=pytest.mark.slow) for one in audit.EXACT if one not in QUICK]
+
+
+@pytest.mark.parametrize("case", [*QUICK, *LONG], ids=audit._label)
 def test_every_mechanism_passes_exactly(case):
     randomizer = case.randomizer
     curve = LawCurve.of(randomizer)
@@ -103,7 +108,9 @@ STRONG = [one for one in audit.EXACT if one.domain.size <= 5 and float(one.epsil
 """A few messages show something of these."""
 
 
-@pytest.mark.parametrize("case", STRONG, ids=audit._label)
+@pytest.mark.parametrize(
+    "case", [*STRONG[:2], *(pytest.param(one, marks=pytest.mark.slow) for one in STRONG[2:])], ids=audit._label
+)
 def test_the_clients_bytes_are_within_epsilon_and_show_something(case):
     collection = case
     found = audit.audit_client(collection, audit.items_of(collection)[:2], 3000)
@@ -112,10 +119,10 @@ def test_the_clients_bytes_are_within_epsilon_and_show_something(case):
 
 def test_no_more_false_alarms_than_stated():
     """A mechanism exactly at its epsilon, audited at 80% confidence 300 times: above it in at most 20% of them."""
-    response, coins = Response(Epsilon("1"), 2), random.Random(1)
+    response, coins, messages = Response(Epsilon("1"), 2), random.Random(1), examples(400, 150)
     alarms = 0
     for _ in range(300):
-        sample = [[bytes([response.choose(coins.getrandbits(64), item)]) for _ in range(400)] for item in (0, 1)]
+        sample = [[bytes([response.choose(coins.getrandbits(64), item)]) for _ in range(messages)] for item in (0, 1)]
         alarms += black_box(*sample, 0.8).epsilon > 1.0
     assert alarms <= stats.binom.ppf(1 - 1e-6, 300, 0.2)
 

@@ -59,6 +59,15 @@ def server(tmp_path):
     server.stop()
 
 
+@pytest.fixture(scope="module")
+def running(tmp_path_factory):
+    """One server for tests with questions of their own, which runs at their beginning and at their end."""
+    server = RealServer(tmp_path_factory.mktemp("server"))
+    server.start()
+    yield server
+    server.stop()
+
+
 @contextmanager
 def open_client(server, storage, **more):
     sources = Sources(clock=more.pop("clock")) if "clock" in more else None
@@ -69,32 +78,31 @@ def open_client(server, storage, **more):
     client.close(1.0)
 
 
-def test_reports_arrive_once_through_restarts_and_kills(server, tmp_path):
+def test_reports_arrive_once_through_restarts_and_kills(running, tmp_path):
     collections = [live(number) for number in range(4)]
-    server.start()
     for collection in collections:
-        server.enter(collection)
-    with open_client(server, tmp_path / "ldp") as client:
+        running.enter(collection)
+    with open_client(running, tmp_path / "ldp") as client:
         client.report(collections[0], "a")
         assert client.flush(20).accepted == 1
         client.report(collections[1], "a")
-        server.stop()
+        running.stop()
         assert isinstance(client.flush(0.5).error, Unavailable)
-        server.start()
+        running.start()
         assert client.flush(20).accepted == 1
         client.report(collections[2], "a")
-        server.kill()
+        running.kill()
         client.report(collections[3], "a")
         assert client.flush(0.5).waiting == 2
-        server.start()
+        running.start()
         assert client.flush(20).accepted == 2
         assert client.outbox().counters["accepted"] == 4
-    assert [server.reports(collection) for collection in collections] == [1, 1, 1, 1]
+    assert [running.reports(collection) for collection in collections] == [1, 1, 1, 1]
 
 
 def test_a_long_offline_spell_ends_with_exactly_the_reports_kept(server, tmp_path, request):
     """Many periods pass without a network. A question may have 10,000 periods."""
-    kept = 9_000 if request.config.getoption("--slow") else 1_500
+    kept = 9_000 if request.config.getoption("--slow") else 1_100  # 512 are sent at once
     now = int(time.time())
     opens = now - (kept + 500) * 60
     often = live(text="Every minute?", schedule=Schedule(60, kept), opens=opens, closes=opens + 9_990 * 60)
@@ -111,37 +119,35 @@ def test_a_long_offline_spell_ends_with_exactly_the_reports_kept(server, tmp_pat
     assert server.reports(often) == kept
 
 
-def test_the_servers_refusals_have_their_reasons(server, tmp_path):
-    server.start()
-    known, closed, unknown = live(1), live(2), live(3)
-    server.enter(known)
-    server.enter(closed)
-    server.close(closed)
-    with open_client(server, tmp_path / "ldp") as client:
+def test_the_servers_refusals_have_their_reasons(running, tmp_path):
+    known, closed, unknown = live(11), live(12), live(13)
+    running.enter(known)
+    running.enter(closed)
+    running.close(closed)
+    with open_client(running, tmp_path / "ldp") as client:
         for collection in (known, closed, unknown):
             client.report(collection, "a")
         client.flush(20)
         assert client.outbox().counters == {
             "accepted": 1, "refused COLLECTION_CLOSED": 1, "later UNKNOWN_COLLECTION": 1,
         }  # fmt: skip
-        server.enter(unknown)  # it was not there yet
+        running.enter(unknown)  # it was not there yet
         assert client.flush(20, everything=True).accepted == 1
-    assert server.reports(unknown) == 1
+    assert running.reports(unknown) == 1
 
 
-def test_a_device_whose_clock_is_fast_loses_nothing_at_the_opening(server, tmp_path):
+def test_a_device_whose_clock_is_fast_loses_nothing_at_the_opening(running, tmp_path):
     """4 s are within the server's slack; 10 minutes are not, and the report waits. It was deleted, and stayed paid."""
-    server.start()
     now = time.time()
     soon, later = live(1, opens=int(now) + 10), live(2, opens=int(now) + 600)
     for collection in (soon, later):
-        server.enter(collection)
-    with open_client(server, tmp_path / "ldp", clock=ManualClock(now + 601)) as client:
+        running.enter(collection)
+    with open_client(running, tmp_path / "ldp", clock=ManualClock(now + 601)) as client:
         for collection in (soon, later):
             client.report(collection, "a")
         assert client.flush(20)[:4] == (1, 0, 1, 1)
         assert client.outbox().counters == {"accepted": 1, "later NOT_YET_OPEN": 1}
-    assert server.reports(soon) == 1
+    assert running.reports(soon) == 1
 
 
 def write_key(path, key):
@@ -178,18 +184,17 @@ def test_the_servers_signed_list_is_believed(server, tmp_path):
         client.refresh()
 
 
-def test_a_gateway_feeds_it(server):
+def test_a_gateway_feeds_it(running):
     collection = live(domain=Categories(("a", "b", "c")), mechanism="randomized-response")
-    server.start()
-    server.enter(collection)
+    running.enter(collection)
     batches = [Batch(collection.id, os.urandom(16), bytes(1000)) for _ in range(300)]
-    gateway = Gateway(server.listen, tls=False)
+    gateway = Gateway(running.listen, tls=False)
     stream = gateway.send(batches, 60)
     outcomes = [next(stream) for _ in range(50)]
-    server.kill()
-    server.start()
+    running.kill()
+    running.start()
     outcomes += list(stream)
     gateway.close()
     assert [outcome.batch_id for outcome in outcomes] == [batch.batch_id for batch in batches]
     assert all(isinstance(outcome, Accepted) and outcome.reports == 1000 for outcome in outcomes)
-    assert server.reports(collection) == 300_000
+    assert running.reports(collection) == 300_000

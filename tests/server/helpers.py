@@ -11,15 +11,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import grpc
+import numpy as np
 
 from ldp_client.collection import Collection
 from ldp_client.protocol.domain import Integers
 from ldp_client.protocol.v1 import analyst_pb2, analyst_pb2_grpc, collector_pb2, collector_pb2_grpc
+from ldp_server.child import safe_command
 from ldp_server.config import Config
 from ldp_server.service.assemble import CollectionServer
 from ldp_server.store import AccessFile
 from ldp_server.testing import ServerProcess as RealServerProcess
-from tests.server.commands import run_command
+from tests.server.commands import Started, run_command
 
 ROOT = Path(__file__).parents[2]
 NOW = 1_800_000_000
@@ -51,6 +53,9 @@ def make_collection(text="How many?", count=40, opens=0, closes=1 << 33, q=3, t=
 def payload(collection, reports=1, start=None):
     """Valid reports; random ones, or counting up from `start`."""
     width, bound = collection.randomizer.report_bytes, collection.randomizer.bound
+    if start is None and width < 8:
+        values = np.frombuffer(os.urandom(8 * reports), "<u8") % np.uint64(bound)
+        return values.view(np.uint8).reshape(-1, 8)[:, :width].tobytes()
     if start is None:
         values = [int.from_bytes(os.urandom(8), "big") % bound for _ in range(reports)]
     else:
@@ -143,11 +148,20 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 
 class ServerProcess(RealServerProcess):
-    """A server in a process of its own, with what the tests here ask of it."""
+    """A server in a process of its own, with what the tests here ask of it. It is forked, unless a limit is set first.
+
+    `ldp_server.testing` starts a fresh interpreter; tests/server/test_testing.py has tests of that.
+    """
 
     def __init__(self, data: Path, *options: str, file_limit: int | None = None, **more) -> None:
         before = () if file_limit is None else (sys.executable, "-c", LIMITED, str(file_limit))
         super().__init__(data, *options, before=before, **more)
+
+    def _launch(self, command, log):
+        start = len(safe_command("ldp_server"))
+        if command[:start] != safe_command("ldp_server"):
+            return super()._launch(command, log)
+        return Started(command[start:], self._environment, log)
 
     @property
     def auth(self):

@@ -177,6 +177,7 @@ ANSWERS: dict[str, set[str]] = {
     "composed-response": LISTED | {"attributes", "pairs"},
     "randomized-response over attributes": LISTED | {"attributes", "pairs"},
     "sampled-table": TABLES,
+    "compiled-channel": LISTED,
     "randomized-response over a record": LISTED | TABLES,
 }
 USERS = 3000
@@ -548,6 +549,7 @@ EVERY_LOOK = {
     "composed-response": {"given", "top", "every item", "table", "attributes", "pairs"},
     "randomized-response over attributes": {"given", "top", "every item", "table", "attributes", "pairs"},
     "sampled-table": set(),
+    "compiled-channel": set(),
     "randomized-response over a record": {"given", "top", "every item", "table"},
 }
 """Which answers have intervals that hold at every look."""

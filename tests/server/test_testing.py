@@ -1,4 +1,8 @@
-"""The server process that tests, the simulator, the demo and benchmarks start."""
+"""The server process that tests, the simulator, the demo and benchmarks start.
+
+`Forked` starts the server as tests do, without a fresh interpreter (tests/server/commands.py). Everything else is the
+same class. It stands where a test is about the life of the process and not about its beginning.
+"""
 
 import os
 import signal
@@ -11,6 +15,7 @@ import pytest
 from ldp_client.errors import Unavailable
 from ldp_server.testing import ServerProcess
 from tests.server.helpers import ROOT, make_collection, wait_until
+from tests.server.helpers import ServerProcess as Forked
 
 
 def alive(pid):
@@ -35,7 +40,7 @@ def test_it_serves_until_the_block_ends(tmp_path):
 
 
 def test_it_is_killed_and_started_again_on_the_same_port(tmp_path):
-    with ServerProcess(tmp_path / "d") as server:
+    with Forked(tmp_path / "d") as server:
         with server.analyst() as analyst:
             analyst.create(make_collection())
         target, pid = server.target, server.pid
@@ -65,8 +70,8 @@ def test_it_says_why_it_did_not_start(tmp_path):
     with pytest.raises(Unavailable, match=r"did not start: .*colector"):
         server.start()
     assert not server.running
-    with ServerProcess(tmp_path / "one") as first:
-        taken = ServerProcess(tmp_path / "two", listen=first.target)
+    with Forked(tmp_path / "one") as first:
+        taken = Forked(tmp_path / "two", listen=first.target)
         with pytest.raises(Unavailable, match="is the port taken"):
             taken.start()
     with pytest.raises(Unavailable, match="has not been started"):
@@ -91,7 +96,15 @@ sys.stdin.readline()
 """
 
 
-@pytest.mark.parametrize("end", ["os.kill(os.getpid(), 9)", "sys.exit(3)", "raise RuntimeError", "os._exit(0)"])
+@pytest.mark.parametrize(
+    "end",
+    [
+        "os.kill(os.getpid(), 9)",
+        "raise RuntimeError",
+        pytest.param("sys.exit(3)", marks=pytest.mark.slow),
+        pytest.param("os._exit(0)", marks=pytest.mark.slow),
+    ],
+)
 def test_it_ends_with_the_process_that_started_it(tmp_path, end):
     with subprocess.Popen(
         [sys.executable, "-c", SCRIPT.format(end=end), str(tmp_path / "d")],
@@ -109,7 +122,7 @@ def test_it_ends_with_the_process_that_started_it(tmp_path, end):
 def test_it_drains_when_it_is_stopped_as_soon_as_it_listens(tmp_path):
     """The signal's handler is there before the line that says where the server listens."""
     for number in range(5):
-        server = ServerProcess(tmp_path / str(number)).start()
+        server = (Forked if number else ServerProcess)(tmp_path / str(number)).start()
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(60) == 0
         server.stop()

@@ -59,8 +59,8 @@ def test_json_has_the_stated_keys_and_the_page_needs_nothing_else(name, tmp_path
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_tables_for_people(name, capsys):
-    assert main(RUNS[name][0]) == 0
+def test_tables_for_people(name, there, capsys):
+    assert main([*RUNS[name][0], *there(name)]) == 0
     assert len(capsys.readouterr().out.splitlines()) > 4
 
 

@@ -13,7 +13,6 @@ from ldp_client.sending.transport import Batch
 from ldp_server import testing
 from ldp_server.analyst import Analyst
 from ldp_server.answers.columns import Columns
-from ldp_server.testing import ServerProcess
 from simulator.experiments import wire
 from simulator.experiments.options import SimulationOptions
 from simulator.shapes import WireRun
@@ -25,16 +24,9 @@ TWO_BLOCKS = 66_000
 """Users of two blocks, which two senders share."""
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    """One server for all runs that do not kill it."""
-    with ServerProcess(tmp_path_factory.mktemp("wire") / "d") as running:
-        yield running
-
-
 @pytest.fixture
-def remote(server):
-    return wire.Remote(server.target, server.data / "local.token")
+def remote(wire_server):
+    return wire.Remote(wire_server.target, wire_server.data / "local.token")
 
 
 def test_exactly_once_with_every_fault_and_a_killed_server():
@@ -90,6 +82,10 @@ def test_a_relay_between_counts_each_report_once_whatever_is_killed():
     assert shape["reports_counted"] == 340
     assert (shape["restarts"], shape["relay_restarts"]) == (1, 1)
     assert 1 <= shape["relay_batches"] <= 340 // 40
+
+
+def test_what_does_not_go_with_a_relay_is_refused():
+    wanted = SimulationOptions(300, domain="16")
     for faults, more, said in [
         (Faults(late=0.1), {"relay": 40}, "late="),
         (Faults(), {"relay": 40, "periods": 2}, "--periods"),
@@ -137,8 +133,8 @@ def test_results_do_not_depend_on_senders(remote):
     assert runs[0].shape["reports_counted"] == runs[1].shape["reports_counted"]
 
 
-def test_a_server_that_runs_already(server, remote):
-    with server.analyst() as analyst:
+def test_a_server_that_runs_already(wire_server, remote):
+    with wire_server.analyst() as analyst:
         before = {info.id for info in analyst.collections()}
         found = wire.run(SimulationOptions(500, domain="16"), FAULTS, batch=10, remote=remote)
         assert found.shape["exactly_once"]

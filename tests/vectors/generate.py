@@ -19,11 +19,12 @@ from ldp_client.collection import Collection, Schedule
 from ldp_client.errors import InvalidSpec, PolicyRefused
 from ldp_client.mechanisms import MECHANISMS, bounded_number, composed_response, hierarchy, subset_selection
 from ldp_client.mechanisms.base import Randomizer
+from ldp_client.mechanisms.compiled_channel import CompiledChannel
 from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.randomized_response import Response
 from ldp_client.mechanisms.sampled_table import SampledTable, parameters_of
-from ldp_client.mechanisms.team_sketch import TeamSketch
+from ldp_client.mechanisms.shared.team_sketch import TeamSketch
 from ldp_client.protocol import packing
 from ldp_client.protocol.domain import Attributes, Categories, Domain, Field, Integers, Item, Record, Strings, YesNo
 from ldp_client.protocol.epsilon import Epsilon
@@ -487,6 +488,27 @@ def record_collections() -> dict[str, Collection]:
     }
 
 
+def channel_collections() -> dict[str, Collection]:
+    """Compiled channels: two elements and many, with and without distances, more reports than elements."""
+    fair = Response(Epsilon("1"), 3)
+    line = (40, 12, 6, 6, 20, 22, 11, 11, 11, 11, 22, 20, 6, 6, 12, 40)
+    close = tuple(N // 64 + x for x in range(-31, 32))
+    plain: dict[str, tuple[Domain, str, tuple[int, ...], tuple[int, ...]]] = {
+        "channel-two": (Integers(1, 1), "0.01", (N // 2 + 1, N // 2 - 1, N // 2 - 1, N // 2 + 1), ()),
+        "channel-three": (Categories(("a", "b")), "1", tuple(fair.weight(x, y) for x in range(3) for y in range(3)), ()),
+        "channel-line": (Integers(-1, 3), "2.1", tuple(weight << 58 for weight in line), (1, 2, 3, 1, 2, 1)),
+        "channel-wide": (Integers(0, 1), "1.5", tuple(w << 58 for w in (20, 24, 12, 8, 10, 12, 24, 18)), ()),
+        "channel-many": (Integers(0, 2), "0.01", (*close, N - sum(close)) * 3, (7, 8, 9)),
+    }
+    return {
+        name: Collection.create(
+            f"{name}?", domain, "compiled-channel", epsilon, **NOVEMBER,
+            parameters={"weights": weights, "distances": distances},
+        )
+        for name, (domain, epsilon, weights, distances) in plain.items()
+    }  # fmt: skip
+
+
 def few_items(domain: Domain) -> list[Item]:
     """Items at every edge, one in the middle, and some that are outside."""
     if isinstance(domain, Record):
@@ -509,6 +531,9 @@ def boundary_words(collection: Collection) -> list[int]:
     found = {0, N - 1, N // 2, N // 3}
     if isinstance(maker, subset_selection.SubsetSelection):
         found |= {maker.truth - 1, maker.truth, N // maker.holding, N // maker.others}
+    elif isinstance(maker, CompiledChannel):
+        limits = [2 * N - offset for offset in {*maker.offsets[0][:3], *maker.offsets[-1][-3:]}]
+        found |= {word for limit in limits for word in (limit - 1, limit)}
     elif isinstance(maker, SampledTable):
         found |= {-(-end * N // maker.ends[-1]) - less for end in maker.ends[:4] for less in (0, 1)}
         found |= {one.inner.response.truth for one in maker.tables[:5] if not hasattr(one.inner, "d")}
@@ -788,6 +813,7 @@ FILES = {
     "numbers": lambda: structured_vectors(structured_collections()),
     "subset_selection": lambda: structured_vectors(subset_collections()),
     "fields": lambda: structured_vectors(field_collections()),
+    "channels": lambda: structured_vectors(channel_collections()),
     "records": lambda: structured_vectors(record_collections()),
     "signed_lists": signed_list_vectors,
     "list_trees": list_tree_vectors,

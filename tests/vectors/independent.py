@@ -772,6 +772,20 @@ def sampled_table(epsilon: str, sizes: list[int], lists: dict, index: int, u: li
     raise AssertionError("r is below the sum of the weights")
 
 
+# --- Compiled channels ----------------------------------------------------------------------------------------------
+
+
+def compiled_channel(weights: list[int], elements: int, index: int, u: list[int]) -> int:
+    """The first report whose weights, and those of the reports before it, are more than the word."""
+    m = len(weights) // elements
+    line, limit = weights[index * m : index * m + m], 0
+    for report, weight in enumerate(line):
+        limit += weight
+        if u[0] < limit:
+            return report
+    raise AssertionError("the weights of a line add up to 2^64")
+
+
 # --- Subset selection -----------------------------------------------------------------------------------------------
 
 

@@ -120,7 +120,7 @@ class Schedule(_message.Message):
     def __init__(self, period_seconds: _Optional[int] = ..., reports: _Optional[int] = ...) -> None: ...
 
 class Mechanism(_message.Message):
-    __slots__ = ("randomized_response", "linear_hash", "hashtogram", "expander_sketch", "prefix_tree", "tree_sketch", "composed_response", "bounded_number", "genprot", "hierarchy", "sampled_attribute", "subset_selection", "sampled_table")
+    __slots__ = ("randomized_response", "linear_hash", "hashtogram", "expander_sketch", "prefix_tree", "tree_sketch", "composed_response", "bounded_number", "genprot", "hierarchy", "sampled_attribute", "subset_selection", "sampled_table", "compiled_channel")
     RANDOMIZED_RESPONSE_FIELD_NUMBER: _ClassVar[int]
     LINEAR_HASH_FIELD_NUMBER: _ClassVar[int]
     HASHTOGRAM_FIELD_NUMBER: _ClassVar[int]
@@ -134,6 +134,7 @@ class Mechanism(_message.Message):
     SAMPLED_ATTRIBUTE_FIELD_NUMBER: _ClassVar[int]
     SUBSET_SELECTION_FIELD_NUMBER: _ClassVar[int]
     SAMPLED_TABLE_FIELD_NUMBER: _ClassVar[int]
+    COMPILED_CHANNEL_FIELD_NUMBER: _ClassVar[int]
     randomized_response: RandomizedResponse
     linear_hash: LinearHash
     hashtogram: Hashtogram
@@ -147,7 +148,8 @@ class Mechanism(_message.Message):
     sampled_attribute: SampledAttribute
     subset_selection: SubsetSelection
     sampled_table: SampledTable
-    def __init__(self, randomized_response: _Optional[_Union[RandomizedResponse, _Mapping]] = ..., linear_hash: _Optional[_Union[LinearHash, _Mapping]] = ..., hashtogram: _Optional[_Union[Hashtogram, _Mapping]] = ..., expander_sketch: _Optional[_Union[ExpanderSketch, _Mapping]] = ..., prefix_tree: _Optional[_Union[PrefixTree, _Mapping]] = ..., tree_sketch: _Optional[_Union[TreeSketch, _Mapping]] = ..., composed_response: _Optional[_Union[ComposedResponse, _Mapping]] = ..., bounded_number: _Optional[_Union[BoundedNumber, _Mapping]] = ..., genprot: _Optional[_Union[GenProt, _Mapping]] = ..., hierarchy: _Optional[_Union[Hierarchy, _Mapping]] = ..., sampled_attribute: _Optional[_Union[SampledAttribute, _Mapping]] = ..., subset_selection: _Optional[_Union[SubsetSelection, _Mapping]] = ..., sampled_table: _Optional[_Union[SampledTable, _Mapping]] = ...) -> None: ...
+    compiled_channel: CompiledChannel
+    def __init__(self, randomized_response: _Optional[_Union[RandomizedResponse, _Mapping]] = ..., linear_hash: _Optional[_Union[LinearHash, _Mapping]] = ..., hashtogram: _Optional[_Union[Hashtogram, _Mapping]] = ..., expander_sketch: _Optional[_Union[ExpanderSketch, _Mapping]] = ..., prefix_tree: _Optional[_Union[PrefixTree, _Mapping]] = ..., tree_sketch: _Optional[_Union[TreeSketch, _Mapping]] = ..., composed_response: _Optional[_Union[ComposedResponse, _Mapping]] = ..., bounded_number: _Optional[_Union[BoundedNumber, _Mapping]] = ..., genprot: _Optional[_Union[GenProt, _Mapping]] = ..., hierarchy: _Optional[_Union[Hierarchy, _Mapping]] = ..., sampled_attribute: _Optional[_Union[SampledAttribute, _Mapping]] = ..., subset_selection: _Optional[_Union[SubsetSelection, _Mapping]] = ..., sampled_table: _Optional[_Union[SampledTable, _Mapping]] = ..., compiled_channel: _Optional[_Union[CompiledChannel, _Mapping]] = ...) -> None: ...
 
 class RandomizedResponse(_message.Message):
     __slots__ = ()
@@ -288,3 +290,11 @@ class SampledTable(_message.Message):
     responses: _containers.RepeatedScalarFieldContainer[int]
     numbers: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, tables: _Optional[_Iterable[int]] = ..., weights: _Optional[_Iterable[int]] = ..., responses: _Optional[_Iterable[int]] = ..., numbers: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class CompiledChannel(_message.Message):
+    __slots__ = ("weights", "distances")
+    WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    DISTANCES_FIELD_NUMBER: _ClassVar[int]
+    weights: _containers.RepeatedScalarFieldContainer[int]
+    distances: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, weights: _Optional[_Iterable[int]] = ..., distances: _Optional[_Iterable[int]] = ...) -> None: ...

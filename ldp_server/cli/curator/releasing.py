@@ -47,6 +47,9 @@ def _wish(kind: str, given: dict[str, Any]) -> ReleaseWish:
         items=None if given["items"] is None else read_items(given["items"]),
         k=given["k"],
         cuts=None if given["cuts"] is None else _cuts(given["cuts"]),
+        share=_amount(given, "share"),
+        at=_amount(given, "at"),
+        bits=given["bits"],
     )
 
 
@@ -79,6 +82,9 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.option("--noise", type=click.Choice(NOISES), help="[default: laplace with --epsilon, gaussian with --rho]")
 @click.option("--items", metavar="FILE", help="The listed items, one a line; - is standard input.")
 @click.option("--k", type=click.IntRange(1), help="How many items.")
+@click.option("--share", help="Of the people, such as 0.1.")
+@click.option("--at", help="Which quantile, such as 0.5 for the median.")
+@click.option("--bits", type=click.IntRange(1), help="The numbers lie between -2^bits and 2^bits.")
 @click.option("--cuts", help="Whole numbers in growing order, such as 10,20,50.")
 @home_option
 @json_option

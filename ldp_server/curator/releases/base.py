@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -14,7 +14,17 @@ from ldp_server.curator.draws import Draws
 from ldp_server.curator.people import Record
 from ldp_server.curator.prices import CentralPrice
 
-__all__ = ["BETA", "CentralMechanism", "Outcome", "ReleasedRow", "TooFewPeople", "clipped", "counted", "distinct"]
+__all__ = [
+    "BETA",
+    "CentralMechanism",
+    "Outcome",
+    "ReleasedRow",
+    "TooFewPeople",
+    "clipped",
+    "counted",
+    "distinct",
+    "in_order",
+]
 
 BETA = 0.05
 """Every interval of a release holds with probability 1 - BETA."""
@@ -88,6 +98,11 @@ def counted(records: Sequence[Record]) -> Counter[Record]:
     counts: Counter[Record] = Counter(records)
     counts.pop(None, None)
     return counts
+
+
+def in_order(items: Iterable[Record]) -> list[Record]:
+    """Return items in an order of their own: the order of the records is nobody's business."""
+    return sorted(items, key=lambda item: (isinstance(item, str), item))
 
 
 def clipped(item: Record, count: int, width: int, people: int) -> ReleasedRow:

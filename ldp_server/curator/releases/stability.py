@@ -31,7 +31,7 @@ from ldp_server.curator.draws import Draws, laplace_scale
 from ldp_server.curator.laws import laplace_half_width, laplace_tail
 from ldp_server.curator.people import Record
 from ldp_server.curator.prices import CentralPrice
-from ldp_server.curator.releases.base import BETA, CentralMechanism, Outcome, clipped, counted
+from ldp_server.curator.releases.base import BETA, CentralMechanism, Outcome, clipped, counted, in_order
 
 __all__ = ["StabilityHistogram", "smallest_threshold"]
 
@@ -66,23 +66,17 @@ class StabilityHistogram(CentralMechanism):
 
     def run(self, records: Sequence[Record], draws: Draws) -> Outcome:
         counts = counted(records)
-        items = sorted(counts, key=_order)
+        items = in_order(counts)
         noisy = draws.laplace([counts[item] for item in items], self.scale) if items else []
         people, threshold = len(records), self.threshold
         width = laplace_half_width(self.scale, BETA / people)
-        found = sorted(
-            (-count, _order(item), item) for item, count in zip(items, noisy, strict=True) if count > threshold
-        )
+        listed = [(item, count) for item, count in zip(items, noisy, strict=True) if count > threshold]
+        listed.sort(key=lambda one: -one[1])  # the order of the items among equal counts
         note = (
             f"items whose noisy count is above {threshold}; all intervals hold at once with probability 95%; an item "
             f"that {threshold + width + 1:,} or more people hold is listed with at least the same probability"
         )
-        return Outcome(tuple(clipped(item, -count, width, people) for count, _, item in found), note)
-
-
-def _order(item: Record) -> tuple[bool, Record]:
-    """Items in an order of their own: the order of the records is nobody's business."""
-    return isinstance(item, str), item
+        return Outcome(tuple(clipped(item, count, width, people) for item, count in listed), note)
 
 
 def smallest_threshold(scale: float, epsilon: Fraction, delta: Fraction) -> int:

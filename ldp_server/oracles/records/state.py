@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ldp_client.mechanisms.sampled_table import SampledTable
 from ldp_client.mechanisms.subset_selection import SubsetSelection
 from ldp_server.arrays.subsets import subsets
-from ldp_server.oracles.counts import Counts
+from ldp_server.oracles.shared.counts import Counts
 
 __all__ = ["TableCounts"]
 

@@ -173,12 +173,14 @@ class RelayLog:
             found: int | None = self.db.execute(_FIRST, (collection,)).fetchone()[0]
         return found
 
-    def end_round(self, collection: int, smallest: int, over: int, *, final: bool, remember: int) -> Ended:
+    def end_round(
+        self, collection: int, smallest: int, over: int, *, final: bool, remember: int, sure: bool = True
+    ) -> Ended:
         """Release, merge or give up what is held up to round `over`, and forget old digests."""
 
         def work(db: sqlite3.Connection) -> tuple[Ended, int]:
-            ended = released.end_round(db, collection, smallest, over, final=final, shuffle=self._shuffle)
-            forget = over if final else over - remember
+            ended = released.end_round(db, collection, smallest, over, final=final, sure=sure, shuffle=self._shuffle)
+            forget = over if final and sure else over - remember
             db.execute("DELETE FROM seen WHERE collection = ? AND round <= ?", (collection, forget))
             return ended, self._counted()
 
@@ -238,7 +240,18 @@ class RelayLog:
         """Keep a signed list that was accepted."""
         signed = found.signed
         row = (signed.list_bytes, signed.signer, b"".join(sorted(signed.retired)), found.packed)
-        self._transaction(lambda db: db.execute("INSERT OR REPLACE INTO trusted VALUES (1, ?, ?, ?, ?)", row))
+
+        def work(db: sqlite3.Connection) -> None:
+            db.execute("INSERT OR REPLACE INTO trusted VALUES (1, ?, ?, ?, ?)", row)
+            keys = [(key.id,) for key in signed.collector_keys]
+            db.executemany("INSERT OR IGNORE INTO sealing_keys VALUES (?)", keys)
+
+        self._transaction(work)
+
+    def sealing_keys(self) -> frozenset[bytes]:
+        """The ids of all keys that were ever on an accepted list."""
+        with translated(self.path):
+            return frozenset(row[0] for row in self.db.execute("SELECT id FROM sealing_keys"))
 
     def standings(self) -> list[Standing]:
         """How every collection stands."""

@@ -7,7 +7,11 @@ The rule, for the groups of one collection whose round is over, from the oldest 
    permuted with the operating system's random numbers, cut into batches of at most `MAX_PAYLOAD` bytes, all of about
    the same length, and get random batch ids.
 3. Otherwise they wait for the next period; after the newest one, for the next round.
-4. After the collection's last round nothing can join them any more. They are given up: deleted, and counted.
+4. After the collection's last round nothing can join them any more. They are given up: deleted, and counted. But not
+   before the clock has said for an hour that it is over (lasting.py); until then they stay.
+
+If the clock was far ahead and is right again, groups may wait for a round that is far away. They are put into the
+present one.
 
 One transaction does all of it. So either a whole group was released, with the ids under which it will arrive, or
 nothing was.
@@ -69,9 +73,17 @@ class _Group(NamedTuple):
 
 
 def end_round(
-    db: sqlite3.Connection, collection: int, smallest: int, over: int, *, final: bool, shuffle: Shuffle
+    db: sqlite3.Connection,
+    collection: int,
+    smallest: int,
+    over: int,
+    *,
+    final: bool,
+    shuffle: Shuffle,
+    sure: bool = True,
 ) -> Ended:
-    """Apply the rule to a collection's groups up to round `over`. `final`: no round follows."""
+    """Apply the rule to a collection's groups up to round `over`. `final`: no round follows, and `sure`: certainly."""
+    db.execute("UPDATE groups SET round = ?2 + 1 WHERE collection = ?1 AND round > ?2 + 2", (collection, over))
     waiting: list[_Group] = []
     released, merged = [], 0
     groups = _groups(db, collection, over)
@@ -86,15 +98,17 @@ def end_round(
             waiting = []
     left = sum(group.units for group in waiting)
     short = 0
-    if final:
+    given_up = final and sure
+    if given_up:
         for group in waiting:
             _drop(db, collection, group, over)
     elif waiting:
-        db.executemany("UPDATE groups SET round = ? WHERE number = ?", [(over + 1, one.number) for one in waiting])
+        if not final:
+            db.executemany("UPDATE groups SET round = ? WHERE number = ?", [(over + 1, one.number) for one in waiting])
         if not released:
             short = db.execute("SELECT short FROM collections WHERE number = ?", (collection,)).fetchone()[0] + 1
     db.execute("UPDATE collections SET short = ? WHERE number = ?", (short, collection))
-    return Ended(tuple(released), merged, 0 if final else left, left if final else 0, short)
+    return Ended(tuple(released), merged, 0 if given_up else left, left if given_up else 0, short)
 
 
 def _groups(db: sqlite3.Connection, collection: int, over: int) -> list[_Group]:

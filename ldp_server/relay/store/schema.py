@@ -12,6 +12,10 @@ __all__ = ["MOST_AT_ONCE", "open_relay_log"]
 
 _APPLICATION_ID = 0x4853524C  # "HSRL"
 _VERSION = 1
+_LATER = (
+    "CREATE TABLE IF NOT EXISTS sealing_keys (id BLOB PRIMARY KEY) STRICT, WITHOUT ROWID",  # were on a signed list
+)
+"""Tables that files of earlier programs lack. Such a program does not mind them."""
 MOST_AT_ONCE = 4096
 """How many rows `counter` has: the most units that one statement inserts."""
 
@@ -103,6 +107,8 @@ def open_relay_log(path: Path, *, read_only: bool = False) -> sqlite3.Connection
                 for statement in _TABLES:
                     db.execute(statement)
                 db.execute("COMMIT")
+            for statement in _LATER:
+                db.execute(statement)
     except BaseException:
         db.close()
         raise

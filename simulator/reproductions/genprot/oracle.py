@@ -24,7 +24,7 @@ from ldp_client.mechanisms.bounded_number import design as number_design
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.arrays.packing import unpack
 from ldp_server.oracles.base import Floats, Oracle
-from ldp_server.oracles.counts import Counts
+from ldp_server.oracles.shared.counts import Counts
 from simulator.reproductions.genprot.randomizer import STEPS, GenProt, noise_law
 
 __all__ = ["GenProtOracle", "price", "randomize", "randomize_users", "total_variation"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from ldp_client.mechanisms.compiled_channel import CompiledChannel
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.randomized_response import RandomizedResponse, Response
 from ldp_client.mechanisms.sampled_table import SampledTable
@@ -119,3 +120,28 @@ class NeighbouringCell(SampledTable):
 
     def randomize(self, index: int, words: Sequence[int]) -> int:
         return min(super().randomize(index, words) + (index == 0), self.bound - 1)
+
+
+class LimitOnTheWrongSide(CompiledChannel):
+    """A word that equals a limit counts as below it: every report has a word of its neighbour's."""
+
+    def randomize(self, index: int, words: Sequence[int]) -> int:
+        return super().randomize(index, (max(0, words[0] - 1),))
+
+
+class ReadsTheTableAcross(CompiledChannel):
+    """Lines and columns are confused, which a symmetric table would not show."""
+
+    def randomize(self, index: int, words: Sequence[int]) -> int:
+        limit, report = 0, 0
+        for line in self.lines[:-1]:
+            limit += line[index]
+            report += words[0] >= limit
+        return report
+
+
+class NeverProved(CompiledChannel):
+    """Takes any table."""
+
+    def _prove(self, distance: int, pairs: object) -> None:
+        pass

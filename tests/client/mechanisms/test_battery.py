@@ -153,6 +153,9 @@ def test_declared_linear_hash(epsilon, q, t):
         broken.OneWordForTheRank(ONE, 5, 2, 4),
         broken.HoldsTheItemTooOften(ONE, 5, 2, 4),
         broken.OverstatedRatio(ONE, 3, 10),
+        broken.LimitOnTheWrongSide(ONE, 2, tuple(w << 58 for w in (46, 18, 18, 46)), (), 6),
+        broken.ReadsTheTableAcross(ONE, 3, tuple(w << 58 for w in (30, 18, 16, 14, 36, 14, 20, 14, 30)), (), 6),
+        broken.NeverProved(ONE, 2, tuple(w << 58 for w in (47, 17, 17, 47)), (), 6),
     ],
     ids=lambda r: f"{type(r).__name__}-{r.size}",
 )

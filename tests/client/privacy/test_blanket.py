@@ -14,8 +14,8 @@ import pytest
 from benchmarks.anonymity.multisets import law_table, worst_delta
 from ldp_client.mechanisms.base import Randomizer
 from ldp_client.mechanisms.bounded_number import BoundedNumber
-from ldp_client.mechanisms.pair_law import Atom, PairLaw, clones, merged, mixed, together, uniform
 from ldp_client.mechanisms.randomized_response import RandomizedResponse
+from ldp_client.mechanisms.shared.pair_law import Atom, PairLaw, clones, merged, mixed, together, uniform
 from ldp_client.privacy import blanket
 from ldp_client.privacy.blanket import Blanket, Spread
 from ldp_client.protocol.epsilon import Epsilon
@@ -58,7 +58,15 @@ def test_the_examples_are_all_mechanisms():
     assert {one.name for one in SMALL if one.word_bits == 64} >= EXACT - {"hashtogram"}
 
 
-@pytest.mark.parametrize("randomizer", SMALL, ids=label)
+TWICE = ("genprot-1-11-11-125360018-339", "sampled-attribute-3-32-")
+"""Mechanisms of which another instance with as many word bits runs by default."""
+
+
+@pytest.mark.parametrize(
+    "randomizer",
+    [pytest.param(one, marks=pytest.mark.slow) if label(one) in TWICE else one for one in SMALL],
+    ids=label,
+)
 def test_no_pair_of_items_is_worse_than_the_pair_laws(randomizer):
     """Over the exact laws, which the batteries compare with the code on every word."""
     mass, laws = true_laws(randomizer)

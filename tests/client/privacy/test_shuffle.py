@@ -16,8 +16,8 @@ from scipy import optimize, stats
 from benchmarks.anonymity.multisets import Multisets, law_table, worst_delta
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.linear_hash import LinearHash
-from ldp_client.mechanisms.pair_law import clones
 from ldp_client.mechanisms.randomized_response import RandomizedResponse
+from ldp_client.mechanisms.shared.pair_law import clones
 from ldp_client.privacy import shuffle
 from ldp_client.privacy.blanket import Blanket
 from ldp_client.privacy.composition import compose
@@ -154,7 +154,7 @@ def test_shuffling_never_hurts_and_keeps_its_delta(text, users, delta):
     assert total.epsilon <= shuffled(text, users, delta).epsilon * (1 + 1e-3)
 
 
-@pytest.mark.parametrize("delta", [1e-3, 1e-15])
+@pytest.mark.parametrize("delta", [pytest.param(1e-3, marks=pytest.mark.slow), 1e-15])
 def test_more_users_hide_better_and_more_epsilon_worse(delta):
     """Over everything that is counted; 3e-4 is twice the tolerance of the search and some of the smoothing."""
     users = (1, 2, 10, 13, 15, 300, 10**5, 10**9, 10**12, 10**15)
@@ -280,7 +280,7 @@ def test_the_steps_of_reports_that_lie_together_add_up_to_delta(users, count):
     assert 0.9e-6 <= spent <= 1e-6 * (1 + 1e-9)
 
 
-@pytest.mark.parametrize(("users", "count"), [(10**4, 12), (10**5, 365), (10, 3)])
+@pytest.mark.parametrize(("users", "count"), [(10**4, 12), pytest.param(10**5, 365, marks=pytest.mark.slow), (10, 3)])
 def test_reports_that_lie_together_are_worth_more_than_apart(users, count):
     apart, together = batches(TERNARY, users, count, 1e-6), grouped(TERNARY, users, count, 1e-6)
     local = compose({Epsilon("1").value: count}, 1e-6)

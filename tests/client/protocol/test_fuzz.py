@@ -16,10 +16,11 @@ from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_client.protocol.packing import unpack
 from ldp_server.arrays import packing as bulk
+from tests.effort import examples
 from tests.vectors import generate, independent, malformed
 
 quick = settings(
-    max_examples=300,
+    max_examples=examples(300, 100),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
@@ -157,7 +158,7 @@ STARTS: list[dict[str, Any]] = [
 ]
 
 
-@settings(quick, max_examples=1000)
+@settings(quick, max_examples=examples(1000, 250))
 @given(st.sampled_from(STARTS), st.sets(st.sampled_from(sorted(FIELDS)), min_size=1, max_size=3), st.data())
 def test_specs_of_any_values_are_judged_alike(start: dict[str, Any], fields: set[str], data: st.DataObject) -> None:
     """A good spec with other values in one to three fields, in the right encoding: nothing but the rules decides."""
@@ -284,7 +285,7 @@ def read(reader: Any, form: Any) -> Collection | None:
         return None
 
 
-@settings(quick, max_examples=600)
+@settings(quick, max_examples=examples(600, 150))
 @given(spoiled())
 def test_readable_forms_of_any_values_raise_one_error(data: dict[str, Any]) -> None:
     from_dict, from_json = read(Collection.from_dict, data), read(Collection.from_json, json.dumps(data))
@@ -321,7 +322,7 @@ SNIPPETS = [
 ]
 
 
-@settings(quick, max_examples=600)
+@settings(quick, max_examples=examples(600, 150))
 @given(st.one_of(st.sampled_from(TOMLS), st.sampled_from(JSONS)), st.data())
 def test_mutated_text_raises_one_error(text: str, data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(1, 3))):

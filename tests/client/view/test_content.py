@@ -33,11 +33,29 @@ def test_what_a_relay_is_worth_is_the_statement_s_text(open_client):
     asked = make(
         domain=Categories(("red", "green")), mechanism="randomized-response", text="Your colour?", smallest_batch=5000
     )
-    terms = seen(open_client(), [asked]).questions[0].terms
+    says = seen(open_client(), [asked]).questions[0].says
     lines = [line for line in privacy_statement(asked).lines if "relay" in line]
     assert len(lines) == 2
-    assert list(terms[1:3]) == lines
-    assert not any("relay" in line for line in seen(open_client(), [COLOUR]).questions[0].terms)
+    assert [line for line in says if "relay" in line] == lines
+    plain = seen(open_client(), [COLOUR]).questions[0]
+    assert not any("relay" in line for line in (*plain.terms, *plain.says))
+
+
+def test_where_sealed_reports_go(open_client, tmp_path):
+    """The app's relay by name; that there is none; or, on the command line, that it is not known here."""
+    collection = make(smallest_batch=100)
+    sealed, where = "sealed and go to {}, never straight to", "the relay relay.example.org:443"
+    client = open_client(transport="collector.example.org:443", relay="relay.example.org:443")
+    view = seen(client, [collection, make(1)])
+    assert f"Sealed reports go to {where}, each question's on a connection of its own." in view.asks
+    assert sealed.format(where) in " ".join(view.questions[0].terms)
+    assert "at least 100 together" in " ".join(view.questions[0].terms)
+    assert "relay" not in " ".join(view.questions[1].terms), "a question without one"
+    none = seen(open_client(), [collection])
+    assert "the app names none: so it is not answered" in " ".join(none.questions[0].terms)
+    assert "relay" not in " ".join(none.asks)
+    unknown = user_view(Sight(Storage(tmp_path / "none")), [collection])
+    assert sealed.format("the relay that the app names") in " ".join(unknown.questions[0].terms)
 
 
 def test_a_device_that_has_done_nothing(open_client, tmp_path):

@@ -128,6 +128,9 @@ def test_what_is_refused_is_refused_before_the_item_is_looked_at(tmp_path, box):
             client.volunteer(make(), Untouchable(), consent=True)
         with pytest.raises(PolicyRefused, match="closed at"):
             client.volunteer(make(closes=NOW - 1), Untouchable(), consent=consent())
+        sets = make(domain=Attributes(("x", "y")), mechanism="randomized-response")
+        with pytest.raises(PolicyRefused, match="attributes answer cannot be volunteered"):
+            client.volunteer(sets, Untouchable(), consent=consent())
         client.stop()
         with pytest.raises(Stopped):
             client.volunteer(make(), Untouchable(), consent=consent())
@@ -156,7 +159,7 @@ def test_an_item_outside_the_domain_is_none_and_all_records_have_one_length():
             lengths.add(len(sealed))
             assert open_record(sealed, b"i" * 32, domain, SECRET).index == index
             assert open_record(sealed, b"j" * 32, domain, SECRET) is None
-            assert open_record(sealed[:-1] + b"x", b"i" * 32, domain, SECRET) is None
+            assert open_record(sealed[:-1] + bytes([sealed[-1] ^ 1]), b"i" * 32, domain, SECRET) is None
             assert open_record(sealed, b"i" * 32, domain, X25519PrivateKey.generate()) is None
         assert lengths == {volunteer_bytes(domain)}
     assert "5" not in repr(VolunteerRecord(5, b"", 5))

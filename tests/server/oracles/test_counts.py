@@ -14,7 +14,7 @@ from ldp_client.mechanisms.randomized_response import RandomizedResponse
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.arrays.packing import pack
 from ldp_server.oracles import ORACLES, oracle_for, restore
-from ldp_server.oracles.counts import Counts
+from ldp_server.oracles.shared.counts import Counts
 from tests.examples import SEED, label
 from tests.server.oracles.cases import EVERY, filled, indexes_of, population, reports_of
 
@@ -125,7 +125,7 @@ def test_state_of_the_first_version_is_read():
     """Saved before there were sorted reports: counts, however few reports there are."""
     import zlib
 
-    from ldp_server.oracles import counts as module
+    from ldp_server.oracles.shared import counts as module
 
     counts = Counts(FEW)
     counts.add(pack(np.arange(50, dtype=np.uint64), FEW.report_bytes))
@@ -139,7 +139,7 @@ def test_state_of_the_first_version_is_read():
 def test_saved_reports_beyond_the_last_one_are_refused():
     import zlib
 
-    from ldp_server.oracles import counts as module
+    from ldp_server.oracles.shared import counts as module
 
     for distances in ([0, FEW.bound], [5, 2**32 - 1], [FEW.bound - 1, 1]):
         body = zlib.compress(np.array(distances, "<u4").tobytes(), 1)
@@ -197,7 +197,7 @@ def test_a_bomb_is_not_inflated():
     """Saved counts never grow beyond the mechanism's size, whatever the bytes claim."""
     import zlib
 
-    from ldp_server.oracles import counts as module
+    from ldp_server.oracles.shared import counts as module
 
     randomizer = RandomizedResponse(Epsilon("1"), 2)
     body = zlib.compress(bytes(50_000_000), 9)

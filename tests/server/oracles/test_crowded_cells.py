@@ -9,7 +9,7 @@ from ldp_client.collection import Collection
 from ldp_client.protocol.domain import Integers, Strings
 from ldp_server.oracles import frequency_oracle
 from ldp_server.oracles.laws.crowded_cells import CrowdedCells
-from ldp_server.oracles.team_sketch import TeamSketchOracle
+from ldp_server.oracles.shared.team_sketch import TeamSketchOracle
 from tests.server.oracles.cases import filled
 
 COUNT, USERS = 4000, 20_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -157,6 +158,13 @@ class LiveRelay:
         """Let the clock show another time, and the relay look at it."""
         self.clock.now = now
         await self.server.parts.keeper.once()
+
+    async def after_an_hour(self):
+        """Let the relay look as if an hour had passed by the clock that nobody sets."""
+        parts = self.server.parts
+        for one in (parts.keeper.lasting, parts.forwarder.lasting):
+            one._steady = lambda: time.monotonic() + 3600
+        await parts.keeper.once()
 
     async def standing(self, collection):
         log = await asyncio.wrap_future(self.server.parts.commit.run(lambda log: log.standings()))

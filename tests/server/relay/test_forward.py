@@ -129,6 +129,10 @@ async def test_what_nobody_takes_is_given_up_long_after_the_window_and_not_befor
         await until(lambda: len(collector.requests) >= seen + 3)
         assert (await relay.standing(collection)).outgoing == 3
         await relay.at(closes + 10 * 86_400 + 1)
+        seen = len(collector.requests)
+        await until(lambda: len(collector.requests) >= seen + 2)
+        assert (await relay.standing(collection)).outgoing == 3, "the clock must have said so for an hour"
+        await relay.after_an_hour()
         await until(lambda: relay.metrics.by_label(relay.metrics.given_up)["never taken"] == 3)
         assert (await relay.standing(collection)).outgoing == 0
 

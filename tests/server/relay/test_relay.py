@@ -109,10 +109,30 @@ async def test_too_few_at_the_end_of_the_window_are_given_up_and_counted(tmp_pat
     async with recording(collection) as collector, live_relay(tmp_path, forward_to(collector, tmp_path)) as relay:
         await relay.send(collection, unit(collection), unit(collection))
         await relay.at(NOW + 1060)
+        assert (await relay.standing(collection)).held == 2, "the clock must have said so for an hour"
+        await relay.after_an_hour()
         standing = await relay.standing(collection)
         assert (standing.held, standing.outgoing) == (0, 0)
         assert relay.metrics.by_label(relay.metrics.given_up) == {"too few": 2, "refused": 0, "never taken": 0}
         assert not collector.requests
+
+
+@pytest.mark.parametrize("far", [30 * 86_400, 400 * 86_400], ids=["in the window", "long after it"])
+async def test_a_clock_that_was_far_ahead_deletes_nothing_and_holds_nothing_up(tmp_path, far):
+    collection = relayed(3, schedule=HOURLY, opens=NOW - 1000, closes=NOW + 90 * 86_400)
+    async with recording(collection) as collector, live_relay(tmp_path, forward_to(collector, tmp_path)) as relay:
+        await relay.send(collection, unit(collection, 1), unit(collection, 2), period=FIRST)
+        await relay.at(NOW + far)
+        assert (await relay.standing(collection)).held == 2
+        await relay.at(NOW + 1)
+        await relay.after_an_hour()
+        assert (await relay.standing(collection)).held == 2
+        await relay.send(collection, unit(collection, 3), period=FIRST)
+        assert not collector.requests
+        await relay.at((FIRST + 1) * HOUR + 60)
+        await until(lambda: relay.total("forwarded") == 3)
+        assert [sorted(tags) for tags in collector.tags(collection)] == [[1, 2, 3]]
+        assert relay.total("given_up") == 0
 
 
 async def test_copies_are_dropped_in_one_batch_in_two_after_a_release_and_after_a_restart(tmp_path):

@@ -1,11 +1,17 @@
 """Which collections a relay serves: those of a list that is signed by a key of its configuration."""
 
+import os
+
 import pytest
 
 from ldp_client.errors import InvalidSpec
+from ldp_client.protocol.sealing import KEY_ID_BYTES
 from ldp_server.relay.config import ForwardConfig
-from tests.server.helpers import make_collection, reason, taken
-from tests.server.relay.helpers import forward_to, live_relay, public_key, recording, relayed, unit
+from ldp_server.sealing.keys import SealingKey
+from tests.server.helpers import NOW, make_collection, reason, taken
+from tests.server.relay.helpers import forward_to, live_relay, public_key, recording, relayed, unit, unit_bytes
+
+DAY = 86_400
 
 
 async def test_it_serves_what_has_a_relay_in_its_spec_and_nothing_else(tmp_path):
@@ -99,3 +105,32 @@ async def test_it_does_not_start_without_knowing_whom_to_believe(tmp_path):
         with pytest.raises(InvalidSpec, match=missing):
             async with live_relay(tmp_path, forward):
                 pass
+
+
+def sealed_to(collection, *keys):
+    """Units as the relay sees them: the id of a key, and bytes that it cannot read."""
+    rest = unit_bytes(collection) - 1 - KEY_ID_BYTES
+    return [b"\x01" + key.id + os.urandom(rest) for key in keys]
+
+
+async def test_reports_sealed_to_a_key_that_was_never_on_the_list_are_refused_and_counted(tmp_path):
+    """Such as those of a device that is shown a list of its own. A key that has left the list stays known."""
+    first, second, own = (SealingKey(bytes([number]) * 32, NOW + number * DAY).public for number in (1, 2, 3))
+    collection = relayed(3)
+    async with recording(collection) as collector:
+        listed = [first]
+        collector.publisher._collector_keys = lambda: tuple(listed)
+        async with live_relay(tmp_path, forward_to(collector, tmp_path)) as relay:
+            taken(await relay.send(collection, *sealed_to(collection, first)))
+            for keys in ((own,), (first, own), (second,)):
+                relay.server.parts.served.wanted.clear()
+                assert reason(await relay.send(collection, *sealed_to(collection, *keys))) == "UNKNOWN_SEALING_KEY"
+                assert relay.server.parts.served.wanted.is_set(), "it looks soon whether the list has the key now"
+            assert relay.metrics.by_label(relay.metrics.refused_batches)["UNKNOWN_SEALING_KEY"] == 3
+            listed[:] = [second]
+            assert await relay.server.parts.refresher.once()
+            assert taken(await relay.send(collection, *sealed_to(collection, first, second))).reports == 2
+        collector.publisher.withhold("away")
+        async with live_relay(tmp_path, forward_to(collector, tmp_path)) as relay:
+            assert taken(await relay.send(collection, *sealed_to(collection, first, second))).reports == 2
+            assert reason(await relay.send(collection, *sealed_to(collection, own))) == "UNKNOWN_SEALING_KEY"

@@ -6,12 +6,13 @@ from contextlib import suppress
 import grpc
 import pytest
 
+from ldp_client.collection import Schedule
 from ldp_client.protocol import sealing
 from ldp_client.protocol.packing import MAX_PAYLOAD
 from ldp_client.protocol.reasons import RELAY_SLACK_SECONDS
 from ldp_client.protocol.v1 import collector_pb2, collector_pb2_grpc
 from ldp_client.trust.signed_list import MAX_KEYS
-from ldp_server.config import SealingConfig
+from ldp_server.config import RetentionConfig, SealingConfig
 from ldp_server.oracles import restore
 from ldp_server.relay.store.released import _cut
 from ldp_server.sealing.keys import KeyDirectory, load_keys, new_key, retire_key
@@ -180,6 +181,31 @@ async def test_units_are_kept_until_the_collection_is_compacted_or_deleted(tmp_p
             await server.server.parts.compaction.sweep()
             assert log.counted_units(number, digests) == set()
             clock.now = NOW
+
+
+async def test_a_unit_counts_once_whatever_period_a_relay_names(tmp_path, keys):
+    """Also after the period in which it was counted is folded, and after a restart."""
+    today, (key,) = NOW // DAY, load_keys(keys)
+    collection = relayed(schedule=Schedule(DAY, 300), opens=NOW - 100 * DAY, closes=NOW + 100 * DAY)
+    units = [seal(collection, value, key) for value in range(3)]
+    parts = {"sealing": SealingConfig(keys=keys), "retention": RetentionConfig(fold_periods_after="2 days")}
+    async with live(tmp_path / "d", **parts) as server:
+        await server.create(collection)
+        sent = await server.collector.Submit(request(collection, *units[:2], period=today - 4))
+        assert taken(sent).reports == 2
+        assert taken(await server.collector.Submit(request(collection, *units[:2], period=today))).duplicate
+        background = server.server.parts.background
+        background.schedule.patience = 0.0
+        await background.once()
+        await background.once()
+        (first,) = server.server.parts.log.periods(1)
+        assert first.generation is not None, "it is folded"
+        again = taken(await server.collector.Submit(request(collection, *units, period=today)))
+        assert (again.reports, again.duplicate) == (1, False)
+        assert await counts(server, collection) == 3
+    async with live(tmp_path / "d", **parts) as server:
+        assert taken(await server.collector.Submit(request(collection, *units, period=today - 1))).duplicate
+        assert await counts(server, collection) == 3
 
 
 def test_kill_9_counts_no_unit_twice_and_loses_none_that_was_acknowledged(tmp_path, keys):

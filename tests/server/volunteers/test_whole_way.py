@@ -8,7 +8,7 @@ from fractions import Fraction
 import grpc
 import pytest
 
-from ldp_client import Client, Consent, InvalidSpec, Policy, Sending, Sources
+from ldp_client import Attributes, Client, Collection, Consent, InvalidSpec, Policy, Sending, Sources
 from ldp_client.protocol.v1 import volunteers_pb2 as pb
 from ldp_client.protocol.v1 import volunteers_pb2_grpc
 from ldp_client.testing import ManualClock
@@ -195,6 +195,14 @@ def test_what_is_missing_is_named(tmp_path, keys):
         pass
     rho = DataSetBudget("zcdp", Fraction(1))
     with pytest.raises(InvalidSpec, match="budget of --epsilon"), opened(tmp_path, collection, keys, rho, b"", NOW):
+        pass
+    many = Collection.create(
+        "Which?", Attributes(("a", "b")), "randomized-response", "1", parameters={}, opens=0, closes=1 << 33
+    )
+    with (
+        pytest.raises(InvalidSpec, match="attributes domain are not released"),
+        opened(tmp_path, many, keys, PURE, b"", NOW),
+    ):
         pass
     (tmp_path / "volunteers.db").write_bytes(b"x" * 4096)
     with pytest.raises(StorageError), opened(tmp_path, collection, keys, PURE, b"", NOW):

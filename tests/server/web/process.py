@@ -12,25 +12,29 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.server.commands import Started
 from tests.server.helpers import ROOT
 
 
 class PagesProcess:
-    """The pages of a server, until the `with` block ends."""
+    """The pages of a server, until the `with` block ends. They are forked, or in a fresh interpreter."""
 
-    def __init__(self, data, *options, log, listen="127.0.0.1:0", **variables):
-        command = [sys.executable, "-m", "ldp_server", "web", "--data", str(data), "--listen", listen]
+    def __init__(self, data, *options, log, listen="127.0.0.1:0", fresh=False, **variables):
+        arguments = ["web", "--data", str(data), "--listen", listen, "--until-stdin-closes", "--json", *options]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "LDP_SERVER": "", **variables}
         self.log = log
         with log.open("ab") as errors:
-            self.process = subprocess.Popen(
-                [*command, "--until-stdin-closes", "--json", *options],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-                env=environment,
-            )
+            if fresh:
+                self.process = subprocess.Popen(
+                    [sys.executable, "-m", "ldp_server", *arguments],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=errors,
+                    text=True,
+                    env=environment,
+                )
+            else:
+                self.process = Started(arguments, environment, errors)
         line = self.process.stdout.readline()
         assert line, log.read_text()
         self.said = json.loads(line)

@@ -108,7 +108,7 @@ async def until_done(browser, which):
     import asyncio
 
     while not (await browser.get(f"/c/{which}/search/progress.json")).json()["done"]:
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.1)
 
 
 ELSEWHERE = {"table", "slice", "count"}

@@ -17,7 +17,6 @@ import trustme
 from ldp_client.sending.target import Tls
 from ldp_server.analyst import Analyst
 from ldp_server.cli import pages as pages_command
-from ldp_server.testing import ServerProcess as RealServerProcess
 from ldp_server.web.settings import WebSettings
 from tests.server.helpers import ROOT, ServerProcess, cli, make_collection, wait_until
 from tests.server.service.admission.test_admission import tls_files
@@ -48,7 +47,7 @@ def test_the_link_of_a_process_opens_the_pages_once(data, tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signals_end_it_cleanly(data, tmp_path, number):
-    pages = PagesProcess(data, log=tmp_path / "log")
+    pages = PagesProcess(data, log=tmp_path / "log", fresh=number == signal.SIGTERM)
     pages.process.send_signal(number)
     assert pages.process.wait(30) == 0
     pages.stop()
@@ -129,7 +128,7 @@ def test_pages_beside_a_server(tmp_path):
 
 
 def test_pages_end_with_a_server_that_is_killed(tmp_path):
-    server = RealServerProcess(tmp_path / "d", "--web", "127.0.0.1:0")
+    server = ServerProcess(tmp_path / "d", "--web", "127.0.0.1:0")
     with server:
         pages = json.loads(server.process.stdout.readline())["pages"]
         assert httpx.get(f"{pages}/sign-in").status_code == 200

@@ -12,6 +12,7 @@ from simulator.experiments import heavy_hitters, plan
 from simulator.experiments.heavy_hitters import Search
 from simulator.experiments.options import SimulationOptions
 from simulator.shapes import HeavyHittersRun
+from tests.effort import examples
 
 OPTIONS = SimulationOptions(30_000, "4", population="zipf:1.1:200", mechanism="expander-sketch", runs=2)
 SMALL = Search(OPTIONS, Integers(1, (1 << 20) - 1), (0.3, 2.0, 3.0), 1)
@@ -51,7 +52,7 @@ def test_a_dictionary_finds_rarer_items():
 
 
 def test_results_do_not_depend_on_processes():
-    lists = [heavy_hitters.run(changed(users=200_000, runs=1, processes=p)).shape["list"] for p in (1, 2)]
+    lists = [heavy_hitters.run(changed(users=70_000, runs=1, processes=p)).shape["list"] for p in (1, 2)]
     assert lists[0] == lists[1]
 
 
@@ -98,7 +99,7 @@ def test_what_does_not_fit_says_how_many_users_it_takes():
 
 
 def test_promises_of_sketches_are_kept():
-    options = SimulationOptions(50_000, "4", runs=3)
+    options = SimulationOptions(50_000, "4", runs=examples(3, 1))
     domain = Strings(2)
     table = plan.sketch_rows(options, domain, 0.02)
     assert plan.verify_sketches(table, options, domain)

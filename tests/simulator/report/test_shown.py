@@ -51,9 +51,9 @@ def test_a_population_that_says_how_many_items_it_has_needs_no_domain(capsys):
 
 
 @pytest.mark.parametrize(("command", "table"), [("frequencies", "top"), ("wire", "answers")])
-def test_the_reserved_element_is_shown_as_none(command, table, tmp_path, capsys):
+def test_the_reserved_element_is_shown_as_none(command, table, there, tmp_path, capsys):
     asked = [command, "--domain", "16", "--users", "500", "--population", "mixture:0.9*none+0.1*uniform"]
-    assert main([*asked, "--report", str(tmp_path)]) == 0
+    assert main([*asked, *there(command), "--report", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
     page = (tmp_path / "index.html").read_text("utf-8")
     assert re.search(r"│ none +│", shown)
@@ -135,12 +135,13 @@ def test_tables_and_pages_have_no_raw_dicts_and_no_long_numbers(arguments, tmp_p
     ],
     ids=lambda arguments: arguments[0],
 )
-def test_nothing_is_drawn_unless_a_report_is_wanted(arguments, tmp_path, monkeypatch, capsys):
+def test_nothing_is_drawn_unless_a_report_is_wanted(arguments, there, tmp_path, monkeypatch, capsys):
     from matplotlib.figure import Figure
 
     drawn = []
     savefig = Figure.savefig
     monkeypatch.setattr(Figure, "savefig", lambda *given, **options: drawn.append(1) or savefig(*given, **options))
+    arguments = [*arguments, *there(arguments[0])]
     assert main(arguments) == 0
     assert not drawn
     assert main([*arguments, "--report", str(tmp_path)]) == 0

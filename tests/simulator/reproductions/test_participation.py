@@ -20,6 +20,7 @@ from simulator import crowd
 from simulator.reproductions.participation import DummyParticipation, DummyParticipationOracle
 from simulator.reproductions.subsampling import hidden_epsilon
 from tests.client.mechanisms.battery import check_law
+from tests.effort import examples
 
 ONE = Epsilon("1")
 
@@ -55,7 +56,7 @@ def test_binary_responses_stay_responses():
 )
 def test_the_signal_shrinks_and_the_estimate_makes_up_for_it(inner):
     maker = DummyParticipation(inner, 1 << 15)
-    users = np.repeat(np.array([1, 2, 3, 0], np.uint64), [1000, 500, 300, 200])
+    users = np.repeat(np.array([1, 2, 3, 0], np.uint64), np.array([10, 5, 3, 2]) * examples(100, 50))
     truth = np.bincount(users.astype(np.intp), minlength=inner.size)
     probe = np.arange(inner.size, dtype=np.uint64)
     scores, plain = [], []

@@ -12,6 +12,7 @@ from simulator.reproductions.rival import BETA_0, Rival, copies_for, hash_bits_f
 from simulator.reproductions.theorem import page, runs
 from simulator.reproductions.theorem.recombine import interval, recombined
 from simulator.reproductions.theorem.runs import RunSetting, expander_missed, rival_missed
+from tests.effort import examples
 
 
 def test_a_share_of_all_choices_has_no_bias():
@@ -63,7 +64,7 @@ def test_the_transform_of_one_bucket_is_the_whole_one(monkeypatch):
 
 
 def test_an_item_is_missed_less_the_more_users_hold_it():
-    setting = RunSetting(runs=3)
+    setting = RunSetting(runs=examples(3, 2))
     assert [expander_missed(setting, f, False, 1) for f in (9000, 22_000)] == [1.0, 0.0]
     assert [rival_missed(setting, f, 11, 1) for f in (900, 9500)] == [1.0, 0.0]
 

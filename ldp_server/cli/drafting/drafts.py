@@ -17,12 +17,13 @@ from ldp_client.collection import SMALLEST_BATCHES, Schedule
 from ldp_client.collection_text import moment_of
 from ldp_client.durations import parse_duration
 from ldp_client.errors import InvalidSpec
-from ldp_client.protocol.domain import Attributes, Categories, Domain, Integers, Strings
+from ldp_client.protocol.domain import Attributes, Categories, Domain, Field, Integers, Record, Strings, YesNo
 from ldp_server.answers.to_json import to_json
 from ldp_server.cli.collections import collection
 from ldp_server.cli.connection import json_option
 from ldp_server.cli.show import busy, lines, print_json
 from ldp_server.planning import Draft, Goal, QuestionKind, draft
+from ldp_server.planning.record_drafts import TablesDraft, TablesGoal, draft_tables
 from ldp_server.store.errors import translated
 
 __all__ = ["DraftOptions", "drafted"]
@@ -38,6 +39,7 @@ _HELP = {
     QuestionKind.ATTRIBUTES: "how many say yes to each of several things",
     QuestionKind.PAIRS: "the same, and to both of any two",
 }
+_TABLES = "tables"
 _NUMBERS = (QuestionKind.AVERAGE, QuestionKind.QUANTILES, QuestionKind.RANGES)
 
 
@@ -50,6 +52,8 @@ class DraftOptions:
     answer: tuple[str, ...]
     answers: Path | None
     integers: str | None
+    field: tuple[str, ...]
+    table: tuple[str, ...]
     strings: int | None
     users: int | None
     epsilon: str | None
@@ -69,12 +73,26 @@ class DraftOptions:
 
 _DRAFT_OPTIONS = (
     click.option("--question", help="What people are asked, in words that they see."),
-    click.option("--kind", type=click.Choice([kind.value for kind in QuestionKind]), help="The kind of answer."),
+    click.option(
+        "--kind", type=click.Choice([*(kind.value for kind in QuestionKind), _TABLES]), help="The kind of answer."
+    ),
     click.option("--answer", multiple=True, metavar="NAME", help="A possible answer, or an attribute; repeat it."),
     click.option(
         "--answers", type=click.Path(path_type=Path), help="A file with the answers, one a line; - is standard input."
     ),
     click.option("--integers", metavar="FIRST:LAST", help="The answers are numbers of this range."),
+    click.option(
+        "--field",
+        multiple=True,
+        metavar="NAME: KIND",
+        help='Tables: a field of the record: "plan: free, paid", "age: 0..8", "member: yes/no" or "dark: yes".',
+    ),
+    click.option(
+        "--table",
+        multiple=True,
+        metavar="A,B",
+        help="Tables: fields that are to be known together; repeat it. [default: all pairs]",
+    ),
     click.option("--strings", type=click.IntRange(1, 1024), metavar="BYTES", help="Any text of up to so many bytes."),
     click.option("--users", type=click.IntRange(1), help="How many will report, in each period of a schedule."),
     click.option("--epsilon", help="Privacy of one report."),
@@ -126,6 +144,9 @@ def drafted(file: Path, options: DraftOptions, as_json: bool) -> None:
     """
     if str(file) != "-" and file.exists():
         raise InvalidSpec(f"{file} exists already: give the name of a new file")
+    if options.kind == _TABLES:
+        _draft_tables(file, options, as_json=as_json)
+        return
     asked = _Asked(options, terminal=sys.stdin.isatty() and str(options.answers) != "-")
     question, goal = asked.question(), asked.goal()
     opens, closes = _window(options)
@@ -134,6 +155,48 @@ def drafted(file: Path, options: DraftOptions, as_json: bool) -> None:
         found = draft(
             question, goal, opens=opens, closes=closes, schedule=schedule, smallest_batch=options.smallest_batch
         )
+    _write(file, found, as_json=as_json)
+
+
+def _draft_tables(file: Path, options: DraftOptions, *, as_json: bool) -> None:
+    """Plan tables of the fields of records."""
+    if options.question is None:
+        raise InvalidSpec("a draft needs --question")
+    if not options.field:
+        raise InvalidSpec('a draft of tables needs --field for each field, such as --field "age: 0..8"')
+    workload = tuple(tuple(name.strip() for name in one.split(",")) for one in options.table)
+    record = Record(tuple(_field(text) for text in options.field))
+    goal = TablesGoal(
+        record, workload or ("pairs" if len(record.names) > 1 else "singles"), options.users, options.epsilon,
+        options.within, options.confidence,
+    )  # fmt: skip
+    opens, closes = _window(options)
+    with busy("planning", quiet=as_json):
+        found = draft_tables(
+            options.question,
+            goal,
+            opens=opens,
+            closes=closes,
+            schedule=_schedule(options, closes - opens),
+            smallest_batch=options.smallest_batch,
+        )
+    _write(file, found, as_json=as_json)
+
+
+def _field(text: str) -> Field:
+    """Read a field: its name, and its values behind a colon."""
+    name, colon, values = (part.strip() for part in text.partition(":"))
+    if not name or not colon or not values:
+        raise InvalidSpec('a field is written "NAME: free, paid", "NAME: 0..8", "NAME: yes/no" or "NAME: yes"')
+    if values in ("yes/no", "yes"):
+        return Field(name, YesNo(none_is_no=values == "yes"))
+    between = re.fullmatch(r"(-?[0-9]{1,20})\.\.(-?[0-9]{1,20})", values)
+    if between is not None:
+        return Field(name, _integers(f"{between[1]}:{between[2]}"))
+    return Field(name, Categories(tuple(one.strip() for one in values.split(","))))
+
+
+def _write(file: Path, found: Draft | TablesDraft, *, as_json: bool) -> None:
     if str(file) != "-":
         with translated(file):
             file.write_text(found.text, encoding="utf-8")
@@ -145,7 +208,7 @@ def drafted(file: Path, options: DraftOptions, as_json: bool) -> None:
         _tell(file, found)
 
 
-def _tell(file: Path, found: Draft) -> None:
+def _tell(file: Path, found: Draft | TablesDraft) -> None:
     lines(*found.promise, f"Written to {file}: look through it, then `ldp-server collection create {file}`.")
 
 

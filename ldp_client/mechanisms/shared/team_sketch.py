@@ -20,7 +20,7 @@ from fractions import Fraction
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import Randomizer, scaled
 from ldp_client.mechanisms.linear_hash import LinearHash
-from ldp_client.mechanisms.pair_law import PairLaw
+from ldp_client.mechanisms.shared.pair_law import PairLaw
 
 __all__ = ["TeamSketch", "check_teams"]
 

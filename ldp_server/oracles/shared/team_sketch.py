@@ -26,15 +26,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_client.mechanisms.linear_hash import LinearHash
-from ldp_client.mechanisms.team_sketch import TeamSketch
+from ldp_client.mechanisms.shared.team_sketch import TeamSketch
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.arrays.team_cells import bulk_cells
 from ldp_server.arrays.transform import drawn, support, weights_of_reports
 from ldp_server.oracles.base import Floats, FrequencyOracle, binomial_variance
-from ldp_server.oracles.counts import Counts
 from ldp_server.oracles.independence.chances import Chance
 from ldp_server.oracles.laws.clipped_sums import TeamTables, clipped_intervals
 from ldp_server.oracles.linear_hash import report_chances
+from ldp_server.oracles.shared.counts import Counts
 
 __all__ = ["TeamCounts", "TeamSketchOracle"]
 

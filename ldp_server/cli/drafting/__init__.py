@@ -1,0 +1,5 @@
+"""Commands that write a question's file. They call no server.
+
+drafts      collection draft: from a wish to a file
+compiling   collection compile: the best table of probabilities for a loss and a metric
+"""

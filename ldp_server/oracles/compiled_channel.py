@@ -1,0 +1,147 @@
+r"""The oracle of compiled channels: linear equations, solved by weighted least squares.
+
+The counts C_y of n reports have the means sum over x of f_x A[x][y], where A[x][y] is the probability of report y for
+element x. Let c_y be the mean of A[x][y] over all elements, and D the diagonal matrix of 1/c_y, about the inverse of
+the counts' variances where the elements are equally frequent. Then
+
+    f = M C,    M = (A D A')^-1 A D,
+
+and M A' = 1, so the estimates are unbiased whatever people hold. (The weights are fixed. Weights that follow the counts
+are a little better where a few elements are frequent, and biased.) As every line of A adds up to 1, the estimates add
+up to n.
+
+Errors. The estimate of a set S of elements adds up g[y] = sum over x in S of M[x][y] over the reports. Its variance is
+
+    sum over y of g[y]^2 E[C_y]  -  how many users hold an element of S,
+
+because the mean of g is 1 for these users and 0 for all others. The counts give both terms without bias; the result is
+kept between the least and the largest value that any crowd can have. Intervals come from the law of the sum
+(laws/table_sums.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ldp_client.mechanisms.compiled_channel import CompiledChannel
+from ldp_server.arrays.hashing import Indexes
+from ldp_server.oracles.base import Floats, FrequencyOracle, Unsupported
+from ldp_server.oracles.independence.chances import Chance
+from ldp_server.oracles.laws.support import normal_quantile
+from ldp_server.oracles.laws.table_sums import TableSums
+
+__all__ = ["CompiledChannelOracle"]
+
+_WORST = 1e12
+"""Above this condition number, rounding in floats is no longer small beside the noise."""
+_HEDGE = 3.0
+"""Times 1/sqrt(n): the part of the users who are taken to hold the element that makes most noise."""
+
+
+class CompiledChannelOracle(FrequencyOracle):
+    """Counts of reports, and the inverse of the table."""
+
+    kind: ClassVar[type[CompiledChannel]] = CompiledChannel
+
+    def __init__(self, randomizer: CompiledChannel) -> None:
+        super().__init__(randomizer)
+        total = float(1 << randomizer.word_bits)
+        self._table = np.array([[float(weight) / total for weight in line] for line in randomizer.lines])
+        weighed = self._table / self._table.mean(axis=0)
+        grown = weighed @ self._table.T
+        if randomizer.bound < randomizer.size or np.linalg.cond(grown) > _WORST:
+            raise Unsupported(
+                "the reports of this compiled-channel do not tell its elements apart, so that no numbers of holders "
+                "follow from them: compile it with as many reports as elements, and a loss that is least for the truth"
+            )
+        self._inverse = np.linalg.solve(grown, weighed)
+        held = self._inverse**2 @ self._table.T  # the mean square of M[i] for the holders of each element
+        own = np.diag(held) - 1
+        others = np.where(np.eye(len(held), dtype=bool), np.nan, held)
+        self._ends = [(own, np.nanmin(others, axis=1)), (own, np.nanmax(others, axis=1))]
+
+    def estimate(self, indexes: Indexes) -> Floats:
+        return np.asarray(self._inverse[indexes.astype(np.intp)] @ self.counts.values.astype(np.float64))
+
+    def variance(self, frequencies: npt.ArrayLike) -> Floats:
+        """Return the largest variance that an element of so many holders can have."""
+        f = np.clip(np.asarray(frequencies, np.float64), 0, self.reports)
+        own, others = (float(np.max(values)) for values in self._ends[1])
+        return np.asarray(f * own + (self.reports - f) * others)
+
+    def noise_per_report(self) -> float:
+        """Return the largest standard error that an item nobody holds can have, of a share, times sqrt(n)."""
+        return float(np.sqrt(self._ends[1][1].max()))
+
+    def standard_errors(self, indexes: Indexes, estimates: Floats) -> Floats:
+        """Return the errors of these elements, from the counts."""
+        at = indexes.astype(np.intp)
+        f = np.clip(estimates, 0, self.reports)
+        low, high = (f * own[at] + (self.reports - f) * others[at] for own, others in self._ends)
+        found = self._inverse[at] ** 2 @ self.counts.values.astype(np.float64) - estimates
+        return np.asarray(np.sqrt(np.clip(found, low, high)))
+
+    def intervals(self, indexes: Indexes, estimates: Floats, tail: float) -> tuple[Floats, Floats]:
+        """Return intervals from the law of each element's sum."""
+        sets = np.zeros((len(indexes), self.randomizer.size))
+        sets[np.arange(len(indexes)), indexes.astype(np.intp)] = 1
+        return self._intervals(sets, estimates, tail)
+
+    def _intervals(self, sets: Floats, sums: Floats, tail: float) -> tuple[Floats, Floats]:
+        if not self.reports:
+            return np.zeros(len(sums)), np.zeros(len(sums))
+        seen = np.maximum(self.estimate_all(), 0.0) + 1e-9 * self.reports
+        values = sets @ self._inverse
+        law = TableSums(
+            self._table,
+            values,
+            self._spread(values, sets * seen, sets > 0),
+            self._spread(values, (1 - sets) * seen, sets == 0),
+            self.reports,
+        )
+        low, high = law.intervals(sums, normal_quantile(tail))
+        return np.clip(low, 0, self.reports), np.clip(np.maximum(high, low), 0, self.reports)
+
+    def _spread(self, values: Floats, seen: Floats, allowed: npt.NDArray[np.bool_]) -> Floats:
+        """How users may be spread over the allowed elements: as it seems, and a part at the element of most noise.
+
+        What seems to be has an error of the order 1/sqrt(n) itself, and an estimate that is too large makes the others
+        too small. The part makes up for that: without it, 95% intervals of 60 users held in 91% of crowds.
+        """
+        noise = np.where(allowed, values**2 @ self._table.T, -np.inf)
+        worst = np.zeros_like(seen)
+        worst[np.arange(len(seen)), noise.argmax(axis=1)] = 1
+        part = min(1.0, _HEDGE / np.sqrt(self.reports))
+        return np.asarray((1 - part) * seen / np.maximum(seen.sum(axis=1, keepdims=True), 1e-300) + part * worst)
+
+    def sum_variance(self, indexes: Indexes, frequencies: npt.ArrayLike) -> float:
+        """Return the variance of the sum of these estimates, from the counts."""
+        row = self._inverse[indexes.astype(np.intp)].sum(axis=0)
+        holders = min(max(0.0, float(np.sum(np.asarray(frequencies, np.float64)))), float(self.reports))
+        return max(0.0, float(row**2 @ self.counts.values.astype(np.float64)) - holders)
+
+    def sum_interval(self, indexes: Indexes, estimates: Floats, tail: float) -> tuple[float, float]:
+        sets = np.zeros((1, self.randomizer.size))
+        sets[0, indexes.astype(np.intp)] = 1
+        if not 0 < sets.sum() < self.randomizer.size:
+            total = float(self.reports) if sets.any() else 0.0
+            return total, total
+        low, high = self._intervals(sets, np.array([float(np.sum(estimates))]), tail)
+        return float(low[0]), float(high[0])
+
+    def chances(self) -> Sequence[Chance]:
+        """Each report is at most and at least as likely as its largest and least weight says."""
+        return [
+            Chance(
+                self.counts.values[y : y + 1],
+                self.reports,
+                float(column.max()),
+                float(column.min()),
+                of=len(self._table.T),
+            )
+            for y, column in enumerate(self._table.T)
+        ]

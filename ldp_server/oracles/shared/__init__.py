@@ -1,0 +1,1 @@
+"""What several oracles share: their state, and the class of all sketches of teams."""

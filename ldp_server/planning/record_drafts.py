@@ -1,0 +1,141 @@
+"""From a workload of tables to a question's file, with what it will tell.
+
+Two of users, epsilon and error are given; the third is worked out. The error is half an interval of a cell that few
+users are in, as a share of the users, for the table of the workload that is known least.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from ldp_client.collection import Collection, Details
+from ldp_client.errors import InvalidSpec
+from ldp_client.protocol.domain import Record
+from ldp_client.protocol.epsilon import Epsilon
+from ldp_server.oracles.base import two_sided
+from ldp_server.planning.drafts import commented
+from ldp_server.planning.goals import LEAST_EPSILON, MOST_EPSILON, MOST_USERS
+from ldp_server.planning.promise import share_in_words
+from ldp_server.planning.tables import TablesDesign, design_tables
+
+__all__ = ["TablesDraft", "TablesGoal", "draft_tables"]
+
+_CENT = 100
+
+
+@dataclass(frozen=True)
+class TablesGoal:
+    """Which tables are to be known, and two of the three numbers."""
+
+    record: Record
+    workload: str | tuple[tuple[str, ...], ...]
+    """"singles", "pairs", or the names of each table's fields."""
+    users: int | None = None
+    epsilon: str | None = None
+    within: float | None = None
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        if sum(one is not None for one in (self.users, self.epsilon, self.within)) != 2:
+            raise InvalidSpec("a plan of tables needs two of users, epsilon and the error; it works out the third")
+        if self.users is not None and not 1 <= self.users <= MOST_USERS:
+            raise InvalidSpec(f"users are a whole number from 1 to {MOST_USERS:,}")
+        if self.within is not None and not (math.isfinite(self.within) and self.within > 0):
+            raise InvalidSpec("the error is a number above 0, such as 0.01")
+
+
+@dataclass(frozen=True)
+class TablesDraft:
+    """The file of a question about records that is not asked yet, and what will be learned from it."""
+
+    text: str
+    promise: tuple[str, ...]
+    users: int
+    epsilon: str
+    within: float
+    """Half an interval of a cell that few users are in, of the table that is known least, as a share of the users."""
+    form: str
+    compared: dict[str, float]
+    """The standard error of each form that was compared, averaged over the workload, as a share of the users."""
+    collection: Collection = field(metadata={"json": "never"})
+
+
+def draft_tables(question: str, goal: TablesGoal, **details: object) -> TablesDraft:
+    """Plan a question about records and write its file; `details` are those of `Collection.create`."""
+    users, epsilon, designs = _solved(goal)
+    best, within = designs[0], _reach(goal, designs[0], users)
+    known: Details = {**details, "parameters": best.parameters}  # type: ignore[typeddict-item]  # checked by create
+    collection = Collection.create(question, goal.record, "sampled-table", epsilon, **known)
+    promise = tuple(_sentences(goal, designs, users, epsilon, within, collection))
+    text = commented(collection.to_dict(), promise)
+    if Collection.from_toml(text) != collection:
+        raise InvalidSpec("this question cannot be written as a file: use plain characters in its text")
+    compared = {one.form: one.standard_error(users) for one in designs}
+    return TablesDraft(text, promise, users, epsilon, within, best.form, compared, collection)
+
+
+def _reach(goal: TablesGoal, design: TablesDesign, users: int) -> float:
+    return two_sided(goal.confidence) * math.sqrt(design.worst_per_user / users)
+
+
+def _designs(goal: TablesGoal, epsilon: str) -> list[TablesDesign]:
+    return design_tables(goal.record, epsilon, goal.workload)
+
+
+def _solved(goal: TablesGoal) -> tuple[int, str, list[TablesDesign]]:
+    if goal.epsilon is not None:
+        epsilon = Epsilon.parse(goal.epsilon).text
+        designs = _designs(goal, epsilon)
+        users = goal.users
+        if users is None:
+            wanted = two_sided(goal.confidence) ** 2 * designs[0].worst_per_user / (goal.within or 1.0) ** 2
+            users = max(1, math.ceil(wanted))
+        if users > MOST_USERS:
+            raise InvalidSpec(f"this error takes more than {MOST_USERS:,} users at epsilon {epsilon}")
+        return users, epsilon, designs
+    return _least_epsilon(goal, goal.users or 1, goal.within or 1.0)
+
+
+def _least_epsilon(goal: TablesGoal, users: int, within: float) -> tuple[int, str, list[TablesDesign]]:
+    """The least epsilon on a grid of hundredths with which the error is small enough."""
+    low, high = (round(float(end) * _CENT) for end in (LEAST_EPSILON, MOST_EPSILON))
+    if _reach(goal, _designs(goal, MOST_EPSILON)[0], users) > within:
+        at_one = _designs(goal, "1")[0].worst_per_user
+        needed = math.ceil(two_sided(goal.confidence) ** 2 * at_one / within**2)
+        raise InvalidSpec(
+            f"{users:,} users are too few for these tables, even at epsilon {MOST_EPSILON}. At epsilon 1 it takes "
+            f"{needed:,} users; fewer tables or coarser fields take fewer"
+        )
+    while low < high:
+        middle = (low + high) // 2
+        if _reach(goal, _designs(goal, _decimal(middle))[0], users) <= within:
+            high = middle
+        else:
+            low = middle + 1
+    return users, _decimal(high), _designs(goal, _decimal(high))
+
+
+def _decimal(cents: int) -> str:
+    return Epsilon.parse(f"{cents // _CENT}.{cents % _CENT:02d}").text
+
+
+def _sentences(
+    goal: TablesGoal, designs: Sequence[TablesDesign], users: int, epsilon: str, within: float, made: Collection
+) -> Iterable[str]:
+    best, percent = designs[0], f"{goal.confidence * 100:.6g}%"
+    error = best.standard_error(users)
+    yield (
+        f"With {users:,} reports at epsilon = {epsilon}, the share of users in a cell that few are in is known to +- "
+        f"{share_in_words(within)} of the users in the table that is known least ({percent} interval). The standard "
+        f"error, averaged over all tables, is {share_in_words(error)}."
+    )
+    if error * goal.record.size > 1 and within > 0.25:
+        yield "Careful: this is too few users to tell most cells from empty ones."
+    for other in designs[1:]:
+        yield f"Asked as {other.form}, it would be {share_in_words(other.standard_error(users))}."
+    drawn = ", ".join(f"{name} {float(chance):.0%}" for name, chance in made.randomizer.parts)
+    number = len(best.parameters["tables"])
+    yield f"Each device draws one of {number} tables ({best.form}) and answers it. How often each field: {drawn}."
+    yield f"Half this error takes {4 * users:,} reports. A report has {made.randomizer.report_bytes} bytes."

@@ -1,0 +1,99 @@
+"""Drafts of tables: the third of three is worked out, the file is read back, and wrong fields are said in a line."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+
+import pytest
+
+from ldp_client.collection import Collection
+from ldp_client.errors import InvalidSpec
+from ldp_client.protocol.domain import Field, Integers, Record, YesNo
+from ldp_server.cli.main import load, run
+from ldp_server.planning.record_drafts import TablesGoal, draft_tables
+
+RECORD = Record((Field("a", YesNo(none_is_no=True)), Field("b", YesNo(none_is_no=True)), Field("c", Integers(0, 3))))
+DRAFT = ("collection", "draft", "--kind", "tables", "--question", "Who?", "--users", "10000", "--epsilon", "1")
+
+
+def command(monkeypatch, capsys, *arguments):
+    """Run a command as the program does: its exit code, output and errors."""
+    load()
+    monkeypatch.setattr(sys, "argv", ["ldp-server", *arguments])
+    capsys.readouterr()
+    code = 0
+    try:
+        run()
+    except SystemExit as left:
+        code = left.code
+    return code, *capsys.readouterr()
+
+
+def drafted(**given):
+    return draft_tables("Who?", TablesGoal(RECORD, "pairs", **given), opens=0, closes=9)
+
+
+def test_the_third_is_worked_out():
+    found = drafted(users=10_000, epsilon="1")
+    assert drafted(epsilon="1", within=found.within).users == pytest.approx(10_000, abs=2)
+    least = drafted(users=10_000, within=found.within)
+    assert (least.epsilon, least.within) == ("1", found.within)
+    assert drafted(users=10_000, within=found.within * 0.999).epsilon == "1.01"
+    half = drafted(users=40_000, epsilon="1")
+    assert half.within == pytest.approx(found.within / 2)
+    assert found.form == "tables"
+    assert math.isclose(min(found.compared.values()), found.compared["tables"])
+
+
+def test_the_file_is_the_question():
+    found = drafted(users=10_000, epsilon="1")
+    assert Collection.from_toml(found.text) == found.collection
+    assert found.collection.domain == RECORD
+    assert any("How often each field: a 6" in line for line in found.promise)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"users": 5}, "two of users"),
+        ({"users": 0, "epsilon": "1"}, "whole number"),
+        ({"epsilon": "1", "within": float("nan")}, "above 0"),
+        ({"users": 10, "within": 0.001}, "10 users are too few for these tables, even at epsilon 10"),
+        ({"epsilon": "1", "within": 1e-9}, "more than 1,000,000,000,000 users"),
+    ],
+)
+def test_impossible_goals_say_the_number_it_would_take(given, text):
+    with pytest.raises(InvalidSpec, match=text):
+        drafted(**given)
+
+
+def test_the_command_writes_the_file(tmp_path, monkeypatch, capsys):
+    file = tmp_path / "who.ldp"
+    fields = ("--field", "plan: free, paid", "--field", "age: 0..8", "--field", "dark: yes", "--field", "old: yes/no")
+    tables = ("--table", "plan,dark", "--table", "age", str(file))
+    code, out, err = command(monkeypatch, capsys, *DRAFT, *fields, *tables)
+    assert (code, err) == (0, "")
+    assert f"Written to {file}" in out
+    collection = Collection.load(file)
+    assert collection.domain.names == ("plan", "age", "dark", "old")
+    assert collection.domain.sizes == (3, 10, 2, 3)
+    assert collection.randomizer.parameters()["tables"] == (2, 5)
+    as_json = json.loads(command(monkeypatch, capsys, *DRAFT, *fields, "--json")[1])
+    assert as_json["form"] == "tables" and as_json["users"] == 10_000
+
+
+@pytest.mark.parametrize(
+    ("more", "text"),
+    [
+        ((), "needs --field"),
+        (("--field", "age"), "a field is written"),
+        (("--field", "age: 8..0"), "FIRST:LAST"),
+        (("--field", "a: yes", "--table", "b"), "its fields are a"),
+    ],
+)
+def test_wrong_fields_are_one_line(more, text, monkeypatch, capsys):
+    code, out, err = command(monkeypatch, capsys, *DRAFT, *more)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert text in err
