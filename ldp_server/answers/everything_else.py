@@ -74,7 +74,7 @@ def rest_of_picked(oracle: FrequencyOracle, picked: Picked, alpha: float, widene
     if widened.widened > 1 and isinstance(law, SupportLaw):
         return _rest_of_copies(oracle, law, picked, alpha, widened)
     excess = excess_of_picked(law, raw, picked.others)
-    together = oracle.sum_variance(picked.indexes, raw) - float(np.square(law.spread(raw)).sum())
+    together = oracle.picked_variance(picked.indexes, raw) - float(np.square(law.spread(raw)).sum())
     error = math.sqrt(max(excess.variance + (together if together > 0 else together / 2), _LEAST * excess.variance))
     point = n - float(raw.sum()) + excess.mean
     reach = normal_quantile(alpha / 2) * error + excess.allowance
@@ -89,7 +89,7 @@ def _rest_of_copies(
     n, raw, f = float(oracle.reports), picked.raw, widened.widened
     fewer = replace(law, reports=max(1, round(n / f)))
     excess = excess_of_picked(fewer, raw / f, picked.others / f)
-    together = oracle.sum_variance(picked.indexes, raw) - float(np.square(law.spread(raw)).sum())
+    together = oracle.picked_variance(picked.indexes, raw) - float(np.square(law.spread(raw)).sum())
     variance = f * f * excess.variance + f * (together if together > 0 else together / 2)
     error = math.sqrt(max(variance, _LEAST * f * f * excess.variance))
     point = n - float(raw.sum()) + f * excess.mean

@@ -32,6 +32,7 @@ noise (2^28 reports or more are summed in double precision throughout).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -40,7 +41,7 @@ import numpy.typing as npt
 
 from ldp_client.protocol.fields import BINARY, BinaryVectors
 
-__all__ = ["drawn", "support", "weights_of_reports"]
+__all__ = ["drawn", "few_is_faster", "support", "support_of_few", "weights_of_reports"]
 
 _GROUP = 32
 """Digits are taken together while their matrix has at most this many rows."""
@@ -51,6 +52,10 @@ _MANY = 1 << 28
 _BLOCK = 32
 """How many c are worked out at a time."""
 
+_PIECE = 1 << 20
+"""So many products with single elements are worked out at a time."""
+_DIRECT = 20
+"""Products with single elements are made while there are at most so many for each element of F_q^t."""
 _COLUMNS = 16
 """So many answers to a point, and more, are summed line by line."""
 
@@ -190,12 +195,55 @@ def support(counts: npt.NDArray[np.unsignedinteger], q: int, t: int) -> npt.NDAr
     return total
 
 
+def _points(q: int, t: int, piece: int) -> Iterator[tuple[int, int, npt.NDArray[np.int64]]]:
+    """Yield the points (low, 1, 0, ...) in pieces: the first one's number, the place of the 1, the digits of low."""
+    for place in range(t):
+        start, size = (q**place - 1) // (q - 1), q**place
+        for first in range(0, size, piece):
+            low = np.arange(first, min(first + piece, size))
+            yield start + first, place, low[:, None] // q ** np.arange(place) % q
+
+
+def _answers_of_few(elements: npt.NDArray[np.integer], q: int, t: int) -> Iterator[npt.NDArray[np.int64]]:
+    """Yield the reports that support these elements of F_q^t, q a prime: a line for every point, a column for each."""
+    digits = elements.astype(np.int64)[:, None] // q ** np.arange(t) % q
+    for number, place, low in _points(q, t, max(1, _PIECE // max(1, len(elements)))):
+        products = low.astype(np.float64) @ digits[:, :place].T.astype(np.float64)
+        answers = (products.astype(np.int64) + digits[:, place]) % q
+        yield (number + np.arange(len(low)))[:, None] * q + answers
+
+
+def few_is_faster(q: int) -> bool:
+    """Whether single elements are looked at one by one, where there are few of them: the digits are too large."""
+    return q > _ONE
+
+
+def support_of_few(table: npt.NDArray[Any], elements: npt.NDArray[np.integer], q: int, t: int) -> npt.NDArray[Any]:
+    """Return S(x) of these elements alone, q a prime. With many answers this is faster than a transform."""
+    total = np.zeros(len(elements))
+    for reports in _answers_of_few(elements, q, t):
+        total += table[reports].sum(axis=0)
+    return total
+
+
+def _weights_of_few(weights: npt.NDArray[Any], few: npt.NDArray[np.intp], q: int, t: int) -> npt.NDArray[np.floating]:
+    out = np.zeros((q**t - 1) // (q - 1) * q)
+    for reports in _answers_of_few(few, q, t):
+        first, last = int(reports[0, 0]) // q * q, (int(reports[-1, 0]) // q + 1) * q
+        own = np.broadcast_to(weights[few], reports.shape).ravel()
+        out[first:last] = np.bincount(reports.ravel() - first, own, last - first)
+    return out
+
+
 def weights_of_reports(weights: npt.NDArray[Any], q: int, t: int) -> npt.NDArray[np.floating]:
     """Return for every report (j, y) the sum of the weights of the elements x with <a_j, x> = y, which it supports.
 
     This is the transpose of `support`. For a point a = (low, 1, 0, ...) with leading place s it is the sum over u of
     W_s[u, y - <low, u>], W_s[u, z] being the weight of all x with x_low = u and x_s = z: a level's sum at -low.
     """
+    few = np.flatnonzero(weights)
+    if few_is_faster(q) and len(few) * (q**t - 1) // (q - 1) < _DIRECT * q**t:
+        return _weights_of_few(weights, few, q, t)
     parts, minus = [], np.zeros(1, np.intp)
     if q in BINARY:  # -low = low
         tables = (weights.reshape(-1, q, q**place).sum(axis=0).T for place in range(t))

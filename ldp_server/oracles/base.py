@@ -240,6 +240,10 @@ class FrequencyOracle(Oracle):
         del indexes
         return float(np.sum(self.variance(frequencies)))
 
+    def picked_variance(self, indexes: Indexes, frequencies: npt.ArrayLike) -> float:
+        """Return the variance of the sum for different indexes that were picked by their estimates."""
+        return self.sum_variance(indexes, frequencies)
+
     def sum_interval(self, indexes: Indexes, estimates: Floats, tail: float) -> tuple[float, float]:
         """Return the interval for how many users hold one of these different indexes, which were fixed beforehand."""
         total = float(np.sum(estimates))

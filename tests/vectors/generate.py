@@ -495,7 +495,7 @@ def channel_collections() -> dict[str, Collection]:
     close = tuple(N // 64 + x for x in range(-31, 32))
     plain: dict[str, tuple[Domain, str, tuple[int, ...], tuple[int, ...]]] = {
         "channel-two": (Integers(1, 1), "0.01", (N // 2 + 1, N // 2 - 1, N // 2 - 1, N // 2 + 1), ()),
-        "channel-three": (Categories(("a", "b")), "1", tuple(fair.weight(x, y) for x in range(3) for y in range(3)), ()),
+        "channel-three": (Categories(("a", "b")), "1", tuple(fair.weight(i // 3, i % 3) for i in range(9)), ()),
         "channel-line": (Integers(-1, 3), "2.1", tuple(weight << 58 for weight in line), (1, 2, 3, 1, 2, 1)),
         "channel-wide": (Integers(0, 1), "1.5", tuple(w << 58 for w in (20, 24, 12, 8, 10, 12, 24, 18)), ()),
         "channel-many": (Integers(0, 2), "0.01", (*close, N - sum(close)) * 3, (7, 8, 9)),

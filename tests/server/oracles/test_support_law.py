@@ -8,13 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ldp_client.mechanisms.linear_hash import LinearHash
-from ldp_client.protocol.epsilon import Epsilon
-from ldp_server.arrays.transform import support, weights_of_reports
-from ldp_server.oracles import frequency_oracle
 from ldp_server.oracles.laws.normal import skewed_ends
 from ldp_server.oracles.laws.support import SupportLaw, normal_quantile
-from tests.server.oracles.cases import filled
 
 LAWS = [
     (200, 0.5, 0.25),
@@ -80,45 +75,6 @@ def test_the_normal_law_with_skewness_would_not_do():
 def test_no_reports_say_nothing():
     low, high = SupportLaw(0, 0.5, 0.2).intervals(np.zeros(3), 0.025)
     assert low.tolist() == high.tolist() == [0, 0, 0]
-
-
-@pytest.mark.parametrize(("q", "t"), [(2, 4), (3, 3), (5, 2), (7, 1), (37, 2)])
-def test_the_weights_of_reports_are_the_transpose(q, t):
-    reports = (q**t - 1) // (q - 1) * q
-    weights = np.random.default_rng(q).integers(0, 3, q**t)
-    found = weights_of_reports(weights, q, t)
-    for report in range(0, reports, 7):
-        one = np.zeros(reports, np.uint32)
-        one[report] = 1
-        assert found[report] == pytest.approx(float(support(one, q, t) @ weights), abs=1e-3)
-
-
-def test_neighbours_are_correlated_where_a_third_item_is_popular():
-    """Sums of linear-hash estimates: the stated variance is the measured one, and not the sum of the single ones."""
-    randomizer = LinearHash(Epsilon("3"), 169, 13, 2)
-    users, some = np.ones(3000, np.uint64), np.arange(2, 12, dtype=np.uint64)
-    sums, stated = [], []
-    for run in range(400):
-        oracle = filled(randomizer, users, run)
-        estimates = oracle.estimate(some)
-        sums.append(estimates.sum())
-        stated.append(oracle.sum_variance(some, estimates))
-    ratio = np.square(sums).sum() / np.mean(stated)
-    assert 1e-5 < stats.chi2.cdf(ratio, 400) < 1 - 1e-5
-    assert np.mean(stated) > 2 * frequency_oracle(randomizer).variance(0) + 2 * oracle.variance(np.zeros(10)).sum()
-
-
-@pytest.mark.parametrize("popular", [0, 500])
-def test_sums_hold_where_few_reports_support_a_whole_line(popular):
-    """30 neighbours, 1,000 users, q = 53. With normal ends from the counts alone, 85% and 90% of the runs held."""
-    randomizer, some, runs = LinearHash(Epsilon("4"), 1000, 53, 2), np.arange(1, 31, dtype=np.uint64), 200
-    users = np.concatenate([np.ones(popular, np.uint64), np.arange(1, 1001 - popular, dtype=np.uint64)])
-    held, kept = int((users <= 30).sum()), 0
-    for run in range(runs):
-        oracle = filled(randomizer, users, run)
-        low, high = oracle.sum_interval(some, oracle.estimate(some), 0.025)
-        kept += low <= held <= high
-    assert stats.binom.sf(runs - kept - 1, runs, 0.05) > 0.01
 
 
 def test_ends_of_skewed_errors():
