@@ -42,6 +42,7 @@ BENCHMARKS = {
     "expander": ("hitters.expander", "the paper's form of the expander sketch beside the practical one"),
     "web": ("web", "the pages: a page over 65,536 items, and intake with ten readers"),
     "attacks": ("attacks.benchmark", "attacks on a server of our own: who is still served, memory, reports admitted"),
+    "scale": ("scale.benchmark", "several servers on PostgreSQL beside one on SQLite"),
     "simulator": ("simulator", "the simulator: speed, memory, reproducibility, exactly once over the wire"),
 }
 """The module of each benchmark, and what it measures."""

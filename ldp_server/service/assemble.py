@@ -199,7 +199,7 @@ class _Assembly:
             load_public_key(publish.next_key) if publish.next_key else None,
             frozenset(load_public_key(path).public_bytes_raw() for path in publish.witnesses),
             keys.published,
-            self._directory.cosignatures,
+            self._directory.cosignatures if self._role is SERVE else None,  # a collector keeps no files
         )
 
     def _collections(self, log: ReportLog, publisher: ListPublisher) -> LiveCollections:

@@ -48,7 +48,11 @@ CREATE TABLE hearsay.segments (
     payload bytea NOT NULL,
     PRIMARY KEY (number, id)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+-- Random bytes: to compress them would be tried in vain.
 ALTER TABLE hearsay.segments ALTER COLUMN payload SET STORAGE EXTERNAL;
+ALTER TABLE hearsay.segments ALTER COLUMN ids SET STORAGE EXTERNAL;
+ALTER TABLE hearsay.segments ALTER COLUMN digests SET STORAGE EXTERNAL;
+ALTER TABLE hearsay.segments ALTER COLUMN tokens SET STORAGE EXTERNAL;
 ALTER TABLE hearsay.segments SET (toast_tuple_target = 8160);
 
 -- The ids of the same batches. Small, so its indexes stay in memory.

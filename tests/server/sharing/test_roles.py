@@ -1,13 +1,15 @@
 """Several servers on one store, each with a part of the work."""
 
 import asyncio
+import re
+from pathlib import Path
 
 import grpc
 import pytest
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.v1 import analyst_pb2, collector_pb2
-from ldp_server.config import AdmissionConfig, CollectorConfig, Config
+from ldp_server.config import AdmissionConfig, CollectorConfig, Config, parse_config
 from ldp_server.oracles import oracle_for
 from ldp_server.service.assemble import CollectionServer
 from ldp_server.service.sharing import ANSWER, COLLECT, UPKEEP
@@ -134,6 +136,15 @@ async def test_collectors_share_a_port_and_the_rates(address, tmp_path):
 async def test_parts_need_a_store_that_is_shared(role, tmp_path):
     with pytest.raises(InvalidSpec, match="needs a store that several servers share"):
         await CollectionServer(Config(data=tmp_path), role=role).start()
+
+
+def test_the_configuration_of_the_operators_page_is_read(tmp_path):
+    page = (Path(__file__).parents[3] / "docs" / "scale-out.md").read_text("utf-8")
+    (text,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    config = parse_config(text, tmp_path)
+    assert config.store.startswith("postgresql://")
+    assert config.collector.share_port
+    assert config.admission.collectors == 4
 
 
 def test_several_collectors_need_a_store_that_is_shared():

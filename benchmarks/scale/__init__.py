@@ -1,0 +1,1 @@
+"""Several servers on PostgreSQL beside one on SQLite."""
