@@ -159,8 +159,8 @@ class ServerProcess(RealServerProcess):
 
     def _launch(self, command, log):
         start = len(safe_command("ldp_server"))
-        if command[:start] != safe_command("ldp_server"):
-            return super()._launch(command, log)
+        if command[:start] != safe_command("ldp_server") or "GRPC_TRACE" in self._environment:
+            return super()._launch(command, log)  # gRPC reads its own variables when it is imported
         return Started(command[start:], self._environment, log)
 
     @property

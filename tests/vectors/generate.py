@@ -490,15 +490,17 @@ def record_collections() -> dict[str, Collection]:
 
 def channel_collections() -> dict[str, Collection]:
     """Compiled channels: two elements and many, with and without distances, more reports than elements."""
-    fair = Response(Epsilon("1"), 3)
+    fair, less = Response(Epsilon("1"), 3), N // 500
     line = (40, 12, 6, 6, 20, 22, 11, 11, 11, 11, 22, 20, 6, 6, 12, 40)
-    close = tuple(N // 64 + x for x in range(-31, 32))
+    close = [N // 64 + (y * x % 7 - 3) * (N >> 18) for x in (1, 2, 3) for y in range(64)]
+    for start in (0, 64, 128):
+        close[start] += N - sum(close[start : start + 64])
     plain: dict[str, tuple[Domain, str, tuple[int, ...], tuple[int, ...]]] = {
-        "channel-two": (Integers(1, 1), "0.01", (N // 2 + 1, N // 2 - 1, N // 2 - 1, N // 2 + 1), ()),
+        "channel-two": (Integers(1, 1), "0.01", (N // 2 + less, N // 2 - less, N // 2 - less, N // 2 + less), ()),
         "channel-three": (Categories(("a", "b")), "1", tuple(fair.weight(i // 3, i % 3) for i in range(9)), ()),
         "channel-line": (Integers(-1, 3), "2.1", tuple(weight << 58 for weight in line), (1, 2, 3, 1, 2, 1)),
         "channel-wide": (Integers(0, 1), "1.5", tuple(w << 58 for w in (20, 24, 12, 8, 10, 12, 24, 18)), ()),
-        "channel-many": (Integers(0, 2), "0.01", (*close, N - sum(close)) * 3, (7, 8, 9)),
+        "channel-many": (Integers(0, 2), "0.01", tuple(close), (7, 8, 9)),
     }
     return {
         name: Collection.create(

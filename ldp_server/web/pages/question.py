@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from ldp_client.errors import InvalidSpec, LdpError, ServerRefused
+from ldp_client.protocol.domain import Record
 from ldp_server.analyst import CollectionSummary
 from ldp_server.answers.estimates import Coverage
 from ldp_server.answers.numbers import QuantilesAnswer, RangesAnswer
@@ -92,6 +93,8 @@ async def _view(visit: Visit, summary: CollectionSummary, name: str) -> Response
     if (name == "given" and not options.items) or (name == "ranges" and not options.between):
         return await _page(visit, summary, name, options)
     try:
+        if name == "fields" and not isinstance(summary.info.collection.domain, Record):
+            raise ServerRefused("FAILED_PRECONDITION", "its items are no records")
         answer = await visit.site.ask(visit.analyst, summary.info.id.hex(), name, options)
         over = await _quantiles(visit, summary, options) if name == "histogram" and not options.every_look else None
     except ServerRefused as error:
