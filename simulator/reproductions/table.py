@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import secrets
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -108,9 +109,9 @@ def _user_time(protocol: _Protocol) -> float:
 
 
 def _user_memory(protocol: _Protocol) -> int:
-    """Bytes, for the randomizer and its first report."""
+    """Bytes, for the randomizer and its first report. New coins: what was expanded for the same ones would be kept."""
     tracemalloc.start()
-    protocol.fresh(b"m" * 32)(5, draw_words(protocol.words))
+    protocol.fresh(secrets.token_bytes(32))(5, draw_words(protocol.words))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return peak
@@ -131,7 +132,7 @@ def _public_bits(protocol: _Protocol) -> int:
             return self._stream.digest(length)
 
     with patch("ldp_client.protocol.stream.hashlib.shake_128", Counting):
-        protocol.fresh(b"p" * 32)(5, draw_words(protocol.words))
+        protocol.fresh(secrets.token_bytes(32))(5, draw_words(protocol.words))
     return 8 * taken
 
 
