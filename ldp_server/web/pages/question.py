@@ -90,11 +90,11 @@ async def _view(visit: Visit, summary: CollectionSummary, name: str) -> Response
         return await _page(visit, summary, name, read_options({}), problem=str(error), status=400)
     if name == "hitters":
         return await _hitters(visit, summary, options)
-    if (name == "given" and not options.items) or (name == "ranges" and not options.between):
-        return await _page(visit, summary, name, options)
+    unfit = name == "fields" and not isinstance(summary.info.collection.domain, Record)
+    if unfit or (name == "given" and not options.items) or (name == "ranges" and not options.between):
+        problem = "its items are no records" if unfit else ""
+        return await _page(visit, summary, name, options, status=409 if unfit else 200, problem=problem)
     try:
-        if name == "fields" and not isinstance(summary.info.collection.domain, Record):
-            raise ServerRefused("FAILED_PRECONDITION", "its items are no records")
         answer = await visit.site.ask(visit.analyst, summary.info.id.hex(), name, options)
         over = await _quantiles(visit, summary, options) if name == "histogram" and not options.every_look else None
     except ServerRefused as error:
