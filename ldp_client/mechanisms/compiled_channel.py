@@ -26,8 +26,9 @@ the stated protection of x from z would be weaker than the one that follows from
 Estimation. E[C_y] = sum over x of f_x w[x][y] / N for the counts C_y of reports: linear equations for the numbers f_x
 of holders, which the server solves by weighted least squares (ldp_server/oracles/compiled_channel.py).
 
-Limits. k is 2 to 64 and m is 2 to 64: the table then has at most 32 KiB, and its proof takes at most 100 ms of a
-device's processor. No weight is 0: a report that one element never gives would tell the others apart for certain.
+Limits. k is 2 to 64 and m is 2 to 64: the table then has at most 32 KiB. The proof for 64 elements took 12 ms of a
+desktop's processor without distances and on a line, and 0.3 s where all 2,016 distances differ. No weight is 0: a
+report that one element never gives would tell the others apart for certain.
 
 Timing. Every report compares u with all m - 1 limits of one line. Each comparison is the top digit of a sum above N,
 which has as many digits whatever the word is (randomized_response.py).
@@ -179,10 +180,11 @@ class CompiledChannel(Randomizer):
     def _prove(self, distance: int, pairs: Iterable[tuple[int, int]]) -> None:
         """Check w[x][y] <= e(distance) w[x'][y] for these pairs, in whole numbers."""
         factor = floor_exp(self.epsilon.value * distance / self.furthest, EXP_BITS)
-        most = [[factor * weight for weight in line] for line in self.lines]
-        given = [[weight << EXP_BITS for weight in line] for line in self.lines]
+        most: dict[int, list[int]] = {}
         for x, z in pairs:
-            if not all(map(operator.le, given[x], most[z])):
+            if z not in most:
+                most[z] = [factor * weight >> EXP_BITS for weight in self.lines[z]]
+            if not all(map(operator.le, self.lines[x], most[z])):
                 raise InvalidSpec(
                     f"compiled-channel is not private: a report is more than e^({self.epsilon} * {distance}/"
                     f"{self.furthest}) times as likely for element {x} as for element {z}"
