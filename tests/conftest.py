@@ -27,7 +27,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser):
-    parser.addoption("--slow", action="store_true", help="run the long statistical and fault tests too")
+    parser.addoption("--long", action="store_true", help="run the tests too that .ci/run runs in its second step")
+    parser.addoption("--slow", action="store_true", help="run everything, the long statistical and fault tests too")
 
 
 def pytest_configure(config):
@@ -38,7 +39,10 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(config, items):
     if config.getoption("--slow"):
         return
-    skip = pytest.mark.skip(reason="slow: a smaller version ran; pytest --slow runs this one too")
+    slow = pytest.mark.skip(reason="slow: a smaller version ran; pytest --slow runs this one too")
+    long = pytest.mark.skip(reason="long: a smaller version ran; pytest --long and .ci/run run this one too")
     for item in items:
         if "slow" in item.keywords:
-            item.add_marker(skip)
+            item.add_marker(slow)
+        elif "long" in item.keywords and not config.getoption("--long"):
+            item.add_marker(long)
