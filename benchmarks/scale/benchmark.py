@@ -13,6 +13,7 @@ from pathlib import Path
 
 from benchmarks.row import Options, Row
 from benchmarks.scale.collectors import calls
+from benchmarks.scale.costs import costs
 from benchmarks.scale.counting import counting
 from benchmarks.scale.stores import beside_writers, closing, rates
 from ldp_server.private_postgres import PrivatePostgres
@@ -25,7 +26,10 @@ SETTINGS = ("shared_buffers=256MB", "max_wal_size=4GB", "checkpoint_timeout=30mi
 
 
 def run(options: Options) -> Iterator[Row]:
-    """Measure everything; `--full` takes twice the rounds, and ten times the reports to count."""
+    """Measure everything, or with `--only costs` the unit costs of `ldp-server size`.
+
+    `--full` takes twice the rounds, and ten times the reports to count.
+    """
     rounds = ROUNDS * (2 if options.full else 1)
     disk = Path("/var/tmp") if os.geteuid() == 0 else Path.cwd()  # noqa: S108 - a disk that the user nobody may use
     with (
@@ -33,6 +37,10 @@ def run(options: Options) -> Iterator[Row]:
         PrivatePostgres(disk, *SETTINGS) as server,
     ):
         folder, address = Path(name), server.address()
+        if not options.only or "costs" in options.only:
+            yield from costs(server, folder)
+        if options.only and "stores" not in options.only:
+            return
         store, embedded = open_store(address, folder), open_store("", folder)
         store.prepare()
         with embedded.serving():

@@ -15,12 +15,14 @@ from ldp_server.store import Admission, NewCollection
 from ldp_server.store.engines import open_store
 from ldp_server.testing import ServedProcess, ServerProcess
 
-__all__ = ["calls"]
+__all__ = ["CollectorProcess", "calls"]
 
 CALLS = 6000
 
 
-class _CollectorProcess(ServedProcess):
+class CollectorProcess(ServedProcess):
+    """`ldp-server collect` in a process of its own."""
+
     name = "collector"
 
 
@@ -53,8 +55,8 @@ def calls(address: str, folder: Path, rounds: int) -> Iterator[Row]:
 def _collectors(config: Path, collection: Collection, count: int) -> float:
     with ExitStack() as stack:
         command = ("collect", "--config", str(config))
-        first = stack.enter_context(_CollectorProcess(command, config.with_suffix(".0.log")))
+        first = stack.enter_context(CollectorProcess(command, config.with_suffix(".0.log")))
         for place in range(1, count):
             log = config.with_suffix(f".{place}.log")
-            stack.enter_context(_CollectorProcess(command, log, listen=first.target))
+            stack.enter_context(CollectorProcess(command, log, listen=first.target))
         return rate(first.target, collection, "unary", 1, CALLS, clients=64)

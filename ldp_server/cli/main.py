@@ -48,6 +48,7 @@ MODULES = {
     "ranges": ["questions"],
     "relay": ["relay.commands"],
     "serve": ["serving"],
+    "size": ["sharing.size"],
     "status": ["exports"],
     "store": ["sharing.store"],
     "token": ["tokens"],
