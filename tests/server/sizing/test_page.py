@@ -33,9 +33,9 @@ def deployments() -> list[str]:
         ):
             one = sized(load, figures)
             found.append(
-                f"| {users:,.0f} | {who} | {one.collectors} | {one.database_cores:,.1f}"
-                f" | {one.database_memory_gb:,.0f} GB | {one.database_disk_gb:,.0f} GB | {one.log_gb_a_day:,.1f} GB | {one.log_mb_a_second:,.1f} MB/s"
-                f" | {one.cores} |"
+                f"| {users:,.0f} | {who} | {one.collectors} | {one.database_cores:,.1f} "
+                f"| {one.database_memory_gb:,.0f} GB | {one.database_disk_gb:,.0f} GB "
+                f"| {one.log_gb_a_day:,.1f} GB | {one.log_mb_a_second:,.1f} MB/s | {one.cores} |"
             )
     return found
 
