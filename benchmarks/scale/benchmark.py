@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.row import Options, Row
+from benchmarks.scale.clusters import clusters
 from benchmarks.scale.collectors import calls
 from benchmarks.scale.costs import costs
 from benchmarks.scale.counting import counting
@@ -26,7 +27,7 @@ SETTINGS = ("shared_buffers=256MB", "max_wal_size=4GB", "checkpoint_timeout=30mi
 
 
 def run(options: Options) -> Iterator[Row]:
-    """Measure everything, or with `--only costs` the unit costs of `ldp-server size`.
+    """Measure everything, or a part: `--only stores`, `costs` (the unit costs of `ldp-server size`), `dask`.
 
     `--full` takes twice the rounds, and ten times the reports to count.
     """
@@ -39,6 +40,8 @@ def run(options: Options) -> Iterator[Row]:
         folder, address = Path(name), server.address()
         if not options.only or "costs" in options.only:
             yield from costs(server, folder)
+        if "dask" in options.only or not options.only:
+            yield from clusters(folder, 100_000_000)
         if options.only and "stores" not in options.only:
             return
         store, embedded = open_store(address, folder), open_store("", folder)
