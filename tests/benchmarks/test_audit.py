@@ -117,6 +117,7 @@ def test_the_clients_bytes_are_within_epsilon_and_show_something(case):
     assert 0.5 * float(collection.epsilon) < found.epsilon <= float(collection.epsilon)
 
 
+@pytest.mark.long
 def test_no_more_false_alarms_than_stated():
     """A mechanism exactly at its epsilon, audited at 80% confidence 300 times: above it in at most 20% of them."""
     response, coins, messages = Response(Epsilon("1"), 2), random.Random(1), examples(400, 150)

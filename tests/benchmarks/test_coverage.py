@@ -105,6 +105,7 @@ SMALL = [
 
 
 @pytest.mark.parametrize("setting", SMALL, ids=lambda setting: setting.name)
+@pytest.mark.thinned(1)
 def test_cells_of_the_grid_hold(setting):
     assert [line.name for line in setting.measure(60) if line.ok is False] == []
 

@@ -98,6 +98,7 @@ def least_p(tables: list[np.ndarray]) -> float:
 
 
 @pytest.mark.parametrize("name", populations())
+@pytest.mark.thinned(3)
 def test_structured_populations_are_scattered(name: str) -> None:
     bits, indexes = populations()[name]
     assert len(set(indexes)) == USERS

@@ -127,6 +127,7 @@ def test_the_largest_items_hold_at_every_look(epsilon, runs):
     ("epsilon", "presence", "ends"),
     [("0.5", 0, False), ("1", 0, True), ("4", 0, False), ("4", 0, True), ("2", 64, True)],
 )
+@pytest.mark.thinned(4)
 def test_averages_hold_at_every_look(epsilon, presence, ends, runs):
     domain = Integers(10, 101)
     asked = collection(domain, "bounded-number", epsilon, **bounded_number.design(epsilon, presence=presence))

@@ -54,6 +54,7 @@ def test_scalar_and_vectorised_are_one(randomizer):
 
 
 @pytest.mark.parametrize(("randomizer", "absent"), [(CASES[0], 0.0), (CASES[1], 0.0), (CASES[2], 0.3)], ids=str)
+@pytest.mark.thinned(1)
 def test_averages_are_unbiased_and_covered(randomizer, absent):
     users = ages(6000, 2, absent)
     held = users[users > 0].astype(float) - 1

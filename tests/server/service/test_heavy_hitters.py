@@ -81,6 +81,7 @@ async def test_the_list_is_the_decoder_s(tmp_path, case):
         assert (await server.call("Estimate", collection, given=given)).estimates[0] > USERS / 4
 
 
+@pytest.mark.long
 async def test_beta_is_asked_for(tmp_path, case):
     collection, _, expected = case
     async with live(tmp_path / "d") as server:

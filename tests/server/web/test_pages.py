@@ -404,6 +404,7 @@ async def test_an_empty_and_a_deleted_collection(world):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.thinned(4)
 async def test_planning_needs_no_script(world, kind):
     async with browsing(world) as browser:
         page = await browser.get(f"/plan?kind={kind}&users=250,000&epsilon=1.5")

@@ -81,6 +81,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("users", [60, 2000])
+@pytest.mark.thinned(4)
 def test_tables_slices_and_counts_hold_and_are_as_wide_as_stated(name, users, request):
     """Over all cells: bounds that fail once in ten thousand runs of the test. Runs of one crowd are independent."""
     record, tables, epsilon, questions = CASES[name]
