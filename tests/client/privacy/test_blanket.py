@@ -112,6 +112,7 @@ def brute_force(slow: bool) -> list[tuple[Randomizer, int]]:
     return found
 
 
+@pytest.mark.long
 def test_all_datasets_of_the_others_are_within_the_bound(request):
     cases = brute_force(request.config.getoption("--slow"))
     assert {one.name for one, _ in cases} == {one.name for one in FULL}

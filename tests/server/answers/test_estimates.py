@@ -109,6 +109,7 @@ def test_everything_else_after_picking_is_covered(size, users, epsilon, paramete
 @pytest.mark.parametrize(
     ("size", "users", "epsilon", "parameters"), [(51, 5000, "0.3", (3, 4)), (1001, 20_000, "1", (3, 7))]
 )
+@pytest.mark.thinned(1)
 def test_everything_else_after_picking_is_not_biased_and_not_too_wide(size, users, epsilon, parameters):
     """The point value is right on average; the interval at most twice as wide as that of as many fixed items."""
     collection, held = linear(size, epsilon, *parameters), population(size, users, 3, distinct=size - 1)

@@ -205,6 +205,7 @@ async def test_a_backup_of_a_running_server_is_restored(tmp_path):
         assert not taken(await server.collector.Submit(late)).duplicate  # what came after the backup is sent again
 
 
+@pytest.mark.long
 async def test_space_is_given_back(tmp_path):
     async with live(tmp_path / "d") as server:
         collection = make_collection()

@@ -54,6 +54,7 @@ def test_who_lends_an_item_too_much_does_not_hide_it(boosted):
         assert key(item) in listed(arrays)
 
 
+@pytest.mark.long
 def test_an_excess_is_no_evidence():
     """One team alone lifts the sum over the threshold; capped, nothing is left of it."""
     for seed in range(4):

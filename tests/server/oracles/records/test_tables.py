@@ -157,6 +157,7 @@ def _exact(law, holders):
     ("counts", "told"),
     [((5,), (0.73,)), ((1,), (0.9,)), ((6, 3), (0.73, 0.73)), ((8, 2), (0.98, 0.7)), ((4, 4, 3), (0.6, 0.8, 0.95))],
 )
+@pytest.mark.thinned(2)
 def test_intervals_of_a_few_reports_hold_by_counting_all_sums(counts, told, request):
     """Nothing is sampled: for every number of holders, the probability of all sums whose interval has it."""
     if len(counts) > 2 and not request.config.getoption("--slow"):
