@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import effort
+from tests import effort, forks
 
 # Tests write to memory where there is room. Servers and ledgers wait for the disk at every commit, and that is most of
 # the time of many tests. `pytest --basetemp FOLDER` takes a disk again.
@@ -47,6 +47,12 @@ def thin(items):
             # The last of each of `few` parts of the order. Grids often end with their most demanding line.
             if len(group) > few and (place + 1) * few // len(group) == place * few // len(group):
                 item.add_marker(pytest.mark.long)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forked_children():
+    """Servers in this process fork their children: a new interpreter's imports take half a second of computing."""
+    forks.fork_children()
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m long` chooses
