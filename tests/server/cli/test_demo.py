@@ -31,7 +31,7 @@ def servers(folder):
 
 
 def test_its_numbers():
-    ended = cli("demo", "--users", "40000", "--epsilon", "3", "--json", timeout=110)
+    ended = cli("demo", "--users", "40000", "--epsilon", "3", "--json", timeout=220)
     assert ended.returncode == 0, ended.stderr
     found = json.loads(ended.stdout)
     assert set(found) == {"frequencies", "heavy_hitters"}
