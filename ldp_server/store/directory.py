@@ -45,6 +45,15 @@ class DataDirectory:
         with translated(self.moved):
             return self.moved.read_text("utf-8").strip() if self.moved.exists() else None
 
+    def refuse_moved(self) -> None:
+        """Raise `StorageError` if everything was moved away."""
+        target = self.moved_to()
+        if target is not None:
+            raise StorageError(
+                f"everything in {self.root} was moved to {target}: serve that store. To serve this one all the same, "
+                f"without what came there since, remove {self.moved}"
+            )
+
     def create(self) -> Self:
         """Make what is missing, readable by its owner alone. No log is made beside the files of one that is gone."""
         if self.access.exists() and not self.log.exists():

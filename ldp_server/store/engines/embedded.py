@@ -11,7 +11,6 @@ from pathlib import Path
 
 from ldp_server.store.access import AccessFile
 from ldp_server.store.directory import DataDirectory, DirectoryLock
-from ldp_server.store.errors import StorageError
 from ldp_server.store.interface.store import Changed, Store, StoreUsage
 from ldp_server.store.reader import SqliteReader, backup
 from ldp_server.store.sqlite import SqliteLog
@@ -29,12 +28,7 @@ class EmbeddedStore(Store):
         self.name = str(data)
 
     def serving(self) -> AbstractContextManager[object]:
-        target = self._directory.create().moved_to()
-        if target is not None:
-            raise StorageError(
-                f"everything in {self.name} was moved to {target}: serve that store. To serve this one all the same, "
-                f"without what came there since, remove {self._directory.moved}"
-            )
+        self._directory.create().refuse_moved()
         return DirectoryLock(self._directory)
 
     def prepare(self, *, roles: bool = False) -> None:

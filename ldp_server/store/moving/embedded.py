@@ -22,7 +22,7 @@ from ldp_server.store.directory import DataDirectory, DirectoryLock
 from ldp_server.store.errors import Corrupt, InUse, StorageError, translated
 from ldp_server.store.moving.embedded_rows import SLICED, owner_of, put
 from ldp_server.store.moving.ends import CollectionRow, End, PeriodRow, TokenRows
-from ldp_server.store.moving.pieces import SLICE, Batches, Key, Kind, Piece, Tally
+from ldp_server.store.moving.pieces import SLICE, Batches, Key, Piece, PieceKind, Tally
 from ldp_server.store.schema import SEQUENCE_BITS, open_log
 from ldp_server.store.sqlite import SqliteLog
 
@@ -228,7 +228,7 @@ class EmbeddedEnd(End):
         found = Batches([r[1] for r in rows], [r[3] for r in rows], [r[2] for r in rows], [r[4] or b"" for r in rows])
         return found if rows else None
 
-    def _names(self, kind: Kind, collection: int, after: bytes | None, skip: int) -> list[bytes]:
+    def _names(self, kind: PieceKind, collection: int, after: bytes | None, skip: int) -> list[bytes]:
         table, column = SLICED[kind]
         rows = self._ask(
             f"SELECT {column} FROM {table} WHERE collection = ? AND {column} > ? ORDER BY {column} LIMIT ? OFFSET ?",  # noqa: S608

@@ -12,31 +12,31 @@ from ldp_server.store.access import AccessFile
 from ldp_server.store.catalog import period_check
 from ldp_server.store.errors import translated
 from ldp_server.store.moving.ends import PeriodRow, TokenRows
-from ldp_server.store.moving.pieces import Batches, Key, Kind, Piece
+from ldp_server.store.moving.pieces import Batches, Key, Piece, PieceKind
 from ldp_server.store.schema import SEQUENCE_BITS
 
 __all__ = ["SLICED", "owner_of", "put"]
 
-SLICED = {Kind.TOKENS: ("used_tokens", "token_id"), Kind.UNITS: ("counted_units", "digest")}
+SLICED = {PieceKind.TOKENS: ("used_tokens", "token_id"), PieceKind.UNITS: ("counted_units", "digest")}
 """Tables that are moved in slices, in the order of a column."""
 
 
 def put(db: sqlite3.Connection, piece: Piece, tokens: Path) -> None:
     """Insert a piece. Analysts' tokens go to a file of their own."""
-    kind, rows = Kind(piece.key.kind), cast(Any, piece.values)
-    if kind is Kind.COLLECTIONS:
+    kind, rows = PieceKind(piece.key.kind), cast(Any, piece.values)
+    if kind is PieceKind.COLLECTIONS:
         db.executemany("INSERT INTO collections VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)", rows)
-    elif kind is Kind.PERIODS:
+    elif kind is PieceKind.PERIODS:
         _put_periods(db, rows)
-    elif kind is Kind.BLOCK:
+    elif kind is PieceKind.BLOCK:
         _put_block(db, piece.key, *rows)
-    elif kind is Kind.RECENT:
+    elif kind is PieceKind.RECENT:
         _put_recent(db, piece.key.owner, Batches(*rows))
-    elif kind is Kind.COUNTS:
+    elif kind is PieceKind.COUNTS:
         db.execute(
             "INSERT INTO folded_state VALUES (?, ?, ?, ?)", (piece.key.owner, rows[0], piece.key.part - 1, rows[1])
         )
-    elif kind is Kind.ACCESS:
+    elif kind is PieceKind.ACCESS:
         _put_access(tokens, *rows)
     else:
         table = SLICED[kind][0]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Self
 
-from ldp_server.store.moving.pieces import SLICE, Batches, Key, Kind, Piece, Tally
+from ldp_server.store.moving.pieces import SLICE, Batches, Key, Piece, PieceKind, Tally
 
 __all__ = ["CollectionRow", "End", "PeriodRow"]
 
@@ -84,7 +84,7 @@ class End(ABC):
     def _recent(self, number: int) -> Batches | None: ...
 
     @abstractmethod
-    def _names(self, kind: Kind, collection: int, after: bytes | None, skip: int) -> list[bytes]:
+    def _names(self, kind: PieceKind, collection: int, after: bytes | None, skip: int) -> list[bytes]:
         """The next used tokens or sealed units of a collection after one of them, or after so many of them."""
 
     @abstractmethod
@@ -99,32 +99,32 @@ class End(ABC):
         """Everything the store holds, after a place."""
         collections, periods = self._collections(), self._periods()
         for piece in (
-            Piece(Key(Kind.COLLECTIONS, 0, 0), tuple(collections)),
-            Piece(Key(Kind.PERIODS, 0, 0), tuple(periods)),
+            Piece(Key(PieceKind.COLLECTIONS, 0, 0), tuple(collections)),
+            Piece(Key(PieceKind.PERIODS, 0, 0), tuple(periods)),
         ):
             if piece.key > after:
                 yield piece
-        for kind in (Kind.BLOCK, Kind.RECENT, Kind.TOKENS, Kind.UNITS, Kind.COUNTS):
+        for kind in (PieceKind.BLOCK, PieceKind.RECENT, PieceKind.TOKENS, PieceKind.UNITS, PieceKind.COUNTS):
             if kind < after.kind:
                 continue
-            owners = [row[0] for row in (collections if kind in {Kind.TOKENS, Kind.UNITS} else periods)]
+            owners = [row[0] for row in (collections if kind in {PieceKind.TOKENS, PieceKind.UNITS} else periods)]
             for owner in sorted(owners):
                 if Key(kind, owner, 1 << 62) > after:
                     begun = after.part if (kind, owner) == after[:2] else 0
                     yield from self._of(kind, owner, begun, periods)
-        if after < Key(Kind.ACCESS, 0, 0):
-            yield Piece(Key(Kind.ACCESS, 0, 0), self._access())
+        if after < Key(PieceKind.ACCESS, 0, 0):
+            yield Piece(Key(PieceKind.ACCESS, 0, 0), self._access())
 
-    def _of(self, kind: Kind, owner: int, begun: int, periods: Sequence[PeriodRow]) -> Iterator[Piece]:
+    def _of(self, kind: PieceKind, owner: int, begun: int, periods: Sequence[PeriodRow]) -> Iterator[Piece]:
         """The pieces of one kind and owner after the part `begun`. Parts are above 0."""
-        if kind is Kind.BLOCK:
+        if kind is PieceKind.BLOCK:
             for last, tie, held in self._blocks(owner, begun):
                 yield Piece(Key(kind, owner, last), (tie, held.ids, held.digests, held.payloads))
-        elif kind is Kind.RECENT:
+        elif kind is PieceKind.RECENT:
             recent = None if begun else self._recent(owner)
             if recent is not None:
                 yield Piece(Key(kind, owner, 1), tuple(recent))
-        elif kind is Kind.COUNTS:
+        elif kind is PieceKind.COUNTS:
             generation = next(None if row[9] else row[7] for row in periods if row[0] == owner)
             if generation is not None:
                 for part, data in self._parts(owner, generation, begun - 1):

@@ -20,7 +20,7 @@ from ldp_server.store.engines import check_address, needing_postgres
 from ldp_server.store.errors import Corrupt
 from ldp_server.store.moving.embedded import EmbeddedEnd
 from ldp_server.store.moving.ends import End
-from ldp_server.store.moving.pieces import SLICE, START, Key, Kind, Piece, Tally, digest_of
+from ldp_server.store.moving.pieces import SLICE, START, Key, Piece, PieceKind, Tally, digest_of
 
 __all__ = ["Moved", "move", "open_end"]
 
@@ -93,8 +93,8 @@ def _origin(source: End, tally: Tally) -> str:
     """What names a store as it is now: it is another one after any change."""
     found = hashlib.sha256(repr(sorted(tally.items())).encode())
     for piece in chain(
-        takewhile(lambda one: one.key.kind <= Kind.PERIODS, source.pieces(START)),
-        source.pieces(Key(Kind.ACCESS, -1, 0)),
+        takewhile(lambda one: one.key.kind <= PieceKind.PERIODS, source.pieces(START)),
+        source.pieces(Key(PieceKind.ACCESS, -1, 0)),
     ):
         found.update(digest_of(piece))
     return found.hexdigest()

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-__all__ = ["SLICE", "START", "Batches", "Key", "Kind", "Piece", "Tally", "digest_of"]
+__all__ = ["SLICE", "START", "Batches", "Key", "Piece", "PieceKind", "Tally", "digest_of"]
 
 SLICE = 50_000
 """Used tokens or sealed units in a piece."""
@@ -24,7 +24,7 @@ SLICE = 50_000
 Value = None | int | str | bytes | Sequence["Value"]
 
 
-class Kind(IntEnum):
+class PieceKind(IntEnum):
     """Kinds of pieces, in the order in which they are moved."""
 
     COLLECTIONS = 1
@@ -56,7 +56,7 @@ class Piece(NamedTuple):
     values: tuple[Value, ...]
 
     def __repr__(self) -> str:
-        return f"Piece({Kind(self.key.kind).name}, {self.key.owner}, {self.key.part})"
+        return f"Piece({PieceKind(self.key.kind).name}, {self.key.owner}, {self.key.part})"
 
     @property
     def size(self) -> int:

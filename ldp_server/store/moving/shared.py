@@ -14,7 +14,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_server.store.catalog import period_check
 from ldp_server.store.errors import Corrupt, InUse, ReadOnly
 from ldp_server.store.moving.ends import CollectionRow, End, PeriodRow, TokenRows
-from ldp_server.store.moving.pieces import SLICE, Batches, Key, Kind, Piece, Tally
+from ldp_server.store.moving.pieces import SLICE, Batches, Key, Piece, PieceKind, Tally
 from ldp_server.store.moving.shared_rows import SLICED, put
 from ldp_server.store.postgres import schema
 from ldp_server.store.postgres.appending import Notices
@@ -235,7 +235,7 @@ class SharedEnd(End):
         found.sort()
         return Batches(*(list(column) for column in zip(*found, strict=True))) if found else None
 
-    def _names(self, kind: Kind, collection: int, after: bytes | None, skip: int) -> list[bytes]:
+    def _names(self, kind: PieceKind, collection: int, after: bytes | None, skip: int) -> list[bytes]:
         table, column = SLICED[kind]
         query = (
             f"SELECT array_send(array_agg(g.i)) FROM (SELECT {column} AS i FROM hearsay.{table} WHERE collection = %s "  # noqa: S608

@@ -7,32 +7,32 @@ from typing import Any
 
 from ldp_server.store.catalog import period_check
 from ldp_server.store.moving.ends import CollectionRow, PeriodRow, TokenRows
-from ldp_server.store.moving.pieces import Batches, Key, Kind, Piece
+from ldp_server.store.moving.pieces import Batches, Key, Piece, PieceKind
 from ldp_server.store.postgres.arrays import uuids
 from ldp_server.store.postgres.connecting import Connection
 
 __all__ = ["SLICED", "put"]
 
-SLICED = {Kind.TOKENS: ("used_tokens", "token_id"), Kind.UNITS: ("counted_units", "digest")}
+SLICED = {PieceKind.TOKENS: ("used_tokens", "token_id"), PieceKind.UNITS: ("counted_units", "digest")}
 """Tables that are moved in slices, in the order of a column."""
 
 
 def put(db: Connection, piece: Piece) -> None:
     """Insert a piece."""
-    kind, owner, values = Kind(piece.key.kind), piece.key.owner, piece.values
+    kind, owner, values = PieceKind(piece.key.kind), piece.key.owner, piece.values
     rows: Any = values
-    if kind is Kind.COLLECTIONS:
+    if kind is PieceKind.COLLECTIONS:
         _put_collections(db, rows)
-    elif kind is Kind.PERIODS:
+    elif kind is PieceKind.PERIODS:
         _put_periods(db, rows)
-    elif kind is Kind.BLOCK:
+    elif kind is PieceKind.BLOCK:
         _put_block(db, piece.key, rows[0], Batches(rows[1], rows[2], rows[3], []))
-    elif kind is Kind.RECENT:
+    elif kind is PieceKind.RECENT:
         _put_recent(db, owner, Batches(*rows))
-    elif kind is Kind.COUNTS:
+    elif kind is PieceKind.COUNTS:
         part = (owner, rows[0], piece.key.part - 1, rows[1])
         _run(db, "INSERT INTO hearsay.folded_state VALUES (%s, %s, %s, %s)", part)
-    elif kind is Kind.ACCESS:
+    elif kind is PieceKind.ACCESS:
         _put_access(db, *rows)
     else:
         table = SLICED[kind][0]
