@@ -11,6 +11,7 @@ import numpy as np
 
 from ldp_server.answers.attributes import AttributesAnswer
 from ldp_server.answers.estimates import Coverage, Estimates
+from ldp_server.answers.fields.averages import AveragesAnswer
 from ldp_server.answers.numbers import AverageAnswer, QuantilesAnswer, RangesAnswer
 from ldp_server.answers.words import item_text, visible, whole
 from ldp_server.heavy_hitters.results import HeavyHitters
@@ -75,7 +76,26 @@ def table_of(answer: Any, truth: Mapping[Any, int] | None = None) -> TableView:
         error = "unknown" if math.isinf(row.standard_error) else f"{row.standard_error:,.4g}"
         cells = [f"{row.estimate:,.6g}", error, f"{row.low:,.6g} to {row.high:,.6g}", whole(row.holders)]
         return TableView(("average", "± error", _interval(answer.confidence), "who have one"), [cells], frozenset())
+    if isinstance(answer, AveragesAnswer):
+        return _averages(answer)
     raise TypeError(f"no table for {type(answer).__name__}")
+
+
+def _averages(answer: AveragesAnswer) -> TableView:
+    interval = _interval(answer.confidence)
+    rows = [
+        [
+            item_text(row.item),
+            "too few to tell" if math.isinf(row.standard_error) else f"{row.estimate:,.6g}",
+            "unknown" if math.isinf(row.standard_error) else f"{row.standard_error:,.4g}",
+            f"{row.low:,.6g} to {row.high:,.6g}",
+            whole(row.users),
+            f"{whole(row.users_low)} to {whole(row.users_high)}",
+        ]
+        for row in answer.averages
+    ]
+    heads = ("cell", f"average of {visible(answer.number)}", "± error", interval, "who have one", interval)
+    return TableView(heads, rows)
 
 
 def _with_truth(table: TableView, items: Sequence[Any], truth: Mapping[Any, int] | None) -> TableView:
