@@ -6,10 +6,10 @@ each of them. A report takes 1 + m words, m the words of the response.
 
 1. Rounding. The number's distance v from the lowest is rounded at random to an end of the range: up if u_1 R < v N,
    N = 2^64, else down. So up has ceil(v N/R) of the words, none for v = 0 and all for v = R. On average the end is v.
-2. Response. There is one element for who has no number, 0, and two for each cell: its users rounded down and up. They
-   are numbered 1 + 2 g + up where q is 0, and are answered by randomized response among 1 + 2 K (randomized_response.py).
-   Else they are numbered q (1 + g) + up and answered by linear hash over F_q, with the least t such that q^t >= q (1 + K)
-   (linear_hash.py).
+2. Response. There is one element for who has no number, 0, and two for each cell: its users rounded down and up. Where
+   q is 0 they are numbered 1 + 2 g + up, and answered by randomized response among 1 + 2 K (randomized_response.py).
+   Else they are numbered q (1 + g) + up, and answered by linear hash over F_q, with the least t such that q^t >=
+   q (1 + K) (linear_hash.py).
 
 Privacy. The response is epsilon-LDP for its element: the ratio of the probabilities of a report is at most e_low <=
 e^epsilon for any two elements. A report's law under an item is a mixture of the laws of two elements, with weights from

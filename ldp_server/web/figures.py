@@ -62,14 +62,15 @@ def figure_of(
         return _attributes(title, answer, summary)
     if isinstance(answer, RangesAnswer) and answer.ranges:
         return _ranges(title, answer)
-    if isinstance(answer, AverageAnswer):
-        row = answer.average
-        unit = "the numbers' own unit"
-        chart = DotChart(title, [Dot("average", row.estimate, row.low, row.high)], unit)
-        return Figure(dots(chart, WIDE), dots(chart, NARROW), [_DOT])
-    if isinstance(answer, AveragesAnswer):
-        return _averages(title, answer)
+    if isinstance(answer, AverageAnswer | AveragesAnswer):
+        return _average(title, answer) if isinstance(answer, AverageAnswer) else _averages(title, answer)
     return None
+
+
+def _average(title: str, answer: AverageAnswer) -> Figure:
+    row = answer.average
+    chart = DotChart(title, [Dot("average", row.estimate, row.low, row.high)], "the numbers' own unit")
+    return Figure(dots(chart, WIDE), dots(chart, NARROW), [_DOT])
 
 
 def _averages(title: str, answer: AveragesAnswer) -> Figure:

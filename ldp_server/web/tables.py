@@ -71,14 +71,16 @@ def table_of(answer: Any, truth: Mapping[Any, int] | None = None) -> TableView:
             [f"{row.share * 100:.6g}%", f"{row.estimate:,}", f"{row.low:,} to {row.high:,}"] for row in answer.quantiles
         ]
         return TableView(("share", "number", _interval(answer.confidence)), rows, frozenset())
-    if isinstance(answer, AverageAnswer):
-        row = answer.average
-        error = "unknown" if math.isinf(row.standard_error) else f"{row.standard_error:,.4g}"
-        cells = [f"{row.estimate:,.6g}", error, f"{row.low:,.6g} to {row.high:,.6g}", whole(row.holders)]
-        return TableView(("average", "± error", _interval(answer.confidence), "who have one"), [cells], frozenset())
-    if isinstance(answer, AveragesAnswer):
-        return _averages(answer)
+    if isinstance(answer, AverageAnswer | AveragesAnswer):
+        return _average(answer) if isinstance(answer, AverageAnswer) else _averages(answer)
     raise TypeError(f"no table for {type(answer).__name__}")
+
+
+def _average(answer: AverageAnswer) -> TableView:
+    row = answer.average
+    error = "unknown" if math.isinf(row.standard_error) else f"{row.standard_error:,.4g}"
+    cells = [f"{row.estimate:,.6g}", error, f"{row.low:,.6g} to {row.high:,.6g}", whole(row.holders)]
+    return TableView(("average", "± error", _interval(answer.confidence), "who have one"), [cells], frozenset())
 
 
 def _averages(answer: AveragesAnswer) -> TableView:

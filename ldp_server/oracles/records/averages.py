@@ -35,15 +35,14 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
 from ldp_server.oracles.base import Floats
 from ldp_server.oracles.laws.support import normal_quantile
 from ldp_server.oracles.records.mixture import MixtureLaw
 
-__all__ = ["CellLaw", "CellMeans", "CellSums"]
+__all__ = ["FOR_THE_COUNT", "CellLaw", "CellMeans", "CellSums"]
 
-_FOR_THE_COUNT = 0.2
+FOR_THE_COUNT = 0.2
 """The part of the error that is for the interval of the number of users."""
 _STEPS = 60
 _PRECISION = 1e-5
@@ -166,8 +165,8 @@ class CellSums:
 
     def _ends(self, means: Floats, tail: float) -> tuple[Floats, Floats]:
         """The least and the largest average that is not out of the question, from the estimate outwards."""
-        users = np.clip(self._users(tail * _FOR_THE_COUNT), 1.0, self.reports)
-        z = normal_quantile(tail * (1 - _FOR_THE_COUNT))
+        users = np.clip(self._users(tail * FOR_THE_COUNT), 1.0, self.reports)
+        z = normal_quantile(tail * (1 - FOR_THE_COUNT))
         ends = np.broadcast_to(np.array([[0.0], [1.0]]), (2, len(means)))
         out, inside = ends.copy(), np.stack([means, means])
         above, below = self._excess(out, users, z), self._excess(inside, users, z)
