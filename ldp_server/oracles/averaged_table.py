@@ -70,7 +70,4 @@ class AveragedTableOracle(NumbersOracle):
     @property
     def law(self) -> CellLaw:
         """How likely a report supports one, both or none of the two elements of a cell."""
-        made = self._inner
-        if isinstance(made, LinearHash):
-            return CellLaw.of_hash(float(made.response.p), made.q, made.t)
-        return CellLaw.of_response(float(made.response.p), float(made.response.q))
+        return CellLaw.of(self._inner)

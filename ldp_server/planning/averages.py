@@ -2,7 +2,7 @@
 
 Two of users, epsilon and error are given; the third is worked out. The error is half an interval of the average in a
 cell with a planned share of the users, in the number's own unit, for the numbers for which it is largest: all users of
-the cell at one end of the range, or, at a large epsilon, half of them at each.
+the cell at one end of the range, or, at a large epsilon, all of them in the middle.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from ldp_client.collection import Collection, Details
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms.averaged_table import design, one_estimate
+from ldp_client.mechanisms.averaged_table import AveragedTable, design
 from ldp_client.protocol.domain import Integers, Record, YesNo
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.oracles.laws.support import normal_quantile
-from ldp_server.oracles.records.averages import FOR_THE_COUNT
+from ldp_server.oracles.records.averages import FOR_THE_COUNT, CellLaw
 from ldp_server.planning.drafts import commented
 from ldp_server.planning.goals import LEAST_EPSILON, MOST_EPSILON, MOST_USERS
 from ldp_server.planning.promise import share_in_words
@@ -115,9 +117,10 @@ def _errors(goal: AveragesGoal) -> float:
 
 def _per_user(goal: AveragesGoal, epsilon: str) -> float:
     """The largest variance of the average, as a part of the range, times the users."""
-    q, f = design(epsilon, goal.record, goal.number)["q"], goal.planned_share
-    noise = one_estimate(Epsilon(epsilon), goal.cells.size, q)
-    return max(noise, noise / 2 + f / 4) / f**2
+    made = AveragedTable(Epsilon(epsilon), goal.record, **design(epsilon, goal.record, goal.number))
+    law, f = CellLaw.of(made.inner), np.full(3, goal.planned_share)
+    errors = law.deviations(np.array([0.0, 0.5, 1.0]), f, 1.0) / (law.gap * goal.planned_share)
+    return float(np.max(errors) ** 2)
 
 
 def _reach(goal: AveragesGoal, users: int, epsilon: str) -> float:

@@ -36,6 +36,8 @@ from typing import Self
 
 import numpy as np
 
+from ldp_client.mechanisms.linear_hash import LinearHash
+from ldp_client.mechanisms.randomized_response import RandomizedResponse
 from ldp_server.oracles.base import Floats
 from ldp_server.oracles.laws.support import normal_quantile
 from ldp_server.oracles.records.mixture import MixtureLaw
@@ -58,6 +60,13 @@ class CellLaw:
     """Of a user of the cell who is rounded down."""
     other: Floats
     """Of any user who is not counted in the cell."""
+
+    @classmethod
+    def of(cls, inner: RandomizedResponse | LinearHash) -> Self:
+        """Return that of the response of an averaged table."""
+        if isinstance(inner, LinearHash):
+            return cls.of_hash(float(inner.response.p), inner.q, inner.t)
+        return cls.of_response(float(inner.response.p), float(inner.response.q))
 
     @classmethod
     def of_response(cls, p: float, q: float) -> Self:
@@ -88,6 +97,17 @@ class CellLaw:
     def chance(self) -> float:
         """s: how likely a report supports another user's element."""
         return float(self.other[1] + self.other[3])
+
+    def inside(self, means: Floats) -> Floats:
+        """Those of a user of a cell with this average: a line for each."""
+        return np.asarray((1 - means)[:, None] * self.down + means[:, None] * self.up)
+
+    def deviations(self, means: Floats, held: Floats, reports: float) -> Floats:
+        """The standard deviation of X at these averages, with so many users in each cell."""
+        values, inside = _values(means), self.inside(means)
+        own = (inside * values**2).sum(axis=1) - (inside * values).sum(axis=1) ** 2
+        other = values**2 @ self.other - (values @ self.other) ** 2
+        return np.asarray(np.sqrt(held * own + (reports - held) * other))
 
 
 @dataclass(frozen=True)
@@ -124,7 +144,7 @@ class CellSums:
         tells = (low > 0) & ((ends[0] > 0) | (ends[1] < 1))
         held = np.clip(users, 1.0, self.reports)
         with np.errstate(divide="ignore"):
-            errors = np.where(tells, self._deviations(means, held) / (self.law.gap * held), np.inf)
+            errors = np.where(tells, self.law.deviations(means, held, self.reports) / (self.law.gap * held), np.inf)
         return CellMeans(
             np.where(tells, np.clip(means, *ends), 0.5),
             errors,
@@ -152,16 +172,6 @@ class CellSums:
         values = np.array([0.0, 1.0, 1.0, 2.0])
         own, other = (float(law @ values**2 - (law @ values) ** 2) for law in (self.law.down, self.law.other))
         return np.asarray(np.sqrt(held * own + (self.reports - held) * other) / self.law.gap)
-
-    def _deviations(self, means: Floats, held: Floats) -> Floats:
-        """The standard deviation of X at these averages, with so many users in each cell."""
-        values, inside = _values(means), self._inside(means)
-        own = (inside * values**2).sum(axis=1) - (inside * values).sum(axis=1) ** 2
-        other = values**2 @ self.law.other - (values @ self.law.other) ** 2
-        return np.asarray(np.sqrt(held * own + (self.reports - held) * other))
-
-    def _inside(self, means: Floats) -> Floats:
-        return np.asarray((1 - means)[:, None] * self.law.down + means[:, None] * self.law.up)
 
     def _ends(self, means: Floats, tail: float) -> tuple[Floats, Floats]:
         """The least and the largest average that is not out of the question, from the estimate outwards."""
@@ -201,7 +211,7 @@ class CellSums:
             self.reports,
             np.array([self.reports]),
             values[:, None, :],
-            self._inside(each)[:, None, :],
+            self.law.inside(each)[:, None, :],
             np.broadcast_to(self.law.other, (len(each), 1, 4)),
         )
         ups, downs = (np.tile(one * self.law.gap + self.reports * self.law.chance, 4) for one in (self.ups, self.downs))

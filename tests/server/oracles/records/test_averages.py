@@ -139,7 +139,7 @@ def test_the_variance_is_the_one_that_is_promised(end):
     error = 5 * math.sqrt(2 / trials)
     assert np.mean(linear**2) <= 1.1 * scale * (1 + error)
     assert np.mean(linear**2) == pytest.approx(scale * (1 if end == 0 else 0.5), rel=error + 0.12)
-    deviation = sums._deviations(np.array([end]), np.array([600.0]))[0] / (sums.law.gap * 600)
+    deviation = sums.law.deviations(np.array([end]), np.array([600.0]), users)[0] / (sums.law.gap * 600)
     assert deviation**2 == pytest.approx(np.mean(linear**2), rel=error + 0.02)
     assert abs(linear.mean()) < 5 * math.sqrt(scale / trials)
 
@@ -158,7 +158,7 @@ def test_an_answer_is_in_the_numbers_own_unit():
     ] * 4500
     people += [{"paid": True, "minutes": None, "old": True}] * 1500
     oracle = filled(asked.randomizer, np.array([RECORD.index(one) for one in people], np.uint64), 4)
-    found = averages_answer(asked, oracle)
+    found = averages_answer(asked, oracle, confidence=0.99999)
     assert (found.number, found.reports, len(found.averages)) == ("minutes", 16_000, 6)
     known = {tuple(row.item.values()) if row.item else (False, None): row for row in found.averages}
     paid, free, without = known[True, False], known[False, True], known[True, True]
@@ -167,7 +167,7 @@ def test_an_answer_is_in_the_numbers_own_unit():
     assert (without.standard_error, without.low, without.high, without.estimate) == (math.inf, -50, 50, 0)
     assert paid.users_low < 10_000 < paid.users_high
     assert abs(found.holders - 14_500) < 5 * paid.users_error
-    wide = averages_answer(asked, oracle, coverage=Coverage.TOGETHER).averages
+    wide = averages_answer(asked, oracle, confidence=0.99999, coverage=Coverage.TOGETHER).averages
     assert all(a.low <= b.low and b.high <= a.high for a, b in zip(wide, found.averages, strict=True))
 
 
