@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -46,18 +47,23 @@ def curator() -> None:
 @click.option("--rho", help="The budget as a rho (zCDP; tCDP with --omega).")
 @click.option("--omega", help="With --rho: up to which order the budget holds.")
 @click.option("--delta", help="The budget's delta, for releases that have one. [default: none]")
+@click.option("--per-attribute", is_flag=True, help="--epsilon is for records that differ in one attribute alone.")
 @json_option
-def create(
-    name: str, home: Path, epsilon: str | None, rho: str | None, omega: str | None, delta: str | None, as_json: bool
-) -> None:
+def create(name: str, home: Path, as_json: bool, **given: Any) -> None:
     """Enter a data set with its budget. The first one makes the curator's directory and its key.
 
-    The budget is never changed. It counts for replacement: one person's record becomes another one.
+    The budget is never changed. It counts for replacement: one person's record becomes another one. With
+    --per-attribute the two records differ in one attribute alone: a column, or one character of a text of 0 and 1.
     """
+    epsilon, rho, omega, delta = (given[name] for name in ("epsilon", "rho", "omega", "delta"))
+    if given["per_attribute"] and epsilon is None:
+        raise InvalidSpec("a budget for each attribute is an --epsilon")
     if (epsilon is None) == (rho is None) or (omega is not None and rho is None):
         raise InvalidSpec("give the budget as --epsilon, or as --rho (with --omega, if it is one of tCDP)")
     amount = decimal(epsilon or rho or "", "--epsilon" if epsilon else "--rho")
-    accounting = "pure" if epsilon else "zcdp" if omega is None else "tcdp"
+    accounting = "zcdp" if omega is None else "tcdp"
+    if epsilon:
+        accounting = "attribute" if given["per_attribute"] else "pure"
     end = None if omega is None else decimal(omega, "--omega")
     lost = Fraction(0) if delta is None else decimal(delta, "--delta")
     create_data_set(home, name, DataSetBudget(accounting, amount, lost, end), int(time.time()))
