@@ -108,12 +108,12 @@ def _statement(mechanism: CentralMechanism, people: int) -> list[str]:
     price = mechanism.price
     lines = [f"price: {price_text(price)}; {adjacency(people)}"]
     delta = Fraction(1, 10**6) + price.delta
-    if price.epsilon is None:
+    if price.epsilon is None and price.rho is not None:
         lines.append(f"which is epsilon = {price.epsilon_at(delta):.6g} at delta = {float(delta):.3g}")
     if price.attribute is not None:
         lines.append(
-            f"for two records that differ in one attribute: epsilon = {fraction_up(price.attribute):.6g}; in k of them: "
-            "at most k times that"
+            f"for two records that differ in one attribute: epsilon = {fraction_up(price.attribute):.6g}; in k of "
+            "them: at most k times that"
         )
     if mechanism.about:
         lines.append(mechanism.about)

@@ -67,11 +67,17 @@ class Choosing(CentralMechanism):
         terms = (-math.log(2 * delta), epsilon / 4 - math.log(delta), math.log(4 / epsilon))
         return max(1, math.ceil(16 / (float(self.share) * epsilon) * max(terms) * (1 + 1e-12)))
 
+    def choose(self, counts: Sequence[int], people: int, draws: Draws) -> int | None:
+        """Return the place of one of these counts, all of them 1 or more; or None: too few hold one item."""
+        (best,) = draws.laplace([max(counts, default=0)], self.scale)
+        if not counts or 2 * best < self.share * people:
+            return None
+        return draws.exponential(counts, self.scale)
+
     def run(self, records: Sequence[Record], draws: Draws) -> Outcome:
         counts = counted(records)
-        (best,) = draws.laplace([max(counts.values(), default=0)], self.scale)
-        if not counts or 2 * best < self.share * len(records):
-            return Outcome((), "nothing: too few people hold one and the same item")
         items = in_order(counts)
-        index = draws.exponential([counts[item] for item in items], self.scale)
+        index = self.choose([counts[item] for item in items], len(records), draws)
+        if index is None:
+            return Outcome((), "nothing: too few people hold one and the same item")
         return Outcome((ReleasedRow(items[index]),), "an item that many people hold, not always the most frequent one")

@@ -224,6 +224,15 @@ WISHES = {
     "mode": {"delta": Fraction(1, 1000)},
     "frequent-item": {"share": Fraction(1, 10), "delta": Fraction(1, 1000)},
     "quantile": {"at": Fraction(1, 2), "bits": 64},
+    "recursive-quantile": {"at": Fraction(1, 2), "bits": 640, "delta": Fraction(1, 1000)},
+    "interior-point": {"bits": 640, "delta": Fraction(1, 1000)},
+    "all-items": {"share": Fraction(1, 10), "delta": Fraction(1, 1000)},
+    "learn-item": {"delta": Fraction(1, 1000)},
+    "learn-threshold": {"bits": 64},
+    "learn-cut": {"cuts": [1, 2]},
+    "learn-counted": {"cuts": [1, 2]},
+    "learn-labels": {},
+    "learn-box": {"bits": 64},
 }
 
 

@@ -51,7 +51,7 @@ from ldp_server.curator.releases.ranges.steps import (
 )
 from ldp_server.curator.releases.stability import smallest_threshold
 
-__all__ = ["ConcaveSearch", "concave_search"]
+__all__ = ["ConcaveSearch", "best_search", "concave_search"]
 
 SMALL = 32
 """A range of so few values is searched by the exponential mechanism."""
@@ -172,3 +172,13 @@ def concave_search(
     for _ in range(rounds):
         slacks.insert(0, 2 * (slacks[0] + lead))
     return ConcaveSearch(rounds + 1, sensitivity, rest, unit, naming_delta, share, tuple(slacks))
+
+
+def best_search(
+    size: int, epsilon: Fraction, delta: Fraction | None, sensitivity: int = 1, beta: float = 0.05
+) -> ConcaveSearch:
+    """Return the search with the smaller error: the exponential mechanism, or RecConcave, which needs a delta."""
+    plain = concave_search(size, epsilon, Fraction(0), sensitivity, 1, beta)
+    if delta is None:
+        return plain
+    return min(plain, concave_search(size, epsilon, delta, sensitivity, 2, beta), key=lambda one: one.error)

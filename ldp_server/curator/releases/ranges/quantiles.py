@@ -35,9 +35,17 @@ from ldp_server.curator.releases.quantile import FINEST, MOST_BITS
 from ldp_server.curator.releases.ranges.concave import ConcaveSearch, concave_search
 from ldp_server.curator.releases.ranges.steps import Stretch
 
-__all__ = ["InteriorPoint", "RecursiveQuantile", "check_range", "held_inside", "rank_stretches"]
+__all__ = [
+    "SMALL_NUMBER",
+    "InteriorPoint",
+    "RecursiveQuantile",
+    "check_range",
+    "held_inside",
+    "in_growing_order",
+    "rank_stretches",
+]
 
-_SMALL = 1 << 62
+SMALL_NUMBER = 1 << 62
 """Numbers below it fit into a machine's integers."""
 
 
@@ -82,7 +90,9 @@ class RecursiveQuantile(CentralMechanism):
         reach = (1 << self.bits) - 1
         numbers = held_inside(whole_numbers(records, "the column"), reach)
         search = self.search()
-        value = search.solve(rank_stretches(numbers, self.at, (-reach, reach), 2 * search.error), 0, draws)
+        target = self.at.numerator * len(numbers)
+        score = rank_stretches(numbers, self.at.denominator, target, (-reach, reach), 2 * search.error)
+        value = search.solve(score, 0, draws)
         if value is None:
             return Outcome((), "nothing: this happens with probability 5% at most")
         return Outcome((ReleasedRow(value),), self._said())
@@ -113,28 +123,36 @@ def check_range(bits: int, delta: Fraction | None) -> None:
         raise InvalidSpec("this release needs a delta above 0 and small, such as 1e-6 (--delta)")
 
 
-def held_inside(numbers: list[int], reach: int) -> list[int]:
+def in_growing_order(numbers: Sequence[int]) -> list[int]:
+    """Return numbers sorted; small ones by numpy, which is faster."""
+    if numbers and min(numbers) > -SMALL_NUMBER and max(numbers) < SMALL_NUMBER:
+        found: list[int] = np.sort(np.array(numbers, np.int64)).tolist()
+        return found
+    return sorted(numbers)
+
+
+def held_inside(numbers: Sequence[int], reach: int) -> list[int]:
     """Return the numbers in growing order; one outside the range becomes the nearest end."""
-    small = min(numbers) > -_SMALL and max(numbers) < _SMALL
-    found: list[int] = np.sort(np.array(numbers, np.int64)).tolist() if small else sorted(numbers)
-    if found[0] < -reach or found[-1] > reach:
+    found = in_growing_order(numbers)
+    if found and (found[0] < -reach or found[-1] > reach):
         return [min(max(number, -reach), reach) for number in found]
     return found
 
 
-def rank_stretches(numbers: Sequence[int], at: Fraction, ends: tuple[int, int], depth: int) -> list[Stretch]:
-    """Return q as stretches over the range, for sorted numbers. Scores below -depth may be wrong, but are below it.
+def rank_stretches(
+    numbers: Sequence[int], finest: int, target: int, ends: tuple[int, int], depth: int
+) -> list[Stretch]:
+    """Return q as stretches over the range, for sorted numbers: D is `finest`, N m is `target`.
 
-    Only the numbers whose ranks are near enough to the quantile are looked at.
+    Scores below -depth may be wrong, but are below it: only numbers with a rank near the target are looked at.
     """
-    finest, target = at.denominator, at.numerator * len(numbers)
     low = max(0, (target - depth) // finest - 1)
     high = min(len(numbers), -(-(target + depth) // finest) + 1)
-    found, start, below = [], ends[0], None
+    found, start, below = [], ends[0], bisect_left(numbers, numbers[low]) if low < len(numbers) else len(numbers)
     for value in dict.fromkeys(numbers[low:high]):
-        below, up_to = bisect_left(numbers, value), bisect_right(numbers, value)
+        up_to = bisect_right(numbers, value)
         found.append(Stretch(start, value - start, -abs(finest * below - target)))
         found.append(Stretch(value, 1, -max(0, finest * below - target, target - finest * up_to)))
         start, below = value + 1, up_to
-    found.append(Stretch(start, ends[1] + 1 - start, -abs(finest * (below or 0) - target)))
+    found.append(Stretch(start, ends[1] + 1 - start, -abs(finest * below - target)))
     return [stretch for stretch in found if stretch.length]

@@ -30,7 +30,7 @@ def test_the_stretches_have_the_score_of_the_definition(at, depth):
     rng = np.random.default_rng(2)
     for people in (1, 2, 5, 30):
         numbers = sorted(rng.integers(-9, 10, people).tolist())
-        found = rank_stretches(numbers, at, (-9, 9), depth)
+        found = rank_stretches(numbers, at.denominator, at.numerator * people, (-9, 9), depth)
         assert [stretch.first for stretch in found] == [-9, *(s.first + s.length for s in found[:-1])]
         for first, length, level in found:
             for value in range(first, first + length):
@@ -69,7 +69,7 @@ def test_the_rank_is_as_near_as_promised_on_numbers_of_all_magnitudes(at):
 def test_an_interior_point_of_one_number_that_everybody_has():
     made = InteriorPoint(2000, Fraction(4), DELTA)
     assert made.at == HALF
-    assert made.parameters()["at"] == "1/2"
+    assert made.parameters() == {"bits": 2000, "epsilon": "4", "delta": "1/1000000", "depth": 2}
     assert {made.run(["5"] * made.smallest, DRAWS).rows[0].item for _ in range(4)} <= {5}
 
 
