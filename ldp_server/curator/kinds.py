@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ldp_client.errors import InvalidSpec
+from ldp_server.curator.kinds_partial import PARTIAL_KINDS
 from ldp_server.curator.kinds_ranges import RANGE_KINDS
 from ldp_server.curator.releases.base import CentralMechanism
 from ldp_server.curator.releases.choosing import Choosing
@@ -80,6 +81,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     ),
     "quantile": Kind(_quantile, ("laplace",), "the quantile --at of whole numbers of at most so many --bits"),
     **RANGE_KINDS,
+    **PARTIAL_KINDS,
 }
 """Each kind: how it is made, with which noises, and what it releases."""
 

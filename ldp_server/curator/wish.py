@@ -36,6 +36,8 @@ class ReleaseWish:
     bits: int | None = None
     columns: int = 1
     """How many columns of attributes there are."""
+    calibrated: bool = False
+    """Whether noise is calibrated by its exact loss, where there is a choice."""
 
     def need(self, value: T | None, option: str) -> T:
         if value is None:

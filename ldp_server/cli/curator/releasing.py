@@ -51,6 +51,7 @@ def _wish(kind: str, given: dict[str, Any]) -> ReleaseWish:
         at=_amount(given, "at"),
         bits=given["bits"],
         columns=max(1, len(given["column"])),
+        calibrated=given["calibrated"],
     )
 
 
@@ -87,6 +88,7 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.option("--share", help="Of the people, such as 0.1.")
 @click.option("--at", help="Which quantile, such as 0.5 for the median.")
 @click.option("--bits", type=click.IntRange(1), help="The numbers lie between -2^bits and 2^bits.")
+@click.option("--calibrated", is_flag=True, help="With frequent-texts: noise by the exact loss, less than the lemma's.")
 @click.option("--cuts", help="Whole numbers in growing order, such as 10,20,50.")
 @home_option
 @json_option

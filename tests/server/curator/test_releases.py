@@ -233,6 +233,7 @@ WISHES = {
     "learn-counted": {"cuts": [1, 2]},
     "learn-labels": {},
     "learn-box": {"bits": 64},
+    "frequent-texts": {"bits": 64, "share": Fraction(1, 20)},
 }
 
 
