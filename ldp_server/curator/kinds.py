@@ -17,7 +17,7 @@ from ldp_server.curator.releases.quantile import ExponentialQuantile
 from ldp_server.curator.releases.stability import StabilityHistogram
 from ldp_server.curator.releases.thresholds import GaussianThresholds, LaplaceThresholds
 from ldp_server.curator.releases.top import GaussianTop, LaplaceTop
-from ldp_server.curator.wish import NOISES, Kind, ReleaseWish
+from ldp_server.curator.wish import NOISES, ReleaseKind, ReleaseWish
 
 __all__ = ["KINDS", "NOISES", "ReleaseWish", "mechanism_for"]
 
@@ -54,32 +54,34 @@ def _quantile(wish: ReleaseWish) -> CentralMechanism:
     return ExponentialQuantile(wish.need(wish.at, "--at"), wish.need(wish.bits, "--bits"), wish.needed_epsilon)
 
 
-KINDS: Final[Mapping[str, Kind]] = {
-    "histogram": Kind(_histogram, NOISES, "how many people hold each of the listed --items"),
-    "items": Kind(
+KINDS: Final[Mapping[str, ReleaseKind]] = {
+    "histogram": ReleaseKind(_histogram, NOISES, "how many people hold each of the listed --items"),
+    "items": ReleaseKind(
         lambda wish: StabilityHistogram(wish.needed_epsilon, wish.need(wish.delta, "--delta")),
         ("laplace",),
         "all items that enough people hold, without a list of items",
     ),
-    "top": Kind(_top, ("laplace", "gaussian"), "the --k most frequent of the listed --items, with their counts"),
-    "thresholds": Kind(_thresholds, ("laplace", "gaussian"), "how many people have a number below each of the --cuts"),
-    "gap-max": Kind(_gap_max, ("laplace", "gaussian"), "the most frequent of the listed --items, by its lead"),
-    "obvious-answer": Kind(
+    "top": ReleaseKind(_top, ("laplace", "gaussian"), "the --k most frequent of the listed --items, with their counts"),
+    "thresholds": ReleaseKind(
+        _thresholds, ("laplace", "gaussian"), "how many people have a number below each of the --cuts"
+    ),
+    "gap-max": ReleaseKind(_gap_max, ("laplace", "gaussian"), "the most frequent of the listed --items, by its lead"),
+    "obvious-answer": ReleaseKind(
         lambda wish: ObviousAnswer(wish.listed, wish.needed_epsilon),
         ("laplace",),
         "the most frequent of the listed --items, by one draw: for very many items",
     ),
-    "mode": Kind(
+    "mode": ReleaseKind(
         lambda wish: Mode(wish.needed_epsilon, wish.need(wish.delta, "--delta")),
         ("laplace",),
         "the most frequent item of all, without a list of items, if it leads by enough",
     ),
-    "frequent-item": Kind(
+    "frequent-item": ReleaseKind(
         lambda wish: Choosing(wish.need(wish.share, "--share"), wish.needed_epsilon, wish.need(wish.delta, "--delta")),
         ("laplace",),
         "one item that a large --share of the people hold, without a list of items",
     ),
-    "quantile": Kind(_quantile, ("laplace",), "the quantile --at of whole numbers of at most so many --bits"),
+    "quantile": ReleaseKind(_quantile, ("laplace",), "the quantile --at of whole numbers of at most so many --bits"),
     **RANGE_KINDS,
     **PARTIAL_KINDS,
 }

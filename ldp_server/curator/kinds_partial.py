@@ -7,7 +7,7 @@ from typing import Final
 
 from ldp_server.curator.releases.base import CentralMechanism
 from ldp_server.curator.releases.partial.strings import FrequentStrings
-from ldp_server.curator.wish import Kind, ReleaseWish
+from ldp_server.curator.wish import ReleaseKind, ReleaseWish
 
 __all__ = ["PARTIAL_KINDS"]
 
@@ -19,8 +19,8 @@ def _texts(wish: ReleaseWish) -> CentralMechanism:
     return FrequentStrings(bits, share, wish.needed_epsilon, wish.calibrated)
 
 
-PARTIAL_KINDS: Final[Mapping[str, Kind]] = {
-    "frequent-texts": Kind(
+PARTIAL_KINDS: Final[Mapping[str, ReleaseKind]] = {
+    "frequent-texts": ReleaseKind(
         _texts, _LAPLACE, "texts of --bits characters 0 or 1 that a --share of the people have; --epsilon an attribute"
     ),
 }

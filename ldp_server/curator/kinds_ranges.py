@@ -13,7 +13,7 @@ from ldp_server.curator.releases.learning.points import PointLearner
 from ldp_server.curator.releases.learning.rectangles import RectangleLearner
 from ldp_server.curator.releases.ranges.quantiles import InteriorPoint, RecursiveQuantile
 from ldp_server.curator.releases.sanitizing.points import PointSanitizer
-from ldp_server.curator.wish import Kind, ReleaseWish
+from ldp_server.curator.wish import ReleaseKind, ReleaseWish
 
 __all__ = ["RANGE_KINDS"]
 
@@ -50,24 +50,36 @@ def _box(wish: ReleaseWish) -> CentralMechanism:
     return RectangleLearner(wish.columns, wish.need(wish.bits, "--bits"), wish.needed_epsilon, wish.delta)
 
 
-RANGE_KINDS: Final[Mapping[str, Kind]] = {
-    "recursive-quantile": Kind(_quantile, _LAPLACE, "the quantile --at of numbers of hundreds of --bits or more"),
-    "interior-point": Kind(_interior, _LAPLACE, "a number between the smallest and the largest, of so many --bits"),
-    "all-items": Kind(_all_items, _LAPLACE, "counts of all items of any domain (of any --k together), up to a --share"),
-    "learn-item": Kind(
+RANGE_KINDS: Final[Mapping[str, ReleaseKind]] = {
+    "recursive-quantile": ReleaseKind(
+        _quantile, _LAPLACE, "the quantile --at of numbers of hundreds of --bits or more"
+    ),
+    "interior-point": ReleaseKind(
+        _interior, _LAPLACE, "a number between the smallest and the largest, of so many --bits"
+    ),
+    "all-items": ReleaseKind(
+        _all_items, _LAPLACE, "counts of all items of any domain (of any --k together), up to a --share"
+    ),
+    "learn-item": ReleaseKind(
         lambda wish: PointLearner(wish.needed_epsilon, wish.needed_delta),
         _LAPLACE,
         "the one item whose --label is 1, without a list of items",
         labelled=True,
     ),
-    "learn-threshold": Kind(_cut, _LAPLACE, "below which number of so many --bits the --label is 1", labelled=True),
-    "learn-cut": Kind(_listed_cut, _LAPLACE, "below which of the --cuts the --label is 1", labelled=True),
-    "learn-counted": Kind(_counted_cut, _LAPLACE, "the same from noisy counts, and how often it errs", labelled=True),
-    "learn-labels": Kind(
+    "learn-threshold": ReleaseKind(
+        _cut, _LAPLACE, "below which number of so many --bits the --label is 1", labelled=True
+    ),
+    "learn-cut": ReleaseKind(_listed_cut, _LAPLACE, "below which of the --cuts the --label is 1", labelled=True),
+    "learn-counted": ReleaseKind(
+        _counted_cut, _LAPLACE, "the same from noisy counts, and how often it errs", labelled=True
+    ),
+    "learn-labels": ReleaseKind(
         lambda wish: LabelCutLearner(wish.needed_epsilon),
         _LAPLACE,
         "the same where the numbers are public and the --label alone is private",
         labelled=True,
     ),
-    "learn-box": Kind(_box, _LAPLACE, "in which box of several --column the --label is 1", labelled=True, several=True),
+    "learn-box": ReleaseKind(
+        _box, _LAPLACE, "in which box of several --column the --label is 1", labelled=True, several=True
+    ),
 }

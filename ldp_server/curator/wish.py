@@ -13,7 +13,7 @@ from ldp_server.curator.releases.base import CentralMechanism
 
 T = TypeVar("T")
 
-__all__ = ["NOISES", "Kind", "ReleaseWish"]
+__all__ = ["NOISES", "ReleaseKind", "ReleaseWish"]
 
 NOISES = ("laplace", "gaussian", "sinh")
 
@@ -62,7 +62,7 @@ class ReleaseWish:
 
 
 @dataclass(frozen=True)
-class Kind:
+class ReleaseKind:
     """A kind of release: how it is made, with which noises, and what it releases."""
 
     make: Callable[[ReleaseWish], CentralMechanism]
