@@ -13,8 +13,17 @@ from ldp_server.curator.releases.gap_max import ObviousAnswer
 from ldp_server.curator.releases.histogram import LaplaceHistogram
 from ldp_server.curator.releases.mode import GRAIN, Mode
 from ldp_server.curator.releases.stability import StabilityHistogram
+from ldp_server.curator.workloads.average import LaplaceAverage
+from ldp_server.curator.workloads.tables import LaplaceTables
 
-__all__ = ["AddRemoveHistogram", "AddRemoveStability", "PrintedMode", "PrintedObviousAnswer"]
+__all__ = [
+    "AddRemoveHistogram",
+    "AddRemoveStability",
+    "AddRemoveTables",
+    "PrintedMode",
+    "PrintedObviousAnswer",
+    "SumAlone",
+]
 
 
 @dataclass(frozen=True)
@@ -55,3 +64,26 @@ class PrintedObviousAnswer(ObviousAnswer):
     @property
     def threshold(self) -> int:
         return super().threshold - 2
+
+
+@dataclass(frozen=True)
+class AddRemoveTables(LaplaceTables):
+    """Scale m / epsilon: right if one person is added or removed."""
+
+    @property
+    def scale(self) -> float:
+        return laplace_scale(len(self.workload.tables), self.epsilon)
+
+
+@dataclass(frozen=True)
+class SumAlone(LaplaceAverage):
+    """The count for half of what it costs beside the sum: right for two people who both have a number."""
+
+    @property
+    def scales(self) -> tuple[float, float, float]:
+        width = self.highest - self.lowest
+        return (
+            laplace_scale(2, self.epsilon),
+            laplace_scale(2 * width, self.epsilon),
+            laplace_scale(2 * width * width, self.epsilon),
+        )

@@ -3,5 +3,6 @@
 commands   create, ledger, show, verify, forget
 releasing  release
 merging    merge
-tables     the tables that both print
+both_sources   what volunteers add to `estimate` and `average`
+tables     the tables that they print
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
@@ -15,6 +15,7 @@ from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_server.cli.connection import json_option
 from ldp_server.cli.curator.commands import curator
+from ldp_server.cli.curator.fields import field_options, workload_of
 from ldp_server.cli.curator.tables import home_option, show_release
 from ldp_server.cli.queries import read_items
 from ldp_server.cli.show import busy, lines
@@ -24,19 +25,31 @@ from ldp_server.curator.ledger import CuratorLedger
 from ldp_server.curator.noise import ExactDraws, library_version
 from ldp_server.curator.people import PeopleFile, read_people
 from ldp_server.curator.prices import DataSetBudget, decimal
+from ldp_server.curator.releases.base import CentralMechanism
 from ldp_server.curator.vault import ANSWER, opened
+from ldp_server.curator.workloads.kinds import WORKLOAD_KINDS
+from ldp_server.curator.workloads.tables import WorkloadMechanism
 
 __all__ = ["release"]
 
-_KINDS = "\n".join(["\b", *(f"  {name:<15} {kind.text}" for name, kind in KINDS.items())])
+_ALL_KINDS = {name: kind.text for name, kind in KINDS.items()} | {
+    name: one.text for name, one in WORKLOAD_KINDS.items()
+}
+_KINDS = "\n".join(["\b", *(f"  {name:<15} {text}" for name, text in _ALL_KINDS.items())])
 
 
 def _amount(given: dict[str, Any], name: str) -> Fraction | None:
     return None if given[name] is None else decimal(given[name], f"--{name.replace('_', '-')}")
 
 
-def _wish(kind: str, given: dict[str, Any]) -> ReleaseWish:
+def _mechanism(kind: str, given: dict[str, Any]) -> CentralMechanism:
     noise = given["noise"] or ("laplace" if given["rho"] is None else "gaussian" if given["omega"] is None else "sinh")
+    if kind in WORKLOAD_KINDS:
+        return workload_of(kind, noise, given, {name: _amount(given, name) for name in ("epsilon", "rho")})
+    return mechanism_for(_wish(kind, noise, given))
+
+
+def _wish(kind: str, noise: str, given: dict[str, Any]) -> ReleaseWish:
     return ReleaseWish(
         kind,
         noise,
@@ -65,7 +78,7 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
 @curator.command(epilog=f"Kinds of release:\n\n{_KINDS}")
-@click.argument("kind", type=click.Choice(list(KINDS)))
+@click.argument("kind", type=click.Choice(list(_ALL_KINDS)))
 @click.option("--data-set", required=True, help="The name under which the ledger knows these people.")
 @click.option("--data", type=_PATH, help="A .csv or .parquet file, one row for each person.")
 @click.option("--column", help="The column that the release is about.")
@@ -86,6 +99,7 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.option("--at", help="Which quantile, such as 0.5 for the median.")
 @click.option("--bits", type=click.IntRange(1), help="The numbers lie between -2^bits and 2^bits.")
 @click.option("--cuts", help="Whole numbers in growing order, such as 10,20,50.")
+@field_options
 @home_option
 @json_option
 def release(kind: str, data_set: str, home: Path, as_json: bool, **given: Any) -> None:
@@ -96,15 +110,19 @@ def release(kind: str, data_set: str, home: Path, as_json: bool, **given: Any) -
     public. The release is signed and stored with its charge; what fails releases and charges nothing. Choose --items,
     --cuts and the kind without looking at the records.
     """
-    mechanism = mechanism_for(_wish(kind, given))
+    mechanism = _mechanism(kind, given)
     library = f"opendp {library_version()}"
     with busy("reading the records", quiet=as_json) as say:
         with CuratorLedger(home) as ledger:
             budget, key = ledger.data_set(data_set).budget, ledger.fingerprint_key
         now = int(time.time())
-        with _people(given, budget, key, now) as (people, column, left_out):
+        fields = mechanism.workload.record.names if isinstance(mechanism, WorkloadMechanism) else ()
+        with _people(given, fields, budget, key, now) as (people, column, left_out):
             say("drawing the noise")
-            request = engine.ReleaseRequest(data_set, column, mechanism, _amount(given, "conversion_delta"))
+            about = None if given["collection"] is None else Collection.load(str(given["collection"])).id
+            first, *more = fields or (column,)
+            delta = _amount(given, "conversion_delta")
+            request = engine.ReleaseRequest(data_set, first, mechanism, delta, tuple(more), about)
             signed = engine.release(home, request, people, ExactDraws(), now, library)
     show_release(signed, as_json=as_json)
     if left_out and not as_json:
@@ -113,15 +131,17 @@ def release(kind: str, data_set: str, home: Path, as_json: bool, **given: Any) -
 
 @contextmanager
 def _people(
-    given: dict[str, Any], budget: DataSetBudget, key: bytes, now: int
+    given: dict[str, Any], columns: Sequence[str], budget: DataSetBudget, key: bytes, now: int
 ) -> Iterator[tuple[PeopleFile, str, str]]:
     """Yield the people, the column, and what was left out."""
     if (given["data"] is None) == (given["volunteers"] is None):
         raise InvalidSpec("say who: --data FILE, or --volunteers DIRECTORY with --collection and --keys")
     if given["data"] is not None:
-        if given["column"] is None or (given["person"] is None) != given["one_row_each"]:
-            raise InvalidSpec("--data: give --column, and say how people are told apart: --person or --one-row-each")
-        yield read_people(given["data"], [given["column"]], given["person"], key), given["column"], ""
+        if (given["person"] is None) != given["one_row_each"]:
+            raise InvalidSpec("--data: say how people are told apart: --person or --one-row-each")
+        if bool(columns) != (given["column"] is None):
+            raise InvalidSpec("--data: give --column; a workload reads the columns of its fields instead")
+        yield read_people(given["data"], columns or [given["column"]], given["person"], key), given["column"] or "", ""
         return
     if given["collection"] is None or given["keys"] is None:
         raise InvalidSpec("--volunteers: give --collection FILE and --keys DIRECTORY")
