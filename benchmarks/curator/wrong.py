@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 from ldp_server.curator.draws import laplace_scale
 from ldp_server.curator.releases.gap_max import ObviousAnswer
@@ -14,13 +15,17 @@ from ldp_server.curator.releases.histogram import LaplaceHistogram
 from ldp_server.curator.releases.mode import GRAIN, Mode
 from ldp_server.curator.releases.stability import StabilityHistogram
 from ldp_server.curator.workloads.average import LaplaceAverage
+from ldp_server.curator.workloads.fourier import LaplaceFourier
+from ldp_server.curator.workloads.mwem import MwemTables
 from ldp_server.curator.workloads.tables import LaplaceTables
 
 __all__ = [
+    "AddRemoveFourier",
     "AddRemoveHistogram",
     "AddRemoveStability",
     "AddRemoveTables",
     "PrintedMode",
+    "PrintedMwem",
     "PrintedObviousAnswer",
     "SumAlone",
 ]
@@ -87,3 +92,20 @@ class SumAlone(LaplaceAverage):
             laplace_scale(2 * width, self.epsilon),
             laplace_scale(2 * width * width, self.epsilon),
         )
+
+
+@dataclass(frozen=True)
+class AddRemoveFourier(LaplaceFourier):
+    """Scale 1 / (2 epsilon) for each of m parities, as counts c_S of scale m / epsilon: one person added or removed."""
+
+    @property
+    def scale(self) -> float:
+        return laplace_scale(len(self.subsets), 2 * self.epsilon)
+
+
+@dataclass(frozen=True)
+class PrintedMwem(MwemTables):
+    """Weights exp(e n |d| / 2): the normaliser moves too, so a selection costs twice what is claimed."""
+
+    def selection(self, price: Fraction) -> float:
+        return super().selection(price) / 2

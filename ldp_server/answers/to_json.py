@@ -10,6 +10,7 @@
 | `ldp-server curator create`, `ledger` | ldp_server/cli/curator/tables.py |
 | `ldp-server curator release`, `show` | the signed text and the signature: ldp_server/curator/signing.py |
 | `ldp-server curator merge` | `ldp_server.answers.merging.cohorts.MergedAnswer`, or `averages.MergedAverages` |
+| `ldp-server curator synthesize` | file, rows, fields |
 | `ldp-server foreign` | `ldp_server.answers.foreign.ForeignEstimates` |
 | `ldp-server collection draft` | `ldp_server.planning.Draft` |
 | `ldp-simulate ...` | simulator/shapes.py |

@@ -87,7 +87,7 @@ def _strata(
     total = sum(max(share.share, 0.0) for share in shares.values())
     if total <= 0:
         raise InvalidSpec("the reports do not tell how large the groups are: more users are needed")
-    found, small = [], []
+    found, small = list[_Group](), list[_Group]()
     for group, held in cells.items():
         share = shares[group]
         spread = share.noise + share.share * (1 - share.share) / share.people if 0 < share.share < 1 else share.noise

@@ -54,6 +54,7 @@ def workload_of(kind: str, noise: str, given: dict[str, Any], prices: dict[str, 
         record=_record(given),
         tables=tuple(tuple(name.strip() for name in one.split(",")) for one in given["table"]),
         ends=given["ends"],
+        rounds=given["rounds"],
     )
     return workload_mechanism(wish)
 

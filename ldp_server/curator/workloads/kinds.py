@@ -11,6 +11,8 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Record
 from ldp_server.curator.releases.base import CentralMechanism
 from ldp_server.curator.workloads.average import LaplaceAverage
+from ldp_server.curator.workloads.fourier import GaussianFourier, LaplaceFourier
+from ldp_server.curator.workloads.mwem import MwemTables
 from ldp_server.curator.workloads.tables import GaussianTables, LaplaceTables
 from ldp_server.curator.workloads.universe import Workload, pairs
 
@@ -32,6 +34,7 @@ class WorkloadWish:
     """Empty: all pairs."""
     ends: tuple[int, int] | None = None
     """Of an average."""
+    rounds: int | None = None
 
     def need(self, value: T | None, option: str) -> T:
         if value is None:
@@ -58,6 +61,16 @@ def _tables(wish: WorkloadWish) -> CentralMechanism:
     return LaplaceTables(wish.workload, wish.needed_epsilon)
 
 
+def _fourier(wish: WorkloadWish) -> CentralMechanism:
+    if wish.noise == "gaussian":
+        return GaussianFourier(wish.workload, wish.needed_rho)
+    return LaplaceFourier(wish.workload, wish.needed_epsilon)
+
+
+def _mwem(wish: WorkloadWish) -> CentralMechanism:
+    return MwemTables(wish.workload, wish.needed_epsilon, wish.rounds or 0)
+
+
 def _average(wish: WorkloadWish) -> CentralMechanism:
     lowest, highest = wish.need(wish.ends, "--range")
     return LaplaceAverage(lowest, highest, wish.needed_epsilon)
@@ -77,6 +90,10 @@ WORKLOAD_KINDS = {
     "tables": WorkloadKind(
         _tables, ("laplace", "gaussian"), "every cell of every --table of the --fields; of all pairs without --table"
     ),
+    "fourier": WorkloadKind(
+        _fourier, ("laplace", "gaussian"), "the same for fields with two values, by parities: smaller errors"
+    ),
+    "mwem": WorkloadKind(_mwem, ("laplace",), "the same by a distribution that is fitted: for few people"),
 }
 """Each kind: how it is made, with which noises, and what it releases."""
 

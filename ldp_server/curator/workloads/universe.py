@@ -109,8 +109,7 @@ class Workload:
         for field, stride, column in zip(self.record.fields, self.record.strides, columns, strict=False):
             known = text_indexes(field.domain)
             total += stride * np.fromiter((known.get(one, 0) for one in column), np.int64, len(column))
-        found: list[people.Record] = total.tolist()
-        return found
+        return [*total.tolist()]
 
 
 def pairs(record: Record) -> tuple[tuple[str, ...], ...]:

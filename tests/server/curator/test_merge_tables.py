@@ -169,7 +169,7 @@ def asked(tmp_path_factory):
 
 
 def shell(server, monkeypatch, capsys, *arguments):
-    monkeypatch.setattr("sys.argv", ["ldp-server", *map(str, arguments), "--server", server.target])
+    monkeypatch.setattr("sys.argv", ["ldp-server", *map(str, arguments), "--data", str(server.data)])
     try:
         run()
         code = 0
