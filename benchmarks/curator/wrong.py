@@ -96,11 +96,11 @@ class SumAlone(LaplaceAverage):
 
 @dataclass(frozen=True)
 class AddRemoveFourier(LaplaceFourier):
-    """Scale 1 / (2 epsilon) for each of m parities, as counts c_S of scale m / epsilon: one person added or removed."""
+    """Half of the noise: c_S moves by 1 where a person is added or removed, and by 2 for a replacement."""
 
     @property
     def scale(self) -> float:
-        return laplace_scale(len(self.subsets), 2 * self.epsilon)
+        return laplace_scale(self.moved, 2 * self.epsilon)
 
 
 @dataclass(frozen=True)
