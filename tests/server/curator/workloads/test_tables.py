@@ -71,9 +71,9 @@ CELLS = (0, 1, 2, 3)
 
 def test_the_realised_loss_of_tables_is_their_price():
     assert worst_delta(every_law(LaplaceTables(ALONE, FOUR), (1,), 1, 1e-7), (1,), 4.0) <= 1e-6
-    laws = every_law(LaplaceTables(SINGLES, Fraction(16)), (3,), 1, 1e-5)
-    assert worst_delta(laws, (3,), 16.0) <= 1e-4
-    assert worst_delta(laws, (3,), 13.0) > 1e-3
+    laws = every_law(LaplaceTables(SINGLES, Fraction(16)), (3,), 1, 1e-4)
+    assert worst_delta(laws, (3,), 16.0) <= 1e-3
+    assert worst_delta(laws, (3,), 13.0) > 1e-2
     laws = every_law(GaussianTables(ALONE, ONE), (1,), 1, 1e-9)
     for order in (1.1, 2.0, 4.0):
         assert worst_divergence(laws, (1,), order) <= order * (1 + 1e-6)
