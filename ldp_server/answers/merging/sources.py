@@ -15,7 +15,15 @@ from ldp_server.answers.merging.cohorts import CohortCount, CohortShare, MergedA
 from ldp_server.answers.merging.reweighed import reweighed, rolled_up
 from ldp_server.answers.numbers import AverageAnswer
 
-__all__ = ["MERGEABLE", "LocalFrequencies", "merged_averages", "merged_frequencies", "of_estimates", "of_release"]
+__all__ = [
+    "MERGEABLE",
+    "LocalFrequencies",
+    "item_of",
+    "merged_averages",
+    "merged_frequencies",
+    "of_estimates",
+    "of_release",
+]
 
 TABLES = ("tables", "fourier")
 MERGEABLE = ("histogram", "top", *TABLES)

@@ -79,7 +79,7 @@ class _Fourier(WorkloadMechanism):
             return len(self.subsets)
         listed = np.zeros(1 << fields)
         listed[[sum(1 << place for place in subset) for subset in self.subsets]] = 1
-        return round((len(self.subsets) - _transform(listed).min()) / 2)
+        return round((len(self.subsets) - float(_transform(listed).min())) / 2)
 
     def run(self, records: Sequence[Record], draws: Draws) -> Outcome:
         work, people = self.workload, len(records)

@@ -16,7 +16,7 @@ from ldp_server.curator.workloads.mwem import MwemTables
 from ldp_server.curator.workloads.tables import GaussianTables, LaplaceTables
 from ldp_server.curator.workloads.universe import Workload, pairs
 
-__all__ = ["WORKLOAD_KINDS", "WorkloadWish", "workload_mechanism"]
+__all__ = ["WORKLOAD_KINDS", "WorkloadKind", "WorkloadWish", "workload_mechanism"]
 
 T = TypeVar("T")
 
