@@ -13,15 +13,11 @@ from ldp_client.collection import Collection
 from ldp_client.protocol.domain import Integers
 from ldp_server.store import Admission, NewCollection
 from ldp_server.store.engines import open_store
-from ldp_server.testing import ServedProcess, ServerProcess
+from ldp_server.testing import RoleProcess, ServerProcess
 
 __all__ = ["calls"]
 
 CALLS = 6000
-
-
-class _CollectorProcess(ServedProcess):
-    name = "collector"
 
 
 def calls(address: str, folder: Path, rounds: int) -> Iterator[Row]:
@@ -52,9 +48,8 @@ def calls(address: str, folder: Path, rounds: int) -> Iterator[Row]:
 
 def _collectors(config: Path, collection: Collection, count: int) -> float:
     with ExitStack() as stack:
-        command = ("collect", "--config", str(config))
-        first = stack.enter_context(_CollectorProcess(command, config.with_suffix(".0.log")))
+        first = stack.enter_context(RoleProcess("collect", config, config.with_suffix(".0.log")))
         for place in range(1, count):
             log = config.with_suffix(f".{place}.log")
-            stack.enter_context(_CollectorProcess(command, log, listen=first.target))
+            stack.enter_context(RoleProcess("collect", config, log, listen=first.target))
         return rate(first.target, collection, "unary", 1, CALLS, clients=64)
