@@ -111,32 +111,52 @@ def run(
         between = place.relay(stack, collection)
         targets = place.targets if between is None else (between.process.target,)
         job = Job(collection, setting.population, setting.naming, wanted.users, wanted.seed)
-        started = time.perf_counter()
-        killers, disturbed = _killers(stack, place, between, faults), _disturbed(stack, place, faults, wanted.seed)
         made_in = _made_in(collection, periods, faults.skew)
         task = SenderTask(job, faults, batch, targets, place.sealing_key, place.desk, made_in)
-        parts = send_all(task, wanted.processes, progress)
-        seconds = time.perf_counter() - started
-        for killer in killers:
-            killer.join()
-        if between is not None:
-            parts.append(between.fill(job, lasts))
-            between.drain(lasts)
-        seen = _ended(disturbed)
-        ended = _end(place.analyst, collection, targets, parts, seconds)
-        passed = None if between is None else (between.process.restarts, place.analyst.show(collection).batches)
-        more = {"restarts": place.restarts, "passed": passed, "faults": seen, "collectors": place.collectors}
-        return _compare(job, setting, replace(ended, **more))
+        return _compare(job, setting, _all_sent(stack, place, between, task, wanted.processes, progress))
 
 
-def _disturbed(stack: ExitStack, place: Place, faults: Faults, seed: int) -> Disturbances | None:
+def _all_sent(
+    stack: ExitStack, place: Place, between: RunningRelay | None, task: SenderTask, processes: int,
+    progress: Callable[[int], None] | None,
+) -> _Ended:  # fmt: skip
+    """Send everything while things go wrong, close the collection, and ask."""
+    job, faults, lasts = task.job, task.faults, patience(task.job.users)
+    started = time.perf_counter()
+    killers, disturbed = _killers(stack, place, between, faults), _disturbed(stack, place, faults, job)
+    parts = send_all(task, processes, _both(progress, disturbed))
+    seconds = time.perf_counter() - started
+    for killer in killers:
+        killer.join()
+    if between is not None:
+        parts.append(between.fill(job, lasts))
+        between.drain(lasts)
+    seen = _ended(disturbed)
+    ended = _end(place.analyst, job.collection, task.targets, parts, seconds)
+    passed = None if between is None else (between.process.restarts, place.analyst.show(job.collection).batches)
+    return replace(ended, restarts=place.restarts, passed=passed, faults=seen, collectors=place.collectors)
+
+
+def _disturbed(stack: ExitStack, place: Place, faults: Faults, job: Job) -> Disturbances | None:
     """Begin to disturb several collectors; it ends, at the latest, with the stack."""
     if place.deployment is None:
         return None
-    disturbances = Disturbances(place.deployment, faults, seed)
+    disturbances = Disturbances(place.deployment, faults, job.seed, job.users)
     stack.callback(disturbances.stop)
     disturbances.start()
     return disturbances
+
+
+def _both(progress: Callable[[int], None] | None, disturbed: Disturbances | None) -> Callable[[int], None]:
+    """Tell who shows progress, and who disturbs."""
+
+    def tell(reports: int) -> None:
+        if progress is not None:
+            progress(reports)
+        if disturbed is not None:
+            disturbed.note(reports)
+
+    return tell
 
 
 def _ended(disturbed: Disturbances | None) -> tuple[FaultSeen, ...]:

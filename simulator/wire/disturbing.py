@@ -2,7 +2,8 @@
 
 Which process, which connection, how and for how long is drawn from the seed. When it happens is so, too, but how far
 the senders have come by then is not: a busy machine is slower. So two runs have the same faults in the same order of
-each kind, and not at the same batches.
+each kind, and not at the same batches. Between two faults of a kind a part of all reports is acknowledged, so that a
+run ends on any machine.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ _PART = 7
 """Part of the seed of these faults."""
 _PATIENCE = 120.0
 """Seconds for which a process that was killed is started again and again: its store may be away."""
+_LOOKS = 0.05
+MOST = 50
+"""How many faults of a kind a run has at most: so large a part of the reports comes through between two of them."""
 _LONGEST = 1.5
 """Seconds that a cut lasts at most."""
 
@@ -32,12 +36,13 @@ _LONGEST = 1.5
 class Disturbances:
     """The faults of `REPEATED` that were asked for, between `start` and `stop`."""
 
-    def __init__(self, deployment: Deployment, faults: Faults, seed: int) -> None:
+    def __init__(self, deployment: Deployment, faults: Faults, seed: int, users: int) -> None:
         self._deployment = deployment
         self._faults = faults
         self._seed = seed
         self._ending = threading.Event()
         self._begun = time.monotonic()
+        self._acknowledged, self._between = 0, max(1, users // MOST)
         self._failure: Exception | None = None
         self.seen: list[FaultSeen] = []
         self._threads = [threading.Thread(target=self._again, args=(name,), daemon=True) for name in faults.repeated]
@@ -47,6 +52,10 @@ class Disturbances:
         self._begun = time.monotonic()
         for thread in self._threads:
             thread.start()
+
+    def note(self, reports: int) -> None:
+        """So many reports more were acknowledged."""
+        self._acknowledged += reports
 
     def stop(self) -> None:
         """End when everything that was killed runs again. Raises what went wrong with it."""
@@ -66,11 +75,20 @@ class Disturbances:
             "cut": self._cut,
         }[name]
         try:
-            while not self._ending.wait(self._faults.repeated[name] * (0.5 + coins.random())):
+            while self._is_time(self._faults.repeated[name] * (0.5 + coins.random())):
                 at = time.monotonic() - self._begun
                 self.seen.append(FaultSeen(at=round(at, 3), fault=name, what=work(coins)))
         except (LdpError, OSError) as error:
             self._failure = error
+
+    def _is_time(self, seconds: float) -> bool:
+        """Wait so long, and until enough was acknowledged meanwhile; False if the run ends."""
+        before = self._acknowledged
+        while not self._ending.wait(seconds):
+            if self._acknowledged >= before + self._between:
+                return True
+            seconds = _LOOKS
+        return False
 
     def _kill_collector(self, coins: np.random.Generator) -> str:
         number = int(coins.integers(len(self._deployment.collectors)))

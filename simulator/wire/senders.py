@@ -30,12 +30,16 @@ __all__ = ["SenderTask", "SentPart", "Slice", "patience", "send_all"]
 
 PATIENCE = 120.0
 """Seconds, besides those that sending takes at the slowest."""
+DISTURBED = 5.0
+"""How many times longer it takes while one thing after the other goes wrong."""
 SLOWEST = 500.0
 """Reports a second."""
 SLOWEST_TOKENS = 10.0
 """The same if each report may need a token: an issuer signs some 80 a second."""
 _TOLD_AT = 20_000
-"""After how many reports a sender says how many it has sent."""
+"""After how many reports a sender says how many it has sent, at most."""
+_TELLS = 200
+"""About how often it says so at least, however few they are."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +73,9 @@ class SentPart:
     sent: Sent = field(default_factory=Sent)
 
 
-def patience(users: int, *, tokens: bool = False) -> float:
+def patience(users: int, *, tokens: bool = False, disturbed: bool = False) -> float:
     """Return the seconds after which sending has failed."""
-    return PATIENCE + users / (SLOWEST_TOKENS if tokens else SLOWEST)
+    return (DISTURBED if disturbed else 1.0) * (PATIENCE + users / (SLOWEST_TOKENS if tokens else SLOWEST))
 
 
 class Slice(NamedTuple):
@@ -108,12 +112,12 @@ def _send_slices(task: SenderTask, place: int, slices: Sequence[Slice], told: Qu
     job = task.job
     part = SentPart(np.zeros(job.population.distinct + 1, np.int64))
     oracles = {period: oracle_for(job.collection) for period in task.periods}
-    waiting = 0
+    waiting, tells_at = 0, min(_TOLD_AT, -(-job.users // _TELLS))
 
     def tell(reports: int) -> None:
         nonlocal waiting
         waiting += reports
-        if waiting >= _TOLD_AT:
+        if waiting >= tells_at:
             told.put(waiting)
             waiting = 0
 
@@ -121,7 +125,7 @@ def _send_slices(task: SenderTask, place: int, slices: Sequence[Slice], told: Qu
     batches = (batch for one in slices for batch in _batches(task, one, oracles, part, envelope))
     relay = None if task.sealing_key is None else job.collection
     target, again = (task.targets[(place + step) % len(task.targets)] for step in (0, 1))
-    lasts = patience(job.users, tokens=task.desk is not None)
+    lasts = patience(job.users, tokens=task.desk is not None, disturbed=bool(task.faults.repeated))
     part.sent = send(target, batches, lasts, tell, relay=relay, again=again)
     told.put(waiting)
     part.states = {period: oracle.to_bytes() for period, oracle in oracles.items()}
