@@ -27,6 +27,7 @@ EXIT_CODES = {
 MODULES = {
     "answer": ["serving"],
     "average": ["questions"],
+    "averages": ["fields.averages"],
     "attributes": ["questions"],
     "backup": ["local"],
     "change": ["over_time.commands"],
@@ -43,6 +44,7 @@ MODULES = {
     "foreign": ["local"],
     "heavy-hitters": ["queries"],
     "key": ["sealing.keys"],
+    "migrate": ["sharing.migrate"],
     "periods": ["over_time.options"],
     "quantiles": ["questions"],
     "ranges": ["questions"],

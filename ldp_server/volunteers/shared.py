@@ -20,7 +20,7 @@ from ldp_server.volunteers.interface import Given, SealedRecords
 __all__ = ["SharedRecords"]
 
 TRIES = 3
-_LOCK = "SELECT pg_advisory_xact_lock_shared(7906, 0)"
+_LOCK = "SELECT pg_advisory_xact_lock_shared(7907, 0)"
 """Nobody writes the rows again meanwhile."""
 _TAKE = (
     "WITH taken AS (UPDATE hearsay.volunteers SET used = coalesce(used, %s) WHERE collection_id = %s "

@@ -4,7 +4,8 @@
 --   7902  exclusive while a collection is sealed; an append that cannot share it is told "sealed"
 --   7903  (with 0) whoever does what one server does for all
 --   7904, 7905 (with 0)  migrations; entering a collection
---   7906  (with 0) shared by who gives, withdraws or uses volunteers' records; exclusive for who writes their rows again
+--   7906  (with 0)  who fills the database from another store
+--   7907  (with 0) shared by who gives, withdraws or uses volunteers' records; exclusive for who writes their rows again
 
 CREATE OR REPLACE FUNCTION hearsay.add_partitions(c integer) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -159,7 +160,7 @@ BEGIN
     IF NOT FOUND THEN
         RETURN 2;
     END IF;
-    PERFORM pg_advisory_xact_lock_shared(7906, 0);
+    PERFORM pg_advisory_xact_lock_shared(7907, 0);
     LOOP
         INSERT INTO hearsay.volunteers (collection_id, name, sealed) VALUES (id, given_name, given)
         ON CONFLICT DO NOTHING;
@@ -178,7 +179,7 @@ END $$;
 CREATE OR REPLACE FUNCTION hearsay.withdraw_1(id bytea, given_name bytea) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM pg_advisory_xact_lock_shared(7906, 0);
+    PERFORM pg_advisory_xact_lock_shared(7907, 0);
     DELETE FROM hearsay.volunteers v WHERE v.collection_id = id AND v.name = given_name AND v.used IS NULL;
     IF NOT FOUND THEN
         PERFORM pg_logical_emit_message(true, 'hearsay', '');
@@ -194,7 +195,7 @@ BEGIN
     IF NOT EXISTS (SELECT FROM hearsay.volunteers v WHERE NOT v.laid) THEN
         RETURN;
     END IF;
-    PERFORM pg_advisory_xact_lock(7906, 0);
+    PERFORM pg_advisory_xact_lock(7907, 0);
     WITH gone AS (DELETE FROM hearsay.volunteers v WHERE NOT v.laid RETURNING v.*)
     INSERT INTO hearsay.volunteers (collection_id, name, sealed, used, laid)
     SELECT g.collection_id, g.name, g.sealed, g.used, true FROM gone g ORDER BY g.collection_id, g.name;
