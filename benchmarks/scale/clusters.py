@@ -23,7 +23,7 @@ from ldp_server.oracles.base import Oracle
 
 __all__ = ["clusters"]
 
-ROUNDS, WORKERS = 3, 2
+ROUNDS, WORKERS = 2, 2
 PIECE = 3_000_000
 
 
@@ -39,7 +39,7 @@ def clusters(folder: Path, reports: int) -> Iterator[Row]:
     path = _file(folder / "again", collection, reports)
     with (
         LocalCluster(
-            n_workers=WORKERS, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+            n_workers=WORKERS, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", host="127.0.0.1"
         ) as cluster,
         dask_cluster(cluster.scheduler_address) as engine,
     ):

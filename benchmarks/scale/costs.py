@@ -20,7 +20,6 @@ import trustme
 
 from benchmarks.row import Row, row
 from benchmarks.row import cpu_seconds as cpu_seconds_of
-from benchmarks.scale.collectors import CollectorProcess
 from benchmarks.scale.meter import Meter
 from benchmarks.server.processes import Program, cpu_seconds, finish, rate
 from ldp_client.collection import Collection
@@ -30,6 +29,7 @@ from ldp_server.oracles import oracle_for
 from ldp_server.private_postgres import PrivatePostgres
 from ldp_server.store import Admission, NewCollection, ReportLog, Submission
 from ldp_server.store.engines import open_store
+from ldp_server.testing import RoleProcess
 
 __all__ = ["costs"]
 
@@ -115,8 +115,9 @@ def _collectors(address: str, folder: Path) -> Iterator[Row]:
     collection = _collection()
     with closing(open_store(address, folder).writer()) as log:
         log.add(NewCollection(collection.id, collection.spec_bytes, False, Admission(), 1))
-    command = ("collect", "--store", address)
-    with CollectorProcess(command, folder / "costs.log") as collector:
+    config = folder / "costs.toml"
+    config.write_text(f'store = "{address}"\n', "utf-8")
+    with RoleProcess("collect", config, folder / "costs.log") as collector:
         rate(collector.target, collection, "unary", 1, CALLS // 4, clients=64)  # warm
         used = cpu_seconds(collector.pid)
         rate(collector.target, collection, "unary", 1, CALLS, clients=64)
@@ -137,7 +138,7 @@ def _connections(address: str, folder: Path, collection: Collection) -> Iterator
     config = folder / "tls.toml"
     tls = '[tls]\ncertificate = "cert.pem"\nkey = "key.pem"\n'
     config.write_text(f'store = "{address}"\n{tls}', "utf-8")
-    with CollectorProcess(("collect", "--config", str(config)), folder / "tls.log") as collector:
+    with RoleProcess("collect", config, folder / "tls.log") as collector:
         port = collector.target.rpartition(":")[2]
         shape = (f"localhost:{port}", str(folder / "ca.pem"), collection.id.hex(), str(CONNECTIONS))
         with Program("benchmarks.scale.callers", *shape) as callers:

@@ -108,7 +108,7 @@ def _quiet() -> Iterator[None]:
 
 def _connected(connect: Any, address: str) -> Iterator[Engine]:
     try:
-        client = connect(address, timeout=_PATIENCE, set_as_default=False)
+        client = connect(address, timeout=_PATIENCE, set_as_default=False, direct_to_workers=True)
     except (OSError, TimeoutError, ValueError, TypeError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise Unavailable(f"no Dask scheduler answers at {address}: {reason}") from None

@@ -34,7 +34,7 @@ def local_cluster(workers=2):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return distributed.LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", host="127.0.0.1"
         )
 
 
@@ -94,7 +94,7 @@ import sys
 from distributed import LocalCluster
 if __name__ == "__main__":
     found = LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address=None, host="127.0.0.1"
+        n_workers=1, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address="127.0.0.1:0", host="127.0.0.1"
     )
     print(found.scheduler_address, flush=True)
     sys.stdin.read()
