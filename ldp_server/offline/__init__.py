@@ -11,13 +11,13 @@ again, or twice: its result is the same, and only this process adds results up, 
 
 from ldp_server.offline.decodes import CountsFile, decode_file
 from ldp_server.offline.engines import Engine, dask_cluster, processes, this_process
-from ldp_server.offline.parts import Part, count_part, merged, parts_of
+from ldp_server.offline.parts import FilePart, count_part, merged, parts_of
 from ldp_server.offline.running import results
 
 __all__ = [
     "CountsFile",
     "Engine",
-    "Part",
+    "FilePart",
     "count_part",
     "dask_cluster",
     "decode_file",

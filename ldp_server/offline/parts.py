@@ -12,7 +12,7 @@ from ldp_client.errors import InvalidSpec, LdpError
 from ldp_server.oracles import oracle_for
 from ldp_server.oracles.base import Oracle
 
-__all__ = ["Part", "count_part", "merged", "parts_of"]
+__all__ = ["FilePart", "count_part", "merged", "parts_of"]
 
 PIECE = 8 << 20
 """Bytes that a task reads at a time. More would not stay in the processor's cache."""
@@ -21,7 +21,7 @@ LARGEST = 2 << 30
 
 
 @dataclass(frozen=True)
-class Part:
+class FilePart:
     """A range of a file. Its path must mean the same wherever the task runs."""
 
     spec: bytes
@@ -32,7 +32,7 @@ class Part:
     """Of the whole file, as it was when the parts were made."""
 
 
-def parts_of(collection: Collection, files: Sequence[Path], slots: int, largest: int = LARGEST) -> list[Part]:
+def parts_of(collection: Collection, files: Sequence[Path], slots: int, largest: int = LARGEST) -> list[FilePart]:
     """Divide files into parts: at least one for each of `slots`, if there are as many reports."""
     width = collection.randomizer.report_bytes
     sizes = [_size(path, width) for path in files]
@@ -43,7 +43,7 @@ def parts_of(collection: Collection, files: Sequence[Path], slots: int, largest:
     found = []
     for path, size in zip(files, sizes, strict=True):
         for start in range(0, size, each):
-            found.append(Part(collection.spec_bytes, str(path.resolve()), start, min(each, size - start), size))
+            found.append(FilePart(collection.spec_bytes, str(path.resolve()), start, min(each, size - start), size))
     return found
 
 
@@ -57,7 +57,7 @@ def _size(path: Path, width: int) -> int:
     return size
 
 
-def count_part(part: Part) -> Oracle:
+def count_part(part: FilePart) -> Oracle:
     """Count the reports of a part. It reads nothing but the file, and changes nothing."""
     collection = Collection.from_bytes(part.spec)
     oracle, left = oracle_for(collection), part.length

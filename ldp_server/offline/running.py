@@ -15,7 +15,8 @@ from ldp_server.offline.engines import Engine
 
 __all__ = ["results"]
 
-T, R = TypeVar("T"), TypeVar("R")
+T = TypeVar("T")
+R = TypeVar("R")
 _LOOK = 1.0
 """Seconds after which it is looked whether the engine is still there."""
 

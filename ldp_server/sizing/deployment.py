@@ -15,7 +15,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_server.sizing.figures import Figures
 from ldp_server.store.commit import LINGER
 
-__all__ = ["Deployment", "Load", "Prices", "sized"]
+__all__ = ["Load", "Prices", "SizedDeployment", "sized"]
 
 DAY = 86_400
 PAGE = 8192
@@ -67,7 +67,7 @@ class Prices:
 
 
 @dataclass(frozen=True)
-class Deployment:
+class SizedDeployment:
     """The numbers of a deployment. Rates are those of the peak, and days are whole days."""
 
     reports_a_day: float
@@ -93,7 +93,7 @@ class Deployment:
     warnings: tuple[str, ...]
 
 
-def sized(load: Load, figures: Figures, prices: Prices | None = None, *, standbys: int = 1) -> Deployment:
+def sized(load: Load, figures: Figures, prices: Prices | None = None, *, standbys: int = 1) -> SizedDeployment:
     """Work out a deployment. Standbys are as large as the database."""
     reports = load.users_a_day * load.reports_of_a_user
     batches = reports / load.reports_of_a_batch
@@ -110,7 +110,7 @@ def sized(load: Load, figures: Figures, prices: Prices | None = None, *, standby
     cores = collectors + (1 + standbys) * max(2, math.ceil(database)) + ANSWERERS * 2 + 2
     all_memory = collectors * COLLECTOR_MEMORY + (1 + standbys) * memory + (ANSWERERS + 1) * WORKER_MEMORY
     all_disk = (1 + standbys) * disk / GB
-    return Deployment(
+    return SizedDeployment(
         reports_a_day=reports,
         batches_a_second=peak,
         collectors=collectors,
@@ -128,7 +128,7 @@ def sized(load: Load, figures: Figures, prices: Prices | None = None, *, standby
         cores=cores,
         memory_gb=all_memory,
         disk_gb=all_disk,
-        cost=prices and cores * prices.core + all_memory * prices.memory + all_disk * prices.disk,
+        cost=None if prices is None else cores * prices.core + all_memory * prices.memory + all_disk * prices.disk,
         warnings=tuple(_warnings(load, databases, upkeep, memory)),
     )
 

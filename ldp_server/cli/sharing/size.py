@@ -12,7 +12,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_server.cli.connection import json_option
 from ldp_server.cli.main import cli
 from ldp_server.cli.show import lines, print_json, table, whole
-from ldp_server.sizing.deployment import Deployment, Load, Prices, sized
+from ldp_server.sizing.deployment import Load, Prices, SizedDeployment, sized
 from ldp_server.sizing.figures import MEASURED, read_figures
 
 __all__ = ["size"]
@@ -80,7 +80,7 @@ def _prices(text: str | None) -> Prices | None:
     return Prices(core, memory, disk)
 
 
-def _show(found: Deployment, standbys: int) -> None:
+def _show(found: SizedDeployment, standbys: int) -> None:
     beside = f"and {standbys} standby{'s' if standbys != 1 else ''} as large"
     rows = [
         ("reports", f"{whole(found.reports_a_day)} a day, {found.batches_a_second:,.0f} batches a second at the peak"),

@@ -93,9 +93,8 @@ CLUSTER = """
 import sys
 from distributed import LocalCluster
 if __name__ == "__main__":
-    found = LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address="127.0.0.1:0", host="127.0.0.1"
-    )
+    here = {"host": "127.0.0.1", "protocol": "tcp", "dashboard_address": "127.0.0.1:0"}
+    found = LocalCluster(n_workers=1, threads_per_worker=1, processes=False, **here)
     print(found.scheduler_address, flush=True)
     sys.stdin.read()
 """
