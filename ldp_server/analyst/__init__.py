@@ -5,6 +5,7 @@ answers       each kind of answer with the collection that it is about
 answers_over_time   the kinds about several periods or two collections
 client        Analyst: one method a call
 questions     the methods that ask about one collection
+relating      those about how fields of records go together
 over_time     those that ask about several periods, or about two collections
 aio           AsyncAnalyst: the same for asyncio
 operations    the methods that create, list, show, close and export collections
@@ -22,10 +23,12 @@ from ldp_server.analyst.answers import (
     CollectionAttributes,
     CollectionAverage,
     CollectionEstimates,
+    CollectionGaps,
     CollectionHeavyHitters,
     CollectionPeriods,
     CollectionQuantiles,
     CollectionRanges,
+    CollectionRules,
 )
 from ldp_server.analyst.answers_over_time import CollectionChange, CollectionComparison, CollectionTrend
 from ldp_server.analyst.client import Analyst
@@ -43,11 +46,13 @@ __all__ = [
     "CollectionChange",
     "CollectionComparison",
     "CollectionEstimates",
+    "CollectionGaps",
     "CollectionHeavyHitters",
     "CollectionInfo",
     "CollectionPeriods",
     "CollectionQuantiles",
     "CollectionRanges",
+    "CollectionRules",
     "CollectionSummary",
     "CollectionTrend",
     "EveryLook",

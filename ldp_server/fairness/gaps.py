@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
+from typing import cast
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
@@ -112,14 +113,13 @@ def gaps_answer(
     if not 0 < tolerance < 1:
         raise InvalidSpec("a tolerance is a difference of shares, between 0 and 1, such as 0.1")
     asked = RecordTable(collection, names, where)
-    record = asked.collection.domain
-    assert isinstance(record, Record)
+    record = cast("Record", asked.collection.domain)
     counted = values_that_count(record.fields[1], values)
     groups = known_values(record.fields[0].domain)
     if not 2 <= len(groups) <= _MOST_GROUPS:
         raise InvalidSpec(f"gaps are shown between 2 to {_MOST_GROUPS} groups: {group!r} has {len(groups)}")
     view = asked.oracle(oracle)
-    found = _Groups(record, counted, CellSums(view, widening(view).widened), groups)
+    found = _Groups(record, counted, CellSums(view, widening(view)), groups)
     gaps = found.gaps(confidence, tolerance)
     return GapsAnswer(
         reports=view.reports,

@@ -102,7 +102,7 @@ def _places(predicted: npt.ArrayLike, labels: RandomizedLabels) -> npt.NDArray[n
 
 
 def _response(table: Floats) -> tuple[float, float] | None:
-    """p and q, if the table is that of randomized response."""
+    """The probabilities p and q, if the table is that of randomized response."""
     if table.shape[0] != table.shape[1]:
         return None
     own, others = np.diag(table), table[~np.eye(len(table), dtype=bool)]

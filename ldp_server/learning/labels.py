@@ -102,7 +102,11 @@ class RandomizedLabels:
     def part(self, rows: slice | npt.ArrayLike) -> RandomizedLabels:
         """Return those of some rows, named by numbers, a mask or a slice."""
         return RandomizedLabels(
-            self.classes, self.reports[rows if isinstance(rows, slice) else np.asarray(rows)], self.table, self.inverse, self.unlabelled
+            self.classes,
+            self.reports[rows if isinstance(rows, slice) else np.asarray(rows)],
+            self.table,
+            self.inverse,
+            self.unlabelled,
         )
 
     @property

@@ -29,6 +29,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import product
+from typing import cast
 
 import numpy as np
 
@@ -63,7 +64,7 @@ class RuleKind(Enum):
 class LearnedRule:
     """The rule of a kind with the least estimated error. The numbers are shares of the users who are counted."""
 
-    kind: RuleKind
+    form: RuleKind
     rule: str
     """For whom it says "positive", in words."""
     fields: tuple[str, ...]
@@ -126,10 +127,9 @@ def rules_answer(
     if label in fields or not 1 <= len(fields) <= 2:
         raise InvalidSpec("a rule is about one or two fields, and tells another field, its label")
     asked = RecordTable(collection, [*fields, label])
-    record = asked.collection.domain
-    assert isinstance(record, Record)
+    record = cast("Record", asked.collection.domain)
     view = asked.oracle(oracle)
-    learner = _Learner(record, values_that_count(record.fields[-1], values), CellSums(view, widening(view).widened))
+    learner = _Learner(record, values_that_count(record.fields[-1], values), CellSums(view, widening(view)))
     rows = tuple(learner.best(kind, confidence) for kind in learner.kinds())
     if not rows:
         raise InvalidSpec("two fields give rectangles, for which both are integers: name one field, or two of integers")
@@ -177,6 +177,7 @@ def _words(field: Field, indexes: frozenset[int]) -> str:
 
 
 def value_words(domain: Domain, index: int) -> str:
+    """Return a value of a field as tables show it."""
     item = domain.item(index)
     return {True: "yes", False: "no"}[item] if isinstance(item, bool) else item_text(item)
 
@@ -290,7 +291,7 @@ class _Learner:
         empty = any(first >= after for first, after in rule.inside)
         full = all((first, after) == (0, size) for (first, after), size in zip(rule.inside, shape, strict=True))
         if empty or full:
-            return () , "always" if full != rule.turned else "never"
+            return (), "always" if full != rule.turned else "never"
         values, words = [], []
         for field, indexes, (first, after) in zip(self.fields, self._values, rule.inside, strict=True):
             low, high = (value_words(field.domain, indexes[place]) for place in (first, after - 1))

@@ -18,7 +18,8 @@ Donner, Statistics in Medicine 2008): with d = r_1 - r_2,
 
     low = d - sqrt((r_1 - l_1)^2 + (u_2 - r_2)^2 - 2 c (r_1 - l_1)(u_2 - r_2)),
 
-and the upper end likewise, with ends that were not yet cut to 0 and 1. If one share is not known, the difference lies within what both intervals leave.
+and the upper end likewise, with ends that were not yet cut to 0 and 1. If one share is not known, the difference lies
+within what both intervals leave.
 
 **Few reports.** Errors are taken to be normal, and they are where many reports make the noise. At a large epsilon a few
 reports make it. Where the variance of A, or of the other part of the base, is below 50 users squared, the interval also
@@ -37,6 +38,7 @@ import numpy as np
 
 from ldp_client.errors import InvalidSpec
 from ldp_server.oracles.base import FrequencyOracle
+from ldp_server.oracles.independence.result import INDEPENDENT, Independence
 from ldp_server.oracles.laws.support import normal_quantile
 
 __all__ = ["CellShare", "CellSums", "Cells", "difference"]
@@ -52,7 +54,7 @@ class CellShare:
     """A share of cells among a base, and its interval."""
 
     estimate: float
-    """A/B; it may lie outside 0 to 1, as unbiased estimates do. 0 where the base is not above 0."""
+    """A/B; it may lie outside 0 to 1, as unbiased estimates do, unless the base is below the noise."""
     standard_error: float
     """Infinite where the base is below the noise."""
     low: float
@@ -69,10 +71,10 @@ class CellShare:
 class CellSums:
     """Sums of the estimates of a table's cells, with their covariances."""
 
-    def __init__(self, table: FrequencyOracle, widened: float = 1.0) -> None:
+    def __init__(self, table: FrequencyOracle, seen: Independence = INDEPENDENT) -> None:
         self._table = table
         self._every = table.estimate_all()
-        self._widened = widened
+        self._seen = seen
         self.variance = cache(self._variance)
 
     def estimate(self, cells: Cells) -> float:
@@ -83,7 +85,7 @@ class CellSums:
             return 0.0
         at = np.array(sorted(cells), np.uint64)
         held = np.maximum(self._every[at.astype(np.intp)], 0.0)
-        return self._widened * self._table.sum_variance(at, held)
+        return self._seen.widened * self._table.sum_variance(at, held)
 
     def covariance(self, one: Cells, other: Cells) -> float:
         """Return the covariance of two sums; cells that are in both count in both."""
@@ -106,7 +108,9 @@ class CellSums:
         va, vb = self.variance(some), self.variance(every)
         cab = va + self._disjoint(some, rest)
         if b <= 0 or b * b <= z * z * vb:
-            return CellShare(a / b if b > 0 else 0.0, np.inf, 0.0, 1.0, b, False, float(np.sqrt(vb)), (0.0, 1.0))
+            return CellShare(
+                min(1.0, max(0.0, a / b)) if b > 0 else 0.0, np.inf, 0.0, 1.0, b, False, float(np.sqrt(vb)), (0.0, 1.0)
+            )
         r = a / b
         error = float(np.sqrt(max(0.0, va - 2 * r * cab + r * r * vb))) / b
         first, second, third = b * b - z * z * vb, a * b - z * z * cab, a * a - z * z * va
@@ -127,7 +131,7 @@ class CellSums:
         if not cells:
             return 0.0, 0.0
         at = np.array(sorted(cells), np.uint64)
-        return self._table.sum_interval(at, self._every[at.astype(np.intp)], tail)
+        return self._table.sum_interval(at, self._every[at.astype(np.intp)], self._seen.tail(tail))
 
     def correlation(self, one: tuple[Cells, Cells], other: tuple[Cells, Cells]) -> float:
         """Return that of the errors of two shares, each given by its counted cells and its base."""
@@ -138,10 +142,7 @@ class CellSums:
             parts.append((((1 - r), counted), (-r, base - counted)))
         first, second = parts
         shared = sum(x * y * self.covariance(s, t) for x, s in first for y, t in second)
-        spreads = [
-            sum(x * y * self.covariance(s, t) for x, s in part for y, t in part)
-            for part in parts
-        ]
+        spreads = [sum(x * y * self.covariance(s, t) for x, s in part for y, t in part) for part in parts]
         total = float(np.sqrt(max(0.0, spreads[0]) * max(0.0, spreads[1])))
         return min(1.0, max(-1.0, shared / total)) if total > 0 else 0.0
 

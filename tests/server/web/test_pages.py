@@ -30,7 +30,7 @@ from tests.server.web.conftest import HOSTILE, USERS, browsing, site_for
 QUESTION_OF = {
     "top": "top", "hitters": "heavy hitters", "average": "average", "histogram": "histogram",
     "quantiles": "quantiles", "ranges": "ranges", "attributes": "attributes", "pairs": "pairs",
-    "every": "every item", "given": "given", "fields": "fields",
+    "every": "every item", "given": "given", "fields": "fields", "gaps": "gaps",
 }  # fmt: skip
 """The question of tests/server/test_every_door.py that a view asks. `table` there is `every` here."""
 SVG = "{http://www.w3.org/2000/svg}"
@@ -111,8 +111,8 @@ async def until_done(browser, which):
         await asyncio.sleep(0.1)
 
 
-ELSEWHERE = {"table", "slice", "count"}
-"""What the pages do not ask: a whole table is a view of items; slices and counts of records."""
+ELSEWHERE = {"table", "slice", "count", "rules"}
+"""What the pages do not ask: a whole table is a view of items; slices, counts and rules of records."""
 NAMED = "heavy hitters of a dictionary"
 """What the view of popular items asks too, where `takes_dictionary`."""
 
