@@ -141,7 +141,7 @@ async def test_the_pages_have_the_numbers_of_the_analyst(world, name):
                 assert found.status_code == 200, found.text
                 items = () if view == "hitters" else (written(an_item(world.collections[name])),)
                 options = ViewOptions(items=items, between=((1, 2), (0, 3)))
-                options = fitting(options, world.collections[name])
+                options = fitting(options, world.collections[name], view)
                 asked = VIEWS[view].ask(analyst, summary.info.id.hex(), options)
                 assert found.json() == json.loads(dump(to_json(asked))), view
                 await check_page(browser, world.which(name), view, found.json(), options)
@@ -209,7 +209,8 @@ async def check_page(browser, which, view, found, options):
         assert f"{rows[0]['estimate']:,.6g}" in page.text
     elif view != "every":
         for row in rows[:50]:
-            assert any(f"{round(row['estimate']):,}" in cells for cells in parsed.rows), (view, row)
+            shown = f"{row['estimate']:.1%}" if view == "gaps" else f"{round(row['estimate']):,}"
+            assert any(shown in cells for cells in parsed.rows), (view, row)
     if found.get("everything_else"):
         assert f"{round(found['everything_else']['estimate']):,}" in parsed.rows[-1]
     drawn = [marks(chart) for chart in charts(page.text)]
