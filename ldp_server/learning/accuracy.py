@@ -68,7 +68,8 @@ def accuracy(predicted: npt.ArrayLike, labels: RandomizedLabels, confidence: flo
         low, high = ((end - q) / (p - q) for end in _clopper_pearson(hits, n, tail))
     else:
         low, high = _bernstein(g, h, found, tail, _range(labels))
-    return Accuracy(n, found, error, *(min(1.0, max(0.0, end)) for end in (low, high)), confidence)
+    low, high = (min(1.0, max(0.0, end)) for end in (low, high))
+    return Accuracy(n, found, error, low, high, confidence)
 
 
 def known_accuracy(predicted: npt.ArrayLike, truth: npt.ArrayLike, confidence: float = 0.95) -> Accuracy:

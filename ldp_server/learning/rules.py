@@ -269,7 +269,7 @@ class _Learner:
             right = frozenset[int]().union(*(self._cells[one] for one in changed))
             wrong = frozenset[int]().union(*(self._cells[place, not told] for place, told in changed))
             ends.append(self._surplus(right, wrong, tail / 2))
-        return tuple(min(values) for values in zip(*ends, strict=True))  # type: ignore[return-value]
+        return tuple(min(values) for values in zip(*ends, strict=True))
 
     def _surplus(self, right: Cells, wrong: Cells, tail: float) -> tuple[float, float, float]:
         """(users in `right` - users in `wrong`)/(all who are counted), and the ends: by Fieller's argument."""

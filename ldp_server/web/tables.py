@@ -16,7 +16,7 @@ from ldp_server.answers.words import item_text, visible, whole
 from ldp_server.fairness.gaps import GapsAnswer, GroupShare
 from ldp_server.heavy_hitters.results import HeavyHitters
 
-__all__ = ["COVERAGE", "PAGE_ROWS", "Part", "TableView", "part_of", "table_of"]
+__all__ = ["COVERAGE", "PAGE_ROWS", "Part", "TableView", "gaps_of", "part_of", "table_of"]
 
 PAGE_ROWS = 100
 

@@ -13,7 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from ldp_client.errors import InvalidSpec, ServerRefused
-from ldp_client.protocol.domain import Categories, Field, Integers, Record, Strings, YesNo
+from ldp_client.protocol.domain import Categories, Field, Integers, Record, YesNo
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.answers import estimates
 from ldp_server.answers.records import RecordTable
@@ -177,7 +177,7 @@ def test_what_cannot_be_learned_from_says_what_to_do():
     with pytest.raises(InvalidSpec, match="no two rows"):
         fit(LogisticRegression(), x[:1], labels.part([0]))
     with pytest.raises(InvalidSpec, match="labels are few"):
-        RandomizedLabels.of(asked(Strings(9), "hashtogram"), b"")
+        RandomizedLabels.of(asked(Integers(0, 400)), b"")
     with pytest.raises(InvalidSpec, match="name another"):
         RandomizedLabels.of(collection, b"", "yes")
     with pytest.raises(InvalidSpec, match="a whole number from 0 to 1"):
