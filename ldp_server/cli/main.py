@@ -44,6 +44,7 @@ MODULES = {
     "gaps": ["relations.commands"],
     "heavy-hitters": ["queries"],
     "key": ["sealing.keys"],
+    "migrate": ["sharing.migrate"],
     "periods": ["over_time.options"],
     "quantiles": ["questions"],
     "ranges": ["questions"],
