@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NotRequired, TypedDict
 
 __all__ = [
+    "FaultSeen",
     "FrequenciesRun",
     "FrequencySeconds",
     "GoalRow",
