@@ -75,4 +75,5 @@ def _cells(row: Mapping[str, Any], *, counted: bool) -> tuple[str, ...]:
     (value,) = row["item"].values()
     if not counted:
         return (str(value),)
-    return str(value), whole(row["count"]), f"{whole(row['low'])} to {whole(row['high'])}"
+    interval = f"{whole(row['low'])} to {whole(row['high'])}" if "low" in row else ""
+    return str(value), whole(row["count"]), interval
