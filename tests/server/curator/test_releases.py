@@ -227,6 +227,7 @@ WISHES = {
     "recursive-quantile": {"at": Fraction(1, 2), "bits": 640, "delta": Fraction(1, 1000)},
     "interior-point": {"bits": 640, "delta": Fraction(1, 1000)},
     "all-items": {"share": Fraction(1, 10), "delta": Fraction(1, 1000)},
+    "all-thresholds": {"share": Fraction(1, 10), "bits": 64},
     "learn-item": {"delta": Fraction(1, 1000)},
     "learn-threshold": {"bits": 64},
     "learn-cut": {"cuts": [1, 2]},

@@ -68,7 +68,7 @@ def test_polarization_is_that_of_the_definition():
 
 def test_each_step_of_a_threshold_moves_by_one_at_most():
     """What gets noise, for two data sets that differ in one record: all but the tree's, which has its own proof."""
-    made = PrefixLearner(6, Fraction(1, 2), Fraction(8))
+    made = PrefixLearner(6, Fraction(1, 4), Fraction(8))
     scales = {made._ends[0], made._search[0]}
     for one, other in itertools.product(["000000", "101010", "111111"], repeat=2):
         seen = []
