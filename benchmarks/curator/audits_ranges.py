@@ -33,7 +33,7 @@ from ldp_server.curator.releases.partial.rules import RobustRule
 from ldp_server.curator.releases.partial.strings import FrequentStrings
 from ldp_server.curator.releases.partial.tree import TreeNoise, tree_levels, tree_loss
 from ldp_server.curator.releases.quantile import ExponentialQuantile
-from ldp_server.curator.releases.ranges.concave import concave_search
+from ldp_server.curator.releases.ranges.concave import ConcaveSearch, concave_search
 from ldp_server.curator.releases.ranges.quantiles import RecursiveQuantile
 from ldp_server.curator.releases.sanitizing.numbers import NumberSanitizer
 from ldp_server.curator.releases.sanitizing.points import PointSanitizer
@@ -84,58 +84,74 @@ def _numbers(*sets: Sequence[Record]) -> tuple[tuple[Columns, Columns], ...]:
 
 def _labelled(rest: Sequence[tuple[Record, int]], *last: tuple[Record, int]) -> tuple[tuple[Columns, Columns], ...]:
     """Data sets that differ in the last person."""
-    made = [[[number for number, _ in [*rest, one]], [label for _, label in [*rest, one]]] for one in last]
-    return tuple(itertools.combinations(made, 2))
+    made: list[Columns] = [
+        [[number for number, _ in [*rest, one]], [label for _, label in [*rest, one]]] for one in last
+    ]
+    return tuple((one, other) for one, other in itertools.combinations(made, 2))
 
 
 def all_audits() -> dict[str, Audit]:
     """Return the audits by name."""
-    point = PointSanitizer(Fraction(9, 10), Fraction(3), Fraction(1, 100))
-    choosing, many = point.choosing(), point.smallest
-    least = math.ceil(choosing.share * many / 2)
-    frequent = Choosing(HALF, Fraction(8), Fraction(1, 100))
-    box = RectangleLearner(1, 2, Fraction(12))
-    held = box.side().error + box.margin
-    mode = PointLearner(Fraction(4), Fraction(1, 50))
-    people = [("a", 1)] * 3
-    text = RobustRule(2, ("1,0,0", "0,1,0"), ONE, (0, 1))
+    return {**_ranges(), **_selections(), **_learners()}
+
+
+def _ranges() -> dict[str, Audit]:
     return {
         "quantile": _pure(ExponentialQuantile(HALF, 2, ONE), _numbers([0, 0, 3], [0, 3, 3], [0, -3, 3])),
         "recursive-quantile, 31 values": _pure(
             RecursiveQuantile(HALF, 4, ONE, Fraction(1, 1000)), _numbers([0, 0, 12], [0, 12, 12])
         ),
         "all-thresholds": _pure(NumberSanitizer(HALF, 2, TWO), _numbers([-3, 0, 2], [-3, 2, 2], [-3, -3, 2])),
+    }
+
+
+def _selections() -> dict[str, Audit]:
+    """Counts on both sides of what is compared with a threshold."""
+    point = PointSanitizer(Fraction(9, 10), Fraction(3), Fraction(1, 100))
+    choosing, many = point.choosing(), point.smallest
+    least = math.ceil(choosing.share * many / 2)
+    rest: list[Record] = [*["a"] * least, *["b"] * least, *[None] * (many - 2 * least - 1)]
+    frequent = Choosing(HALF, Fraction(8), Fraction(1, 100))
+    mode = PointLearner(Fraction(4), Fraction(1, 50))
+    last: tuple[Record, ...] = ("a", "b", "c", None)
+    return {
         "frequent-item": Audit(
             frequent,
-            _numbers(*(["a"] * 7 + ["b"] * 6 + [None] * 13 + [last] for last in ("a", "b", "c", None))),
+            _numbers(*([*["a"] * 7, *["b"] * 6, *[None] * 13, one] for one in last)),
             {frequent.scale: math.ceil(frequent.share * 27 / 2)},
             frequent.epsilon,
             frequent.delta,
         ),
         "all-items (which are named)": Audit(
             point,
-            _numbers(
-                *(["a"] * least + ["b"] * least + [None] * (many - 2 * least - 1) + [x] for x in ("a", "b", "c", None))
-            ),
+            _numbers(*([*rest, one] for one in last)),
             {choosing.scale: least, laplace_scale(1, choosing.epsilon): 0},
             point.epsilon,
             point.delta,
         ),
-        "learn-item": Audit(mode, _labelled(people, ("a", 1), ("b", 1), ("a", 0)), {}, mode.epsilon, mode.delta),
-        "learn-threshold": _pure(CutLearner(2, ONE), _labelled([(0, 1), (1, 0)], (-3, 0), (3, 1), (3, 0))),
-        "learn-cut": _pure(ListedCutLearner((-1, 1, 3), ONE), _labelled([(0, 1), (1, 0)], (0, 1), (0, 0), (2, 1))),
-        "learn-labels, one label": _pure(LabelCutLearner(ONE), _labelled([(0, 1), (1, 0)], (3, 0), (3, 1))),
+        "learn-item": Audit(
+            mode, _labelled([("a", 1)] * 3, ("a", 1), ("b", 1), ("a", 0)), {}, mode.epsilon, mode.delta
+        ),
+    }
+
+
+def _learners() -> dict[str, Audit]:
+    rest: list[tuple[Record, int]] = [(0, 1), (1, 0)]
+    box = RectangleLearner(1, 2, Fraction(12))
+    held = box.side().error + box.margin
+    rule = RobustRule(2, ("1,0,0", "0,1,0"), ONE, (0, 1))
+    told = (*_labelled([("11", 1)], ("00", 0), ("01", 0)), *_labelled([("11", 1)], ("01", 0), ("01", 1)))
+    return {
+        "learn-threshold": _pure(CutLearner(2, ONE), _labelled(rest, (-3, 0), (3, 1), (3, 0))),
+        "learn-cut": _pure(ListedCutLearner((-1, 1, 3), ONE), _labelled(rest, (0, 1), (0, 0), (2, 1))),
+        "learn-labels, one label": _pure(LabelCutLearner(ONE), _labelled(rest, (3, 0), (3, 1))),
         "learn-box": Audit(
             box,
             _labelled([(1, 1)] * held, (1, 1), (1, 0), (-3, 1), (3, 1)),
             {laplace_scale(1, box.epsilon / 3): held + 1},
             box.epsilon,
         ),
-        "robust-rule, one attribute": _pure(
-            text,
-            (*_labelled([("11", 1)], ("00", 0), ("01", 0)), *_labelled([("11", 1)], ("01", 0), ("01", 1))),
-            {1.0: 1},
-        ),
+        "robust-rule, one attribute": _pure(rule, told, {1.0: 1}),
     }
 
 
@@ -164,30 +180,31 @@ def rows() -> Iterator[Row]:
 def _concave() -> Iterator[Row]:
     search, rng = concave_search(64, ONE, Fraction(1, 1000)), np.random.default_rng(5)
     laws = []
-    for _ in range(100):
+    for _ in range(40):
         peak = int(search.threshold / GRAIN * rng.uniform(0.8, 1.2))
         one, other = moved_scores(rng, 64, peak)
         laws.append((concave_law(search, one, peak), concave_law(search, other, peak)))
-    low, high = 0.0, 2.0
-    while high - low > 1e-3:
-        middle = (low + high) / 2
+    least, most = 0.0, 2.0
+    while most - least > 1e-3:
+        middle = (least + most) / 2
         private = max(needed_delta(*both, middle) for both in laws) <= float(search.delta)
-        low, high = (low, middle) if private else (middle, high)
-    yield row("audit, RecConcave, 64 values, 100 pairs: realised epsilon / declared", high, "", "<= 1.001")
+        least, most = (least, middle) if private else (middle, most)
+    yield row("audit, RecConcave, 64 values, 40 pairs: realised epsilon / declared", most, "", "<= 1.001")
     printed = wrong.PrintedConcaveSearch(**vars(search))
+    made: ConcaveSearch
     for name, made, target in (("audit, ", search, "<= 1"), ("control, A_dist as printed in ", printed, ">= 1.5")):
         worst = 0.0
         for gap in range(2, 2 * search.threshold // GRAIN):
-            passed = [made_passes(made, one) for one in (gap, gap - 2)]
+            passed = [made_passes(made, lead) for lead in (gap, gap - 2)]
             # gaps of at most 2 name different blocks in the two data sets: nothing else must hide what is named there
-            other = passed[1] if gap > 2 else 0.0
-            worst = max(worst, passed[0] - math.exp(float(made.naming)) * other)
+            hidden = passed[1] if gap > 2 else 0.0
+            worst = max(worst, passed[0] - math.exp(float(made.naming)) * hidden)
         yield row(
             f"{name}RecConcave's naming of a block: delta / declared", worst / float(made.naming_delta), "", target
         )
 
 
-def made_passes(made: wrong.ConcaveSearch, gap: int) -> float:
+def made_passes(made: ConcaveSearch, gap: int) -> float:
     """Return the probability that a block with this lead is named."""
     law = law_of(
         lambda draws: draws.laplace([GRAIN * gap], made.scale)[0] >= made.threshold, 1e-12, {made.scale: made.threshold}

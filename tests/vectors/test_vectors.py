@@ -416,7 +416,7 @@ def test_reasons_are_those_of_the_wire() -> None:
 
 # --- Attributes, numbers, subsets: a file of collections and their reports --------------------------------------------
 
-STRUCTURED_FILES = ("numbers", "subset_selection", "fields", "channels", "records")
+STRUCTURED_FILES = ("numbers", "subset_selection", "fields", "channels", "records", "averages")
 STRUCTURED = {v["name"]: v for file in STRUCTURED_FILES for v in committed(file) if "name" in v}
 assert genprot.GenProt.name in {vector["mechanism"] for vector in STRUCTURED.values()}
 
@@ -466,6 +466,7 @@ SECOND = {
     "subset-selection": lambda e, n, p, x, u: independent.subset_selection(e, n + 1, p["d"], x, u),
     "compiled-channel": lambda e, n, p, x, u: independent.compiled_channel(p["weights"], n + 1, x, u),
     "sampled-table": independent.sampled_table,
+    "averaged-table": lambda e, n, p, x, u: independent.averaged_table(e, n, p["number"], p["q"], x, u),
     "linear-hash": lambda e, n, p, x, u: independent.linear_hash_report(e, p["q"], p["t"], x, *u),
     "hashtogram": lambda e, n, p, x, u: independent.hashtogram_report(e, p["seed"], n.bit_length(), p, x, u),
 }
@@ -615,6 +616,7 @@ def test_the_sketches_file_is_what_the_code_computes() -> None:
 
 
 @pytest.mark.parametrize("vector", SKETCHES["vectors"], ids=lambda v: f"{v['mechanism']}-{v['bits']}")
+@pytest.mark.thinned(4)
 def test_sketches_a_second_time(request: pytest.FixtureRequest, vector: Vector) -> None:
     seed, name = bytes.fromhex(SKETCHES["seed"]), vector["mechanism"]
     bits, parameters = vector["bits"], vector["parameters"]
@@ -632,6 +634,7 @@ def test_sketches_a_second_time(request: pytest.FixtureRequest, vector: Vector) 
         )
 
 
+@pytest.mark.long
 def test_sketches_have_both_pointers_odd_degrees_and_buckets() -> None:
     parameters = [v["parameters"] for v in SKETCHES["vectors"] if v["mechanism"] == "expander-sketch"]
     assert {p["symbol_pointers"] for p in parameters} == {0, 1}

@@ -31,6 +31,7 @@ QUESTION_OF = {
     "top": "top", "hitters": "heavy hitters", "average": "average", "histogram": "histogram",
     "quantiles": "quantiles", "ranges": "ranges", "attributes": "attributes", "pairs": "pairs",
     "every": "every item", "given": "given", "fields": "fields",
+    "averages": "averages",
 }  # fmt: skip
 """The question of tests/server/test_every_door.py that a view asks. `table` there is `every` here."""
 SVG = "{http://www.w3.org/2000/svg}"
@@ -148,6 +149,7 @@ async def test_the_pages_have_the_numbers_of_the_analyst(world, name):
 
 
 @pytest.mark.parametrize("name", [name for name in ANSWERS if NAMED in ANSWERS[name]])
+@pytest.mark.thinned(1)
 async def test_a_dictionary_is_given_on_the_page_of_popular_items(world, name, caplog):
     """The same list as at the other doors, with the bars; the items stand in no address, no log and no command."""
     caplog.set_level("INFO")
@@ -207,6 +209,11 @@ async def check_page(browser, which, view, found, options):
     if view == "average":
         rows = [found["average"]]
         assert f"{rows[0]['estimate']:,.6g}" in page.text
+    elif view == "averages":
+        rows = found["averages"]
+        for row in rows:
+            shown = "too few to tell" if row["standard_error"] is None else f"{row['estimate']:,.6g}"
+            assert any(shown in cells and f"{round(row['users']):,}" in cells for cells in parsed.rows), row
     elif view != "every":
         for row in rows[:50]:
             assert any(f"{round(row['estimate']):,}" in cells for cells in parsed.rows), (view, row)
@@ -404,6 +411,7 @@ async def test_an_empty_and_a_deleted_collection(world):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.thinned(4)
 async def test_planning_needs_no_script(world, kind):
     async with browsing(world) as browser:
         page = await browser.get(f"/plan?kind={kind}&users=250,000&epsilon=1.5")

@@ -112,6 +112,6 @@ def projected(noisy: Reals, bits: int, sets: Sequence[tuple[int, ...]]) -> Reals
         move = corner - here
         gap = float(move @ toward)
         if 2 * gap <= float(toward @ toward):
-            return here
+            return np.asarray(here, np.float64)
         here = here + min(1.0, gap / float(move @ move)) * move
     return noisy
