@@ -138,5 +138,7 @@ def _statement(mechanism: CentralMechanism, people: int) -> list[str]:
 def _row(row: ReleasedRow) -> dict[str, Any]:
     found: dict[str, Any] = {"item": item_json(row.item)}
     if row.count is not None:
-        found |= {"count": row.count, "low": row.low, "high": row.high}
+        found["count"] = row.count
+    if row.low is not None:
+        found |= {"low": row.low, "high": row.high}
     return found
