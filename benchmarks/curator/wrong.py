@@ -13,6 +13,7 @@ from ldp_server.curator.draws import laplace_scale
 from ldp_server.curator.releases.gap_max import ObviousAnswer
 from ldp_server.curator.releases.histogram import LaplaceHistogram
 from ldp_server.curator.releases.mode import GRAIN, Mode
+from ldp_server.curator.releases.ranges.concave import ConcaveSearch
 from ldp_server.curator.releases.stability import StabilityHistogram
 from ldp_server.curator.workloads.average import LaplaceAverage
 from ldp_server.curator.workloads.fourier import LaplaceFourier
@@ -24,6 +25,7 @@ __all__ = [
     "AddRemoveHistogram",
     "AddRemoveStability",
     "AddRemoveTables",
+    "PrintedConcaveSearch",
     "PrintedMode",
     "PrintedMwem",
     "PrintedObviousAnswer",
@@ -60,6 +62,19 @@ class PrintedMode(Mode):
     @property
     def threshold(self) -> int:
         return math.ceil(GRAIN * -math.log(self.delta) / self.epsilon)
+
+
+@dataclass(frozen=True)
+class PrintedConcaveSearch(ConcaveSearch):
+    """RecConcave over A_dist as printed."""
+
+    @property
+    def scale(self) -> float:
+        return laplace_scale(self.sensitivity * GRAIN, self.naming)
+
+    @property
+    def threshold(self) -> int:
+        return math.ceil(self.sensitivity * GRAIN * -math.log(self.naming_delta) / self.naming)
 
 
 @dataclass(frozen=True)

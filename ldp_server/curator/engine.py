@@ -10,12 +10,13 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from ldp_client.errors import InvalidSpec
+from ldp_client.privacy.rounding import fraction_up
 from ldp_server.answers.merging.signed import SignedRelease
 from ldp_server.answers.to_json import item_json
 from ldp_server.curator.draws import Draws
 from ldp_server.curator.ledger import CuratorLedger
 from ldp_server.curator.people import PeopleFile
-from ldp_server.curator.prices import CentralPrice, DataSetBudget, price_text
+from ldp_server.curator.prices import DataSetBudget, price_text
 from ldp_server.curator.releases.base import CentralMechanism, Outcome, ReleasedRow
 from ldp_server.curator.signing import load_signing_key, sign
 from ldp_server.service.admission.key_files import make_key
@@ -102,7 +103,7 @@ def _content(request: ReleaseRequest, people: int, outcome: Outcome) -> dict[str
         "kind": mechanism.kind,
         "parameters": mechanism.parameters(),
         "price": mechanism.price.as_dict(),
-        "statement": _statement(mechanism.price, people),
+        "statement": _statement(mechanism, people),
         "note": outcome.note,
         "variance": outcome.variance,
         "rows": [_row(row) for row in outcome.rows],
@@ -117,11 +118,19 @@ def check_own(home: Path, signed: SignedRelease) -> Ed25519PublicKey:
     return public
 
 
-def _statement(price: CentralPrice, people: int) -> list[str]:
+def _statement(mechanism: CentralMechanism, people: int) -> list[str]:
+    price = mechanism.price
     lines = [f"price: {price_text(price)}; {adjacency(people)}"]
     delta = Fraction(1, 10**6) + price.delta
-    if price.epsilon is None:
+    if price.epsilon is None and price.rho is not None:
         lines.append(f"which is epsilon = {price.epsilon_at(delta):.6g} at delta = {float(delta):.3g}")
+    if price.attribute is not None:
+        lines.append(
+            f"for two records that differ in one attribute: epsilon = {fraction_up(price.attribute):.6g}; in k of "
+            "them: at most k times that"
+        )
+    if mechanism.about:
+        lines.append(mechanism.about)
     lines.append("whoever gave these records trusted the operator with them: this protects what is released")
     return lines
 

@@ -79,6 +79,11 @@ class CentralMechanism(ABC):
         return self.run(columns[0], draws)
 
     @property
+    def about(self) -> str:
+        """A sentence of the statement, if the price is about less than a whole record; or nothing."""
+        return ""
+
+    @property
     def smallest(self) -> int:
         """How many people the data set must have. Privacy or use fails below it."""
         return 1
