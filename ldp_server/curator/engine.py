@@ -88,7 +88,7 @@ def release(
                 **_content(request, data.people, outcome),
             }
             signed = sign(content, key)
-            charging.keep(signed, mechanism.kind, [*request.columns], mechanism.price, now)
+            charging.keep(signed, mechanism.kind, list(request.columns), mechanism.price, now)
     return signed
 
 

@@ -86,7 +86,9 @@ class HybridKind(ABC):
         return float(np.sqrt(np.mean((found - truth) ** 2)))
 
 
-def _counted(domain: Domain, mechanism: str, epsilon: str, parameters: Any, people: People, seed: int) -> Any:
+def _counted(
+    domain: Domain, mechanism: str, epsilon: str, parameters: Any, people: People, seed: int
+) -> tuple[Collection, Oracle]:
     asked = Collection.create("hybrid", domain, mechanism, epsilon, parameters=parameters, opens=0, closes=1)
     oracle, randomizer = oracle_for(asked), asked.randomizer
     for reports in crowd.simulate(randomizer, people.astype(np.uint64), seed):
@@ -116,12 +118,12 @@ class ListedItems(HybridKind):
         return rng.choice(np.arange(1, len(self._ITEMS) + 1), self.users, p=weights / weights.sum())
 
     def truth(self, people: People) -> Floats:
-        return np.bincount(people, minlength=65)[1:] / len(people)
+        return np.asarray(np.bincount(people, minlength=65)[1:] / len(people), np.float64)
 
     def reported(self, people: People, seed: int) -> estimates.Estimates:
         chosen = choose(len(people), 65, self.epsilon)
         asked = _counted(Categories(self._ITEMS), chosen.mechanism, self.epsilon, chosen.parameters, people, seed)
-        return estimates.given_items(*asked, self._ITEMS)
+        return estimates.given_items(asked[0], asked[1], self._ITEMS)
 
     def released(self, people: People, epsilon: Fraction, draws: Draws) -> dict[str, Any]:
         made = LaplaceHistogram(self._ITEMS, epsilon)
@@ -132,7 +134,7 @@ class ListedItems(HybridKind):
         return np.array([row.estimate for row in told.rows]) / told.reports
 
     def of_release(self, content: dict[str, Any]) -> Floats:
-        return np.array([row["count"] for row in content["rows"]]) / content["people"]
+        return np.array([row["count"] for row in content["rows"]], np.float64) / int(content["people"])
 
     def merged(self, content: dict[str, Any], told: estimates.Estimates) -> Floats:
         return _shares(merged_frequencies(content, LocalFrequencies.of(told)).rows)
@@ -158,7 +160,7 @@ class PairTables(HybridKind):
     def truth(self, people: People) -> Floats:
         counts = self._work.histogram(people.tolist())
         cells = [np.asarray(self._work.of_cells(table, counts)) for table in range(len(self._work.tables))]
-        return np.concatenate(cells) / len(people)
+        return np.asarray(np.concatenate(cells) / len(people), np.float64)
 
     def reported(self, people: People, seed: int) -> list[estimates.Estimates]:
         design = design_tables(self._RECORD, self.epsilon, "pairs")[0]
@@ -177,7 +179,7 @@ class PairTables(HybridKind):
         return np.concatenate([[row.estimate / one.reports for row in one.rows] for one in told])
 
     def of_release(self, content: dict[str, Any]) -> Floats:
-        return np.array([row["count"] for row in content["rows"]]) / content["people"]
+        return np.array([row["count"] for row in content["rows"]], np.float64) / int(content["people"])
 
     def merged(self, content: dict[str, Any], told: list[estimates.Estimates]) -> Floats:
         return np.concatenate([_shares(merged_frequencies(content, LocalFrequencies.of(one)).rows) for one in told])
@@ -198,8 +200,8 @@ class MeanNumber(HybridKind):
 
     def reported(self, people: People, seed: int) -> numbers.AverageAnswer:
         parameters = bounded_number.design(self.epsilon)
-        asked = _counted(Integers(*self._ENDS), "bounded-number", self.epsilon, parameters, people, seed)
-        return numbers.average_answer(*asked)
+        asked, oracle = _counted(Integers(*self._ENDS), "bounded-number", self.epsilon, parameters, people, seed)
+        return numbers.average_answer(asked, oracle)
 
     def released(self, people: People, epsilon: Fraction, draws: Draws) -> dict[str, Any]:
         made = LaplaceAverage(*self._ENDS, epsilon)
@@ -216,10 +218,10 @@ class MeanNumber(HybridKind):
         return np.array([merged_averages(content, told).average.estimate]) / 100
 
 
-class MedianNumber(MeanNumber):
+class MedianNumber(HybridKind):
     """A median of numbers: its error is by how many ranks it is off, as a share of the people."""
 
-    merges = False
+    merges, repeats = False, 10
     text = "the median of numbers from 0 to 1,023, its rank as a share"
     _ENDS = (0, 1023)
 
@@ -231,17 +233,15 @@ class MedianNumber(MeanNumber):
 
     def reported(self, people: People, seed: int) -> tuple[Collection, Oracle]:
         domain = Integers(*self._ENDS)
-        found: tuple[Collection, Oracle] = _counted(
-            domain, "hierarchy", self.epsilon, hierarchy.design(self.epsilon, domain.size - 1), people, seed
-        )
-        return found
+        parameters = hierarchy.design(self.epsilon, domain.size - 1)
+        return _counted(domain, "hierarchy", self.epsilon, parameters, people, seed)
 
     def released(self, people: People, epsilon: Fraction, draws: Draws) -> dict[str, Any]:
         made = ExponentialQuantile(Fraction(1, 2), 10, epsilon)
         return _content(made, made.run([*(people - 1).tolist()], draws), len(people))
 
     def of_reports(self, told: tuple[Collection, Oracle]) -> Floats:
-        return np.array([numbers.quantile(*told, 0.5).estimate])
+        return np.array([numbers.quantile(told[0], told[1], 0.5).estimate])
 
     def of_release(self, content: dict[str, Any]) -> Floats:
         (row,) = content["rows"]

@@ -75,8 +75,8 @@ def sweep(options: HybridOptions, progress: Callable[[int], None]) -> list[Hybri
             kind = HYBRID_KINDS[name](options.users, options.epsilon)
             for share, errors in zip(options.shares, _run(kind, options, run, progress), strict=True):
                 squares[share].append(errors)
-        for share, errors in squares.items():
-            found.append(_row(name, share, options, np.sqrt(np.mean(np.square(errors), axis=0)).tolist()))
+        for share, runs in squares.items():
+            found.append(_row(name, share, options, np.sqrt(np.mean(np.square(runs), axis=0)).tolist()))
     return found
 
 

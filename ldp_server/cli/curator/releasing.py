@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
@@ -20,13 +20,14 @@ from ldp_server.cli.curator.tables import home_option, show_release
 from ldp_server.cli.queries import read_items
 from ldp_server.cli.show import busy, lines
 from ldp_server.curator import engine
-from ldp_server.curator.kinds import KINDS, NOISES, ReleaseWish, mechanism_for
+from ldp_server.curator.kinds import KINDS, mechanism_for
 from ldp_server.curator.ledger import CuratorLedger
 from ldp_server.curator.noise import ExactDraws, library_version
 from ldp_server.curator.people import PeopleFile, read_people
 from ldp_server.curator.prices import DataSetBudget, decimal
 from ldp_server.curator.releases.base import CentralMechanism
 from ldp_server.curator.vault import ANSWER, opened
+from ldp_server.curator.wish import NOISES, ReleaseWish
 from ldp_server.curator.workloads.kinds import WORKLOAD_KINDS
 from ldp_server.curator.workloads.tables import WorkloadMechanism
 
@@ -45,7 +46,10 @@ def _amount(given: dict[str, Any], name: str) -> Fraction | None:
 def _mechanism(kind: str, given: dict[str, Any]) -> CentralMechanism:
     noise = given["noise"] or ("laplace" if given["rho"] is None else "gaussian" if given["omega"] is None else "sinh")
     if kind in WORKLOAD_KINDS:
+        if given["label"] is not None:
+            raise InvalidSpec(f"a release of the kind {kind!r} takes no --label")
         return workload_of(kind, noise, given, {name: _amount(given, name) for name in ("epsilon", "rho")})
+    _check_columns(kind, given)
     return mechanism_for(_wish(kind, noise, given))
 
 
@@ -114,14 +118,14 @@ def release(kind: str, data_set: str, home: Path, as_json: bool, **given: Any) -
     public. The release is signed and stored with its charge; what fails releases and charges nothing. Choose --items,
     --cuts and the kind without looking at the records.
     """
-    _check_columns(kind, given)
     mechanism = _mechanism(kind, given)
     library = f"opendp {library_version()}"
     with busy("reading the records", quiet=as_json) as say:
         with CuratorLedger(home) as ledger:
             budget, key = ledger.data_set(data_set).budget, ledger.fingerprint_key
         now = int(time.time())
-        with _people(given, _columns(mechanism, given), budget, key, now) as (people, (column, *more), left_out):
+        fields = mechanism.workload.record.names if isinstance(mechanism, WorkloadMechanism) else ()
+        with _people(given, fields, budget, key, now) as (people, (column, *more), left_out):
             say("drawing the noise")
             about = None if given["collection"] is None else Collection.load(str(given["collection"])).id
             delta = _amount(given, "conversion_delta")
@@ -132,19 +136,7 @@ def release(kind: str, data_set: str, home: Path, as_json: bool, **given: Any) -
         lines(left_out)
 
 
-def _columns(mechanism: CentralMechanism, given: dict[str, Any]) -> tuple[str, ...]:
-    """The columns of a file that a release reads."""
-    if isinstance(mechanism, WorkloadMechanism):
-        return mechanism.workload.record.names
-    return (*given["column"], *([given["label"]] if given["label"] else ()))
-
-
 def _check_columns(kind: str, given: dict[str, Any]) -> None:
-    if kind in WORKLOAD_KINDS:
-        if given["label"] is not None or len(given["column"]) != (kind == "average" and given["data"] is not None):
-            one = "one --column" if kind == "average" else "no --column: it reads the columns of its fields"
-            raise InvalidSpec(f"a release of the kind {kind!r} takes {one}")
-        return
     if KINDS[kind].labelled != (given["label"] is not None):
         said = "learns from labels: give --label COLUMN" if KINDS[kind].labelled else "takes no --label"
         raise InvalidSpec(f"a release of the kind {kind!r} {said}")
@@ -158,14 +150,17 @@ def _check_columns(kind: str, given: dict[str, Any]) -> None:
 
 @contextmanager
 def _people(
-    given: dict[str, Any], columns: tuple[str, ...], budget: DataSetBudget, key: bytes, now: int
+    given: dict[str, Any], fields: Sequence[str], budget: DataSetBudget, key: bytes, now: int
 ) -> Iterator[tuple[PeopleFile, tuple[str, ...], str]]:
     """Yield the people, the columns, and what was left out."""
     if (given["data"] is None) == (given["volunteers"] is None):
         raise InvalidSpec("say who: --data FILE, or --volunteers DIRECTORY with --collection and --keys")
     if given["data"] is not None:
-        if not columns or (given["person"] is None) != given["one_row_each"]:
-            raise InvalidSpec("--data: give --column, and say how people are told apart: --person or --one-row-each")
+        if (given["person"] is None) != given["one_row_each"]:
+            raise InvalidSpec("--data: say how people are told apart: --person or --one-row-each")
+        if bool(fields) == bool(given["column"]):
+            raise InvalidSpec("--data: give --column; a workload reads the columns of its fields instead")
+        columns = tuple(fields) or (*given["column"], *([given["label"]] if given["label"] else ()))
         yield read_people(given["data"], columns, given["person"], key), columns, ""
         return
     if given["collection"] is None or given["keys"] is None:
@@ -174,4 +169,4 @@ def _people(
     with opened(given["volunteers"], collection, given["keys"], budget, key, now) as found:
         out = f"left out: {found.unopened:,} records that these keys do not open, {found.agreed_to_less:,} whose "
         said = f"{out}volunteers agreed to a smaller budget" if found.unopened or found.agreed_to_less else ""
-        yield found.data, (ANSWER,) if ANSWER in found.data.columns else columns, said
+        yield found.data, tuple(fields) or (ANSWER,), said

@@ -97,7 +97,7 @@ def test_parities_and_an_average_from_the_shell(curator, home):
     [
         (("tables",), "--field"),
         (("tables", *FIELDS, "--column", "age"), "reads the columns of its fields"),
-        (("average", "--range", "0:4"), "takes one --column"),
+        (("average", "--range", "0:4"), "give --column"),
         (("average", "--column", "age"), "--range"),
         (("fourier", *FIELDS), "two values"),
         (("tables", *FIELDS, "--table", "plan,town"), "no such field"),
