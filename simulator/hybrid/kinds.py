@@ -38,7 +38,7 @@ from ldp_server.oracles.base import Oracle
 from ldp_server.planning.tables import design_tables
 from simulator import crowd
 
-__all__ = ["HYBRID_KINDS", "HybridKind"]
+__all__ = ["HYBRID_KINDS", "HybridKind", "ListedItems", "MeanNumber", "MedianNumber", "PairTables"]
 
 People = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
