@@ -21,6 +21,7 @@ from ldp_server.analyst.answer import Answer
 from ldp_server.analyst.answers import (
     CollectionAttributes,
     CollectionAverage,
+    CollectionAverages,
     CollectionEstimates,
     CollectionHeavyHitters,
     CollectionPeriods,
@@ -40,6 +41,7 @@ __all__ = [
     "AsyncAnalyst",
     "CollectionAttributes",
     "CollectionAverage",
+    "CollectionAverages",
     "CollectionChange",
     "CollectionComparison",
     "CollectionEstimates",
