@@ -137,7 +137,9 @@ class _Assembly:
         publisher = self._publisher(keys)
         collections = self._collections(log, publisher)
         waiting = Waiting(collections, metrics, config.limits.waiting_bytes, clock)
-        commit: GroupCommit[ReportLog] = GroupCommit(log, collections.in_range, waiting.delivered, log.counted_units)
+        commit: GroupCommit[ReportLog] = GroupCommit(
+            log, collections.in_range, waiting.delivered, log.counted_units, linger=config.limits.linger_seconds
+        )
         self._stack.push_async_callback(asyncio.to_thread, commit.stop)
         keeping = opening.keeping(commit, collections)
         unsealing = self._unsealing(keys, verifiers, waiting, commit)
