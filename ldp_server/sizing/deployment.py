@@ -1,7 +1,7 @@
 """The arithmetic of a deployment. Each part says how it was worked out, so that a reader can do it again.
 
 A single report comes in a call of its own. A gateway's batches come on a stream, and cost what a batch of 1,000 costs
-for every thousand reports begun. Collectors commit at most every `LINGER` seconds. The index of ids is touched at
+for every thousand reports begun. A collector commits at most once in `linger_seconds`. The index of ids is touched at
 random: of its L pages, b ids between two checkpoints touch about L (1 - exp(-b / L)), and each of these is once written
 whole into the write-ahead log.
 """
@@ -47,6 +47,8 @@ class Load:
     database_cores: float = 16
     """Of the largest PostgreSQL that can be had."""
     decodes_a_day: float = 24
+    linger_seconds: float = LINGER
+    """limits.linger_seconds of the collectors."""
 
     def __post_init__(self) -> None:
         for one in fields(self):
@@ -99,7 +101,7 @@ def sized(load: Load, figures: Figures, prices: Prices | None = None, *, standby
     batches = reports / load.reports_of_a_batch
     peak = load.peak * batches / DAY
     collectors = max(2, math.ceil(peak * _collector_us(load, figures) * 1e-6 / load.busy))
-    commits = min(peak, collectors / LINGER)
+    commits = min(peak, collectors / load.linger_seconds)
     database = _database_us(load, figures, commits, peak) * 1e-6 / load.busy
     databases = max(1, math.ceil(database / load.database_cores))
     log_a_day, log_a_second = _log(load, figures, batches, commits / peak)

@@ -14,6 +14,7 @@ from ldp_server.cli.main import cli
 from ldp_server.cli.show import lines, print_json, table, whole
 from ldp_server.sizing.deployment import Load, Prices, SizedDeployment, sized
 from ldp_server.sizing.figures import MEASURED, read_figures
+from ldp_server.store.commit import LINGER
 
 __all__ = ["size"]
 
@@ -44,6 +45,13 @@ _ABOVE_ZERO = click.FloatRange(0, min_open=True)
 @click.option("--checkpoint-minutes", type=_ABOVE_ZERO, default=30, show_default=True, help="Of PostgreSQL.")
 @click.option("--database-cores", type=_ABOVE_ZERO, default=16, show_default=True, help="Of one PostgreSQL, at most.")
 @click.option("--decodes-a-day", type=click.FloatRange(0), default=24, show_default=True, help="Heavy-hitter searches.")
+@click.option(
+    "--linger-seconds",
+    type=_ABOVE_ZERO,
+    default=LINGER,
+    show_default=True,
+    help="limits.linger_seconds: longer makes fewer commits.",
+)
 @click.option("--standbys", type=click.IntRange(0), default=1, show_default=True, help="Of PostgreSQL, of its size.")
 @click.option("--prices", metavar="CORE,MEMORY,DISK", help="Of a core, a GB of memory and a GB of disk in a month.")
 @click.option(

@@ -11,7 +11,7 @@ import pytest
 from ldp_client.errors import InvalidSpec
 from ldp_server.sizing.deployment import Load, Prices, sized
 from ldp_server.sizing.figures import MEASURED, ROWS, Figures, read_figures
-from tests.server.helpers import cli
+from tests.server.helpers import ROOT, cli
 
 PLAIN = Figures(**dict.fromkeys(ROWS, 100.0))
 """Everything costs 100: so a sum can be done in the head."""
@@ -73,6 +73,15 @@ def test_gateways_and_proxies_need_fewer_collectors():
         for load in (Load(1e9, own_connections=True), Load(1e9), Load(1e9, reports_of_a_batch=1000))
     )
     assert own > proxy > gateways == 2
+
+
+def test_waiting_longer_for_a_group_makes_fewer_commits():
+    figures = read_figures(MEASURED)
+    quick, slow = sized(Load(1e9), figures), sized(Load(1e9, linger_seconds=0.03), figures)
+    fewer = (min(quick.batches_a_second, quick.collectors / 0.002) - slow.collectors / 0.03) * figures.commit_us * 1e-6
+    assert quick.database_cores - slow.database_cores == pytest.approx(fewer / 0.6)
+    page = (ROOT / "docs" / "sizing.md").read_text()
+    assert f"take {slow.database_cores:.1f} cores" in " ".join(page.split())
 
 
 def test_it_says_where_one_is_not_enough():
