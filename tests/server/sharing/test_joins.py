@@ -114,7 +114,8 @@ def counted(analyst, collection):
     return file.getvalue()
 
 
-@pytest.mark.parametrize("name", [ONE, *(pytest.param(n, marks=pytest.mark.long) for n in ANSWERS if n != ONE)])
+@pytest.mark.long
+@pytest.mark.parametrize("name", ANSWERS)
 def test_every_mechanism_answers_alike_before_and_after_its_reports_are_folded(joined, name):
     collection, oracles = reported(joined, name, nonce=21)
     with joined.answer.analyst() as analyst:
