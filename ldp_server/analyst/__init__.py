@@ -3,8 +3,10 @@
 answer        what every answer can do: become a data frame, a file, a page, a plot
 answers       each kind of answer with the collection that it is about
 answers_over_time   the kinds about several periods or two collections
+merged        answers that are merged with a curator's release about volunteers
 client        Analyst: one method a call
 questions     the methods that ask about one collection
+relating      those about how fields of records go together
 over_time     those that ask about several periods, or about two collections
 aio           AsyncAnalyst: the same for asyncio
 operations    the methods that create, list, show, close and export collections
@@ -23,16 +25,24 @@ from ldp_server.analyst.answers import (
     CollectionAverage,
     CollectionAverages,
     CollectionEstimates,
+    CollectionGaps,
     CollectionHeavyHitters,
     CollectionPeriods,
     CollectionQuantiles,
     CollectionRanges,
+    CollectionRules,
 )
 from ldp_server.analyst.answers_over_time import CollectionChange, CollectionComparison, CollectionTrend
 from ldp_server.analyst.client import Analyst
 from ldp_server.analyst.collections import CollectionInfo, CollectionSummary, Exported, ServerStatus
 from ldp_server.analyst.connection import Timeouts
 from ldp_server.analyst.failures import RoleNeeded, TokenRefused
+from ldp_server.analyst.merged import (
+    CollectionMerged,
+    CollectionMergedAverage,
+    average_with_volunteers,
+    with_volunteers,
+)
 from ldp_server.analyst.questions import EveryLook, Which
 
 __all__ = [
@@ -45,11 +55,15 @@ __all__ = [
     "CollectionChange",
     "CollectionComparison",
     "CollectionEstimates",
+    "CollectionGaps",
     "CollectionHeavyHitters",
     "CollectionInfo",
+    "CollectionMerged",
+    "CollectionMergedAverage",
     "CollectionPeriods",
     "CollectionQuantiles",
     "CollectionRanges",
+    "CollectionRules",
     "CollectionSummary",
     "CollectionTrend",
     "EveryLook",
@@ -60,4 +74,6 @@ __all__ = [
     "Tls",
     "TokenRefused",
     "Which",
+    "average_with_volunteers",
+    "with_volunteers",
 ]
