@@ -10,6 +10,7 @@ from ldp_server.cli.main import cli
 from ldp_server.cli.shapes import MoveShape
 from ldp_server.cli.show import lines, print_json, progress_bar, table, whole
 from ldp_server.store.moving import Moved, move, open_end
+from ldp_server.volunteers.moving import records_moved
 
 __all__ = ["migrate"]
 
@@ -30,7 +31,7 @@ def migrate(old: str, new: str, again: bool, as_json: bool) -> None:
     source, target = open_end(old), open_end(new)
     try:
         with progress_bar("looking at the old store", quiet=as_json) as tell:
-            moved = move(source, target, tell, again=again)
+            moved = move(source, target, tell, again=again, beside=lambda: records_moved(old, new))
     except KeyboardInterrupt:
         raise Cancelled("stopped: what was moved is kept, and the same command goes on with the rest") from None
     if as_json:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import chain, takewhile
 from pathlib import Path
@@ -26,6 +27,7 @@ __all__ = ["Moved", "move", "open_end"]
 
 TOGETHER = 8_000_000
 """About so many bytes are one transaction."""
+Beside = Callable[[], AbstractContextManager[object]]
 Tell = Callable[[str, float], None]
 """Takes what is being done, and the part of it that is done, from 0 to 1."""
 
@@ -52,8 +54,11 @@ def open_end(text: str) -> End:
     return SharedEnd(text)
 
 
-def move(source: End, target: End, tell: Tell, *, again: bool = False) -> Moved:
-    """Move everything from one store to the other. With `again`, begin anew whatever the new one was begun from."""
+def move(source: End, target: End, tell: Tell, *, again: bool = False, beside: Beside = nullcontext) -> Moved:
+    """Move everything from one store to the other. With `again`, begin anew whatever the new one was begun from.
+
+    `beside` moves what lies beside the log. Its block closes the old store and opens the new one.
+    """
     if source.name == target.name:
         raise InvalidSpec("the old and the new store are the same")
     with source, target:
@@ -73,8 +78,9 @@ def move(source: End, target: End, tell: Tell, *, again: bool = False) -> Moved:
                 f"{name}: {tally[name]} and {found[name]}" for name in tally if tally[name] != found[name]
             )
             raise Corrupt(f"{target.name} does not hold what {source.name} holds ({wrong}): --again begins anew")
-        source.leave(target.name)
-        target.finish()
+        with beside():
+            source.leave(target.name)
+            target.finish()
     return Moved(tally, len(done), before, digest)
 
 
