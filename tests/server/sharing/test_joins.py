@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import io
+import itertools
 import json
 import os
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from types import SimpleNamespace
 
@@ -20,6 +23,8 @@ import pytest
 
 from ldp_client.collection import Schedule
 from ldp_client.protocol.v1 import analyst_pb2 as pb
+from ldp_client.sending.gateway import Gateway
+from ldp_client.sending.transport import Accepted, Batch
 from ldp_server.answers.estimates import every_item
 from ldp_server.answers.over_time.trend import TrendQuestion, trend
 from ldp_server.config import AdmissionConfig
@@ -33,7 +38,7 @@ from simulator.experiments.options import SimulationOptions
 from simulator.wire.faults import Faults
 from tests.effort import at_length
 from tests.server.analyst.conftest import deliver
-from tests.server.helpers import batch, launched, make_collection, reason, taken, until
+from tests.server.helpers import batch, launched, make_collection, payload, reason, taken, until
 from tests.server.sharing.helpers import shared
 from tests.server.test_every_door import (
     ANSWERS,
@@ -129,6 +134,37 @@ def test_every_mechanism_answers_alike_before_and_after_its_reports_are_folded(j
             answers_alike(collection, name, oracles, analyst)
         with pytest.raises(AssertionError):  # nothing is taken any more, whichever collector it reaches
             deliver(joined.collectors[1], collection, np.arange(5), period=602)
+
+
+def streams(target, collection, begun):
+    """Stream batches until one is refused; return how many reports were acknowledged, and the reasons of refusals."""
+    gateway, kept, reasons = Gateway(target, tls=False, window=16), 0, set()
+    batches = (Batch(collection.id, os.urandom(16), payload(collection, 3)) for _ in itertools.count())
+    for outcome in gateway.send(itertools.takewhile(lambda _: not reasons, batches), 120):
+        if isinstance(outcome, Accepted):
+            kept += outcome.reports
+            begun.set()
+        else:
+            reasons.add(outcome.reason)
+    gateway.close()
+    return kept, reasons
+
+
+@pytest.mark.long
+def test_nothing_is_counted_after_a_close_under_load_has_returned(joined):
+    """Four streams at two collectors. What is counted when closing returns is what was acknowledged, and stays so."""
+    collection, begun = make_collection("Over soon?"), [threading.Event() for _ in range(4)]
+    with joined.answer.analyst() as analyst, ThreadPoolExecutor(4) as pool:
+        analyst.create(collection)
+        sent = [pool.submit(streams, joined.collectors[k % 2].target, collection, one) for k, one in enumerate(begun)]
+        for one in begun:
+            assert one.wait(120)
+        analyst.close_collection(collection)
+        there = analyst.show(collection).reports
+        found = [one.result() for one in sent]
+        assert {reason for _, reasons in found for reason in reasons} == {"COLLECTION_CLOSED"}
+        assert sum(kept for kept, _ in found) == there == analyst.show(collection).reports
+        assert there >= 4 * 3
 
 
 @pytest.mark.long
