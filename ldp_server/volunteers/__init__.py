@@ -4,5 +4,4 @@ interface   what a store of them does: give, withdraw, and take for a release
 kept        a file in the data directory of one server
 shared      on PostgreSQL, for several servers
 opening     which of the two
-moving      from one to another, when a store is moved
 """

@@ -9,8 +9,7 @@ from ldp_server.cli.connection import json_option
 from ldp_server.cli.main import cli
 from ldp_server.cli.shapes import MoveShape
 from ldp_server.cli.show import lines, print_json, progress_bar, table, whole
-from ldp_server.store.moving import Moved, move, open_end
-from ldp_server.volunteers.moving import records_moved
+from ldp_server.moving import Moved, move, open_end
 
 __all__ = ["migrate"]
 
@@ -31,7 +30,7 @@ def migrate(old: str, new: str, again: bool, as_json: bool) -> None:
     source, target = open_end(old), open_end(new)
     try:
         with progress_bar("looking at the old store", quiet=as_json) as tell:
-            moved = move(source, target, tell, again=again, beside=lambda: records_moved(old, new))
+            moved = move(source, target, tell, again=again)
     except KeyboardInterrupt:
         raise Cancelled("stopped: what was moved is kept, and the same command goes on with the rest") from None
     if as_json:

@@ -11,23 +11,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import chain, takewhile
 from pathlib import Path
 
 from ldp_client.errors import InvalidSpec
+from ldp_server.moving.embedded import EmbeddedEnd
+from ldp_server.moving.ends import End
+from ldp_server.moving.pieces import SLICE, START, Key, Piece, PieceKind, Tally, digest_of
 from ldp_server.store.engines import check_address, needing_postgres
 from ldp_server.store.errors import Corrupt
-from ldp_server.store.moving.embedded import EmbeddedEnd
-from ldp_server.store.moving.ends import End
-from ldp_server.store.moving.pieces import SLICE, START, Key, Piece, PieceKind, Tally, digest_of
 
 __all__ = ["Moved", "move", "open_end"]
 
 TOGETHER = 8_000_000
 """About so many bytes are one transaction."""
-Beside = Callable[[], AbstractContextManager[object]]
 Tell = Callable[[str, float], None]
 """Takes what is being done, and the part of it that is done, from 0 to 1."""
 
@@ -50,15 +48,12 @@ def open_end(text: str) -> End:
         return EmbeddedEnd(Path(text))
     check_address(text)
     with needing_postgres():
-        from ldp_server.store.moving.shared import SharedEnd  # noqa: PLC0415 - an extra
+        from ldp_server.moving.shared import SharedEnd  # noqa: PLC0415 - an extra
     return SharedEnd(text)
 
 
-def move(source: End, target: End, tell: Tell, *, again: bool = False, beside: Beside = nullcontext) -> Moved:
-    """Move everything from one store to the other. With `again`, begin anew whatever the new one was begun from.
-
-    `beside` moves what lies beside the log. Its block closes the old store and opens the new one.
-    """
+def move(source: End, target: End, tell: Tell, *, again: bool = False) -> Moved:
+    """Move everything from one store to the other. With `again`, begin anew whatever the new one was begun from."""
     if source.name == target.name:
         raise InvalidSpec("the old and the new store are the same")
     with source, target:
@@ -78,9 +73,8 @@ def move(source: End, target: End, tell: Tell, *, again: bool = False, beside: B
                 f"{name}: {tally[name]} and {found[name]}" for name in tally if tally[name] != found[name]
             )
             raise Corrupt(f"{target.name} does not hold what {source.name} holds ({wrong}): --again begins anew")
-        with beside():
-            source.leave(target.name)
-            target.finish()
+        source.leave(target.name)
+        target.finish()
     return Moved(tally, len(done), before, digest)
 
 
