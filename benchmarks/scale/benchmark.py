@@ -53,5 +53,5 @@ def run(options: Options) -> Iterator[Row]:
             yield from beside_writers(address, folder)
             yield from closing(address, folder)
             yield from counting(address, folder, 100_000_000 if options.full else 10_000_000)
-        yield from moving(server, folder, 10_000_000 if options.full else 2_000_000)
+        yield from moving(server, folder, 10_000_000)
         yield from calls(address, folder, rounds)
