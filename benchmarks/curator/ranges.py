@@ -14,6 +14,11 @@ from ldp_server.curator.noise import ExactDraws
 from ldp_server.curator.releases.learning.cuts import CutLearner
 from ldp_server.curator.releases.learning.labels import LabelCutLearner
 from ldp_server.curator.releases.partial.bits import Bits, texts_of
+from ldp_server.curator.releases.partial.mwem import PairTable, table_counts
+from ldp_server.curator.releases.partial.points import TextLearner
+from ldp_server.curator.releases.partial.prefixes import PrefixLearner
+from ldp_server.curator.releases.partial.projection import ProjectedConjunctions, projected
+from ldp_server.curator.releases.partial.shares import TextShares
 from ldp_server.curator.releases.partial.strings import FrequentStrings, plain_people
 from ldp_server.curator.releases.quantile import ExponentialQuantile
 from ldp_server.curator.releases.ranges.concave import ConcaveSearch, concave_search
@@ -36,6 +41,8 @@ def rows(options: Options) -> Iterator[Row]:
     yield from _all_items(rng)
     yield from _labels(rng, 200 if options.full else 60)
     yield from _texts(rng, 10 if options.full else 3)
+    yield from _rules(rng, 20 if options.full else 6)
+    yield from _tables(rng, 10 if options.full else 3)
 
 
 def _narrow_gap(rng: np.random.Generator, runs: int) -> Iterator[Row]:
@@ -149,3 +156,68 @@ def _texts(rng: np.random.Generator, runs: int) -> Iterator[Row]:
         yield row(f"plain histogram, {bits:,} characters: people needed", plain_people(bits, share, ONE), "")
         width = laplace_half_width(FrequentStrings(bits, share, ONE).scale, 0.05)
         yield row(f"tree, {bits:,} characters: interval of one count, half", width, "people")
+
+
+def _rules(rng: np.random.Generator, runs: int) -> Iterator[Row]:
+    """Rules about texts, epsilon 1 for an attribute, and the distribution of texts."""
+    for bits in (64, 256):
+        text = TextLearner(bits, Fraction(1, 5), ONE)
+        made = PrefixLearner(bits, Fraction(1, 5), ONE)
+        yield row(f"learn-text, {bits} characters, a fifth of the people: people needed", text.smallest, "")
+        yield row(f"learn-text-threshold, {bits} characters, a fifth may be wrong: people needed", made.smallest, "")
+        right = 0
+        for _ in range(runs):
+            people = rng.integers(0, 2, (made.smallest, bits)).astype(np.uint8)
+            texts = texts_of(people)
+            z = sorted(texts)[len(texts) // 3]
+            labels = [one >= z for one in texts]
+            found = made.learn([texts], labels, DRAWS).rows
+            wrong = (
+                sum((one >= str(found[0].item)) != label for one, label in zip(texts, labels, strict=True))
+                if found
+                else 0
+            )
+            right += bool(found) and wrong <= made.share * len(texts)
+        yield row(
+            f"learn-text-threshold, {bits} characters: as good as promised, {runs} runs", right / runs, "", ">= 0.9"
+        )
+    kinds = rng.integers(0, 2, (60, 64)).astype(np.uint8)
+    chances = 1 / np.arange(1, 61)
+    made_shares = TextShares(64, ONE)
+    for people in (20_000, 80_000):
+        held = rng.choice(60, people, p=chances / chances.sum())
+        rows_of = made_shares.finest(people).counted(kinds[held], DRAWS)
+        shares = np.bincount(held, minlength=60) / people
+        told = {str(one.item): (one.count or 0) / people for one in rows_of}
+        off = sum((share - told.get(text, 0.0)) ** 2 for share, text in zip(shares, texts_of(kinds), strict=True))
+        yield row(f"text-shares, 64 characters, {people:,} people: squared errors together", off, "")
+
+
+def _tables(rng: np.random.Generator, runs: int) -> Iterator[Row]:
+    """Consistent counts of few people; a table from pairs. epsilon_0 = .5: rho = .125 for one attribute."""
+    bits, people = 12, 50
+    counts = ProjectedConjunctions(bits, 3, HALF)
+    raw = near = 0.0
+    for _ in range(runs):
+        held = (rng.random((people, bits)) < rng.random(bits)).astype(np.uint8)
+        truth = np.array([held[:, list(one)].all(1).sum() for one in counts.sets])
+        noisy = np.array(DRAWS.gaussian(truth.tolist(), counts.sigma)) / people
+        raw += float(np.mean((noisy - truth / people) ** 2)) / runs
+        near += float(np.mean((projected(noisy, bits, counts.sets) - truth / people) ** 2)) / runs
+    yield row("projected-counts, 12 attributes, 3 at once, 50 people: mean squared error, noisy", raw, "")
+    yield row("the same made consistent", near, "", "<= 0.01")
+    held = np.zeros((2000, 8), np.uint8)
+    for place in range(8):
+        held[:, place] = rng.random(2000) < 0.3 + 0.3 * (held[:, place - 1] if place else 0)
+    cells = np.arange(256)[:, None] >> np.arange(8)[None, ::-1] & 1
+    pairs = [(a, b) for a in range(8) for b in range(a)]
+    shares = np.array([float((held[:, a] & held[:, b]).mean()) for a, b in pairs])
+    for many, rho, rounds in ((1, Fraction(1, 8), 100), (4, Fraction(5, 4), 50)):
+        worst = 0.0
+        for _ in range(runs):
+            table = PairTable(8, rho, many, rounds).fitted(table_counts(held), DRAWS)
+            found = np.array([float((cells[:, a] & cells[:, b]) @ table) for a, b in pairs])
+            worst += float(np.abs(found - shares).max()) / runs
+        name = f"pair-table, 8 attributes, 2,000 people, {many} pairs a round, {rounds} rounds: largest error of a pair"
+        yield row(name, worst, "", "<= 0.1")
+    yield row("baseline, the table that knows nothing: largest error of a pair", float(np.abs(shares - 0.25).max()), "")
