@@ -184,13 +184,13 @@ def _rules(rng: np.random.Generator, runs: int) -> Iterator[Row]:
     kinds = rng.integers(0, 2, (60, 64)).astype(np.uint8)
     chances = 1 / np.arange(1, 61)
     made_shares = TextShares(64, ONE)
-    for people in (20_000, 80_000):
-        held = rng.choice(60, people, p=chances / chances.sum())
-        rows_of = made_shares.finest(people).counted(kinds[held], DRAWS)
-        shares = np.bincount(held, minlength=60) / people
-        told = {str(one.item): (one.count or 0) / people for one in rows_of}
+    for many in (20_000, 80_000):
+        held = rng.choice(60, many, p=chances / chances.sum())
+        rows_of = made_shares.finest(many).counted(kinds[held], DRAWS)
+        shares = np.bincount(held, minlength=60) / many
+        told = {str(one.item): (one.count or 0) / many for one in rows_of}
         off = sum((share - told.get(text, 0.0)) ** 2 for share, text in zip(shares, texts_of(kinds), strict=True))
-        yield row(f"text-shares, 64 characters, {people:,} people: squared errors together", off, "")
+        yield row(f"text-shares, 64 characters, {many:,} people: squared errors together", off, "")
 
 
 def _tables(rng: np.random.Generator, runs: int) -> Iterator[Row]:
