@@ -24,6 +24,7 @@ from ldp_server.curator.releases.quantile import ExponentialQuantile
 from ldp_server.curator.releases.ranges.concave import ConcaveSearch, concave_search
 from ldp_server.curator.releases.ranges.quantiles import RecursiveQuantile
 from ldp_server.curator.releases.ranges.steps import Stretch, joined
+from ldp_server.curator.releases.sanitizing.numbers import NumberSanitizer
 from ldp_server.curator.releases.sanitizing.points import PointSanitizer
 from ldp_server.curator.releases.stability import StabilityHistogram
 
@@ -110,6 +111,18 @@ def _all_items(rng: np.random.Generator) -> Iterator[Row]:
         worst = max(abs(int(count) - (found.get(str(item)) or 0)) for item, count in truth.items()) / len(records)
         yield row(f"{name}, Zipf 1.3 over 20,000 items: largest error of a share", worst, "", target)
 
+    thresholds = NumberSanitizer(TENTH, 64, ONE, DELTA)
+    people = thresholds.smallest
+    yield row("all-thresholds, share 0.1, 64 bits: people that it needs", people, "", "<= 30000")
+    numbers = np.sort(rng.integers(0, 1 << 62, people) >> rng.integers(0, 60, people))
+    found_rows = thresholds.run(numbers.tolist(), DRAWS).rows
+    values = np.repeat([int(str(one.item)) for one in found_rows], [one.count or 0 for one in found_rows])
+    cuts = np.unique(np.concatenate([numbers, values, numbers + 1, values + 1]))
+    off = np.abs(np.searchsorted(numbers, cuts) - np.searchsorted(np.sort(values), cuts)).max() / people
+    yield row(
+        "all-thresholds, numbers of all magnitudes: largest error of a share below a threshold", off, "", "<= 0.1"
+    )
+
 
 def _labels(rng: np.random.Generator, runs: int) -> Iterator[Row]:
     """A threshold from public numbers: right for 95% of the people, with central noise and with randomized labels."""
@@ -156,6 +169,15 @@ def _texts(rng: np.random.Generator, runs: int) -> Iterator[Row]:
         yield row(f"plain histogram, {bits:,} characters: people needed", plain_people(bits, share, ONE), "")
         width = laplace_half_width(FrequentStrings(bits, share, ONE).scale, 0.05)
         yield row(f"tree, {bits:,} characters: interval of one count, half", width, "people")
+
+    for calibrated in (False, True):
+        name = "exact loss" if calibrated else "the lemma's noise"
+        crossing = next(b for b in range(65, 1024) if _fewer(b, share, calibrated=calibrated))
+        yield row(f"tree, {name}: characters from which it needs fewer people than the plain histogram", crossing, "")
+
+
+def _fewer(bits: int, share: Fraction, *, calibrated: bool) -> bool:
+    return FrequentStrings(bits, share, ONE, calibrated).smallest < plain_people(bits, share, ONE)
 
 
 def _rules(rng: np.random.Generator, runs: int) -> Iterator[Row]:
