@@ -166,7 +166,7 @@ def _stretch(epsilon: float, near: int, ends: tuple[tuple[int, int], tuple[int, 
     if printed:
         values = range(threshold - 20, threshold + 200, 20)
         told = [[_of_value(weights, near * below[a], bars, value, b, asked) for value in values] for a, b in ends]
-        return max(abs(one - other) for one, other in zip(*told, strict=True))
+        return max(abs(a - b) for a, b in zip(told[0], told[1], strict=True))
     above = {z: np.array([math.log(laplace_tail(asked, int(bar) - z)) for bar in bars]) for z in (0, 1)}
     one, other = (np.logaddexp.reduce(weights + near * below[a] + above[b]) for a, b in ends)
     return abs(float(one - other))
