@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NotRequired, TypedDict
 
 __all__ = [
+    "FaultSeen",
     "FrequenciesRun",
     "FrequencySeconds",
     "GoalRow",
@@ -91,6 +92,15 @@ class HeavyHittersRun(TypedDict):
     list: list[dict[str, Any]]
 
 
+class FaultSeen(TypedDict):
+    """Something that `ldp-simulate wire` did to several collectors."""
+
+    at: float
+    """Seconds after the senders had begun."""
+    fault: str
+    what: str
+
+
 class WireRun(TypedDict):
     """`ldp-simulate wire`."""
 
@@ -109,6 +119,11 @@ class WireRun(TypedDict):
     """How many batches of the relay the server has taken."""
     issuer_restarts: int
     """0 without tokens."""
+    collectors: int
+    """How many shared a PostgreSQL; 0: one server on the embedded store."""
+    faults: dict[str, int]
+    """How often each of the faults happened that only several collectors have."""
+    fault_log: list[FaultSeen]
     seconds: float
     reports_per_second: float
 

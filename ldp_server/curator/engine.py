@@ -148,5 +148,7 @@ def _up(amount: Fraction) -> str:
 def _row(row: ReleasedRow) -> dict[str, Any]:
     found: dict[str, Any] = {"item": item_json(row.item)}
     if row.count is not None:
-        found |= {"count": row.count, "low": row.low, "high": row.high}
+        found["count"] = row.count
+    if row.low is not None:
+        found |= {"low": row.low, "high": row.high}
     return found

@@ -32,7 +32,7 @@ _OPTIONS = (
     click.option(
         "--table", multiple=True, metavar="A,B", help="Of a workload: a table of these fields. [default: all pairs]"
     ),
-    click.option("--rounds", type=click.IntRange(1), help="Of mwem: its rounds at first; of online: updates."),
+    click.option("--rounds", type=click.IntRange(1), help="Of mwem, pair-table: rounds; of online: updates."),
     click.option(
         "--range", "ends", type=BETWEEN, metavar="FIRST:LAST", help="Of an average: the range of the numbers."
     ),
