@@ -217,6 +217,66 @@ def test_the_state_adds_up_and_damage_is_seen():
         restore(collection, oracle.to_bytes())
 
 
+def test_tables_that_share_fields_agree_about_them_before_anything_is_projected():
+    for record, tables in ((MIXED, PAIRS), (BITS, PARITIES), (MIXED, [(1, 2, 0, 0), (3, 1, 2, 4), (6, 1, 3, 4)])):
+        oracle = filled(made(record, tables).randomizer, indexes(record, people(record, 900)), 4)
+        shapes = record.sizes
+        first = table_view(oracle, record, asked(record, (0, 1))).estimate_all().reshape(shapes[:2], order="F")
+        second = table_view(oracle, record, asked(record, (2, 1))).estimate_all().reshape(shapes[2:0:-1], order="F")
+        single = table_view(oracle, record, asked(record, (1,))).estimate_all()
+        assert first.sum(axis=0) == pytest.approx(single)
+        assert second.sum(axis=0) == pytest.approx(single)
+        assert single.sum() == pytest.approx(900)
+
+
+@pytest.mark.parametrize("alone", [(1, 40, 0, 0), (2, 40, 2, 2)])
+def test_a_single_that_is_drawn_by_itself_helps_its_pairs_and_they_help_it(alone):
+    """Stated errors fall; that they are true is the test of tables above. Without pooling neither would change."""
+    pairs = [(3, 20, 2, 4), (6, 20, 3, 4)]
+    values = indexes(MIXED, people(MIXED, 3000))
+    field = alone[0].bit_length() - 1
+
+    def error(oracle):
+        view = table_view(oracle, MIXED, asked(MIXED, (field,)))
+        cells = np.arange(view.listed, dtype=np.uint64)
+        return float(np.mean(np.square(view.standard_errors(cells, np.full(len(cells), 10.0)))))
+
+    oracle = filled(made(MIXED, sorted([alone, *pairs])).randomizer, values, 3)
+    drawn = int(oracle.counts.drawn()[oracle.tables.index(next(one for one in oracle.tables if len(one.places) == 1))])
+    only = error(filled(made(MIXED, [alone]).randomizer, values, 3)) * oracle.reports / drawn
+    assert error(oracle) < only * 0.99  # nothing but the draws' own reports, if tables were not pooled
+
+
+def test_a_sum_of_cells_is_known_better_than_its_cells_by_themselves():
+    oracle = filled(made(BITS, PARITIES).randomizer, indexes(BITS, people(BITS, 3000)), 3)
+    view = table_view(oracle, BITS, asked(BITS, (0, 1)))
+    cells = np.arange(4, dtype=np.uint64)
+    raw = view.estimate_all()
+    assert view.sum_variance(cells[:2], raw[:2]) < float(np.square(view.standard_errors(cells[:2], raw[:2])).sum())
+    single = table_view(oracle, BITS, asked(BITS, (1,))).estimate_all()
+    assert raw[:2].sum() == pytest.approx(single[0])
+
+
+def test_a_slice_of_all_values_is_no_slice_and_one_of_a_field_that_is_asked_is_empty_elsewhere():
+    oracle = filled(made(MIXED, PAIRS).randomizer, indexes(MIXED, people(MIXED, 3000)), 3)
+    cells = np.arange(4, dtype=np.uint64)
+    plain, sliced = (table_view(oracle, MIXED, asked(MIXED, (0,), where)) for where in ((), ((2, [0, 1]),)))
+    assert sliced.estimate_all() == pytest.approx(plain.estimate_all())
+    for one, other in zip(
+        sliced.intervals(cells, sliced.estimate_all(), 0.05),
+        plain.intervals(cells, plain.estimate_all(), 0.05),
+        strict=True,
+    ):
+        assert np.abs(one - other).max() <= 3
+    own = table_view(oracle, MIXED, asked(MIXED, (0,), ((0, [1, 2]),)))
+    low, high = own.intervals(cells, own.estimate_all(), 0.05)
+    assert own.estimate_all()[[0, 3]].tolist() == low[[0, 3]].tolist() == high[[0, 3]].tolist() == [0, 0]
+    assert own.estimate_all()[1:3] == pytest.approx(plain.estimate_all()[1:3])
+    everybody = table_view(oracle, MIXED, asked(MIXED, (), ((1, range(5)),)))
+    low, high = everybody.intervals(cells[:2], everybody.estimate_all(), 0.05)
+    assert (low[1], high[1]) == (3000, 3000)
+
+
 def test_all_cells_of_a_table_are_everybody():
     collection, values = made(MIXED, [(7, 1, 0, 0)], "4"), people(MIXED, 800)
     view = table_view(filled(collection.randomizer, indexes(MIXED, values), 2), MIXED, asked(MIXED, (2, 0)))
