@@ -32,6 +32,7 @@ import numpy.typing as npt
 from ldp_server.oracles.base import Floats
 from ldp_server.oracles.laws.projection import norm_sub
 from ldp_server.oracles.laws.skewed import skewed_intervals
+from ldp_server.oracles.records.joint import MOST_JOINT, all_possible
 from ldp_server.oracles.records.mixture import MixtureLaw
 from ldp_server.oracles.records.parts import Part, Places, centred, marginal
 from ldp_server.oracles.records.sources import AskedTable
@@ -62,19 +63,30 @@ class Pooling:
     """Of all fields of the record."""
     parts: tuple[Part, ...]
 
+    @cached_property
+    def _kept(self) -> dict[Places, tuple[Floats, Floats]]:
+        """The weights and the effects that were worked out."""
+        return {}
+
+    def _found(self, subset: Places) -> tuple[Floats, Floats]:
+        if subset not in self._kept:
+            wanted = frozenset(subset)
+            parts = np.array([part.reports / part.noise if part.knows(wanted) else 0.0 for part in self.parts])
+            weights = parts / parts.sum() if parts.any() else parts
+            found = np.zeros([self.sizes[place] for place in subset])
+            for number in np.flatnonzero(weights).tolist():
+                part = self.parts[number]
+                found = found + weights[number] * self.users / part.reports * part.effect(subset)
+            self._kept[subset] = weights, found
+        return self._kept[subset]
+
     def weights(self, subset: Places) -> Floats:
         """Return w_(S,T) of each part; all 0 where none of them knows the effect."""
-        wanted = frozenset(subset)
-        found = np.array([part.reports / part.noise if part.knows(wanted) else 0.0 for part in self.parts])
-        return np.asarray(found / found.sum()) if found.any() else found
+        return self._found(subset)[0]
 
     def effect(self, subset: Places) -> Floats:
         """Return e_S; its axes are the fields in ascending order."""
-        found = np.zeros([self.sizes[place] for place in subset])
-        for part, weight in zip(self.parts, self.weights(subset), strict=True):
-            if weight:
-                found = found + weight * self.users / part.reports * part.effect(subset)
-        return found
+        return self._found(subset)[1]
 
     def table(self, places: Places) -> Floats:
         """Return the pooled table of some fields, of which every subset is known."""
@@ -85,6 +97,22 @@ class Pooling:
             others = math.prod(shape) // math.prod(axes)
             found = found + self.effect(subset).reshape(axes) / others
         return found
+
+    @cached_property
+    def largest(self) -> tuple[Places, ...]:
+        """The tables that can be asked for and lie in no other one."""
+        known = [
+            part.places for part in self.parts if all(self.weights(subset).any() for subset in subsets(part.places))
+        ]
+        return tuple(one for one in known if not any(set(one) < set(other) for other in known))
+
+    @cached_property
+    def possible(self) -> dict[Places, Floats]:
+        """The nearest tables that are possible together; nothing if they have too many cells."""
+        cells = sum(math.prod(self.sizes[place] for place in one) for one in self.largest)
+        if cells > MOST_JOINT:
+            return {}
+        return all_possible(self.users, self.sizes, {one: self.table(one) for one in self.largest})
 
     def variance(self, subset: Places) -> float:
         """Return the variance of each free number of e_S in an orthonormal basis, for users spread evenly."""
@@ -161,6 +189,13 @@ class Pooled:
         """Where users are taken to be: every cell has a few."""
         found = norm_sub(self.cells.ravel(order="F"), float(self.users)) + 1e-9 * self.users
         return found.reshape(self.cells.shape, order="F")
+
+    def possible(self) -> Floats | None:
+        """Return the rows of the nearest tables that are possible together, if these have been worked out."""
+        for places, table in self.pooling.possible.items():
+            if set(self.needed) <= set(places):
+                return self.of_cells(marginal(table, places, self.needed))
+        return None
 
     def errors(self, holders: Floats) -> Floats:
         """Return the standard errors, with so many users in each row and the others as they are estimated."""

@@ -76,7 +76,13 @@ class FieldsView(FrequencyOracle):
         return self._rows.raw.copy()
 
     def possible(self, raw: Floats) -> Floats:
-        """Return the nearest estimates of all cells that are possible; in a slice, they add up to n at most."""
+        """Return the nearest estimates of all cells that are possible; in a slice, they add up to n at most.
+
+        Where tables are pooled: the nearest of all tables of the question together, so that they agree (joint.py).
+        """
+        together = self._rows.possible() if isinstance(self._rows, Pooled) else None
+        if together is not None:
+            return together
         return (norm_sub if self._everybody else below_simplex)(raw, float(self.reports))
 
     def variance(self, frequencies: npt.ArrayLike) -> Floats:

@@ -21,7 +21,7 @@ from ldp_server.oracles.base import TooFewReports, Unsupported
 from ldp_server.oracles.laws.projection import below_simplex, norm_sub
 from ldp_server.oracles.records.mixture import MixtureLaw
 from ldp_server.oracles.records.sources import AskedTable
-from ldp_server.oracles.records.view import table_view
+from ldp_server.oracles.records.view import pooling, table_view
 from tests.server.oracles.cases import filled, reports_of
 
 YES = YesNo(none_is_no=True)
@@ -227,6 +227,65 @@ def test_tables_that_share_fields_agree_about_them_before_anything_is_projected(
         assert first.sum(axis=0) == pytest.approx(single)
         assert second.sum(axis=0) == pytest.approx(single)
         assert single.sum() == pytest.approx(900)
+
+
+def _trial(seed):
+    """A crowd and a design of its own: sizes, shares, epsilon, forms and the number of users are drawn."""
+    rng = np.random.default_rng(seed)
+    binary = seed % 3 == 0
+    sizes = [2] * 4 if binary else rng.integers(2, 7, 3).tolist()
+    fields = [YES if size == 2 else Integers(1, size - 1) for size in sizes]
+    record = Record(tuple(Field(name, field) for name, field in zip("abcd", fields, strict=False)))
+    sets = [(1 << i, 3, 1, 0) for i in range(len(sizes))] if binary else []
+    pairs = [1 << i | 1 << j for i in range(len(sizes)) for j in range(i)]
+    forms = [(1, 0)] if binary else [(0, 0), (2, 2), (3, 3)]
+    tables = sorted(sets + [(mask, int(rng.integers(1, 9)), *forms[mask % len(forms)]) for mask in pairs])
+    users = int(rng.integers(200, 4000))
+    kinds = [rng.dirichlet(np.full(size, rng.uniform(0.05, 1)), 2) for size in sizes]
+    kind = rng.random(users) < 0.5
+    values = np.array(
+        [np.where(kind, rng.choice(len(a[0]), users, p=a[0]), rng.choice(len(a[0]), users, p=a[1])) for a in kinds]
+    )
+    return record, tables, str(rng.choice(["0.5", "1", "3"])), values
+
+
+def test_all_tables_made_possible_agree_and_are_together_never_worse_than_raw(request):
+    """In every trial, over all tables of the question: what is possible is convex, and holds the truth."""
+    better = trials = 0
+    for seed in range(1000 if request.config.getoption("--slow") else 60):
+        record, tables, epsilon, values = _trial(seed)
+        oracle = filled(made(record, tables, epsilon).randomizer, indexes(record, values), seed)
+        found = pooling(oracle, record)
+        if not found.possible:  # nobody drew some table
+            continue
+        before = after = 0.0
+        singles = {}
+        for places, table in found.possible.items():
+            true = truth(record, values, asked(record, places)).reshape(table.shape, order="F")
+            before += float(np.square(found.table(places) - true).sum())
+            after += float(np.square(table - true).sum())
+            assert table.min() >= 0
+            assert table.sum() == pytest.approx(values.shape[1])
+            for axis, place in enumerate(places):
+                sums = table.sum(axis=tuple(one for one in range(table.ndim) if one != axis))
+                assert sums == pytest.approx(singles.setdefault(place, sums), abs=1e-6 * values.shape[1])
+        assert after <= before * (1 + 1e-6)
+        better += after < before * 0.9
+        trials += 1
+    assert trials > 50
+    assert better > trials / 4
+
+
+def test_possible_values_that_are_asked_for_agree():
+    oracle = filled(made(MIXED, PAIRS).randomizer, indexes(MIXED, people(MIXED, 400)), 4)
+    views = {fields: table_view(oracle, MIXED, asked(MIXED, fields)) for fields in ((1, 0), (1, 2), (1,))}
+    sums = [view.possible(view.estimate_all()).reshape(5, -1, order="F").sum(axis=1) for view in views.values()]
+    assert sums[0] == pytest.approx(sums[1], abs=0.01)
+    assert sums[0] == pytest.approx(sums[2], abs=0.01)
+    alone = views[1, 0].estimate_all()
+    assert alone.min() < 0  # there was something to make possible
+    sliced = table_view(oracle, MIXED, asked(MIXED, (1,), ((2, [1]),)))
+    assert sliced.possible(sliced.estimate_all()).sum() <= 400
 
 
 @pytest.mark.parametrize("alone", [(1, 40, 0, 0), (2, 40, 2, 2)])
