@@ -103,7 +103,7 @@ class Direct:
             for column, part, scale in zip(columns, law, (b, 1.0, 1.0), strict=True):
                 column[line, : len(part)] = part * scale
         counts = np.array([one.reports for one in self.sources], np.float64)
-        return MixtureLaw(float(self.users), counts, *columns)
+        return MixtureLaw(float(self.users), counts, columns[0], columns[1], columns[2])
 
     def _of_one_table(self, tail: float) -> tuple[Floats, Floats]:
         """Those of the table's own oracle: nothing is left to which users drew it."""

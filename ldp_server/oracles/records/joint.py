@@ -64,7 +64,7 @@ class _Alike:
     @cached_property
     def basis(self) -> Floats:
         """All coordinates at once, for small tables."""
-        found = np.ones((1, 1))
+        found: Floats = np.ones((1, 1))
         for size in self.shape:
             found = np.kron(found, _helmert(size))
         return found

@@ -221,7 +221,7 @@ class Pooled:
 
     @property
     def _empty(self) -> npt.NDArray[np.bool_]:
-        return self._cells_of_rows == 0
+        return np.asarray(self._cells_of_rows == 0)
 
     @cached_property
     def _law(self) -> MixtureLaw:

@@ -138,8 +138,13 @@ def table_view(oracle: Oracle, record: Record, asked: AskedTable) -> FieldsView:
     raise Unsupported(f"{oracle.randomizer.name} gives no tables of fields: sampled-table does")
 
 
-def pooling(oracle: SampledTableOracle, record: Record) -> Pooling:
-    """Return what all tables that somebody drew say; kept until the counts change."""
+def pooling(oracle: Oracle, record: Record) -> Pooling:
+    """Return what all tables that somebody drew say; of a sampled table it is kept until the counts change."""
+    if not isinstance(oracle, SampledTableOracle):
+        if not isinstance(oracle, TABLES_OF) or not oracle.can_list or len(record.names) > MOST_POOLED:
+            raise Unsupported(f"{oracle.randomizer.name} gives no tables of fields here: sampled-table does")
+        everything = Part(tuple(range(len(record.names))), record.sizes, False, oracle)
+        return Pooling(oracle.reports, record.sizes, (everything,))
     if oracle.pooling is None:
         drawn = oracle.counts.drawn()
         parts = tuple(
