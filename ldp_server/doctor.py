@@ -128,6 +128,7 @@ def _directory(data: Path, *, deep: bool) -> Iterator[Diagnosis]:
     yield from of_folder(data, _LITTLE)
     yield Diagnosis("server", "ok", "running" if _served(directory) else "not running")
     try:
+        directory.refuse_moved()
         log = SqliteReader(directory.log)
     except LdpError as error:
         yield Diagnosis("log", "wrong", str(error))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import effort
+from tests import effort, forks
 
 # Tests write to memory where there is room. Servers and ledgers wait for the disk at every commit, and that is most of
 # the time of many tests. `pytest --basetemp FOLDER` takes a disk again.
@@ -36,7 +36,28 @@ def pytest_configure(config):
         effort.take_time()
 
 
+def thin(items):
+    """Mark as long all but a few of the parameters of tests that are marked `thinned`, evenly over their order."""
+    groups = {}
+    for item in items:
+        if mark := item.get_closest_marker("thinned"):
+            groups.setdefault((item.parent.nodeid, item.originalname), (mark.args[0], []))[1].append(item)
+    for few, group in groups.values():
+        for place, item in enumerate(group):
+            # The last of each of `few` parts of the order. Grids often end with their most demanding line.
+            if len(group) > few and (place + 1) * few // len(group) == place * few // len(group):
+                item.add_marker(pytest.mark.long)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forked_children():
+    """Servers in this process fork their children: a new interpreter's imports take half a second of computing."""
+    forks.fork_children()
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m long` chooses
 def pytest_collection_modifyitems(config, items):
+    thin(items)
     if config.getoption("--slow"):
         return
     slow = pytest.mark.skip(reason="slow: a smaller version ran; pytest --slow runs this one too")

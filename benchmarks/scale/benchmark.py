@@ -14,6 +14,7 @@ from pathlib import Path
 from benchmarks.row import Options, Row
 from benchmarks.scale.collectors import calls
 from benchmarks.scale.counting import counting
+from benchmarks.scale.moving import moving
 from benchmarks.scale.stores import beside_writers, closing, rates
 from ldp_server.private_postgres import PrivatePostgres
 from ldp_server.store.engines import open_store
@@ -41,4 +42,5 @@ def run(options: Options) -> Iterator[Row]:
             yield from beside_writers(address, folder)
             yield from closing(address, folder)
             yield from counting(address, folder, 100_000_000 if options.full else 10_000_000)
+        yield from moving(server, folder, 10_000_000 if options.full else 2_000_000)
         yield from calls(address, folder, rounds)

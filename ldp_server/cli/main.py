@@ -43,6 +43,7 @@ MODULES = {
     "foreign": ["local"],
     "heavy-hitters": ["queries"],
     "key": ["sealing.keys"],
+    "migrate": ["sharing.migrate"],
     "periods": ["over_time.options"],
     "quantiles": ["questions"],
     "ranges": ["questions"],

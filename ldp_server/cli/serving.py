@@ -24,6 +24,7 @@ from ldp_server.cli.main import cli
 from ldp_server.cli.pages_beside import pages_beside
 from ldp_server.config import SAMPLE, Config, load_config
 from ldp_server.local_server import LocalServer
+from ldp_server.samples import SAMPLES
 from ldp_server.service.assemble import CollectionServer
 from ldp_server.service.logs import event, set_up_logs
 from ldp_server.service.metrics import watch_processes
@@ -216,9 +217,14 @@ def _local(config: Config, server: CollectionServer) -> LocalServer:
 
 
 @cli.command("config")
-def print_config() -> None:
+@click.option(
+    "--role",
+    type=click.Choice(list(SAMPLES)),
+    help="Instead: a short sample for a server with this role. For all settings of a relay: ldp-server relay config.",
+)
+def print_config(role: str | None) -> None:
     """Print a commented configuration with every setting at its default."""
-    sys.stdout.write(SAMPLE)
+    sys.stdout.write(SAMPLES[role] if role else SAMPLE)
 
 
 @cli.group()

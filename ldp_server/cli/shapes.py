@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-__all__ = ["CollectionShape", "DiagnosisShape", "KeyShape", "StandingShape", "SummaryShape", "TokenShape"]
+__all__ = ["CollectionShape", "DiagnosisShape", "KeyShape", "MoveShape", "StandingShape", "SummaryShape", "TokenShape"]
 
 
 class CollectionShape(TypedDict):
@@ -78,3 +78,10 @@ class StandingShape(TypedDict):
     smallest_batch: int
     short_rounds: int
     warning: bool
+
+
+MoveShape = TypedDict(
+    "MoveShape",
+    {"from": str, "to": str, "held": dict[str, int], "pieces": int, "pieces_before": int, "digest": str},
+)
+"""`ldp-server migrate`. `held` counts what was moved; `pieces_before` are those that an earlier run had moved."""

@@ -60,6 +60,7 @@ class Ports:
         self._config = config
         limits = config.limits
         self._split = bool(apps) and bool(analyst) and bool(config.analyst.listen)
+        self._served = [name for name, services in (("collector", apps), ("analyst", analyst)) if services]
         self._servers = []
         if apps or analyst:
             size = _ANALYST_MESSAGE if not apps else BATCH_MESSAGE if self._split or not analyst else _SHARED_MESSAGE
@@ -75,7 +76,7 @@ class Ports:
     async def open(self) -> None:
         """Bind the ports and begin to listen."""
         config = self._config
-        _check_plaintext(config)
+        _check_plaintext(config, self._served)
         collector, analyst = config.collector, config.analyst
         if self._servers and not (self._only_analyst and analyst.listen):
             self.collector = self.analyst = bind(
@@ -128,8 +129,11 @@ def add_services(server: grpc.aio.Server, health: HealthServicer, bounds: Bounds
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service.name, service.handlers),))
 
 
-def _check_plaintext(config: Config) -> None:
-    """Each port asks for itself: operators' tokens must not travel in the open because apps' reports may."""
+def _check_plaintext(config: Config, served: Sequence[str]) -> None:
+    """Each port asks for itself: operators' tokens must not travel in the open because apps' reports may.
+
+    `served` is who calls here: a collector answers no operators, and what they would need is not asked of it.
+    """
     if config.tls.certificate is not None:
         return
     collector, analyst = config.collector, config.analyst
@@ -138,7 +142,7 @@ def _check_plaintext(config: Config) -> None:
         ("analyst", analyst.listen or collector.listen, analyst.plaintext),
     ):
         host, _ = split_address(listen, f"{setting}.listen")
-        if is_loopback(host):
+        if setting not in served or is_loopback(host):
             continue
         if not allowed:
             raise InvalidSpec(_refused_plaintext(setting, listen))

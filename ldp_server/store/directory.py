@@ -7,6 +7,8 @@ DIR/states/ID.state    checkpoints of counts; they may be deleted at any time
 DIR/address            where the running server takes operators' calls
 DIR/local.token        an analyst token for commands on this machine (mode 0600)
 DIR/cosignatures.json  the witnesses' signatures of the present signed list
+DIR/moved              the store to which everything was moved (moving/); no server opens the log then
+DIR/log.db.moving      a log that a move has not filled yet
 """
 
 from __future__ import annotations
@@ -35,6 +37,22 @@ class DataDirectory:
         self.address = root / "address"
         self.local_token = root / "local.token"
         self.cosignatures = root / "cosignatures.json"
+        self.moved = root / "moved"
+        self.moving = root / "log.db.moving"
+
+    def moved_to(self) -> str | None:
+        """The name of the store to which everything was moved, if it was."""
+        with translated(self.moved):
+            return self.moved.read_text("utf-8").strip() if self.moved.exists() else None
+
+    def refuse_moved(self) -> None:
+        """Raise `StorageError` if everything was moved away."""
+        target = self.moved_to()
+        if target is not None:
+            raise StorageError(
+                f"everything in {self.root} was moved to {target}: serve that store. To serve this one all the same, "
+                f"without what came there since, remove {self.moved}"
+            )
 
     def create(self) -> Self:
         """Make what is missing, readable by its owner alone. No log is made beside the files of one that is gone."""
@@ -42,6 +60,11 @@ class DataDirectory:
             raise StorageError(
                 f"{self.log} is missing, though {self.access.name} is there: restore a backup (docs/operating.md), "
                 f"or remove {self.access.name} to begin with an empty log"
+            )
+        if self.moving.exists() and not self.log.exists():
+            raise StorageError(
+                f"{self.root} is being filled by `ldp-server migrate`: run it again to the end, "
+                f"or remove {self.moving.name} to begin with an empty log"
             )
         with translated(self.root):
             self.root.mkdir(parents=True, exist_ok=True, mode=0o700)

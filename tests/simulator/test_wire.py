@@ -46,6 +46,7 @@ def test_exactly_once_with_every_fault_and_a_killed_server():
     assert found.errors.coverage > 0.9
 
 
+@pytest.mark.long
 def test_tokens_count_once_through_a_relay_whatever_is_killed_and_whoever_cheats():
     wanted = SimulationOptions(90, domain="16")
     faults = Faults(0.1, 0.1, 0.0, kill_after=1.2, kill_relay_after=0.8, reuse=0.3, forge=0.3, kill_issuer_after=0.4)
@@ -96,6 +97,7 @@ def test_what_does_not_go_with_a_relay_is_refused():
             wire.run(wanted, faults, **more)
 
 
+@pytest.mark.long
 def test_each_period_is_counted_exactly_with_late_reports_and_faults():
     found = wire.run(
         SimulationOptions(2_000, domain="16", processes=2), Faults(0.1, 0.1, 0.1, 0.15), batch=10, periods=5

@@ -7,13 +7,15 @@ psycopg is an extra.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from ldp_client.errors import InvalidSpec
 from ldp_server.store.engines.embedded import EmbeddedStore
 from ldp_server.store.interface import Store
 
-__all__ = ["VARIABLE", "check_address", "inherited", "open_store"]
+__all__ = ["VARIABLE", "check_address", "inherited", "needing_postgres", "open_store"]
 
 SCHEMES = ("postgresql://", "postgres://")
 VARIABLE = "LDP_SERVER_STORE"
@@ -33,15 +35,22 @@ def open_store(address: str, data: Path) -> Store:
     check_address(address)
     if not address:
         return EmbeddedStore(data)
-    try:
+    with needing_postgres():
         from ldp_server.store.postgres import PostgresStore  # noqa: PLC0415 - an extra
+    return PostgresStore(address)
+
+
+@contextmanager
+def needing_postgres() -> Iterator[None]:
+    """Say what to install, if an import in the block finds it missing."""
+    try:
+        yield
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in {"psycopg", "psycopg_pool", "psycopg_binary"}:
             raise
         raise InvalidSpec(
             f"a store on PostgreSQL needs {error.name}, which is not installed here: pip install 'hearsay[postgres]'"
         ) from None
-    return PostgresStore(address)
 
 
 def inherited(data: Path) -> Store:

@@ -28,7 +28,8 @@ class EmbeddedStore(Store):
         self.name = str(data)
 
     def serving(self) -> AbstractContextManager[object]:
-        return DirectoryLock(self._directory.create())
+        self._directory.create().refuse_moved()
+        return DirectoryLock(self._directory)
 
     def prepare(self, *, roles: bool = False) -> None:
         """Opening the log for writing does it."""

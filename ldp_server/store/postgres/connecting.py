@@ -43,7 +43,8 @@ _ABOUT = (
     "SELECT current_setting('server_version_num')::integer, pg_is_in_recovery(), current_setting('fsync'), "
     "current_setting('full_page_writes'), current_setting('synchronous_commit'), "
     "current_setting('server_encoding'), to_regnamespace('hearsay') IS NOT NULL, "
-    "to_regclass('hearsay.version') IS NOT NULL"
+    "to_regclass('hearsay.version') IS NOT NULL, to_regclass('hearsay.moving') IS NOT NULL, "
+    "to_regclass('hearsay.moved') IS NOT NULL"
 )
 
 
@@ -97,6 +98,13 @@ class Destination:
         if row is None or not row[7]:
             other = "holds a schema named hearsay that is not ours" if row and row[6] else "has no Hearsay schema"
             raise WrongVersion(f"{self.name} {other}: run `ldp-server store prepare`, or name another database")
+        if row[8]:
+            raise StorageError(f"{self.name} is being filled by `ldp-server migrate`: run that to its end first")
+        if row[9]:
+            raise StorageError(
+                f"everything in {self.name} was moved to another store: serve that one. To serve this one all the "
+                "same, without what came there since, drop the table hearsay.moved"
+            )
         found = connection.execute("SELECT number FROM hearsay.version").fetchone()
         if found is None or not isinstance(found[0], int):
             raise Corrupt(f"{self.name} does not say which version its schema has: restore a backup")

@@ -4,6 +4,7 @@
 --   7902  exclusive while a collection is sealed; an append that cannot share it is told "sealed"
 --   7903  (with 0) whoever does what one server does for all
 --   7904, 7905 (with 0)  migrations; entering a collection
+--   7906  (with 0)  who fills the database from another store
 
 CREATE OR REPLACE FUNCTION hearsay.add_partitions(c integer) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

@@ -108,6 +108,7 @@ def test_counts_of_selected_items_are_fresh():
 
 
 @pytest.mark.parametrize("made", [LaplaceThresholds, GaussianThresholds])
+@pytest.mark.thinned(1)
 def test_all_thresholds_hold_at_once(made):
     """Also at a cut below everybody and one above, and with all people in one bin."""
     cuts = (-5, 0, 10, 20, 30, 40, 41, 42, 1000)

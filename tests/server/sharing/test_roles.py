@@ -132,6 +132,16 @@ async def test_collectors_share_a_port_and_the_rates(address, tmp_path):
         await server.stop(grace=0)
 
 
+async def test_a_collector_behind_a_proxy_is_not_asked_for_what_operators_need(address, tmp_path):
+    config = Config(data=tmp_path / "d", store=address, collector=CollectorConfig("0.0.0.0:0", plaintext=True))
+    server = CollectionServer(config, role=COLLECT)
+    await server.start()
+    assert server.port
+    await server.stop(grace=0)
+    with pytest.raises(InvalidSpec, match="operators' tokens would travel unencrypted"):
+        await CollectionServer(config).start()
+
+
 @pytest.mark.parametrize("role", [COLLECT, ANSWER, UPKEEP])
 async def test_parts_need_a_store_that_is_shared(role, tmp_path):
     with pytest.raises(InvalidSpec, match="needs a store that several servers share"):
