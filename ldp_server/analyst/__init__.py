@@ -2,6 +2,7 @@
 
 answer        what every answer can do: become a data frame, a file, a page, a plot
 answers       each kind of answer with the collection that it is about
+synthetic     all tables of a collection of records, and synthetic records that have them
 answers_over_time   the kinds about several periods or two collections
 client        Analyst: one method a call
 questions     the methods that ask about one collection
@@ -33,6 +34,7 @@ from ldp_server.analyst.collections import CollectionInfo, CollectionSummary, Ex
 from ldp_server.analyst.connection import Timeouts
 from ldp_server.analyst.failures import RoleNeeded, TokenRefused
 from ldp_server.analyst.questions import EveryLook, Which
+from ldp_server.analyst.synthetic import CollectionTables, SyntheticRecords
 
 __all__ = [
     "Analyst",
@@ -49,11 +51,13 @@ __all__ = [
     "CollectionQuantiles",
     "CollectionRanges",
     "CollectionSummary",
+    "CollectionTables",
     "CollectionTrend",
     "EveryLook",
     "Exported",
     "RoleNeeded",
     "ServerStatus",
+    "SyntheticRecords",
     "Timeouts",
     "Tls",
     "TokenRefused",

@@ -51,6 +51,7 @@ MODULES = {
     "serve": ["serving"],
     "status": ["exports"],
     "store": ["sharing.store"],
+    "synthesize": ["exports"],
     "token": ["tokens"],
     "trend": ["over_time.commands"],
     "upkeep": ["serving"],

@@ -41,7 +41,7 @@ from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.answers.candidates import Kind, Wish, candidates
 from ldp_server.oracles import as_frequency, oracle_for
 from ldp_server.oracles.base import Floats
-from ldp_server.oracles.records.parts import Part, Places
+from ldp_server.oracles.records.parts import DrawnPart, Places
 from ldp_server.oracles.records.pooled import subsets
 
 __all__ = ["TablesDesign", "design_tables", "tables_of"]
@@ -243,4 +243,4 @@ def _best(epsilon: Epsilon, cells: int) -> _Inner:
 @lru_cache(maxsize=4096)
 def _noise(made: _Inner, parity: bool) -> float:
     """nu_T."""
-    return Part((), (), parity, as_frequency(oracle_for(made))).noise
+    return DrawnPart((), (), parity, as_frequency(oracle_for(made))).noise

@@ -34,6 +34,7 @@ from ldp_server.worker.messages import (
     AskNumbers,
     AskPeriods,
     AskSummarise,
+    AskTables,
     AskTrend,
     CheckpointWritten,
     Done,
@@ -47,7 +48,12 @@ from ldp_server.worker.messages import (
 )
 
 _NamesPeriods = (
-    pb.EstimateRequest | pb.NumbersRequest | pb.AttributesRequest | pb.HeavyHittersRequest | pb.ExportRequest
+    pb.EstimateRequest
+    | pb.NumbersRequest
+    | pb.AttributesRequest
+    | pb.TablesRequest
+    | pb.HeavyHittersRequest
+    | pb.ExportRequest
 )
 
 
@@ -61,6 +67,7 @@ class Child:
             AskEstimate: self._estimate,
             AskNumbers: self._numbers,
             AskAttributes: self._attributes,
+            AskTables: self._tables,
             AskSummarise: self._summarise,
             AskAdvance: self._advance,
             AskCheckpoint: self._checkpoint,
@@ -93,6 +100,10 @@ class Child:
     def _attributes(self, question: AskAttributes, body: bytes) -> tuple[Answer, bytes]:
         request = pb.AttributesRequest.FromString(body)
         return Done(), estimating.attributes_of(self._get(question, request), request)
+
+    def _tables(self, question: AskTables, body: bytes) -> tuple[Answer, bytes]:
+        request = pb.TablesRequest.FromString(body)
+        return Done(), estimating.tables_of_fields(self._get(question, request), request)
 
     def _get(self, question: Question, request: _NamesPeriods) -> CollectionCounts:
         """The counts of the periods that a request names."""

@@ -82,6 +82,10 @@ class Worker:
         """The serialised AttributesResponse to a serialised AttributesRequest."""
         return await self._answered(AskAttributes(number), request)
 
+    async def tables(self, number: int, request: bytes) -> bytes:
+        """The serialised TablesResponse to a serialised TablesRequest."""
+        return await self._answered(messages.AskTables(number), request)
+
     async def summary(self, number: int) -> WorkerSummary:
         found, _ = await self._one(WorkerSummary, AskSummarise(number))
         return found

@@ -33,6 +33,7 @@ __all__ = [
     "AskNumbers",
     "AskPeriods",
     "AskSummarise",
+    "AskTables",
     "AskTrend",
     "CheckpointWritten",
     "Done",
@@ -74,6 +75,11 @@ class AskNumbers(Question):
 @dataclass(frozen=True, slots=True)
 class AskAttributes(Question):
     """Answer the AttributesRequest in the body with an AttributesResponse: `Done`."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskTables(Question):
+    """Answer the TablesRequest in the body with a TablesResponse: `Done`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +239,7 @@ QUESTIONS: dict[str, type[Question]] = {
         AskEstimate,
         AskNumbers,
         AskAttributes,
+        AskTables,
         AskSummarise,
         AskAdvance,
         AskCheckpoint,

@@ -66,7 +66,7 @@ class _Alike:
         """All coordinates at once, for small tables."""
         found: Floats = np.ones((1, 1))
         for size in self.shape:
-            found = np.kron(found, _helmert(size))
+            found = np.asarray(np.kron(found, _helmert(size)), np.float64)
         return found
 
     def turned(self, cells: Floats, *, back: bool = False) -> Floats:

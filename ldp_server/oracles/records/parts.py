@@ -41,7 +41,7 @@ from ldp_server.oracles.base import Floats, FrequencyOracle
 from ldp_server.oracles.linear_hash import LinearHashOracle
 from ldp_server.oracles.subset_selection import SubsetSelectionOracle
 
-__all__ = ["Atoms", "Part", "Places", "centred", "marginal"]
+__all__ = ["Atoms", "DrawnPart", "Places", "centred", "marginal"]
 
 Places = tuple[int, ...]
 
@@ -68,7 +68,7 @@ class Atoms:
 
 
 @dataclass(frozen=True)
-class Part:
+class DrawnPart:
     """A drawn table with the counts of its reports."""
 
     places: Places

@@ -34,7 +34,7 @@ from ldp_server.oracles.laws.projection import norm_sub
 from ldp_server.oracles.laws.skewed import skewed_intervals
 from ldp_server.oracles.records.joint import MOST_JOINT, all_possible
 from ldp_server.oracles.records.mixture import MixtureLaw
-from ldp_server.oracles.records.parts import Part, Places, centred, marginal
+from ldp_server.oracles.records.parts import DrawnPart, Places, centred, marginal
 from ldp_server.oracles.records.sources import AskedTable
 
 __all__ = ["MOST_POOLED", "Pooled", "Pooling", "subsets"]
@@ -61,7 +61,7 @@ class Pooling:
     users: int
     sizes: tuple[int, ...]
     """Of all fields of the record."""
-    parts: tuple[Part, ...]
+    parts: tuple[DrawnPart, ...]
 
     @cached_property
     def _kept(self) -> dict[Places, tuple[Floats, Floats]]:
@@ -124,7 +124,7 @@ class Pooling:
 class _Piece:
     """What the reports about one part add to every row."""
 
-    part: Part
+    part: DrawnPart
     axes: Places
     """The fields that it shares with the asked table."""
     values: Floats
@@ -243,12 +243,12 @@ class Pooled:
             values = np.stack([-values, values])
         return MixtureLaw(float(self.users), counts, values, inside, outside, step)
 
-    def _scale(self, part: Part) -> float:
+    def _scale(self, part: DrawnPart) -> float:
         """What turns g of parts.py into an unbiased number of users."""
         p, s = part.told
         return self.users / part.reports / (p - s)
 
-    def _shared(self) -> Iterator[tuple[Part, Places, dict[Places, float]]]:
+    def _shared(self) -> Iterator[tuple[DrawnPart, Places, dict[Places, float]]]:
         """The parts that say something, the fields they share, and the weights of the effects that they know."""
         weights = {subset: self.pooling.weights(subset) for subset in subsets(self.needed)}
         for number, part in enumerate(self.pooling.parts):
@@ -283,7 +283,7 @@ class Pooled:
         return np.asarray((1 - row) * self._held)
 
     def _piece(
-        self, part: Part, axes: Places, values: Floats, users: tuple[Floats, Floats], added: tuple[Floats, ...]
+        self, part: DrawnPart, axes: Places, values: Floats, users: tuple[Floats, Floats], added: tuple[Floats, ...]
     ) -> _Piece:
         size = part.oracle.randomizer.size / max(1, values.size)
         spread = []
@@ -354,7 +354,7 @@ class Pooled:
         narrow = table.reshape([self.pooling.sizes[place] for place in places])
         return np.asarray(narrow.transpose([places.index(place) for place in self.asked.fields]).ravel(order="F"))
 
-    def _added(self, part: Part, axes: Places, values: Floats) -> tuple[Floats, ...]:
+    def _added(self, part: DrawnPart, axes: Places, values: Floats) -> tuple[Floats, ...]:
         """For some rows, g of each cell of the part."""
         if not part.reads_reports:
             return ()

@@ -22,7 +22,7 @@ from ldp_server.oracles.laws.projection import below_simplex, norm_sub
 from ldp_server.oracles.linear_hash import LinearHashOracle
 from ldp_server.oracles.randomized_response import RandomizedResponseOracle
 from ldp_server.oracles.records.direct import Direct
-from ldp_server.oracles.records.parts import Part, Places
+from ldp_server.oracles.records.parts import DrawnPart, Places
 from ldp_server.oracles.records.pooled import MOST_POOLED, Pooled, Pooling, subsets
 from ldp_server.oracles.records.sources import AskedTable, Source
 from ldp_server.oracles.sampled_table import SampledTableOracle
@@ -143,12 +143,14 @@ def pooling(oracle: Oracle, record: Record) -> Pooling:
     if not isinstance(oracle, SampledTableOracle):
         if not isinstance(oracle, TABLES_OF) or not oracle.can_list or len(record.names) > MOST_POOLED:
             raise Unsupported(f"{oracle.randomizer.name} gives no tables of fields here: sampled-table does")
-        everything = Part(tuple(range(len(record.names))), record.sizes, False, oracle)
+        everything = DrawnPart(tuple(range(len(record.names))), record.sizes, False, oracle)
         return Pooling(oracle.reports, record.sizes, (everything,))
     if oracle.pooling is None:
         drawn = oracle.counts.drawn()
         parts = tuple(
-            Part(table.places, tuple(record.sizes[place] for place in table.places), table.parity, _inner(oracle, j))
+            DrawnPart(
+                table.places, tuple(record.sizes[place] for place in table.places), table.parity, _inner(oracle, j)
+            )
             for j, table in enumerate(oracle.tables)
             if drawn[j]
         )

@@ -27,7 +27,14 @@ from ldp_server.worker.client import Worker
 from ldp_server.worker.decoders import Decoders
 from ldp_server.worker.messages import AskDecode, Progress
 
-Answers = pb.EstimateResponse | pb.NumbersResponse | pb.AttributesResponse | pb.TrendResponse | pb.ChangeResponse
+Answers = (
+    pb.EstimateResponse
+    | pb.NumbersResponse
+    | pb.AttributesResponse
+    | pb.TablesResponse
+    | pb.TrendResponse
+    | pb.ChangeResponse
+)
 
 __all__ = ["KINDS", "Queries", "QuerySources", "info"]
 
@@ -116,6 +123,12 @@ class Queries:
         with self._metrics.query.time():
             response = await self._sources.worker.attributes(live.record.number, request.SerializeToString())
         return response + await self._beside(pb.AttributesResponse, live)
+
+    async def tables(self, request: pb.TablesRequest) -> bytes:
+        live = self._collections.find_kept(request)
+        with self._metrics.query.time():
+            response = await self._sources.worker.tables(live.record.number, request.SerializeToString())
+        return response + await self._beside(pb.TablesResponse, live)
 
     async def periods(self, request: pb.ListPeriodsRequest) -> bytes:
         live = self._collections.find_kept(request)
