@@ -12,9 +12,10 @@ from ldp_server.curator.draws import laplace_scale
 from ldp_server.curator.releases.gap_max import ObviousAnswer
 from ldp_server.curator.releases.histogram import LaplaceHistogram
 from ldp_server.curator.releases.mode import GRAIN, Mode
+from ldp_server.curator.releases.ranges.concave import ConcaveSearch
 from ldp_server.curator.releases.stability import StabilityHistogram
 
-__all__ = ["AddRemoveHistogram", "AddRemoveStability", "PrintedMode", "PrintedObviousAnswer"]
+__all__ = ["AddRemoveHistogram", "AddRemoveStability", "PrintedConcaveSearch", "PrintedMode", "PrintedObviousAnswer"]
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,19 @@ class PrintedMode(Mode):
     @property
     def threshold(self) -> int:
         return math.ceil(GRAIN * -math.log(self.delta) / self.epsilon)
+
+
+@dataclass(frozen=True)
+class PrintedConcaveSearch(ConcaveSearch):
+    """RecConcave over A_dist as printed."""
+
+    @property
+    def scale(self) -> float:
+        return laplace_scale(self.sensitivity * GRAIN, self.naming)
+
+    @property
+    def threshold(self) -> int:
+        return math.ceil(self.sensitivity * GRAIN * -math.log(self.naming_delta) / self.naming)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from ldp_server.analyst.answer import Answer
 from ldp_server.analyst.answers import (
     CollectionAttributes,
     CollectionAverage,
+    CollectionAverages,
     CollectionEstimates,
     CollectionHeavyHitters,
     CollectionPeriods,
@@ -42,6 +43,7 @@ __all__ = [
     "AsyncAnalyst",
     "CollectionAttributes",
     "CollectionAverage",
+    "CollectionAverages",
     "CollectionChange",
     "CollectionComparison",
     "CollectionEstimates",

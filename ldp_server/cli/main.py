@@ -27,6 +27,7 @@ EXIT_CODES = {
 MODULES = {
     "answer": ["serving"],
     "average": ["questions"],
+    "averages": ["fields.averages"],
     "attributes": ["questions"],
     "backup": ["local"],
     "change": ["over_time.commands"],

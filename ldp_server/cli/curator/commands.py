@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -31,6 +32,9 @@ _file = click.Path(path_type=Path, dir_okay=False)
 _folder = click.Path(path_type=Path, file_okay=False)
 
 
+_NARROW = {"attribute": "per_attribute", "label": "labels_only"}
+
+
 @cli.group()
 def curator() -> None:
     """Releases about volunteers who gave raw answers (central differential privacy). Calls no server.
@@ -46,18 +50,25 @@ def curator() -> None:
 @click.option("--rho", help="The budget as a rho (zCDP; tCDP with --omega).")
 @click.option("--omega", help="With --rho: up to which order the budget holds.")
 @click.option("--delta", help="The budget's delta, for releases that have one. [default: none]")
+@click.option("--per-attribute", is_flag=True, help="--epsilon is for records that differ in one attribute alone.")
+@click.option("--labels-only", is_flag=True, help="--epsilon is for the label alone: all other columns are public.")
 @json_option
-def create(
-    name: str, home: Path, epsilon: str | None, rho: str | None, omega: str | None, delta: str | None, as_json: bool
-) -> None:
+def create(name: str, home: Path, as_json: bool, **given: Any) -> None:
     """Enter a data set with its budget. The first one makes the curator's directory and its key.
 
-    The budget is never changed. It counts for replacement: one person's record becomes another one.
+    The budget is never changed. It counts for replacement: one person's record becomes another one. With
+    --per-attribute the two records differ in one attribute alone: a column, or one character of a text of 0 and 1.
     """
+    epsilon, rho, omega, delta = (given[name] for name in ("epsilon", "rho", "omega", "delta"))
+    narrow = [name for name, chosen in _NARROW.items() if given[chosen]]
+    if len(narrow) > (epsilon is not None):
+        raise InvalidSpec("give one of --per-attribute and --labels-only, with --epsilon")
     if (epsilon is None) == (rho is None) or (omega is not None and rho is None):
         raise InvalidSpec("give the budget as --epsilon, or as --rho (with --omega, if it is one of tCDP)")
     amount = decimal(epsilon or rho or "", "--epsilon" if epsilon else "--rho")
-    accounting = "pure" if epsilon else "zcdp" if omega is None else "tcdp"
+    accounting = "zcdp" if omega is None else "tcdp"
+    if epsilon:
+        accounting = narrow[0] if narrow else "pure"
     end = None if omega is None else decimal(omega, "--omega")
     lost = Fraction(0) if delta is None else decimal(delta, "--delta")
     create_data_set(home, name, DataSetBudget(accounting, amount, lost, end), int(time.time()))

@@ -32,7 +32,7 @@ class DataSetShape(TypedDict):
 
     data_set: str
     accounting: str
-    """pure, zcdp or tcdp: what budget, spent and left are amounts of (epsilon, or rho)."""
+    """pure, zcdp, tcdp, attribute or label: what budget, spent and left are amounts of (epsilon, or rho)."""
     budget: float
     spent: float
     left: float

@@ -69,6 +69,17 @@ class CentralMechanism(ABC):
     def run(self, records: Sequence[Record], draws: Draws) -> Outcome:
         """Return the outcome for these records, one of each person."""
 
+    def run_columns(self, columns: Sequence[Sequence[Record]], draws: Draws) -> Outcome:
+        """Return the outcome for what each person holds in these columns; most kinds read one."""
+        if len(columns) != 1:
+            raise InvalidSpec(f"{self.kind} reads one column, and {len(columns)} were given (--column, --label)")
+        return self.run(columns[0], draws)
+
+    @property
+    def about(self) -> str:
+        """A sentence of the statement, if the price is about less than a whole record; or nothing."""
+        return ""
+
     @property
     def smallest(self) -> int:
         """How many people the data set must have. Privacy or use fails below it."""
