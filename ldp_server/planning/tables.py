@@ -49,6 +49,8 @@ __all__ = ["TablesDesign", "design_tables", "tables_of"]
 _FINEST = 1000
 """The largest weight; the others are in proportion."""
 _LEAST_WEIGHT = 5
+_HELPS = 0.999
+"""Singles of their own are a form only if they make the variance smaller by so much."""
 _MEMORY = 256 << 20
 _WHOLE = 1 << 20
 """The most cells of a whole record that are one table."""
@@ -103,7 +105,7 @@ def design_tables(
     found = list[TablesDesign]()
     for form, drawn in _forms(record, wanted):
         design = _designed(form, record, wanted, [_table(record, budget, one) for one in sorted(drawn)])
-        if design.parameters not in [one.parameters for one in found]:  # singles may not help
+        if not found or form != "tables and singles" or design.per_user < _HELPS * found[0].per_user:
             found.append(design)
     if all(record.fields[place].binary for table in wanted for place in table):
         sets = {subset for table in wanted for subset in subsets(table)}

@@ -33,7 +33,7 @@ from ldp_server.oracles.records.joint import all_possible
 from ldp_server.oracles.records.parts import Places, centred, marginal
 from ldp_server.oracles.records.pooled import subsets
 
-__all__ = ["MOST_RECORDS", "MOST_RECORD_CELLS", "JointLaw", "fitted"]
+__all__ = ["MOST_RECORDS", "MOST_RECORD_CELLS", "JointLaw", "cleaned", "fitted"]
 
 MOST_RECORD_CELLS = 1 << 23
 MOST_RECORDS = 10_000_000
@@ -82,28 +82,41 @@ def fitted(
     progress: Telling = lambda _stage, _part: None,
 ) -> JointLaw:
     """Fit a law to all tables, or to those of some fields."""
-    known = {name for one in found.tables for name in one.fields}
-    part = record.part(fields) if fields else record.part([name for name in record.names if name in known])
-    unseen = [name for name in part.names if name not in known]
-    if unseen:
-        raise InvalidSpec(f"no table tells about the field {unseen[0]!r} yet: leave it out")
+    part = _part(record, found, fields)
     if part.size > MOST_RECORD_CELLS:
         raise InvalidSpec(
             f"records of these fields have {part.size:,} different contents, and a law is fitted to at most "
             f"{MOST_RECORD_CELLS:,}: name fewer fields"
         )
+    part, possible = cleaned(record, found, fields, strict=strict)
     told = {frozenset(one.fields): _factor(one, strict) for one in found.signals}
-    tables = _shrunk(record, part, found, told)
-    effects = sorted({subset for places in tables for subset in subsets(places)}, key=lambda one: (len(one), one))
+    effects = sorted({subset for places in possible for subset in subsets(places)}, key=lambda one: (len(one), one))
     named = [tuple(part.names[place] for place in subset) for subset in effects]
     left = tuple(names for names in named if not told.get(frozenset(names), 0.0))
+    return JointLaw(part, _proportional(part.sizes, possible, progress), left)
+
+
+def cleaned(
+    record: Record, found: TablesAnswer, fields: Sequence[str] = (), *, strict: bool = False
+) -> tuple[Record, dict[Places, Floats]]:
+    """Return the fields that tables tell about, and these tables without noise (steps 1 and 2)."""
+    part = _part(record, found, fields)
     if not any(one.told for one in found.signals if set(one.fields) <= set(part.names)):
         raise TooFewReports(
             f"no signal: with {found.reports:,} reports no table of these fields is told from one whose cells are all "
             "alike, and records would be invented. More users, fewer fields or coarser ones are needed"
         )
-    possible = all_possible(found.reports, part.sizes, tables)
-    return JointLaw(part, _proportional(part.sizes, possible, progress), left)
+    told = {frozenset(one.fields): _factor(one, strict) for one in found.signals}
+    return part, all_possible(found.reports, part.sizes, _shrunk(record, part, found, told))
+
+
+def _part(record: Record, found: TablesAnswer, fields: Sequence[str]) -> Record:
+    known = {name for one in found.tables for name in one.fields}
+    part = record.part(fields) if fields else record.part([name for name in record.names if name in known])
+    unseen = [name for name in part.names if name not in known]
+    if unseen:
+        raise InvalidSpec(f"no table tells about the field {unseen[0]!r} yet: leave it out")
+    return part
 
 
 def _factor(one: FieldsSignal, strict: bool) -> float:
