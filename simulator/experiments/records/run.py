@@ -129,8 +129,8 @@ def _shape(
 ) -> RecordsRun:
     cells = sum(row["cells"] for row in rows)
 
-    def over_cells(key: str) -> float:
-        return math.sqrt(sum(row["cells"] * float(row[key]) ** 2 for row in rows) / cells)  # type: ignore[literal-required]  # one of its numbers
+    def over_cells(errors: Sequence[float]) -> float:
+        return math.sqrt(sum(row["cells"] * error**2 for row, error in zip(rows, errors, strict=True)) / cells)
 
     return {
         "users": population.users,
@@ -141,8 +141,8 @@ def _shape(
         "report_bits": collection.randomizer.report_bits,
         "planned_error": designs[0].standard_error(population.users),
         "compared": {one.form: one.standard_error(population.users) for one in designs},
-        "error": over_cells("error"),
-        "possible_error": over_cells("possible_error"),
+        "error": over_cells([row["error"] for row in rows]),
+        "possible_error": over_cells([row["possible_error"] for row in rows]),
         "covered": sum(row["cells"] * row["covered"] for row in rows) / cells,
         "tables": list(rows),
     }
