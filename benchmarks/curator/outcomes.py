@@ -31,6 +31,7 @@ __all__ = [
     "OutcomeLaw",
     "every_data_set",
     "every_law",
+    "largest_loss",
     "law_of",
     "neighbours",
     "smallest_delta",
@@ -126,6 +127,12 @@ def smallest_delta(one: OutcomeLaw, other: OutcomeLaw, epsilon: float) -> float:
     factor = math.exp(epsilon)
     sums = (max(0.0, p - factor * other.chances.get(outcome, 0.0)) for outcome, p in one.chances.items())
     return max(0.0, math.fsum(sums) - factor * other.lost)
+
+
+def largest_loss(one: OutcomeLaw, other: OutcomeLaw) -> float:
+    """Return the largest |log of the ratio| of an outcome's probabilities, over the outcomes that both laws list."""
+    both = [(p, other.chances[outcome]) for outcome, p in one.chances.items() if outcome in other.chances]
+    return max(abs(math.log(p / q)) for p, q in both)
 
 
 def every_data_set(items: Sequence[Record], people: int) -> Iterator[tuple[Record, ...]]:

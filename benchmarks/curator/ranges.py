@@ -113,7 +113,7 @@ def _labels(rng: np.random.Generator, runs: int) -> Iterator[Row]:
             numbers = rng.integers(0, 1 << 30, people)
             labels = numbers < (1 << 29)
             (found,) = made.learn([numbers.tolist()], labels.tolist(), DRAWS).rows
-            central += float(np.mean((numbers < int(found.item or 0)) != labels)) <= 0.05
+            central += float(np.mean((numbers < int(str(found.item or 0))) != labels)) <= 0.05
             told = labels ^ (rng.random(people) < 1 / (1 + math.e))
             cuts = np.sort(numbers)
             agreeing = [int(((numbers < cut) == told).sum()) for cut in cuts]

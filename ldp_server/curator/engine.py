@@ -11,13 +11,14 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.privacy.rounding import fraction_up
+from ldp_server.answers.merging.signed import SignedRelease
 from ldp_server.answers.to_json import item_json
 from ldp_server.curator.draws import Draws
 from ldp_server.curator.ledger import CuratorLedger
 from ldp_server.curator.people import PeopleFile
 from ldp_server.curator.prices import DataSetBudget, price_text
-from ldp_server.curator.releases.base import CentralMechanism, ReleasedRow
-from ldp_server.curator.signing import SignedRelease, load_signing_key, sign
+from ldp_server.curator.releases.base import CentralMechanism, Outcome, ReleasedRow
+from ldp_server.curator.signing import load_signing_key, sign
 from ldp_server.service.admission.key_files import make_key
 
 __all__ = ["KEY_FILE", "ReleaseRequest", "adjacency", "check_own", "create_data_set", "release"]
@@ -37,6 +38,8 @@ class ReleaseRequest:
     """At which a rho is converted, where the budget is an epsilon."""
     more: tuple[str, ...] = ()
     """Further columns, for a mechanism that reads several; the last one is the label, where there is one."""
+    collection: bytes | None = None
+    """The collection whose volunteers these are."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -79,22 +82,33 @@ def release(
                 "number": charging.number,
                 "previous": charging.before.hex(),
                 "made": now,
-                "data_set": request.data_set,
-                "people": data.people,
-                "column": ", ".join(request.columns),
-                "kind": mechanism.kind,
-                "parameters": mechanism.parameters(),
-                "price": mechanism.price.as_dict(),
                 "charged": {budget.unit: str(cost[0]), "delta": str(cost[1])},
-                "statement": _statement(mechanism, data.people),
+                "budget": budget.as_dict(),
                 "library": library,
-                "note": outcome.note,
-                "variance": outcome.variance,
-                "rows": [_row(row) for row in outcome.rows],
+                **_content(request, data.people, outcome),
             }
             signed = sign(content, key)
             charging.keep(signed, mechanism.kind, list(request.columns), mechanism.price, now)
     return signed
+
+
+def _content(request: ReleaseRequest, people: int, outcome: Outcome) -> dict[str, Any]:
+    """What a release says of its mechanism and what that gave."""
+    mechanism = request.mechanism
+    return {
+        "data_set": request.data_set,
+        "people": people,
+        "collection": None if request.collection is None else request.collection.hex(),
+        "column": ", ".join(request.columns),
+        "kind": mechanism.kind,
+        "parameters": mechanism.parameters(),
+        "price": mechanism.price.as_dict(),
+        "statement": _statement(mechanism, people),
+        "note": outcome.note,
+        "variance": outcome.variance,
+        "rows": [_row(row) for row in outcome.rows],
+        "details": dict(outcome.details),
+    }
 
 
 def check_own(home: Path, signed: SignedRelease) -> Ed25519PublicKey:

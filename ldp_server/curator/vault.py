@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,7 +20,8 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
-from ldp_client.protocol.domain import Categories, Integers, Item, Strings
+from ldp_client.protocol.domain import Categories, Domain, Integers, Item, Strings
+from ldp_client.protocol.domain import Record as DomainOfRecords
 from ldp_client.trust.policy import UNITS
 from ldp_client.volunteering.records import open_record
 from ldp_server.curator.people import PeopleFile, Record
@@ -52,10 +53,10 @@ def opened(
     """Take the records of a collection for a release. If the block fails, they were not used."""
     if budget.accounting != "pure":
         raise InvalidSpec("volunteers agree to an epsilon: make their data set with a budget of --epsilon")
-    if not isinstance(collection.domain, Categories | Strings | Integers):
+    if not isinstance(collection.domain, Categories | Strings | Integers | DomainOfRecords):
         raise InvalidSpec(
-            f"volunteers' answers of a {collection.domain.kind} domain are not released: ask for categories, strings "
-            "or integers, each attribute as a question of its own"
+            f"volunteers' answers of a {collection.domain.kind} domain are not released: ask for categories, strings, "
+            "integers or records of such fields"
         )
     secrets = [X25519PrivateKey.from_private_bytes(key.private_key) for key in load_keys(keys)]
     if not secrets:
@@ -71,18 +72,26 @@ def opened(
                     f"no volunteer's record of this collection can be used: {out[0]:,} cannot be opened with these "
                     f"keys, {out[1]:,} agreed to a smaller budget than the data set's {float(budget.amount):g}"
                 )
-            yield Volunteers(PeopleFile(len(found), {ANSWER: list(found.values())}, digest), *out)
+            yield Volunteers(PeopleFile(len(found), _columns(collection.domain, list(found.values())), digest), *out)
         except BaseException:
             kept.give_back(collection.id, sorted(fresh))
             raise
         kept.give_back(collection.id, sorted(fresh - set(found)))
 
 
+def _columns(domain: Domain, items: Sequence[Item]) -> dict[str, list[Record]]:
+    """Return one column of text; of records, one for each field."""
+    if not isinstance(domain, DomainOfRecords):
+        return {ANSWER: [_text(item) for item in items]}
+    held = [item if isinstance(item, Mapping) else {} for item in items]
+    return {name: [_text(one.get(name)) for one in held] for name in domain.names}
+
+
 def _open(
     rows: Sequence[tuple[bytes, bytes]], collection: Collection, secrets: Sequence[X25519PrivateKey], epsilon: Fraction
-) -> tuple[dict[bytes, Record], tuple[int, int]]:
-    """Return the records by their names, and how many were left out, for each reason."""
-    found: dict[bytes, Record] = {}
+) -> tuple[dict[bytes, Item], tuple[int, int]]:
+    """Return the items by the names of their records, and how many were left out, for each reason."""
+    found: dict[bytes, Item] = {}
     unopened = less = 0
     for name, sealed in rows:
         tried = (open_record(sealed, collection.id, collection.domain, secret) for secret in secrets)
@@ -92,8 +101,7 @@ def _open(
         elif Fraction(record.budget, UNITS) < epsilon:
             less += 1
         else:
-            item = collection.domain.item(record.index)
-            found[name] = _text(item)
+            found[name] = collection.domain.item(record.index)
     return found, (unopened, less)
 
 
@@ -101,4 +109,6 @@ def _text(item: Item) -> Record:
     """An item as text. Bytes that are no text become their hexadecimal digits."""
     if item is None or isinstance(item, str):
         return item
+    if isinstance(item, bool):
+        return "yes" if item else "no"
     return item.hex() if isinstance(item, bytes) else str(item)

@@ -15,6 +15,7 @@ import click
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.privacy.rounding import fraction_up, shown
+from ldp_server.answers.merging.signed import read_release
 from ldp_server.cli.connection import json_option
 from ldp_server.cli.curator.tables import DataSetShape, home_option, show_release
 from ldp_server.cli.main import cli
@@ -22,7 +23,6 @@ from ldp_server.cli.show import lines, moment, print_json, table, whole
 from ldp_server.curator.engine import KEY_FILE, check_own, create_data_set
 from ldp_server.curator.ledger import CuratorLedger, DataSet, LedgerRow
 from ldp_server.curator.prices import DataSetBudget, decimal, price_text
-from ldp_server.curator.signing import read_release
 from ldp_server.service.admission.key_files import load_public_key
 from ldp_server.volunteers.kept import FILE, KeptRecords
 

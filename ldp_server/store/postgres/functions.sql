@@ -69,6 +69,7 @@ CREATE OR REPLACE FUNCTION hearsay.append_1(
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     n integer := cardinality(ids);
+    taken integer;
     first bigint;
     row hearsay.periods;
     new uuid[];
@@ -97,15 +98,29 @@ BEGIN
     IF row.generation IS NOT NULL THEN
         RETURN repeat('4', n);
     END IF;
-    -- Looked up one by one, each by its index, however small the tables were when this was planned.
-    WITH stored AS (
+    -- Nearly always all are new. To insert them plainly, and to begin again if one is not, takes 0.6 to 0.8 of the CPU
+    -- of ON CONFLICT (measured with groups of 512 and 64). Looked up one by one, each by its index, however small the tables were when this was planned.
+    BEGIN
         INSERT INTO hearsay.recent_ids (collection, number, batch_id, digest, token_id)
         SELECT c, row.number, g.i, g.d, g.t FROM unnest(ids, digests, tokens) AS g(i, d, t)
         WHERE (SELECT true FROM hearsay.batch_ids b WHERE b.collection = c AND b.batch_id = g.i) IS NULL
           AND (g.t IS NULL OR
-               (SELECT true FROM hearsay.used_tokens u WHERE u.collection = c AND u.token_id = g.t) IS NULL)
-        ON CONFLICT DO NOTHING RETURNING batch_id)
-    SELECT array_agg(batch_id) INTO new FROM stored;
+               (SELECT true FROM hearsay.used_tokens u WHERE u.collection = c AND u.token_id = g.t) IS NULL);
+        GET DIAGNOSTICS taken = ROW_COUNT;
+        IF taken < n THEN
+            RAISE unique_violation;
+        END IF;
+        new := ids;
+    EXCEPTION WHEN unique_violation THEN
+        WITH stored AS (
+            INSERT INTO hearsay.recent_ids (collection, number, batch_id, digest, token_id)
+            SELECT c, row.number, g.i, g.d, g.t FROM unnest(ids, digests, tokens) AS g(i, d, t)
+            WHERE (SELECT true FROM hearsay.batch_ids b WHERE b.collection = c AND b.batch_id = g.i) IS NULL
+              AND (g.t IS NULL OR
+                   (SELECT true FROM hearsay.used_tokens u WHERE u.collection = c AND u.token_id = g.t) IS NULL)
+            ON CONFLICT DO NOTHING RETURNING batch_id)
+        SELECT array_agg(batch_id) INTO new FROM stored;
+    END;
     IF cardinality(new) < n THEN
         SELECT string_agg(substr(payload, k.start::integer + 1, k.size), '' ORDER BY k.start), array_agg(k.i ORDER BY k.start),
                array_agg(k.d ORDER BY k.start), array_agg(k.t ORDER BY k.start), array_agg(k.size ORDER BY k.start)

@@ -49,7 +49,16 @@ from ldp_server.curator.draws import Draws
 from ldp_server.curator.laws import laplace_tail
 from ldp_server.curator.releases.partial.bits import Bits
 
-__all__ = ["FrequentTexts", "TreeNoise", "frequent_texts", "needed_people", "tree_levels", "tree_loss", "tree_noise"]
+__all__ = [
+    "FrequentTexts",
+    "TreeNoise",
+    "frequent_texts",
+    "needed_people",
+    "tau_of",
+    "tree_levels",
+    "tree_loss",
+    "tree_noise",
+]
 
 Places = npt.NDArray[np.int64]
 
