@@ -34,7 +34,7 @@ import numpy as np
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.randomized_response import RandomizedResponse
-from ldp_client.mechanisms.sampled_table import MAX_CELLS, MAX_TABLES, Form, parameters_of
+from ldp_client.mechanisms.sampled_table import MAX_CELLS, MAX_REPORTS, MAX_TABLES, Form, parameters_of
 from ldp_client.mechanisms.subset_selection import SubsetSelection
 from ldp_client.protocol.domain import Record
 from ldp_client.protocol.epsilon import Epsilon
@@ -104,7 +104,8 @@ def design_tables(
     wanted = tables_of(record, workload)
     found = list[TablesDesign]()
     for form, drawn in _forms(record, wanted):
-        design = _designed(form, record, wanted, [_table(record, budget, one) for one in sorted(drawn)])
+        room = MAX_REPORTS // len(drawn)
+        design = _designed(form, record, wanted, [_table(record, budget, one, room) for one in sorted(drawn)])
         if not found or form != "tables and singles" or design.per_user < _HELPS * found[0].per_user:
             found.append(design)
     if all(record.fields[place].binary for table in wanted for place in table):
@@ -142,11 +143,11 @@ class _Asked:
     response: _Inner
 
 
-def _table(record: Record, epsilon: Epsilon, places: Places) -> _Asked:
+def _table(record: Record, epsilon: Epsilon, places: Places, room: int = MAX_REPORTS) -> _Asked:
     cells = math.prod(record.sizes[place] for place in places)
     if cells > MAX_CELLS:
         raise InvalidSpec(f"a table has more than {MAX_CELLS} cells: ask for fewer fields, or make them coarser")
-    return _Asked(places, False, _best(epsilon, cells))
+    return _Asked(places, False, _best(epsilon, cells, room))
 
 
 def _designed(form: str, record: Record, wanted: Sequence[Places], drawn: Sequence[_Asked]) -> TablesDesign:
@@ -229,13 +230,16 @@ def _response(made: _Inner) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=1024)
-def _best(epsilon: Epsilon, cells: int) -> _Inner:
-    """The response with the least variance for so many cells, as the chooser of frequencies works it out."""
+def _best(epsilon: Epsilon, cells: int, room: int) -> _Inner:
+    """The response with the least variance for so many cells, as the chooser of frequencies works it out.
+
+    It has at most `room` different reports: those of all tables are numbered together.
+    """
     wish = Wish(1_000_000, cells, epsilon, _MEMORY, 0.0)
     fitting = [
         (one.per_user, made)
         for one in candidates(Kind.FREQUENCIES, wish)
-        if isinstance(made := one.randomizer, RandomizedResponse | SubsetSelection | LinearHash)
+        if isinstance(made := one.randomizer, RandomizedResponse | SubsetSelection | LinearHash) and made.bound <= room
     ]
     if not fitting:
         raise InvalidSpec(f"no response fits a table of {cells:,} cells: ask for fewer fields, or make them coarser")
