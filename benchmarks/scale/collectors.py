@@ -14,7 +14,7 @@ from ldp_client.collection import Collection
 from ldp_client.protocol.domain import Integers
 from ldp_server.store import Admission, NewCollection
 from ldp_server.store.engines import open_store
-from ldp_server.testing import ServedProcess, ServerProcess
+from ldp_server.testing import RoleProcess, ServerProcess
 
 __all__ = ["calls"]
 
@@ -22,10 +22,6 @@ CALLS = 6000
 QUARTER = 0.25
 CONNECTIONS = 16
 """The kernel gives a whole connection to one of those that share a port."""
-
-
-class _CollectorProcess(ServedProcess):
-    name = "collector"
 
 
 def calls(address: str, folder: Path, rounds: int) -> Iterator[Row]:
@@ -71,12 +67,11 @@ def held_back(config: Path, collection: Collection, rounds: int) -> Iterator[Row
 def _collectors(config: Path, collection: Collection, count: int, shares: list[float] | None = None) -> float:
     """Return the calls a second of so many collectors; with `shares`, held back, what each had goes there."""
     with ExitStack() as stack:
-        command = ("collect", "--config", str(config))
-        first = stack.enter_context(_CollectorProcess(command, config.with_suffix(".0.log")))
+        first = stack.enter_context(RoleProcess("collect", config, config.with_suffix(".0.log")))
         running = [first]
         for place in range(1, count):
             log = config.with_suffix(f".{place}.log")
-            running.append(stack.enter_context(_CollectorProcess(command, log, listen=first.target)))
+            running.append(stack.enter_context(RoleProcess("collect", config, log, listen=first.target)))
         if shares is None:
             return rate(first.target, collection, "unary", 1, CALLS, clients=64, connections=CONNECTIONS)
         client = load(first.target, collection, "unary", 1, count * CALLS // 4, clients=64, connections=CONNECTIONS)

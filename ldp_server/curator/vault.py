@@ -1,9 +1,9 @@
 """The vault: opens volunteers' sealed records, in this process alone, with a key that only its owner can read.
 
-The records lie in the collection server's directory, which has no key for them. Taking them marks them as used in the
-same transaction, so that a withdrawal that comes later is refused, truthfully; if nothing is released they are given
-back. A record is left out if it cannot be opened with the keys, or if its volunteer agreed to a smaller budget than the
-data set has. What is left out is counted, and stays as it was.
+The records lie in the collection server's directory or store, which has no key for them. Taking them marks them as
+used in the same transaction, so that a withdrawal that comes later is refused, truthfully; if nothing is released they
+are given back. A record is left out if it cannot be opened with the keys, or if its volunteer agreed to a smaller
+budget than the data set has. What is left out is counted, and stays as it was.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ldp_client.volunteering.records import open_record
 from ldp_server.curator.people import PeopleFile, Record
 from ldp_server.curator.prices import DataSetBudget
 from ldp_server.sealing.keys import load_keys
-from ldp_server.volunteers.kept import FILE, KeptRecords
+from ldp_server.volunteers.opening import curated_records
 
 __all__ = ["ANSWER", "Volunteers", "opened"]
 
@@ -48,9 +48,12 @@ class Volunteers:
 
 @contextmanager
 def opened(
-    directory: Path, collection: Collection, keys: Path, budget: DataSetBudget, fingerprint_key: bytes, now: int
+    records: str | Path, collection: Collection, keys: Path, budget: DataSetBudget, fingerprint_key: bytes, now: int
 ) -> Iterator[Volunteers]:
-    """Take the records of a collection for a release. If the block fails, they were not used."""
+    """Take the records of a collection for a release. If the block fails, they were not used.
+
+    `records` is the data directory of the collection server, or the address of its store.
+    """
     if budget.accounting != "pure":
         raise InvalidSpec("volunteers agree to an epsilon: make their data set with a budget of --epsilon")
     if not isinstance(collection.domain, Categories | Strings | Integers | DomainOfRecords):
@@ -61,7 +64,7 @@ def opened(
     secrets = [X25519PrivateKey.from_private_bytes(key.private_key) for key in load_keys(keys)]
     if not secrets:
         raise InvalidSpec(f"{keys} holds no key: `ldp-server key new {keys}` makes one")
-    with closing(KeptRecords(directory / FILE, create=False)) as kept:
+    with closing(curated_records(str(records))) as kept:
         fresh = set(kept.fresh(collection.id))
         rows = kept.take(collection.id, now)
         try:

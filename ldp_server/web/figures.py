@@ -17,6 +17,7 @@ from ldp_server.answers.estimates import Coverage, Estimates, Verdict
 from ldp_server.answers.fields.averages import AveragesAnswer
 from ldp_server.answers.numbers import AverageAnswer, QuantilesAnswer, RangesAnswer
 from ldp_server.answers.words import item_text, visible
+from ldp_server.fairness.gaps import GapsAnswer
 from ldp_server.heavy_hitters.results import HeavyHitters
 from ldp_server.web.charts.dots import Dot, DotChart, dots
 from ldp_server.web.charts.draw import STYLE
@@ -62,6 +63,13 @@ def figure_of(
         return _attributes(title, answer, summary)
     if isinstance(answer, RangesAnswer) and answer.ranges:
         return _ranges(title, answer)
+    return _few(title, answer)
+
+
+def _few(title: str, answer: Any) -> Figure | None:
+    """The chart of an answer with a few lines that are no users."""
+    if isinstance(answer, GapsAnswer):
+        return _groups(title, answer)
     if isinstance(answer, AverageAnswer | AveragesAnswer):
         return _average(title, answer) if isinstance(answer, AverageAnswer) else _averages(title, answer)
     return None
@@ -150,6 +158,24 @@ def _attributes(title: str, answer: AttributesAnswer, summary: CollectionSummary
     lines = [Dot(" + ".join(map(visible, row.attributes)), row.estimate, row.low, row.high, _kind(row)) for row in rows]
     chart = DotChart(title, lines, bars=True)
     marks = [_DOT, *([_UNSURE] if any(line.kind for line in lines) else [])]
+    return Figure(dots(chart, WIDE), dots(chart, NARROW), marks)
+
+
+def _groups(title: str, answer: GapsAnswer) -> Figure:
+    lines = [
+        Dot(
+            visible(row.group),
+            row.estimate,
+            row.low,
+            row.high,
+            "unsure" * math.isinf(row.standard_error),
+        )
+        for row in answer.rows
+    ]
+    chart = DotChart(title, lines, "share of the group", write=lambda x: f"{x:.1%}", tick=lambda x: f"{x:.0%}")
+    marks = [_DOT]
+    if any(line.kind for line in lines):
+        marks.append(("unsure", "not seen: the group is below the noise"))
     return Figure(dots(chart, WIDE), dots(chart, NARROW), marks)
 
 

@@ -18,7 +18,7 @@ from ldp_server.child import lower_priority
 from ldp_server.oracles import FrequencyOracle
 from ldp_server.store import DataDirectory
 from ldp_server.store.engines import inherited
-from ldp_server.worker import decoding, estimating, over_time
+from ldp_server.worker import decoding, estimating, over_time, relating
 from ldp_server.worker.counts import CollectionCounts, CountsCache
 from ldp_server.worker.messages import (
     Advanced,
@@ -33,6 +33,7 @@ from ldp_server.worker.messages import (
     AskEstimate,
     AskNumbers,
     AskPeriods,
+    AskRelations,
     AskSummarise,
     AskTables,
     AskTrend,
@@ -52,6 +53,7 @@ _NamesPeriods = (
     | pb.NumbersRequest
     | pb.AttributesRequest
     | pb.TablesRequest
+    | pb.RelationsRequest
     | pb.HeavyHittersRequest
     | pb.ExportRequest
 )
@@ -68,6 +70,7 @@ class Child:
             AskNumbers: self._numbers,
             AskAttributes: self._attributes,
             AskTables: self._tables,
+            AskRelations: self._relations,
             AskSummarise: self._summarise,
             AskAdvance: self._advance,
             AskCheckpoint: self._checkpoint,
@@ -104,6 +107,10 @@ class Child:
     def _tables(self, question: AskTables, body: bytes) -> tuple[Answer, bytes]:
         request = pb.TablesRequest.FromString(body)
         return Done(), estimating.tables_of_fields(self._get(question, request), request)
+
+    def _relations(self, question: AskRelations, body: bytes) -> tuple[Answer, bytes]:
+        request = pb.RelationsRequest.FromString(body)
+        return Done(), relating.relations_of(self._get(question, request), request)
 
     def _get(self, question: Question, request: _NamesPeriods) -> CollectionCounts:
         """The counts of the periods that a request names."""

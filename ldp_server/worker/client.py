@@ -28,6 +28,7 @@ from ldp_server.worker.messages import (
     AskEstimate,
     AskNumbers,
     AskPeriods,
+    AskRelations,
     AskSummarise,
     CheckpointWritten,
     Done,
@@ -85,6 +86,10 @@ class Worker:
     async def tables(self, number: int, request: bytes) -> bytes:
         """The serialised TablesResponse to a serialised TablesRequest."""
         return await self._answered(messages.AskTables(number), request)
+
+    async def relations(self, number: int, request: bytes) -> bytes:
+        """The serialised RelationsResponse to a serialised RelationsRequest."""
+        return await self._answered(AskRelations(number), request)
 
     async def summary(self, number: int) -> WorkerSummary:
         found, _ = await self._one(WorkerSummary, AskSummarise(number))

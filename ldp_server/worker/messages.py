@@ -32,6 +32,7 @@ __all__ = [
     "AskEstimate",
     "AskNumbers",
     "AskPeriods",
+    "AskRelations",
     "AskSummarise",
     "AskTables",
     "AskTrend",
@@ -80,6 +81,11 @@ class AskAttributes(Question):
 @dataclass(frozen=True, slots=True)
 class AskTables(Question):
     """Answer the TablesRequest in the body with a TablesResponse: `Done`."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskRelations(Question):
+    """Answer the RelationsRequest in the body with a RelationsResponse: `Done`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +246,7 @@ QUESTIONS: dict[str, type[Question]] = {
         AskNumbers,
         AskAttributes,
         AskTables,
+        AskRelations,
         AskSummarise,
         AskAdvance,
         AskCheckpoint,

@@ -84,6 +84,11 @@ class AnalystStub(object):
                 request_serializer=ldp_dot_v1_dot_analyst__pb2.TablesRequest.SerializeToString,
                 response_deserializer=ldp_dot_v1_dot_analyst__pb2.TablesResponse.FromString,
                 _registered_method=True)
+        self.Relations = channel.unary_unary(
+                '/ldp.v1.Analyst/Relations',
+                request_serializer=ldp_dot_v1_dot_analyst__pb2.RelationsRequest.SerializeToString,
+                response_deserializer=ldp_dot_v1_dot_analyst__pb2.RelationsResponse.FromString,
+                _registered_method=True)
         self.HeavyHitters = channel.unary_stream(
                 '/ldp.v1.Analyst/HeavyHitters',
                 request_serializer=ldp_dot_v1_dot_analyst__pb2.HeavyHittersRequest.SerializeToString,
@@ -194,6 +199,13 @@ class AnalystServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Relations(self, request, context):
+        """How fields of records go together: gaps between groups, or rules that tell one field from others.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def HeavyHitters(self, request, context):
         """Heavy hitters of a domain too large to list: progress, then one result.
         """
@@ -295,6 +307,11 @@ def add_AnalystServicer_to_server(servicer, server):
                     servicer.Tables,
                     request_deserializer=ldp_dot_v1_dot_analyst__pb2.TablesRequest.FromString,
                     response_serializer=ldp_dot_v1_dot_analyst__pb2.TablesResponse.SerializeToString,
+            ),
+            'Relations': grpc.unary_unary_rpc_method_handler(
+                    servicer.Relations,
+                    request_deserializer=ldp_dot_v1_dot_analyst__pb2.RelationsRequest.FromString,
+                    response_serializer=ldp_dot_v1_dot_analyst__pb2.RelationsResponse.SerializeToString,
             ),
             'HeavyHitters': grpc.unary_stream_rpc_method_handler(
                     servicer.HeavyHitters,
@@ -602,6 +619,33 @@ class Analyst(object):
             '/ldp.v1.Analyst/Tables',
             ldp_dot_v1_dot_analyst__pb2.TablesRequest.SerializeToString,
             ldp_dot_v1_dot_analyst__pb2.TablesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Relations(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ldp.v1.Analyst/Relations',
+            ldp_dot_v1_dot_analyst__pb2.RelationsRequest.SerializeToString,
+            ldp_dot_v1_dot_analyst__pb2.RelationsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -24,7 +24,7 @@ from ldp_server.curator.engine import KEY_FILE, check_own, create_data_set
 from ldp_server.curator.ledger import CuratorLedger, DataSet, LedgerRow
 from ldp_server.curator.prices import DataSetBudget, decimal, price_text
 from ldp_server.service.admission.key_files import load_public_key
-from ldp_server.volunteers.kept import FILE, KeptRecords
+from ldp_server.volunteers.opening import curated_records
 
 __all__ = ["create", "curator", "forget", "ledger", "show", "verify"]
 
@@ -185,11 +185,13 @@ def verify(file: Path, key: Path, as_json: bool) -> None:
 
 
 @curator.command()
-@click.option("--volunteers", required=True, type=_folder, help="The data directory of the collection server.")
+@click.option(
+    "--volunteers", required=True, metavar="WHERE", help="The data directory of the collection server, or its store."
+)
 @click.option("--collection", required=True, type=_file, help="The collection's file.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
-def forget(volunteers: Path, collection: Path, yes: bool, as_json: bool) -> None:
+def forget(volunteers: str, collection: Path, yes: bool, as_json: bool) -> None:
     """Delete all volunteers' records of a collection: nothing can be released about them any more.
 
     What was released stays, and so does what was charged.
@@ -199,7 +201,7 @@ def forget(volunteers: Path, collection: Path, yes: bool, as_json: bool) -> None
         if as_json:
             raise InvalidSpec("--json cannot ask: add --yes")
         click.confirm(f"Delete all volunteers' records of the collection {which.hex()[:12]}?", abort=True)
-    with closing(KeptRecords(volunteers / FILE, create=False)) as kept:
+    with closing(curated_records(volunteers)) as kept:
         gone = kept.forget(which)
     if as_json:
         print_json({"collection": which.hex(), "deleted": gone})

@@ -91,7 +91,10 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.option("--label", help="The column of labels, 0 or 1, that a learner learns from.")
 @click.option("--person", help="The column that tells people apart: nobody may have two rows.")
 @click.option("--one-row-each", is_flag=True, help="Instead of --person: vouch that every row is another person.")
-@click.option("--volunteers", type=_FOLDER, help="Instead of --data: the data directory of the collection server.")
+@click.option(
+    "--volunteers", metavar="WHERE",
+    help="Instead of --data: the data directory of the collection server, or its store (postgresql://...).",
+)  # fmt: skip
 @click.option("--collection", type=_PATH, help="With --volunteers: the collection's file.")
 @click.option("--keys", type=_FOLDER, help="With --volunteers: the directory of the curator's keys (key new).")
 @click.option("--epsilon", help="The price, as a pure epsilon.")
@@ -154,7 +157,7 @@ def _people(
 ) -> Iterator[tuple[PeopleFile, tuple[str, ...], str]]:
     """Yield the people, the columns, and what was left out."""
     if (given["data"] is None) == (given["volunteers"] is None):
-        raise InvalidSpec("say who: --data FILE, or --volunteers DIRECTORY with --collection and --keys")
+        raise InvalidSpec("say who: --data FILE, or --volunteers WHERE with --collection and --keys")
     if given["data"] is not None:
         if (given["person"] is None) != given["one_row_each"]:
             raise InvalidSpec("--data: say how people are told apart: --person or --one-row-each")

@@ -42,6 +42,7 @@ NEEDS: Mapping[str, str] = {
     "Numbers": "ask",
     "Attributes": "ask",
     "Tables": "ask",
+    "Relations": "ask",
     "HeavyHitters": "ask",
     "ListPeriods": "ask",
     "Trend": "ask",

@@ -82,6 +82,7 @@ class Operators:
             "Numbers": one("Numbers", pb.NumbersRequest, queries.numbers),
             "Attributes": one("Attributes", pb.AttributesRequest, queries.attributes),
             "Tables": one("Tables", pb.TablesRequest, queries.tables),
+            "Relations": one("Relations", pb.RelationsRequest, queries.relations),
             "ListPeriods": one("ListPeriods", pb.ListPeriodsRequest, queries.periods),
             "Trend": one("Trend", pb.TrendRequest, queries.trend),
             "Change": one("Change", pb.TrendRequest, queries.change),

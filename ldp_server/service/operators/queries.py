@@ -32,6 +32,7 @@ Answers = (
     | pb.NumbersResponse
     | pb.AttributesResponse
     | pb.TablesResponse
+    | pb.RelationsResponse
     | pb.TrendResponse
     | pb.ChangeResponse
 )
@@ -129,6 +130,15 @@ class Queries:
         with self._metrics.query.time():
             response = await self._sources.worker.tables(live.record.number, request.SerializeToString())
         return response + await self._beside(pb.TablesResponse, live)
+
+    async def relations(self, request: pb.RelationsRequest) -> bytes:
+        live = self._collections.find_kept(request)
+        named = sum(len(one.items) for one in request.gaps.where)
+        if max(len(request.gaps.counted), len(request.rules.positive), named) > self._limits.query_items:
+            raise InvalidSpec(f"a question names at most {self._limits.query_items} items (limits.query_items)")
+        with self._metrics.query.time():
+            response = await self._sources.worker.relations(live.record.number, request.SerializeToString())
+        return response + await self._beside(pb.RelationsResponse, live)
 
     async def periods(self, request: pb.ListPeriodsRequest) -> bytes:
         live = self._collections.find_kept(request)

@@ -67,6 +67,7 @@ METHODS = {
     "Numbers": pb.NumbersRequest,
     "Attributes": pb.AttributesRequest,
     "Tables": pb.TablesRequest,
+    "Relations": pb.RelationsRequest,
     "ServerStatus": pb.ServerStatusRequest,
     "HeavyHitters": pb.HeavyHittersRequest,
     "Export": pb.ExportRequest,
