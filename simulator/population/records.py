@@ -15,7 +15,7 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,12 +87,12 @@ def correlated(sizes: Sequence[int], users: int, correlation: float, seed: int) 
     return RecordPopulation(Record(fields), np.array(values))
 
 
-def read_records(file: Path, columns: Sequence[str] = (), most: int = 12) -> RecordPopulation:
-    """Read a file; `most` is how many values a field has at most, besides `none`."""
+def read_records(file: Path, columns: Sequence[str] = (), most: int | Mapping[str, int] = 12) -> RecordPopulation:
+    """Read a file; `most` is how many values a field has at most, besides `none`: of all fields, or of each."""
     cells = _columns(file, columns)
     fields, values = [], []
     for name, column in cells.items():
-        domain, line = _field(file, name, column, most)
+        domain, line = _field(file, name, column, most if isinstance(most, int) else most[name])
         fields.append(Field(name, domain))
         values.append(line)
     return RecordPopulation(Record(tuple(fields)), np.array(values))
