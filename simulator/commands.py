@@ -13,6 +13,7 @@ __all__ = ["COMMANDS", "group"]
 COMMANDS = {
     "frequencies": "How many users hold each item: estimates beside the truth.",
     "heavy-hitters": "Which items of a domain too large to list are popular, beside the truth.",
+    "hybrid": "What a share of volunteers is worth, and the price of the local model.",
     "longitudinal": "A year of daily reports: what is learned, and how much privacy is spent.",
     "plan": "The mechanisms that fit: errors, costs, and users needed.",
     "poison": "How far malicious users can move an estimate.",
@@ -23,7 +24,11 @@ COMMANDS = {
 }
 _CHECKOUT = "simulator.reproductions"
 """A package that is not installed."""
-_ELSEWHERE = {"records": "simulator.experiments.records.command", "reproduce": f"{_CHECKOUT}.command"}
+_ELSEWHERE = {
+    "hybrid": "simulator.hybrid.command",
+    "records": "simulator.experiments.records.command",
+    "reproduce": f"{_CHECKOUT}.command",
+}
 
 
 class _Lazy(click.Group):
