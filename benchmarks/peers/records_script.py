@@ -16,16 +16,16 @@ __all__ = ["main"]
 
 def main(question):
     """Estimate the shares of each field in each way."""
-    from multi_freq_ldpy.mdim_freq_est.RSpFD_solution import RSpFD_ADP_Aggregator, RSpFD_ADP_Client
-    from multi_freq_ldpy.mdim_freq_est.SMP_solution import SMP_ADP_Aggregator, SMP_ADP_Client
-    from multi_freq_ldpy.mdim_freq_est.SPL_solution import SPL_ADP_Aggregator, SPL_ADP_Client
+    from multi_freq_ldpy.mdim_freq_est.RSpFD_solution import RSpFD_ADP_Aggregator_MI, RSpFD_ADP_Client
+    from multi_freq_ldpy.mdim_freq_est.SMP_solution import SMP_ADP_Aggregator_MI, SMP_ADP_Client
+    from multi_freq_ldpy.mdim_freq_est.SPL_solution import SPL_ADP_Aggregator_MI, SPL_ADP_Client
 
     values, sizes, epsilon = np.load(question["values"]), question["sizes"], question["epsilon"]
     fields = len(sizes)
     for way, client, aggregator in (
-        ("SPL[ADP]", SPL_ADP_Client, SPL_ADP_Aggregator),
-        ("SMP[ADP]", SMP_ADP_Client, SMP_ADP_Aggregator),
-        ("RS+FD[ADP]", RSpFD_ADP_Client, RSpFD_ADP_Aggregator),
+        ("SPL[ADP]", SPL_ADP_Client, SPL_ADP_Aggregator_MI),
+        ("SMP[ADP]", SMP_ADP_Client, SMP_ADP_Aggregator_MI),
+        ("RS+FD[ADP]", RSpFD_ADP_Client, RSpFD_ADP_Aggregator_MI),
     ):
         reports = [client(line, sizes, fields, epsilon) for line in values]
         found = aggregator(reports, sizes, fields, epsilon)

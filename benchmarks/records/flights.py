@@ -76,10 +76,10 @@ def _independent(population: RecordPopulation, singles: Sequence[Floats]) -> flo
     return _error(population, {(one, other): np.outer(singles[one], singles[other]) for one, other in pairs})
 
 
-def _peers(population: RecordPopulation) -> Iterator[tuple[str, float]]:
+def _peers(population: RecordPopulation, folder: Path | None = None) -> Iterator[tuple[str, float]]:
     """The error of each way of multi-freq-ldpy, with fields taken to be independent."""
-    with environment() as python, tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "values.npy"
+    with environment(folder) as python, tempfile.TemporaryDirectory() as temporary:
+        file = Path(temporary) / "values.npy"
         np.save(file, population.values.T)
         question = json.dumps({"values": str(file), "sizes": list(population.record.sizes), "epsilon": 1.0})
         script = Path(__file__).parents[1] / "peers" / "records_script.py"
