@@ -56,6 +56,7 @@ MODULES = {
     "size": ["sharing.size"],
     "status": ["exports"],
     "store": ["sharing.store"],
+    "synthesize": ["exports"],
     "token": ["tokens"],
     "trend": ["over_time.commands"],
     "upkeep": ["serving"],
