@@ -19,6 +19,7 @@ from ldp_client.sending.target import Tls
 from ldp_server.analyst.aio import AsyncAnalyst
 from ldp_server.analyst.answer import Answer
 from ldp_server.analyst.answers import (
+    CollectionAreas,
     CollectionAttributes,
     CollectionAverage,
     CollectionAverages,
@@ -39,6 +40,7 @@ __all__ = [
     "Analyst",
     "Answer",
     "AsyncAnalyst",
+    "CollectionAreas",
     "CollectionAttributes",
     "CollectionAverage",
     "CollectionAverages",

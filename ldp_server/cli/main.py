@@ -44,6 +44,7 @@ MODULES = {
     "foreign": ["local"],
     "heavy-hitters": ["queries"],
     "key": ["sealing.keys"],
+    "map": ["fields.map"],
     "migrate": ["sharing.migrate"],
     "periods": ["over_time.options"],
     "quantiles": ["questions"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from ldp_server.answers.attributes import AttributesAnswer
 from ldp_server.answers.estimates import Coverage, Estimates
+from ldp_server.answers.fields.areas import AreasAnswer
 from ldp_server.answers.fields.averages import AveragesAnswer
 from ldp_server.answers.numbers import AverageAnswer, QuantilesAnswer, RangesAnswer
 from ldp_server.answers.words import item_text, visible, whole
@@ -71,8 +72,9 @@ def table_of(answer: Any, truth: Mapping[Any, int] | None = None) -> TableView:
             [f"{row.share * 100:.6g}%", f"{row.estimate:,}", f"{row.low:,} to {row.high:,}"] for row in answer.quantiles
         ]
         return TableView(("share", "number", _interval(answer.confidence)), rows, frozenset())
-    if isinstance(answer, AverageAnswer | AveragesAnswer):
-        return _average(answer) if isinstance(answer, AverageAnswer) else _averages(answer)
+    made = _OTHERS.get(next((kind for kind in _OTHERS if isinstance(answer, kind)), type(None)))
+    if made is not None:
+        return made(answer)
     raise TypeError(f"no table for {type(answer).__name__}")
 
 
@@ -98,6 +100,22 @@ def _averages(answer: AveragesAnswer) -> TableView:
     ]
     heads = ("cell", f"average of {visible(answer.number)}", "± error", interval, "who have one", interval)
     return TableView(heads, rows)
+
+
+def _areas(answer: AreasAnswer) -> TableView:
+    rows = [
+        [f"{row.first_x:,} to {row.last_x:,}", f"{row.first_y:,} to {row.last_y:,}", *_users(row)]
+        for row in answer.areas
+    ]
+    heads = (visible(answer.x), visible(answer.y), "users", "± noise", _interval(answer.confidence))
+    return TableView(heads, rows, frozenset())
+
+
+_OTHERS: Mapping[type, Callable[[Any], TableView]] = {
+    AverageAnswer: _average,
+    AveragesAnswer: _averages,
+    AreasAnswer: _areas,
+}
 
 
 def _with_truth(table: TableView, items: Sequence[Any], truth: Mapping[Any, int] | None) -> TableView:

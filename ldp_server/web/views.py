@@ -26,6 +26,7 @@ from ldp_server.oracles.base import AttributesOracle, FrequencyOracle
 from ldp_server.oracles.bounded_number import BoundedNumberOracle
 from ldp_server.oracles.hierarchy import HierarchyOracle
 from ldp_server.oracles.records.view import TABLES_OF
+from ldp_server.oracles.sampled_grid import SampledGridOracle
 from ldp_server.oracles.sampled_table import SampledTableOracle
 from ldp_server.web.periods import NumberSpan, python_periods, shell_span
 
@@ -187,6 +188,13 @@ VIEWS: Mapping[str, View] = {
         "averages",
         lambda o: f"averages({{}}{_keywords(_once(o), together=True)})",
     ),
+    "map": View(
+        "Map",
+        lambda a, which, o: a.map(which, **_same(_once(o))),
+        lambda o: f"--together{_confidence(_once(o))}",
+        "map",
+        lambda o: f"map({{}}{_keywords(_once(o), together=True)})",
+    ),
     "histogram": View(
         "Histogram",
         lambda a, which, o: a.histogram(which, o.bins, **_same(o)),
@@ -279,6 +287,7 @@ _HAS: Mapping[str, Callable[[Collection, CollectionSummary], bool]] = {
     "hitters": lambda _, s: s.decodes_heavy_hitters,
     "average": lambda c, _: _is(c, BoundedNumberOracle),
     "averages": lambda c, _: _is(c, AveragedTableOracle),
+    "map": lambda c, _: _is(c, SampledGridOracle),
     "histogram": lambda c, _: _is(c, HierarchyOracle),
     "quantiles": lambda c, _: _is(c, HierarchyOracle),
     "ranges": lambda c, _: _is(c, HierarchyOracle),

@@ -31,7 +31,7 @@ QUESTION_OF = {
     "top": "top", "hitters": "heavy hitters", "average": "average", "histogram": "histogram",
     "quantiles": "quantiles", "ranges": "ranges", "attributes": "attributes", "pairs": "pairs",
     "every": "every item", "given": "given", "fields": "fields",
-    "averages": "averages",
+    "averages": "averages", "map": "map",
 }  # fmt: skip
 """The question of tests/server/test_every_door.py that a view asks. `table` there is `every` here."""
 SVG = "{http://www.w3.org/2000/svg}"
@@ -204,7 +204,14 @@ async def check_page(browser, which, view, found, options):
         page = await browser.get(f"/c/{which}/{view}{'?between=1:2+0:3' if view == 'ranges' else ''}")
     assert page.status_code == 200
     parsed = Page(page.text)
-    rows = found.get("rows") or found.get("items") or found.get("ranges") or found.get("quantiles") or []
+    rows = (
+        found.get("rows")
+        or found.get("items")
+        or found.get("ranges")
+        or found.get("quantiles")
+        or found.get("areas")
+        or []
+    )
     if view == "average":
         rows = [found["average"]]
         assert f"{rows[0]['estimate']:,.6g}" in page.text
