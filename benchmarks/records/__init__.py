@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.records.averages import averages
+from benchmarks.records.maps import maps
 from benchmarks.row import Options, Row, cpu_seconds, row
 from ldp_client.collection import Collection
 from ldp_client.mechanisms.randomized_response import Response
@@ -195,5 +196,5 @@ def _intervals() -> Iterator[Row]:
 def run(options: Options) -> Iterator[Row]:
     """Errors of tables; two minutes at most."""
     del options
-    for part in (_binary, _mixed, _projection, _intervals, averages):
+    for part in (_binary, _mixed, _projection, _intervals, averages, maps):
         yield from part()

@@ -189,7 +189,7 @@ class Questions:
     ) -> Call[CollectionAreas]:
         """Estimate how many users are in each of these areas of a map: ((first, last), (first, last)) of both fields.
 
-        Without areas: in each block of the map. With `together`, all intervals are right at once.
+        Without areas: in each tile of the map. With `together`, all intervals are right at once.
         """
         wanted = [
             pb.Area(**{name: pb.Between(first=str(a), last=str(b)) for name, (a, b) in zip("xy", area, strict=True)})

@@ -74,7 +74,7 @@ def _of_numbers(title: str, answer: Any) -> Figure | None:
         return _averages(title, answer)
     if isinstance(answer, AreasAnswer) and answer.map:
         wide, narrow = (area_map(title, (answer.x, answer.y), answer.areas, width) for width in (WIDE, NARROW))
-        return Figure(wide, narrow, [("shade", "a darker block is more users")])
+        return Figure(wide, narrow, [("shade", "a darker tile is more users")])
     if isinstance(answer, AreasAnswer):
         lines = [
             Dot(

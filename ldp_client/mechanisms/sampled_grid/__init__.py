@@ -4,12 +4,12 @@ Items are records of two fields of integers, with R_x and R_y of them. Counted f
 
     in column  floor(x g_x / R_x)  of g_x  = `columns`,
     in row     floor(y g_y / R_y)  of g_y  = `rows`,
-    in block   floor(x h_x / R_x) + h_x floor(y h_y / R_y)  of h_x h_y,  h_x = `across`, h_y = `down`.
+    in tile   floor(x h_x / R_x) + h_x floor(y h_y / R_y)  of h_x h_y,  h_x = `across`, h_y = `down`.
 
-h_x divides g_x and h_y divides g_y, so that each block consists of whole columns and rows.
+h_x divides g_x and h_y divides g_y, so that each tile consists of whole columns and rows.
 
 Distribution. A report takes 1 + m words, m the most that a response takes. The grids have the weights `lines`, `lines`
-and `blocks`, W in all. The first word u draws r = u W >> 64: columns below `lines`, rows below 2 `lines`, else blocks.
+and `tiles`, W in all. The first word u draws r = u W >> 64: columns below `lines`, rows below 2 `lines`, else tiles.
 It is free of the item. The following words answer the cell, counted from 1, with all of epsilon: by randomized response
 among the cells and `none` where the grid's q is 0, else by linear hash over F_q with the least t for which they fit.
 Who lacks one of the two numbers is nowhere on the map: element 0 of every grid. Report = the number of all reports of
@@ -21,17 +21,16 @@ response, at most e_low <= e^epsilon. Places in the same cells of all three grid
 
 Estimation. n_j users drew grid j, and (n/n_j) times the response's estimate is unbiased for all users. The three grids
 are made to agree by least squares (ldp_server/oracles/sampled_grid). With V the variance of a count for each user, an
-area of m blocks has the variance m V n / (share of the users who draw blocks) or less, and of a block that is cut by an
-area's side nobody knows which part of its users is inside. So few users get a coarse grid: noise and cut blocks then
+area of m tiles has the variance m V n / (share of the users who draw tiles) or less, and of a tile that is cut by an
+area's side nobody knows which part of its users is inside. So few users get a coarse grid: noise and cut tiles then
 err about as much. `design` takes the sizes of hybrid grids (Yang et al., VLDB 2021), with e = e^epsilon and n users
 
     columns and rows   cube root of (2n/3) (e-1)^2 0.7^2 / (4 e)
-    blocks to a side   square root of 0.06 (e-1) sqrt(n/(3 e))
+    tiles to a side   square root of 0.06 (e-1) sqrt(n/(3 e))
 
-rounded to powers of two, and gives half of the users to the blocks, not a third.
+rounded to powers of two, and gives half of the users to the tiles, not a third.
 
-Limits. 1 to 4,096 columns, rows, and blocks to a side; no more than there are integers. Weights up to 2^16. At most
-2^24 elements in linear hash.
+Limits. 1 to 1,024 columns and rows, 1 to 64 tiles to a side; no more than there are integers. Weights up to 2^16.
 
 Timing. The cells of all three grids are found for every item, by as many divisions. CPython is not constant time.
 """
@@ -54,9 +53,9 @@ from ldp_client.protocol.domain import Domain, Field, Integers, Record
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.fields import is_field
 
-__all__ = ["MAX_SIDE", "SampledGrid", "design"]
+__all__ = ["MAX_LINES", "MAX_TILES", "SampledGrid", "design"]
 
-MAX_SIDE = 4096
+MAX_LINES, MAX_TILES = 1024, 64
 _MAX_WEIGHT = 1 << 16
 
 
@@ -71,13 +70,13 @@ class SampledGrid(Randomizer):
     across: int
     down: int
     lines: int
-    blocks: int
+    tiles: int
     lines_q: int
-    blocks_q: int
+    tiles_q: int
     word_bits: int = WORD_BITS
     size: int = field(init=False, repr=False)
     responses: tuple[RandomizedResponse | LinearHash, ...] = field(init=False, repr=False, compare=False)
-    """Those of columns, rows and blocks."""
+    """Those of columns, rows and tiles."""
     starts: tuple[int, ...] = field(init=False, repr=False, compare=False)
     """The first report of each grid, and one past the last."""
     counts: tuple[int, int] = field(init=False, repr=False, compare=False)
@@ -91,7 +90,7 @@ class SampledGrid(Randomizer):
         if len(kinds) != 2 or len(counts) != 2:
             raise InvalidSpec("sampled-grid takes a record of two fields, both of integers")
         _check(self, counts)
-        cells = ((self.columns, self.lines_q), (self.rows, self.lines_q), (self.across * self.down, self.blocks_q))
+        cells = ((self.columns, self.lines_q), (self.rows, self.lines_q), (self.across * self.down, self.tiles_q))
         responses = tuple(_response(self.epsilon, 1 + one, q, self.word_bits) for one, q in cells)
         values = {
             "size": self.record.size,
@@ -135,12 +134,12 @@ class SampledGrid(Randomizer):
         return self.starts[-1]
 
     def elements(self, index: int) -> tuple[int, int, int]:
-        """Return the elements of a place in columns, rows and blocks; 0 in each of them for no place."""
+        """Return the elements of a place in columns, rows and tiles; 0 in each of them for no place."""
         y, x = divmod(index, self.counts[0] + 1)
         there = int(x > 0 and y > 0)
         x, y = x - (x > 0), y - (y > 0)
-        block = x * self.across // self.counts[0] + self.across * (y * self.down // self.counts[1])
-        found = (x * self.columns // self.counts[0], y * self.rows // self.counts[1], block)
+        tile = x * self.across // self.counts[0] + self.across * (y * self.down // self.counts[1])
+        found = (x * self.columns // self.counts[0], y * self.rows // self.counts[1], tile)
         return (there * (found[0] + 1), there * (found[1] + 1), there * (found[2] + 1))
 
     def drawn(self, r: int) -> int:
@@ -157,7 +156,7 @@ class SampledGrid(Randomizer):
     @property
     def total(self) -> int:
         """W, the sum of the weights."""
-        return 2 * self.lines + self.blocks
+        return 2 * self.lines + self.tiles
 
     def chance(self, grid: int) -> Fraction:
         """Return the exact probability that a device draws this grid."""
@@ -184,7 +183,7 @@ class SampledGrid(Randomizer):
         return {name: getattr(self, name) for name in _NAMES}
 
 
-_NAMES = ("columns", "rows", "across", "down", "lines", "blocks", "lines_q", "blocks_q")
+_NAMES = ("columns", "rows", "across", "down", "lines", "tiles", "lines_q", "tiles_q")
 
 
 def _parameters(*numbers: int) -> dict[str, int]:
@@ -193,15 +192,18 @@ def _parameters(*numbers: int) -> dict[str, int]:
 
 def _check(made: SampledGrid, counts: tuple[int, ...]) -> None:
     sides = ((made.columns, made.across, counts[0]), (made.rows, made.down, counts[1]))
-    for lines, blocks, most in sides:
-        if not 1 <= blocks <= min(most, MAX_SIDE) or not 1 <= lines <= min(most, MAX_SIDE):
-            raise InvalidSpec(f"a side of the grids has 1 to {min(most, MAX_SIDE)} parts, no more than integers")
-        if made.lines and lines % blocks:
+    for lines, tiles, most in sides:
+        if not 1 <= tiles <= min(most, MAX_TILES) or not 1 <= lines <= min(most, MAX_LINES):
             raise InvalidSpec(
-                "each block has whole columns and rows: `columns` is a multiple of `across`, `rows` of `down`"
+                f"a side of the map has 1 to {MAX_LINES} columns or rows and 1 to {MAX_TILES} tiles, and no more of "
+                "them than there are integers"
             )
-    if not 0 <= made.lines <= _MAX_WEIGHT or not 1 <= made.blocks <= _MAX_WEIGHT:
-        raise InvalidSpec(f"the weight of lines is 0 to {_MAX_WEIGHT}, that of blocks 1 to {_MAX_WEIGHT}")
+        if made.lines and lines % tiles:
+            raise InvalidSpec(
+                "each tile has whole columns and rows: `columns` is a multiple of `across`, `rows` of `down`"
+            )
+    if not 0 <= made.lines <= _MAX_WEIGHT or not 1 <= made.tiles <= _MAX_WEIGHT:
+        raise InvalidSpec(f"the weight of lines is 0 to {_MAX_WEIGHT}, that of tiles 1 to {_MAX_WEIGHT}")
     if not made.lines and (made.columns, made.rows, made.lines_q) != (1, 1, 0):
         raise InvalidSpec("without a weight of lines there is one column and one row, and lines_q is 0")
 
@@ -223,17 +225,17 @@ def design(epsilon: Epsilon | str, record: Record, users: int) -> dict[str, int]
         raise InvalidSpec("a map takes a record of two fields, both of integers")
     e = math.exp(float(budget))
     lines = (2 * users / 3 * (e - 1) ** 2 * 0.49 / (4 * e)) ** (1 / 3)
-    blocks = math.sqrt(0.06 * (e - 1) * math.sqrt(users / 3 / e))
-    sides = [(_side(max(lines, blocks), count), _side(blocks, count)) for count in counts]
+    tiles = math.sqrt(0.06 * (e - 1) * math.sqrt(users / 3 / e))
+    sides = [(_side(max(lines, tiles), min(count, MAX_LINES)), _side(tiles, min(count, MAX_TILES))) for count in counts]
     (columns, across), (rows, down) = sides
-    lines_q, blocks_q = _best_q(budget, max(columns, rows)), _best_q(budget, across * down)
-    return _parameters(columns, rows, across, down, 1, 2, lines_q, blocks_q)
+    lines_q, tiles_q = _best_q(budget, max(columns, rows)), _best_q(budget, across * down)
+    return _parameters(columns, rows, across, down, 1, 2, lines_q, tiles_q)
 
 
-def _side(wanted: float, count: int) -> int:
-    """The power of two nearest to what is wanted, at least two, within the field."""
+def _side(wanted: float, most: int) -> int:
+    """The power of two nearest to what is wanted, at least two, and at most `most`."""
     found = 1 << max(1, round(math.log2(max(1.0, wanted))))
-    while found > min(count, MAX_SIDE):
+    while found > most:
         found >>= 1
     return found
 

@@ -312,21 +312,21 @@ class AveragedTable(_message.Message):
     def __init__(self, number: _Optional[int] = ..., q: _Optional[int] = ...) -> None: ...
 
 class SampledGrid(_message.Message):
-    __slots__ = ("columns", "rows", "across", "down", "lines", "blocks", "lines_q", "blocks_q")
+    __slots__ = ("columns", "rows", "across", "down", "lines", "tiles", "lines_q", "tiles_q")
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     ACROSS_FIELD_NUMBER: _ClassVar[int]
     DOWN_FIELD_NUMBER: _ClassVar[int]
     LINES_FIELD_NUMBER: _ClassVar[int]
-    BLOCKS_FIELD_NUMBER: _ClassVar[int]
+    TILES_FIELD_NUMBER: _ClassVar[int]
     LINES_Q_FIELD_NUMBER: _ClassVar[int]
-    BLOCKS_Q_FIELD_NUMBER: _ClassVar[int]
+    TILES_Q_FIELD_NUMBER: _ClassVar[int]
     columns: int
     rows: int
     across: int
     down: int
     lines: int
-    blocks: int
+    tiles: int
     lines_q: int
-    blocks_q: int
-    def __init__(self, columns: _Optional[int] = ..., rows: _Optional[int] = ..., across: _Optional[int] = ..., down: _Optional[int] = ..., lines: _Optional[int] = ..., blocks: _Optional[int] = ..., lines_q: _Optional[int] = ..., blocks_q: _Optional[int] = ...) -> None: ...
+    tiles_q: int
+    def __init__(self, columns: _Optional[int] = ..., rows: _Optional[int] = ..., across: _Optional[int] = ..., down: _Optional[int] = ..., lines: _Optional[int] = ..., tiles: _Optional[int] = ..., lines_q: _Optional[int] = ..., tiles_q: _Optional[int] = ...) -> None: ...

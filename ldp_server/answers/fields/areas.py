@@ -1,7 +1,7 @@
-"""How many users are in areas of a map: rectangles of two numbers, or all blocks of the map.
+"""How many users are in areas of a map: rectangles of two numbers, or all tiles of the map.
 
 The interval of an area holds wherever the users of the cells are that its sides cut. Areas along the grid's lines have
-the narrowest: the blocks of the map do. Each interval alone is right with the stated confidence (Coverage.EACH), or all
+the narrowest: the tiles of the map do. Each interval alone is right with the stated confidence (Coverage.EACH), or all
 of the answer at once (Coverage.TOGETHER, Bonferroni).
 """
 
@@ -62,7 +62,7 @@ class AreasAnswer:
     y: str
     areas: tuple[AreaCount, ...]
     map: bool
-    """Whether the areas are the blocks of the map, row by row from the lowest numbers."""
+    """Whether the areas are the tiles of the map, row by row from the lowest numbers."""
     more_for_half: int | None = None
     """How many more reports half the error takes, as a share of the users, where areas lie on lines."""
     independence: Independence = INDEPENDENT
@@ -76,14 +76,38 @@ def areas_answer(
     confidence: float = 0.95,
     coverage: Coverage = Coverage.EACH,
 ) -> AreasAnswer:
-    """Answer the question for these areas, or for all blocks of the map."""
+    """Answer the question for these areas, or for all tiles of the map."""
     if not isinstance(oracle, SampledGridOracle) or not isinstance(collection.domain, Record):
         raise Unsupported(f"{oracle.randomizer.name} gives no areas of a map: a collection with sampled-grid does")
     honest, seen = accepted(oracle)
     if not honest.reports:
         raise TooFewReports("this collection has no reports yet")
     domains = [one.domain for one in collection.domain.fields if isinstance(one.domain, Integers)]
-    wanted = _blocks(honest, domains) if areas is None else list(areas)
+    wanted = _tiles(honest, domains) if areas is None else list(areas)
+    _check(wanted, domains)
+    each = seen.confidence(share_of(confidence, coverage, len(wanted)))
+    rows = []
+    for area in wanted:
+        x, y = ((first - one.lowest, last - one.lowest) for one, (first, last) in zip(domains, area, strict=True))
+        found = honest.area(x, y, each)
+        error = seen.error(found.error)
+        rows.append(AreaCount(*area[0], *area[1], found.estimate, error, found.low, found.high, found.on_lines))
+    across, up = collection.domain.names
+    return AreasAnswer(
+        honest.reports,
+        confidence,
+        coverage,
+        honest.holders(),
+        across,
+        up,
+        tuple(rows),
+        areas is None,
+        more_for_half(honest),
+        seen,
+    )
+
+
+def _check(wanted: list[Area], domains: list[Integers]) -> None:
     if not 1 <= len(wanted) <= MOST_AREAS:
         raise InvalidSpec(f"ask for 1 to {MOST_AREAS} areas")
     for area in wanted:
@@ -92,23 +116,12 @@ def areas_answer(
         ):
             text = " and ".join(f"{one.lowest} to {one.highest}" for one in domains)
             raise InvalidSpec(f"an area lies within {text}, the ends of each side in order")
-    each = seen.confidence(share_of(confidence, coverage, len(wanted)))
-    rows = []
-    for area in wanted:
-        x, y = ((first - one.lowest, last - one.lowest) for one, (first, last) in zip(domains, area, strict=True))
-        found = honest.area(x, y, each)
-        ends = (found.low, found.high, found.on_lines)
-        rows.append(AreaCount(*area[0], *area[1], found.estimate, seen.error(found.error), *ends))
-    names, more = collection.domain.names, more_for_half(honest)
-    return AreasAnswer(
-        honest.reports, confidence, coverage, honest.holders(), *names, tuple(rows), areas is None, more, seen
-    )
 
 
-def _blocks(oracle: SampledGridOracle, domains: list[Integers]) -> list[Area]:
+def _tiles(oracle: SampledGridOracle, domains: list[Integers]) -> list[Area]:
     made = oracle.grid
     if made.across * made.down > MOST_AREAS:
-        raise Unsupported(f"an answer has at most {MOST_AREAS} areas; this map has {made.across * made.down} blocks")
+        raise Unsupported(f"an answer has at most {MOST_AREAS} areas; this map has {made.across * made.down} tiles")
     cuts = [
         [one.lowest - (-place * one.count // parts) for place in range(parts + 1)]
         for one, parts in zip(domains, (made.across, made.down), strict=True)

@@ -29,7 +29,7 @@ class _Area(click.ParamType):  # type: ignore[type-arg]  # generic in newer vers
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Area:
         if isinstance(value, tuple):
-            return value  # type: ignore[return-value]  # made by this method
+            return value
         found = _AREA.fullmatch(str(value))
         if found is None:
             self.fail(f"{value!r} is no area: write both sides, such as 10:20,5:9", param, ctx)
@@ -48,7 +48,7 @@ AREA = _Area()
     type=AREA,
     multiple=True,
     metavar="X:X,Y:Y",
-    help="The first and the last number of both sides, included; may be repeated. [default: every block of the map]",
+    help="The first and the last number of both sides, included; may be repeated. [default: every tile of the map]",
 )
 @confidence_option
 @together_option
@@ -80,6 +80,6 @@ def _show_areas(found: CollectionAreas) -> None:
     ]
     caption = f"{whole(found.reports)} reports, {whole(found.holders)} on the map; {COVERAGE[found.coverage]}"
     if not all(row.on_lines for row in found.areas):
-        caption += "\nintervals hold wherever the users of cut cells are; without --area: the blocks, which are not cut"
+        caption += "\nintervals hold wherever the users of cut cells are; without --area: the tiles, which are not cut"
     table(found.question, columns, rows, caption)
     show_independence(found.independence)

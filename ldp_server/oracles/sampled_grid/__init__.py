@@ -78,11 +78,13 @@ class SampledGridOracle(NumbersOracle):
             )
         return found
 
-    def _estimates(self, drawn_grid: int) -> Floats:
+    def estimates(self, drawn_grid: int) -> Floats:
         """How many of all users have each element of a grid, `none` first."""
         response, part = self.grid.responses[drawn_grid], self._parts()[drawn_grid]
-        hashed = isinstance(response, LinearHash)
-        inner = LinearHashOracle(response) if hashed else RandomizedResponseOracle(response)
+        if isinstance(response, LinearHash):
+            inner: LinearHashOracle | RandomizedResponseOracle = LinearHashOracle(response)
+        else:
+            inner = RandomizedResponseOracle(response)
         inner.counts.values, inner.counts.total = part, int(part.sum(dtype=np.int64))
         return inner.estimate_all() * (self.reports / inner.reports)
 
@@ -97,7 +99,7 @@ class SampledGridOracle(NumbersOracle):
                 j: GridReports(self.grid.responses[j], self._parts()[j], float(self.reports), float(users[j]))
                 for j in used
             }
-            self._agreed = agreed(self.grid, {j: self._estimates(j) for j in used}, reports)
+            self._agreed = agreed(self.grid, {j: self.estimates(j) for j in used}, reports)
         return self._agreed
 
     def holders(self) -> float:

@@ -1,7 +1,7 @@
-r"""Columns, rows and blocks that agree: least squares, then one map that has all of them.
+r"""Columns, rows and tiles that agree: least squares, then one map that has all of them.
 
-Let z be the estimates of all elements of the three grids, D their variances (those of elements that nobody has), and
-C z = d what has to hold: each grid adds up to n with its `none`, the three have one `none`, and the blocks beside or
+Let z be the estimates of all elements of the three grids, D their variances (at first those of empty elements), and
+C z = d what has to hold: each grid adds up to n with its `none`, the three have one `none`, and the tiles beside or
 above each other add up to their columns or rows. The least-squares estimate that agrees is
 
     z' = z - D C^T (C D C^T)^+ (C z - d).
@@ -9,10 +9,10 @@ above each other add up to their columns or rows. The least-squares estimate tha
 It is linear in z: a sum a^T z' is a constant plus k^T z with k = a - C^T (C D C^T)^+ C D a. So the variance of any sum
 of cells is that of a sum over the reports (sums.py), with the covariances of the cells in it.
 
-The map. Each column crosses each row in an *atom*. The map gives every atom a number of users such that columns, rows
-and blocks have the agreed ones, made possible (not negative, with the same sum): the one of largest entropy, by
-proportional fitting (Deming and Stephan 1940). Inside an atom users are taken to be spread evenly. This is a guess: no
-report tells more. Intervals do not use the map (areas.py).
+The map. Each column crosses each row in an *atom*. The agreed grids are made possible (not negative, with the same sum)
+and to agree, in turn. The map gives every atom a number of users such that columns, rows and tiles have what they then
+have: the one of largest entropy, by proportional fitting (Deming and Stephan 1940). Inside an atom users are taken to
+be spread evenly. This is a guess: no report tells more. Intervals do not use the map (areas.py).
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from ldp_server.oracles.sampled_grid.sums import GridReports
 __all__ = ["AgreedGrids", "agreed"]
 
 _ROUNDS = 200
+_TURNS = 3
 _CLOSE = 1e-7
 
 
@@ -41,11 +42,15 @@ class AgreedGrids:
     grid: SampledGrid
     reports: float
     parts: Mapping[int, GridReports]
-    """Those of the grids that are drawn: 0 columns, 1 rows, 2 blocks."""
+    """Those of the grids that are drawn: 0 columns, 1 rows, 2 tiles."""
     elements: Mapping[int, Floats]
     """How many users have each element of them, `none` first, after agreement."""
+    held: Floats
+    """C: a line for each sum that has to hold."""
     inverse: Floats
-    """C^T (C D C^T)^+ C D."""
+    """(C D C^T)^+ C D."""
+    wanted: Floats
+    """d."""
 
     @property
     def nowhere(self) -> float:
@@ -60,7 +65,7 @@ class AgreedGrids:
         """
         own = {j: cells.get(j, np.zeros(len(self.elements[j]) - 1)) for j in self.parts}
         whole = np.concatenate([np.append(nowhere if j == 2 else 0.0, one) for j, one in own.items()])
-        k = whole - self.inverse @ whole
+        k = whole - (self.inverse @ whole) @ self.held
         sums, start = {}, 0
         for j, elements in self.elements.items():
             sums[j] = self.parts[j].sum(k[start : start + len(elements)])
@@ -77,7 +82,7 @@ class AgreedGrids:
 
     @property
     def sides(self) -> tuple[int, int]:
-        """How many atoms are beside and above each other: those of blocks where lines are not drawn."""
+        """How many atoms are beside and above each other: those of tiles where lines are not drawn."""
         made = self.grid
         return (made.columns, made.rows) if 0 in self.parts else (made.across, made.down)
 
@@ -90,28 +95,53 @@ class AgreedGrids:
         if 1 in cells:
             found += cells[1][:, None]
         if 2 in cells:
-            blocks = cells[2].reshape(self.grid.down, self.grid.across)
-            found += blocks.repeat(high // self.grid.down, axis=0).repeat(wide // self.grid.across, axis=1)
+            tiles = cells[2].reshape(self.grid.down, self.grid.across)
+            found += tiles.repeat(high // self.grid.down, axis=0).repeat(wide // self.grid.across, axis=1)
         return found
 
     def map(self) -> Floats:
         """Return the users of every atom: a line for each row."""
         wide, high = self.sides
         made, on_map = self.grid, min(max(0.0, self.reports - self.nowhere), self.reports)
-        blocks = norm_sub(self.elements[2][1:], on_map).reshape(made.down, made.across)
+        possible = self._possible(on_map)
+        tiles = possible[2].reshape(made.down, made.across)
         if 0 not in self.parts:
-            return np.asarray(blocks)
-        columns, rows = (norm_sub(self.elements[j][1:], on_map) for j in (0, 1))
-        found = np.full((high, wide), on_map / (high * wide))
-        for _ in range(_ROUNDS):
-            before = found
-            found = found * _ratio(columns, found.sum(axis=0))[None, :]
-            found = found * _ratio(rows, found.sum(axis=1))[:, None]
-            now = found.reshape(made.down, high // made.down, made.across, wide // made.across).sum(axis=(1, 3))
-            found = found * _ratio(blocks, now).repeat(high // made.down, 0).repeat(wide // made.across, 1)
-            if float(np.abs(found - before).sum()) <= _CLOSE * max(1.0, on_map):
-                break
-        return np.asarray(found)
+            return np.asarray(tiles)
+        columns, rows = possible[0], possible[1]
+        return _fitted((high, wide), columns, rows, tiles)
+
+    def _possible(self, on_map: float) -> dict[int, Floats]:
+        """The grids made possible and to agree in turn: what one grid knows to be empty moves the others."""
+        elements = dict(self.elements)
+        for left in range(_TURNS, -1, -1):
+            elements = {j: np.append(self.reports - on_map, norm_sub(one[1:], on_map)) for j, one in elements.items()}
+            if left:
+                z = np.concatenate(list(elements.values()))
+                z = z - self.inverse.T @ (self.held @ z - self.wanted)
+                cuts = np.cumsum([len(one) for one in elements.values()])[:-1]
+                elements = dict(zip(elements, np.split(z, cuts), strict=True))
+        return {j: one[1:] for j, one in elements.items()}
+
+
+def _parts(values: Floats, high: int, wide: int) -> Floats:
+    """The sums of so many equal parts of a map."""
+    rows, columns = values.shape
+    return np.asarray(values.reshape(high, rows // high, wide, columns // wide).sum(axis=(1, 3)))
+
+
+def _fitted(sides: tuple[int, int], columns: Floats, rows: Floats, tiles: Floats) -> Floats:
+    """The map of largest entropy with these columns, rows and tiles, by proportional fitting."""
+    (high, wide), (down, across) = sides, tiles.shape
+    found = np.full(sides, tiles.sum() / (high * wide))
+    for _ in range(_ROUNDS):
+        before = found
+        found = found * _ratio(columns, found.sum(axis=0))[None, :]
+        found = found * _ratio(rows, found.sum(axis=1))[:, None]
+        now = _ratio(tiles, _parts(found, down, across))
+        found = found * now.repeat(high // down, 0).repeat(wide // across, 1)
+        if float(np.abs(found - before).sum()) <= _CLOSE * max(1.0, float(tiles.sum())):
+            break
+    return np.asarray(found)
 
 
 def _ratio(wanted: Floats, there: Floats) -> Floats:
@@ -141,10 +171,15 @@ def agreed(grid: SampledGrid, found: Mapping[int, Floats], parts: Mapping[int, G
         sides, cells = ((grid.across, grid.columns), (grid.down, grid.rows))[j], np.arange(grid.across * grid.down)
         for place in range(sides[0]):
             mine = np.arange(sides[1]) // (sides[1] // sides[0]) == place
-            blocks = (cells % grid.across if j == 0 else cells // grid.across) == place
-            hold({j: np.append(0.0, mine), 2: -np.append(0.0, blocks)}, 0.0)
+            tiles = (cells % grid.across if j == 0 else cells // grid.across) == place
+            hold({j: np.append(0.0, mine), 2: -np.append(0.0, tiles)}, 0.0)
     c, d = np.array(lines), np.array(wanted)
-    inner = np.linalg.pinv((c * spread) @ c.T, rcond=1e-10)
-    better = z - spread * (c.T @ (inner @ (c @ z - d)))
-    elements = {j: better[starts[j] : starts[j] + len(one)] for j, one in found.items()}
-    return AgreedGrids(grid, n, parts, elements, c.T @ inner @ (c * spread))
+    cuts = np.cumsum([len(one) for one in found.values()])[:-1]
+    for _ in range(2):  # once more, with the larger variances of the cells that many users are in
+        inner = np.linalg.pinv((c * spread) @ c.T, rcond=1e-10)
+        better = z - spread * (c.T @ (inner @ (c @ z - d)))
+        result = AgreedGrids(
+            grid, n, parts, dict(zip(found, np.split(better, cuts), strict=True)), c, inner @ (c * spread), d
+        )
+        spread = np.concatenate([parts[j].variances(one) for j, one in result.elements.items()])
+    return result

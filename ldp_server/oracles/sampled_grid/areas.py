@@ -3,9 +3,9 @@ r"""How many users are in an area of a map, with an interval that holds wherever
 Sums of whole cells are known up to noise. An area whose sides are lines of the grids is such a sum. Of any other the
 interval takes what reports can tell, and no more:
 
-    at least   the blocks that lie inside
+    at least   the tiles that lie inside
                the columns inside + the rows inside - all on the map    (who is in both)
-    at most    the blocks that it touches; the columns that it touches; the rows that it touches
+    at most    the tiles that it touches; the columns that it touches; the rows that it touches
 
 An area that reaches over the whole map in one direction is a sum of columns or of rows, the cut ones beside. The lower
 end is the largest of its ends, the upper one the least, each with its part of the error. Which ones are looked at
@@ -75,7 +75,8 @@ def area_bounds(found: AgreedGrids, x: tuple[int, int], y: tuple[int, int], conf
         if not 0 <= ends[0] <= ends[1] < count:
             raise InvalidSpec("an area lies within the map, its ends in order")
     lowest, highest, exact = _looked_at(found, x, y)
-    uppers, lowers = ([found.count(*one) for one in line] for line in (highest, lowest))
+    uppers = [found.count(*one) for one in highest]
+    lowers = uppers if exact else [found.count(*one) for one in lowest]
     high = min(n, *(_ends(one, confidence, len(uppers))[1] for one in uppers))
     low = max(0.0, *(_ends(one, confidence, len(lowers))[0] for one in lowers))
     low, high = min(low, n), max(low, high, 0.0)

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.randomized_response import RandomizedResponse
 from ldp_server.arrays.transform import weights_of_reports
-from ldp_server.oracles.base import Floats
+from ldp_server.oracles.base import Floats, binomial_variance
 
 __all__ = ["GridReports", "GridSum"]
 
@@ -61,6 +61,12 @@ class GridReports:
         """The variance of the estimate of an element that nobody has."""
         p, s = self.law
         return (self.reports / self.users) ** 2 * self.users * s * (1 - s) / (p - s) ** 2
+
+    def variances(self, held: Floats) -> Floats:
+        """Return the variances of the estimates of elements that so many users have, without which drew the grid."""
+        (p, s), scale = self.law, self.reports / self.users
+        f = np.clip(held, 0.0, self.reports) / scale
+        return scale**2 * binomial_variance(f, self.users, p, s)
 
     def sum(self, weights: Floats) -> GridSum:
         """Return the part of this grid, for weights of its elements, `none` first."""

@@ -1,4 +1,4 @@
-"""The blocks of a map as a picture."""
+"""The tiles of a map as a picture."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def is_map(table: AnswerTable) -> bool:
 
 
 def draw_areas(drawing: Canvas, table: AnswerTable) -> None:
-    """Draw each block where it is; a darker one is more users."""
+    """Draw each tile where it is; a darker one is more users."""
     (axes,) = drawing.axes
     cells = dict(
         zip(zip(table.column("first_x"), table.column("first_y"), strict=True), table.column("estimate"), strict=True)

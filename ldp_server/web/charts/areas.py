@@ -1,4 +1,4 @@
-"""The blocks of a map as a picture: a darker block is more users. The numbers are in the table below it."""
+"""The tiles of a map as a picture: a darker tile is more users. The numbers are in the table below it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHADES = 9
 
 
 def area_map(title: str, names: tuple[str, str], areas: Sequence[AreaCount], width: float = 860.0) -> Markup:
-    """Draw each block where it is, the lowest numbers at the left and at the bottom."""
+    """Draw each tile where it is, the lowest numbers at the left and at the bottom."""
     narrow = width < 500
     left, top = (64.0, 10.0) if narrow else (110.0, 12.0)
     xs = sorted({row.first_x for row in areas})
@@ -28,7 +28,7 @@ def area_map(title: str, names: tuple[str, str], areas: Sequence[AreaCount], wid
     parts = []
     for row in areas:
         box = (left + side * xs.index(row.first_x), top + tall * ys.index(row.first_y), side, tall)
-        parts.append(_block(row, box, most))
+        parts.append(_tile(row, box, most))
     every = max(1, round(44.0 / side))
     for i, first in enumerate(xs):
         if i % every == 0:
@@ -41,11 +41,11 @@ def area_map(title: str, names: tuple[str, str], areas: Sequence[AreaCount], wid
             left + side * len(xs) / 2, bottom + 34.0, f"{visible(names[0])}; upwards: {visible(names[1])}", "middle"
         )
     )
-    told = f"how many users are in each of {len(areas)} blocks; a darker block is more users"
+    told = f"how many users are in each of {len(areas)} tiles; a darker tile is more users"
     return picture((width, bottom + 46.0), title, told, parts, "narrow" if narrow else "wide")
 
 
-def _block(row: AreaCount, box: tuple[float, float, float, float], most: float) -> Markup:
+def _tile(row: AreaCount, box: tuple[float, float, float, float], most: float) -> Markup:
     x, y, width, height = box
     shade = min(_SHADES, max(0, round(_SHADES * row.estimate / most)))
     place = f"{row.first_x:,} to {row.last_x:,}, {row.first_y:,} to {row.last_y:,}"
