@@ -32,13 +32,17 @@ import warnings
 from pathlib import Path
 from typing import NoReturn
 
+from ldp_server.child import safe_command
 from tests.effort import at_length
 
-__all__ = ["folder", "python"]
+__all__ = ["adopt", "child_command", "folder", "fork_children", "python"]
 
 ROOT = Path(__file__).parents[1]
 MODULES = ("ldp_client.cli.main", "ldp_server.analyst", "ldp_server.testing", "simulator.cli", "multiprocessing.spawn",
-           "multiprocessing.resource_tracker", "tests.client.conftest")  # fmt: skip
+           "multiprocessing.resource_tracker", "tests.client.conftest", "ldp_server.worker.__main__",
+           "ldp_server.sealing.__main__")  # fmt: skip
+PARENTS = ("ldp_server.worker.client", "ldp_server.sealing.pool")
+"""Modules of a server that start its children."""
 COMMANDS = {"ldp-server": "ldp_server", "ldp-client": "ldp_client.cli", "ldp-simulate": "simulator.cli"}
 LAUNCHER = r"""#!{real} -IS
 import _socket, marshal, os, sys
@@ -66,12 +70,23 @@ if code < 0:
     os.kill(os.getpid(), -code)
 os._exit(code)
 """
-_STARTED: list[tuple[subprocess.Popen[bytes], Path]] = []
+_STARTED: list[tuple[subprocess.Popen[bytes] | None, Path]] = []
 
 
 def python() -> str:
     """Return the path of the interpreter with which tests start programs."""
     return sys.executable if at_length() else str(folder() / "python")
+
+
+def child_command(module: str, *arguments: str) -> list[str]:
+    """Return the command that runs a module as a server's child: in the tests' place of `child.safe_command`."""
+    return safe_command(module, *arguments) if at_length() else [python(), "-m", module, *arguments]
+
+
+def fork_children() -> None:
+    """Let servers in this process fork their children. tests/server/worker/test_isolation.py has the real command."""
+    for name in PARENTS:
+        vars(importlib.import_module(name))["safe_command"] = child_command
 
 
 def folder() -> Path:
@@ -100,6 +115,11 @@ def folder() -> Path:
     return _STARTED[0][1]
 
 
+def adopt(made: Path) -> None:
+    """Use the commands of another process, which started the one that forks."""
+    _STARTED.append((None, made))
+
+
 def _launcher(name: str, place: str) -> str:
     real = ["-m", COMMANDS[name]] if name in COMMANDS else []
     if at_length():
@@ -109,7 +129,7 @@ def _launcher(name: str, place: str) -> str:
 
 def _stop() -> None:
     process, made = _STARTED.pop()
-    assert process.stdin is not None
+    assert process is not None and process.stdin is not None
     process.stdin.close()
     process.wait()
     for file in made.iterdir():
@@ -123,6 +143,8 @@ def _preload() -> None:
     main = ldp_server.cli.main  # its module `main` takes this name in the package
     for name in MODULES:
         importlib.import_module(name)
+        if name.endswith(".__main__"):
+            del sys.modules[name]  # what it imports stays; it runs anew
     importlib.import_module("ldp_server.cli.main").load()
     ldp_server.cli.main = main
     signal.signal(signal.SIGINT, signal.default_int_handler)

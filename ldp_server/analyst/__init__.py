@@ -3,6 +3,7 @@
 answer        what every answer can do: become a data frame, a file, a page, a plot
 answers       each kind of answer with the collection that it is about
 answers_over_time   the kinds about several periods or two collections
+merged        answers that are merged with a curator's release about volunteers
 client        Analyst: one method a call
 questions     the methods that ask about one collection
 over_time     those that ask about several periods, or about two collections
@@ -34,6 +35,12 @@ from ldp_server.analyst.client import Analyst
 from ldp_server.analyst.collections import CollectionInfo, CollectionSummary, Exported, ServerStatus
 from ldp_server.analyst.connection import Timeouts
 from ldp_server.analyst.failures import RoleNeeded, TokenRefused
+from ldp_server.analyst.merged import (
+    CollectionMerged,
+    CollectionMergedAverage,
+    average_with_volunteers,
+    with_volunteers,
+)
 from ldp_server.analyst.questions import EveryLook, Which
 
 __all__ = [
@@ -49,6 +56,8 @@ __all__ = [
     "CollectionEstimates",
     "CollectionHeavyHitters",
     "CollectionInfo",
+    "CollectionMerged",
+    "CollectionMergedAverage",
     "CollectionPeriods",
     "CollectionQuantiles",
     "CollectionRanges",
@@ -62,4 +71,6 @@ __all__ = [
     "Tls",
     "TokenRefused",
     "Which",
+    "average_with_volunteers",
+    "with_volunteers",
 ]

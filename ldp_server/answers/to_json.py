@@ -11,7 +11,8 @@
 | `ldp-server collection ...`, `compact`, `token list`, `doctor` | ldp_server/cli/shapes.py |
 | `ldp-server curator create`, `ledger` | ldp_server/cli/curator/tables.py |
 | `ldp-server curator release`, `show` | the signed text and the signature: ldp_server/curator/signing.py |
-| `ldp-server curator merge` | `ldp_server.curator.merge.MergedAnswer`, and its warning |
+| `ldp-server curator merge` | `ldp_server.answers.merging.cohorts.MergedAnswer`, or `averages.MergedAverages` |
+| `ldp-server curator synthesize` | file, rows, fields |
 | `ldp-server foreign` | `ldp_server.answers.foreign.ForeignEstimates` |
 | `ldp-server collection draft` | `ldp_server.planning.Draft` |
 | `ldp-simulate ...` | simulator/shapes.py |

@@ -63,6 +63,7 @@ def test_every_mechanism_passes_exactly(case):
 
 
 @pytest.mark.parametrize("leaky", BROKEN, ids=lambda c: c.name)
+@pytest.mark.thinned(3)
 def test_every_leak_is_caught_exactly_and_from_outside(leaky):
     curve = leaky.law()
     assert curve.pure > float(leaky.epsilon) * 1.05
@@ -72,6 +73,7 @@ def test_every_leak_is_caught_exactly_and_from_outside(leaky):
 
 
 @pytest.mark.parametrize("sound", SOUND, ids=lambda c: c.name)
+@pytest.mark.thinned(2)
 def test_the_same_clients_without_the_bug_pass(sound):
     assert sound.law().delta(sound.epsilon) == 0.0
     found = audit.audit_leaky(sound, 4000)
@@ -111,12 +113,14 @@ STRONG = [one for one in audit.EXACT if one.domain.size <= 5 and float(one.epsil
 @pytest.mark.parametrize(
     "case", [*STRONG[:2], *(pytest.param(one, marks=pytest.mark.slow) for one in STRONG[2:])], ids=audit._label
 )
+@pytest.mark.thinned(2)
 def test_the_clients_bytes_are_within_epsilon_and_show_something(case):
     collection = case
     found = audit.audit_client(collection, audit.items_of(collection)[:2], 3000)
     assert 0.5 * float(collection.epsilon) < found.epsilon <= float(collection.epsilon)
 
 
+@pytest.mark.long
 def test_no_more_false_alarms_than_stated():
     """A mechanism exactly at its epsilon, audited at 80% confidence 300 times: above it in at most 20% of them."""
     response, coins, messages = Response(Epsilon("1"), 2), random.Random(1), examples(400, 150)

@@ -105,10 +105,12 @@ SMALL = [
 
 
 @pytest.mark.parametrize("setting", SMALL, ids=lambda setting: setting.name)
+@pytest.mark.thinned(1)
 def test_cells_of_the_grid_hold(setting):
     assert [line.name for line in setting.measure(60) if line.ok is False] == []
 
 
+@pytest.mark.long
 def test_intervals_that_are_too_narrow_are_noticed(monkeypatch):
     true = SupportLaw.intervals_at
     monkeypatch.setattr(SupportLaw, "intervals_at", lambda law, estimates, z: true(law, estimates, 0.8 * z))

@@ -208,7 +208,7 @@ client = Client("127.0.0.1:" + port, storage=storage, policy=policy, tls=False, 
 if use_before == "yes":
     for number in range(5):
         client.report(live(number), "a")
-    assert client.flush(10.0).error is None
+    assert client.flush(50.0).error is None
     client.report(live(5), "a")  # so that the thread may be anywhere while we fork
 children = []
 for child in range(3):
@@ -234,7 +234,7 @@ for child in range(3):
 for number in range(50, 60):
     client.report(live(number), "a")
 codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children]
-delivery = client.flush(10.0)
+delivery = client.flush(50.0)
 client.close(5.0)
 print(codes, delivery.error)
 """
@@ -249,7 +249,7 @@ def test_forks(tmp_path, use_before, lease, ending):
     with serving(collector) as port:
         found = subprocess.run(
             [python(), "-W", "ignore", "-c", FORK, str(tmp_path), str(port), use_before, lease, ending],
-            check=False, capture_output=True, text=True, timeout=60,
+            check=False, capture_output=True, text=True, timeout=150,
         )  # fmt: skip
         assert found.stdout == "[0, 0, 0] None\n", found.stdout + found.stderr[-3000:]
         client = open_here(tmp_path, port)
@@ -290,7 +290,7 @@ def test_a_parent_sends_what_its_child_stored(tmp_path):
     with serving(collector) as port:
         found = subprocess.run(
             [python(), "-W", "ignore", "-c", LEFT_TO_THE_PARENT, str(tmp_path), str(port)],
-            check=False, capture_output=True, text=True, timeout=60,
+            check=False, capture_output=True, text=True, timeout=150,
         )  # fmt: skip
     assert found.returncode == 0, found.stderr[-2000:]
     assert {r.collection_id for r in collector.counted.values()} == {live(0).id, live(1).id}

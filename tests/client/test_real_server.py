@@ -100,6 +100,7 @@ def test_reports_arrive_once_through_restarts_and_kills(running, tmp_path):
     assert [running.reports(collection) for collection in collections] == [1, 1, 1, 1]
 
 
+@pytest.mark.long
 def test_a_long_offline_spell_ends_with_exactly_the_reports_kept(server, tmp_path, request):
     """Many periods pass without a network. A question may have 10,000 periods."""
     kept = 9_000 if request.config.getoption("--slow") else 1_100  # 512 are sent at once

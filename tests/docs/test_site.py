@@ -53,6 +53,7 @@ def test_the_reference_has_every_public_name() -> None:
 
 
 @pytest.mark.parametrize(("name", "commands"), [("client", 5), ("server", 10), ("simulate", 8)])
+@pytest.mark.long
 def test_the_command_lines_are_in_the_reference(name: str, commands: int) -> None:
     text = HOOKS._help(HOOKS.COMMANDS[name], [])
     assert f"ldp-{name}" in text

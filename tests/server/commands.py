@@ -24,9 +24,12 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from tests import forks
+
 __all__ = ["Started", "run_command"]
 
 _LIMIT = 1 << 20
+_FORKS = "HEARSAY_TESTS_FORKS"
 _STARTED: list[subprocess.Popen] = []
 _PLACE: list[Path] = []
 _LATER = (
@@ -123,9 +126,10 @@ def _place() -> Path:
         _PLACE.append(Path(tempfile.mkdtemp(prefix="commands-")) / "socket")
         ready, theirs = os.pipe()
         environment = {**os.environ, "GRPC_VERBOSITY": "NONE"}
-        command = [sys.executable, str(Path(__file__)), str(_PLACE[0]), str(theirs)]
+        command = [sys.executable, "-m", "tests.server.commands", str(_PLACE[0]), str(theirs)]
         root = Path(__file__).parents[2]
         environment["PYTHONPATH"] = str(root)
+        environment[_FORKS] = str(forks.folder())
         _STARTED.append(
             subprocess.Popen(
                 command, env=environment, cwd=root, pass_fds=[theirs], stdin=subprocess.PIPE, start_new_session=True
@@ -153,6 +157,8 @@ def _serve(place: str, ready: int) -> None:
     for module in _LATER:
         with suppress(ImportError):
             importlib.import_module(module)
+    forks.adopt(Path(os.environ.pop(_FORKS)))
+    forks.fork_children()
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGCHLD, _reap)
@@ -224,5 +230,4 @@ def _run(request, streams, main) -> int:
 
 
 if __name__ == "__main__":
-    sys.path[0] = str(Path(__file__).parents[2])
     _serve(sys.argv[1], int(sys.argv[2]))

@@ -334,6 +334,7 @@ PERIODS = (600, 602, 603)
 
 
 @pytest.mark.parametrize("name", ANSWERS)
+@pytest.mark.thinned(8)
 def test_every_question_may_name_a_period_at_every_door(server, name, monkeypatch, capsys, tmp_path, request):
     """One period, the same by a date, a span of two, and all of them. A list, which takes long, for one period."""
     collection = example(name, schedule=Schedule(MONTH, 10))

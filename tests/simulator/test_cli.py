@@ -40,6 +40,7 @@ OPTIONAL = {"smallest_share_all", "beta", "measured_error", "measured_seconds", 
 
 
 @pytest.mark.parametrize("name", RUNS)
+@pytest.mark.thinned(3)
 def test_json_has_the_stated_keys_and_the_page_needs_nothing_else(name, tmp_path, capsys):
     arguments, shape = RUNS[name]
     assert main([*arguments, "--json", "--report", str(tmp_path / "out")]) == 0

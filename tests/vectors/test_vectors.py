@@ -617,6 +617,7 @@ def test_the_sketches_file_is_what_the_code_computes() -> None:
 
 
 @pytest.mark.parametrize("vector", SKETCHES["vectors"], ids=lambda v: f"{v['mechanism']}-{v['bits']}")
+@pytest.mark.thinned(4)
 def test_sketches_a_second_time(request: pytest.FixtureRequest, vector: Vector) -> None:
     seed, name = bytes.fromhex(SKETCHES["seed"]), vector["mechanism"]
     bits, parameters = vector["bits"], vector["parameters"]
@@ -634,6 +635,7 @@ def test_sketches_a_second_time(request: pytest.FixtureRequest, vector: Vector) 
         )
 
 
+@pytest.mark.long
 def test_sketches_have_both_pointers_odd_degrees_and_buckets() -> None:
     parameters = [v["parameters"] for v in SKETCHES["vectors"] if v["mechanism"] == "expander-sketch"]
     assert {p["symbol_pointers"] for p in parameters} == {0, 1}

@@ -29,7 +29,7 @@ from ldp_server.planning.averages import AveragesDraft, draft_averages
 from ldp_server.planning.record_drafts import TablesDraft, TablesGoal, draft_tables
 from ldp_server.store.errors import translated
 
-__all__ = ["DraftOptions", "drafted"]
+__all__ = ["DraftOptions", "drafted", "read_field"]
 
 _DAY = 86_400
 _RANGE = re.compile(r"\s*(-?[0-9]{1,20})\s*:\s*(-?[0-9]{1,20})\s*")
@@ -182,7 +182,7 @@ def _of_fields(options: DraftOptions, *, quiet: bool) -> _FieldsDraft:
         "schedule": _schedule(options, closes - opens),
         "smallest_batch": options.smallest_batch,
     }
-    fields = tuple(_field(text) for text in options.field)
+    fields = tuple(read_field(text) for text in options.field)
     wanted = (options.users, options.epsilon, options.within)
     with busy("planning", quiet=quiet):
         if options.kind == AVERAGES:
@@ -197,7 +197,7 @@ def _of_fields(options: DraftOptions, *, quiet: bool) -> _FieldsDraft:
         )
 
 
-def _field(text: str) -> Field:
+def read_field(text: str) -> Field:
     """Read a field: its name, and its values behind a colon."""
     name, colon, values = (part.strip() for part in text.partition(":"))
     if not name or not colon or not values:

@@ -40,6 +40,7 @@ SLOW = [pytest.param(one, marks=pytest.mark.slow) for one in LONG]
 
 
 @pytest.mark.parametrize("randomizer", [*SHORT, *SLOW], ids=label)
+@pytest.mark.thinned(28)
 def test_law(randomizer):
     check_law(randomizer)
 
@@ -91,6 +92,7 @@ def test_a_hash_that_merges_everything_keeps_epsilon():
 
 
 @pytest.mark.parametrize("seed", BAD_SEEDS, ids=lambda s: s[:2].hex())
+@pytest.mark.thinned(2)
 def test_no_seed_changes_a_sketchs_epsilon(seed):
     hostile = ExpanderSketch(ONE, 8, seed, 3, 2, 1, 2, 0, 2, 5, word_bits=4)
     check_law(hostile)

@@ -35,6 +35,7 @@ def test_every_subset_has_its_rank(n, chosen):
 
 @settings(max_examples=200, deadline=None)
 @given(st.integers(2, MAX_CATEGORIES), st.data())
+@pytest.mark.long
 def test_ranks_of_large_sets(k, data):
     d = data.draw(st.integers(1, largest_subset(k)))
     rank = data.draw(st.integers(0, math.comb(k, d) - 1))

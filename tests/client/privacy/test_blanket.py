@@ -68,6 +68,7 @@ TWICE = ("genprot-1-11-11-125360018-339", "sampled-attribute-3-32-")
     [pytest.param(one, marks=pytest.mark.slow) if label(one) in TWICE else one for one in SMALL],
     ids=label,
 )
+@pytest.mark.thinned(30)
 def test_no_pair_of_items_is_worse_than_the_pair_laws(randomizer):
     """Over the exact laws, which the batteries compare with the code on every word."""
     mass, laws = true_laws(randomizer)
@@ -111,6 +112,7 @@ def brute_force(slow: bool) -> list[tuple[Randomizer, int]]:
     return found
 
 
+@pytest.mark.long
 def test_all_datasets_of_the_others_are_within_the_bound(request):
     cases = brute_force(request.config.getoption("--slow"))
     assert {one.name for one, _ in cases} == {one.name for one in FULL}

@@ -70,6 +70,7 @@ def test_the_renyi_filter_lets_more_through_than_adding_does():
 
 
 @pytest.mark.parametrize("epsilon", [2.0, 3.5])
+@pytest.mark.thinned(1)
 def test_the_renyi_filter_keeps_its_promise_whatever_is_chosen_on_the_way(epsilon):
     """Every course of amounts that the filter admits, up to eight reports, is within (epsilon, delta) exactly."""
     delta = 1e-3

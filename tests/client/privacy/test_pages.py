@@ -101,6 +101,7 @@ def test_what_a_relay_is_worth_to_each_mechanism(request):
             assert up(found[label], len(shown) - 2) == float(shown), label
 
 
+@pytest.mark.long
 def test_what_a_relay_is_worth_over_a_schedule(request):
     """The first and the last line; --slow: all of them."""
     table = rows("anonymity.md", "reports of a device | local")

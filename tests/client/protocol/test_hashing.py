@@ -154,12 +154,14 @@ def quadruples(k: int, bits: int, indexes: tuple[int, ...]) -> float:
 PROGRESSION = (5, 6, 7, 8)
 
 
+@pytest.mark.long
 def test_four_hashes_are_independent_at_k_4() -> None:
     assert quadruples(4, 20, PROGRESSION) > ALPHA
     assert quadruples(4, 100, tuple(x << 64 | x for x in PROGRESSION)) > ALPHA
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.thinned(1)
 def test_the_test_rejects_families_of_less_independence(k: int) -> None:
     """A line's values at a progression obey an equation; even a parabola's do (third differences vanish)."""
     assert quadruples(k, 20, PROGRESSION) < ALPHA

@@ -154,6 +154,7 @@ def filler(count, start=0):
     return b"".join(number.to_bytes(32, "big") for number in range(start, start + count))
 
 
+@pytest.mark.long
 def test_the_full_list_comes_in_parts(list_client, server, operator):
     ids = [filler(MAX_LISTED - 1), A.id]
     server.public = operator.sign(ids)

@@ -128,6 +128,7 @@ def test_a_body_that_is_none_is_refused():
         verify(bad, [operator.public])
 
 
+@pytest.mark.long
 def test_a_list_at_the_bound_and_one_above_it():
     operator = Operator()
     ids = b"".join(number.to_bytes(32, "big") for number in range(MAX_LISTED + 1))

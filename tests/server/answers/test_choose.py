@@ -25,6 +25,7 @@ def collection_of(alternative, domain, epsilon, nonce=0):
 
 @pytest.mark.parametrize("size", [2, 3, 17, 300, 2000, 50_000])
 @pytest.mark.parametrize("epsilon", ["0.5", "1", "3", "6"])
+@pytest.mark.thinned(8)
 def test_every_alternative_keeps_its_promise(request, size, epsilon):
     """Mean square errors over a whole domain, of every alternative, against the promised ones."""
     users, estimates = 20_000, 4000 if request.config.getoption("--slow") else 600

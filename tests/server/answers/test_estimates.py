@@ -97,6 +97,7 @@ def rest_misses(collection, users, count, runs):
     ("size", "users", "epsilon", "parameters", "count"),
     [(51, 20_000, "0.3", (3, 4), 20), (1001, 20_000, "1", (3, 7), 20), (1001, 20_000, "1", (3, 7), 50)],
 )
+@pytest.mark.thinned(1)
 def test_everything_else_after_picking_is_covered(size, users, epsilon, parameters, count):
     """The picked estimates are too large together: to subtract them misses, the interval over all choices does not."""
     collection = linear(size, epsilon, *parameters)
@@ -108,6 +109,7 @@ def test_everything_else_after_picking_is_covered(size, users, epsilon, paramete
 @pytest.mark.parametrize(
     ("size", "users", "epsilon", "parameters"), [(51, 5000, "0.3", (3, 4)), (1001, 20_000, "1", (3, 7))]
 )
+@pytest.mark.thinned(1)
 def test_everything_else_after_picking_is_not_biased_and_not_too_wide(size, users, epsilon, parameters):
     """The point value is right on average; the interval at most twice as wide as that of as many fixed items."""
     collection, held = linear(size, epsilon, *parameters), population(size, users, 3, distinct=size - 1)
@@ -186,6 +188,7 @@ def test_the_rest_makes_the_table_add_up():
     assert estimates.every_item(collection, oracle).everything_else is None
 
 
+@pytest.mark.long
 def test_the_rest_of_answers_that_exclude_each_other():
     """For randomized response the covariances are not negligible: all answers but one are one binomial count."""
     collection = Collection.create("?", Integers(0, 5), "randomized-response", "1", **WINDOW)

@@ -74,6 +74,7 @@ def binary(epsilon, share):
 
 @pytest.mark.parametrize("runs", FEW)
 @pytest.mark.parametrize(("epsilon", "share"), [("0.1", 0.5), ("1", 0.003), ("1", 0.95), ("6", 0.003), ("6", 0.95)])
+@pytest.mark.thinned(4)
 def test_frequencies_hold_at_every_look(epsilon, share, runs):
     asked, indexes, answer, truth = binary(epsilon, share)
     assert failing(asked, indexes, answer, truth, runs) <= most(runs)
@@ -127,6 +128,7 @@ def test_the_largest_items_hold_at_every_look(epsilon, runs):
     ("epsilon", "presence", "ends"),
     [("0.5", 0, False), ("1", 0, True), ("4", 0, False), ("4", 0, True), ("2", 64, True)],
 )
+@pytest.mark.thinned(4)
 def test_averages_hold_at_every_look(epsilon, presence, ends, runs):
     domain = Integers(10, 101)
     asked = collection(domain, "bounded-number", epsilon, **bounded_number.design(epsilon, presence=presence))
@@ -148,6 +150,7 @@ def test_averages_hold_at_every_look(epsilon, presence, ends, runs):
 
 @pytest.mark.parametrize("runs", FEW)
 @pytest.mark.parametrize("epsilon", ["1", "5"])
+@pytest.mark.thinned(2)
 def test_ranges_hold_at_every_look(epsilon, runs):
     domain = Integers(0, 30)
     asked = collection(domain, "hierarchy", epsilon, **hierarchy.design(epsilon, 30))
@@ -172,6 +175,7 @@ def test_ranges_hold_at_every_look(epsilon, runs):
         ("randomized-response", "3", True),
     ],
 )
+@pytest.mark.thinned(4)
 def test_attributes_hold_at_every_look(mechanism, epsilon, pairs, runs):
     domain = Attributes(("a", "b", "c"))
     parameters = composed_response.design(epsilon, 3) if mechanism == "composed-response" else {}

@@ -31,7 +31,7 @@ def servers(folder):
 
 
 def test_its_numbers():
-    ended = cli("demo", "--users", "40000", "--epsilon", "3", "--json", timeout=110)
+    ended = cli("demo", "--users", "40000", "--epsilon", "3", "--json", timeout=220)
     assert ended.returncode == 0, ended.stderr
     found = json.loads(ended.stdout)
     assert set(found) == {"frequencies", "heavy_hitters"}
@@ -42,6 +42,7 @@ def test_its_numbers():
     assert len(found["frequencies"]["rows"]) == 12
 
 
+@pytest.mark.long
 def test_its_sentences_and_its_pages_until_ctrl_c(tmp_path):
     """With --web: tables, then pages with four questions and the truth; Ctrl-C ends it all and leaves nothing."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path), "COLUMNS": "200"}

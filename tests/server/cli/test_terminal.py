@@ -70,6 +70,7 @@ def test_piped_tables_are_as_wide_as_they_need_to_be(server):
     assert max(map(len, shown.stdout.splitlines())) > 150
 
 
+@pytest.mark.long
 def test_a_narrow_terminal_wraps_and_cuts_nothing(server):
     shown, code = in_a_terminal("collection", "show", make_collection(LONG).id.hex(), data=server.data)
     assert code == 0

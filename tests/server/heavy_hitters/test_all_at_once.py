@@ -74,6 +74,7 @@ def test_all_items_are_listed_at_once(epsilon, users, beta, runs):
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.long
 def test_the_frequency_for_each_alone_is_not_enough():
     found = planned(60_000, "4", 0.05)
     done, _ = complete(60_000, "4", 0.05, round(found.reliable), found, 3)

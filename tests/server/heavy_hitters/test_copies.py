@@ -43,6 +43,7 @@ def counted(question, made):
 
 
 @pytest.mark.parametrize(("mechanism", "parameters"), [("expander-sketch", EXPANDER), ("tree-sketch", TREE)])
+@pytest.mark.thinned(1)
 def test_copies_list_nothing_false_and_are_said(mechanism, parameters):
     question = collection(mechanism, parameters)
     oracle = counted(question, reports(question, 0.18, 3))
@@ -65,6 +66,7 @@ def test_copies_list_nothing_false_and_are_said(mechanism, parameters):
     assert plain.threshold == pytest.approx(root * honest.threshold, rel=0.02)
 
 
+@pytest.mark.long
 def test_without_the_correction_the_scores_would_be_too_large(monkeypatch):
     """What the correction changes: the noise of unheld cells is one standard deviation with it, 1.17 without."""
     question = collection("expander-sketch", EXPANDER)
@@ -131,6 +133,7 @@ def test_noise_with_copies_lists_as_many_candidates_as_the_bars_allow():
 
 
 @pytest.mark.parametrize(("mechanism", "parameters"), [("expander-sketch", EXPANDER), ("tree-sketch", TREE)])
+@pytest.mark.thinned(1)
 def test_with_copies_no_false_candidate_is_listed_and_bars_are_those_of_fewer_reports(mechanism, parameters):
     question = collection(mechanism, parameters)
     words = Dictionary.of(WIDE, [77, *np.random.default_rng(9).integers(100, 1 << 40, 30_000).tolist()])

@@ -47,6 +47,7 @@ def answered(name, nonce=0):
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name != "cluster"])  # it has paper/test_promise.py
+@pytest.mark.thinned(4)
 def test_popular_items_are_listed_with_honest_numbers(name, request):
     decoder, runs = CASES[name][2], 3 if request.config.getoption("--slow") else 1
     found, inside = 0, 0
@@ -69,6 +70,7 @@ def test_popular_items_are_listed_with_honest_numbers(name, request):
 
 
 @pytest.mark.parametrize("name", ["soft", "paths", "levels"])
+@pytest.mark.thinned(1)
 def test_nothing_is_listed_where_nothing_is_popular(name, request):
     mechanism, parameters, decoder, epsilon = CASES[name]
     for nonce in range(4 if request.config.getoption("--slow") else 2):
@@ -105,6 +107,7 @@ def test_too_few_users_is_an_answer():
     assert decode(spec, filled(spec, {7: 2 * needed}, 2 * needed)).items[0].item == 7
 
 
+@pytest.mark.long
 def test_an_executor_changes_nothing():
     for name in ("soft", "paths", "cluster"):  # the last one is decoded in a process too
         decoder = CASES[name][2]
@@ -153,6 +156,7 @@ def test_progress_is_told_and_rises():
 
 @pytest.mark.parametrize("name", ["soft", "paths", "levels", "cluster"])
 @pytest.mark.parametrize("after", [0, 3, 7])
+@pytest.mark.thinned(6)
 def test_cancelling_stops_soon_and_leaves_the_oracle_alone(name, after):
     mechanism, parameters, decoder, epsilon = CASES[name]
     spec = collection(mechanism, parameters, epsilon)
@@ -190,6 +194,7 @@ def test_what_cannot_be_decoded_is_refused_with_the_reason():
 
 
 @pytest.mark.parametrize("name", ["soft", "paths", "levels", "cluster"])
+@pytest.mark.thinned(2)
 def test_a_hostile_crowd_neither_crashes_nor_stretches_the_decoder(name):
     """Reports that nobody's randomizer would send: all the same, all of one team, spread as a comb, or repeated."""
     mechanism, parameters, decoder, epsilon = CASES[name]

@@ -78,6 +78,7 @@ def test_noise_lists_as_many_candidates_as_the_bars_allow():
 
 
 @pytest.mark.parametrize(("mechanism", "parameters"), [("expander-sketch", EXPANDER), ("tree-sketch", TREE)])
+@pytest.mark.thinned(1)
 def test_candidates_are_listed_from_lower_frequencies(mechanism, parameters):
     spec = collection(mechanism, parameters)
     words = Dictionary.of(WIDE, [77, 78, *range(10**6, 10**6 + 200)])

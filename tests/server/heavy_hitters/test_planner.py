@@ -144,6 +144,7 @@ SMALL = [
 
 
 @pytest.mark.parametrize(("domain", "users", "epsilon", "mechanism"), SMALL)
+@pytest.mark.thinned(1)
 def test_the_promise_is_kept(request, domain, users, epsilon, mechanism):
     """At the promised frequency 95% are listed: of 12 items no fewer than 9 (0.2% by chance); far below, few are."""
     runs, memory = 6 if request.config.getoption("--slow") else 3, (400 if mechanism == "prefix-tree" else 80) << 20

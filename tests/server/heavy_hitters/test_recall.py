@@ -27,6 +27,7 @@ DRAWS = 60_000
 
 
 @pytest.mark.parametrize(("domain", "users", "epsilon", "mechanism", "memory"), CASES)
+@pytest.mark.thinned(1)
 def test_the_law_bounds_what_the_tests_refuse(domain, users, epsilon, mechanism, memory):
     """For an item alone: team values from the noise, and the tests as the decoder runs them."""
     found = plan(users, domain, epsilon, mechanism=mechanism, memory=memory)

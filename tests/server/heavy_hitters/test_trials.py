@@ -35,6 +35,7 @@ def test_populations_add_up(kind):
     assert 0 not in truth
 
 
+@pytest.mark.long
 def test_the_fit_finds_the_curve_it_was_drawn_from():
     rng = random.Random(1)
     trials = []
@@ -44,6 +45,7 @@ def test_the_fit_finds_the_curve_it_was_drawn_from():
     assert fitted95(trials, 9.8) == pytest.approx(1.05 + 1.645 / 9.8, abs=0.02)
 
 
+@pytest.mark.long
 def test_the_papers_form_and_the_practical_one_answer_for_the_same_users(request):
     """Far above the promise both list the items, far below it neither does; in between only the practical one."""
     long = request.config.getoption("--slow")

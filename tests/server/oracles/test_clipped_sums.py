@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from scipy import stats
 
 from ldp_client.collection import Collection
@@ -29,6 +30,7 @@ def crowd_with_a_popular_item():
     return users
 
 
+@pytest.mark.long
 def test_collisions_with_a_popular_item_are_no_normal_errors(request):
     """All of the top 20 hold; so do 1,000 fixed items; nobody's items are called frequent. The old ends all miss."""
     users, runs = crowd_with_a_popular_item(), 40 if request.config.getoption("--slow") else 10
@@ -63,6 +65,7 @@ def _old_misses(oracle, truth):
     return bool((sums[top] - 4.8 * errors > truth[top + 1]).any())
 
 
+@pytest.mark.long
 def test_single_intervals_are_neither_too_wide_nor_too_narrow():
     users = crowd_with_a_popular_item()
     truth = np.bincount(users.astype(np.intp), minlength=COUNT + 1)[2:2002]

@@ -50,6 +50,7 @@ def test_items_that_share_a_cell_with_a_popular_one_are_told_by_the_other_teams(
     assert np.std(usual) == pytest.approx(1, abs=0.05)
 
 
+@pytest.mark.long
 def test_sums_have_the_stated_variance():
     users, items = crowd(), np.arange(1, 31, dtype=np.uint64)
     truth = np.bincount(users.astype(np.intp), minlength=COUNT + 1)[1:31]

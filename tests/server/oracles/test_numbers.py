@@ -54,6 +54,7 @@ def test_scalar_and_vectorised_are_one(randomizer):
 
 
 @pytest.mark.parametrize(("randomizer", "absent"), [(CASES[0], 0.0), (CASES[1], 0.0), (CASES[2], 0.3)], ids=str)
+@pytest.mark.thinned(1)
 def test_averages_are_unbiased_and_covered(randomizer, absent):
     users = ages(6000, 2, absent)
     held = users[users > 0].astype(float) - 1
@@ -192,6 +193,7 @@ def test_a_confidence_that_no_interval_has_is_refused(confidence):
 
 
 @pytest.mark.parametrize("epsilon", ["1", "3", "5"])
+@pytest.mark.thinned(1)
 def test_the_error_of_an_average_is_that_of_the_noise(epsilon):
     """Half of the users at each end: how much they differ is no error. 250 runs tell 0.8 and 1.25 from 1."""
     randomizer, users = number(epsilon), np.where(np.arange(4000) % 2, np.uint64(COUNT), np.uint64(1))
@@ -201,6 +203,7 @@ def test_the_error_of_an_average_is_that_of_the_noise(epsilon):
 
 
 @pytest.mark.parametrize("epsilon", ["1", "3"])
+@pytest.mark.thinned(1)
 def test_the_error_of_a_range_is_not_the_sum_of_two(epsilon):
     collection = Collection.create(
         "?", Integers(0, COUNT), "hierarchy", epsilon, opens=0, closes=1, parameters=hierarchy.design(epsilon, COUNT)
@@ -257,6 +260,7 @@ def nearly_nobody(users):
         (nearly_nobody, 1000, "10", (0, 250), False),
     ],
 )
+@pytest.mark.thinned(2)
 def test_intervals_of_ranges_where_users_are_alike(crowd_of, users, epsilon, between, narrow):
     """Which users drew which level does no harm where all levels say the same; rare numbers do not look certain."""
     collection = Collection.create(

@@ -134,6 +134,7 @@ def coverage(randomizer, users, some, runs, seed):
 
 
 @pytest.mark.parametrize(("users", "crowd"), [(50, "0.95"), (300, "0.5"), (300, "-0.5"), (1000, "0.5")])
+@pytest.mark.thinned(2)
 def test_sums_hold_where_few_reports_support_a_whole_line(users, crowd):
     """30 neighbours, q = 53. With a variance from the counts 18%, 68%, 68% and 93% of the runs held."""
     randomizer, some, runs = LinearHash(Epsilon("4"), 1001, 53, 2), np.arange(1, 31, dtype=np.uint64), 40

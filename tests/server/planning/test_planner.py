@@ -104,6 +104,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.thinned(5)
 def test_the_predicted_error_is_the_printed_one_and_the_real_one(name):
     goal, answer = CASES[name]
     if answer is frequency:
@@ -168,6 +169,7 @@ def test_without_a_sample_an_average_is_never_worse_than_planned():
 
 
 @pytest.mark.parametrize("name", [*CASES, "quantiles", "heavy hitters"])
+@pytest.mark.thinned(6)
 def test_each_of_the_three_is_found_from_the_other_two(name):
     if name == "heavy hitters":
         goal = Goal(K.HEAVY_HITTERS, Strings(8), 300_000, "2")

@@ -81,6 +81,7 @@ async def test_the_list_is_the_decoder_s(tmp_path, case):
         assert (await server.call("Estimate", collection, given=given)).estimates[0] > USERS / 4
 
 
+@pytest.mark.long
 async def test_beta_is_asked_for(tmp_path, case):
     collection, _, expected = case
     async with live(tmp_path / "d") as server:
@@ -99,6 +100,7 @@ async def test_beta_is_asked_for(tmp_path, case):
             assert "from 1e-06 to below 1" in refused.value.details()
 
 
+@pytest.mark.long
 async def test_cancelling_ends_the_decode_and_frees_its_place(tmp_path, case):
     collection, _, _ = case
     async with live(tmp_path / "d") as server:

@@ -278,6 +278,7 @@ def test_the_doctor_says_when_a_proxy_seems_to_be_missing(tmp_path, settings, ve
     assert says in found.detail
 
 
+@pytest.mark.long
 def test_a_server_raises_its_limit_of_open_files(tmp_path):
     """The usual limit of 1,024 is less than the connections that it allows."""
     lower = (

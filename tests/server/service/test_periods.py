@@ -142,6 +142,7 @@ async def test_a_batch_id_is_for_one_payload_and_one_period(tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize("block", [4, 1024])
+@pytest.mark.thinned(1)
 async def test_periods_are_counted_apart_and_together(tmp_path, monkeypatch, block):
     monkeypatch.setattr(blocks, "BLOCK", block)
     collection = daily()

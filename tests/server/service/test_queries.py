@@ -109,32 +109,32 @@ async def test_an_empty_collection_answers_zero(tmp_path):
         assert set(found.standard_errors) == {0.0}
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {},
-        {"given": pb.GivenItems()},
-        {"given": pb.GivenItems(items=[pb.Item()])},
-        {"given": pb.GivenItems(items=[pb.Item(text="x")])},
-        {"given": pb.GivenItems(items=[pb.Item(integer="4000")])},
-        {"given": pb.GivenItems(items=[pb.Item(integer="1_0")])},
-        {"given": pb.GivenItems(items=[pb.Item(integer="9" * 5000)])},
-        {"given": pb.GivenItems(items=[pb.Item(integer="²")])},
-        {"top": pb.TopItems(count=0)},
-        {"top": pb.TopItems(count=1 << 31)},
-        {"all": pb.AllItems(), "confidence": 1.5},
-        {"all": pb.AllItems(), "confidence": float("nan")},
-        {"given": pb.GivenItems(items=[pb.Item(integer="1")] * 200)},
-    ],
-)
-async def test_questions_that_make_no_sense_are_refused(tmp_path, fields):
+NONSENSE = [
+    {},
+    {"given": pb.GivenItems()},
+    {"given": pb.GivenItems(items=[pb.Item()])},
+    {"given": pb.GivenItems(items=[pb.Item(text="x")])},
+    {"given": pb.GivenItems(items=[pb.Item(integer="4000")])},
+    {"given": pb.GivenItems(items=[pb.Item(integer="1_0")])},
+    {"given": pb.GivenItems(items=[pb.Item(integer="9" * 5000)])},
+    {"given": pb.GivenItems(items=[pb.Item(integer="²")])},
+    {"top": pb.TopItems(count=0)},
+    {"top": pb.TopItems(count=1 << 31)},
+    {"all": pb.AllItems(), "confidence": 1.5},
+    {"all": pb.AllItems(), "confidence": float("nan")},
+    {"given": pb.GivenItems(items=[pb.Item(integer="1")] * 200)},
+]
+
+
+async def test_questions_that_make_no_sense_are_refused(tmp_path):
     async with live(tmp_path / "d", limits=LimitsConfig(query_items=100)) as server:
         collection = make_collection()
         await server.create(collection)
-        with pytest.raises(grpc.aio.AioRpcError) as refused:
-            await server.call("Estimate", collection, **fields)
-        assert code(refused) == "INVALID_ARGUMENT", refused.value.details()
-        assert (await server.call("Estimate", collection, all=pb.AllItems())).reports == 0
+        for fields in NONSENSE:
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await server.call("Estimate", collection, **fields)
+            assert code(refused) == "INVALID_ARGUMENT", (fields, refused.value.details())
+            assert (await server.call("Estimate", collection, all=pb.AllItems())).reports == 0
 
 
 async def test_a_domain_that_cannot_be_listed_says_so(tmp_path):

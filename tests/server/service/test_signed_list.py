@@ -79,6 +79,7 @@ def record(number, id_=None, *, public=True):
     return CollectionRecord(number, id_ or number.to_bytes(32, "big"), b"", public, Admission(), 0, None, None)
 
 
+@pytest.mark.long
 def test_parts_of_a_full_list(publish, public):
     publisher = ListPublisher(load_private_key(publish.signing_key), None)
     for number in range(1, MAX_LISTED + 1):

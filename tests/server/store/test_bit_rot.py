@@ -65,6 +65,7 @@ def counted(path, states):
 
 
 @pytest.mark.parametrize("folded", [False, True])
+@pytest.mark.thinned(1)
 def test_a_flipped_bit_never_changes_an_estimate(tmp_path, folded):
     """Bits all over the file, and one in ten of them in the last page of rows, where numbers and payloads lie."""
     path, states = tmp_path / "log.db", tmp_path / "states"

@@ -164,6 +164,7 @@ async def test_a_checkpoint_counts_recent_batches_once(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("block", [10, 15, 1024])
+@pytest.mark.thinned(1)
 async def test_a_checkpoint_from_another_life_of_the_log_is_not_used(tmp_path, monkeypatch, block):
     """The log is replaced by an older backup and goes on differently: sequences are the same, batches are not."""
     monkeypatch.setattr(blocks, "BLOCK", block)
@@ -204,6 +205,7 @@ async def test_a_backup_of_a_running_server_is_restored(tmp_path):
         assert not taken(await server.collector.Submit(late)).duplicate  # what came after the backup is sent again
 
 
+@pytest.mark.long
 async def test_space_is_given_back(tmp_path):
     async with live(tmp_path / "d") as server:
         collection = make_collection()
@@ -226,6 +228,7 @@ def found_in(folder, secrets):
 
 
 @pytest.mark.parametrize(("block", "ending"), [(1024, "delete"), (16, "delete"), (16, "compact")])
+@pytest.mark.thinned(1)
 async def test_no_file_holds_a_report_that_was_dropped(tmp_path, monkeypatch, block, ending):
     """Recent ones, ones in blocks, and pages that batches of another collection share."""
     monkeypatch.setattr(blocks, "BLOCK", block)
@@ -305,6 +308,7 @@ class Race:
 
 
 @pytest.mark.parametrize("ending", ["close", "window"])
+@pytest.mark.thinned(1)
 async def test_compaction_under_load_counts_what_was_acknowledged(tmp_path, ending):
     """Batches race the end: whatever was accepted is in the counts, whatever was not is refused with a reason."""
     clock = Clock()

@@ -73,6 +73,7 @@ def fires_and_stays_quiet(folder, rules, alert=""):
     return promtool("test", "rules", *split(folder, rules, alert), cwd=folder)
 
 
+@pytest.mark.long
 def test_each_alert_fires_and_stays_quiet(tmp_path):
     done = fires_and_stays_quiet(tmp_path, RULES)
     assert done.returncode == 0, done.stdout + done.stderr

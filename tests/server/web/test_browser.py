@@ -32,6 +32,8 @@ from tests.server.helpers import ROOT, wait_until
 from tests.server.web.conftest import weeks_in_part
 from tests.server.web.process import PagesProcess, held_search
 
+pytestmark = pytest.mark.long  # tests/server/web has every page without a browser
+
 PATIENCE = 120
 NEEDED = os.environ.get("HEARSAY_NEED_BROWSER") == "1"
 AXE = Path(os.environ.get("HEARSAY_AXE") or next(ROOT.glob(".venv-axe/**/axe.min.js"), "axe.min.js"))

@@ -149,6 +149,7 @@ async def test_the_pages_have_the_numbers_of_the_analyst(world, name):
 
 
 @pytest.mark.parametrize("name", [name for name in ANSWERS if NAMED in ANSWERS[name]])
+@pytest.mark.thinned(1)
 async def test_a_dictionary_is_given_on_the_page_of_popular_items(world, name, caplog):
     """The same list as at the other doors, with the bars; the items stand in no address, no log and no command."""
     caplog.set_level("INFO")
@@ -417,6 +418,7 @@ async def test_an_empty_and_a_deleted_collection(world):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.thinned(4)
 async def test_planning_needs_no_script(world, kind):
     async with browsing(world) as browser:
         page = await browser.get(f"/plan?kind={kind}&users=250,000&epsilon=1.5")

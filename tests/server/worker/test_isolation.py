@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ldp_server.child import safe_command, safe_environment
-from ldp_server.worker.client import Worker
+from ldp_server.worker import client
 from tests.server.helpers import batch, live, make_collection, send
 
 PLANTED = "import pathlib\npathlib.Path(__file__).with_name('it-ran').touch()\nraise ImportError('planted')\n"
@@ -24,7 +24,8 @@ async def test_a_module_planted_in_the_working_directory_does_not_run(tmp_path, 
     monkeypatch.chdir(tmp_path)
     if empty_entry:
         monkeypatch.setattr(sys, "path", ["", *sys.path])
-    worker = Worker(tmp_path / "d", memory_mb=4096, nice=0)
+    monkeypatch.setattr(client, "safe_command", safe_command)  # other tests fork their children
+    worker = client.Worker(tmp_path / "d", memory_mb=4096, nice=0)
     try:
         assert (await worker.summary(1)).reports == 5
     finally:

@@ -60,6 +60,7 @@ def test_one_bit_is_worse_by_what_theory_says():
     assert frequencies.run(options).shape["mse_over_optimum"] == pytest.approx((e + 1) ** 2 / (4 * e), rel=0.1)
 
 
+@pytest.mark.long
 def test_subset_selection_in_a_small_domain():
     """Where the chooser takes it, and where it is asked for."""
     auto = frequencies.run(replace(BASE, domain="70"))  # 4^3 elements would have linear hash

@@ -38,6 +38,7 @@ def test_planted_items_are_listed_beside_their_truth():
     assert 0.4 < shape["rmse_over_oracle"] < 1.6
 
 
+@pytest.mark.long
 def test_a_dictionary_finds_rarer_items():
     plain = replace(SMALL, plant=(1.0,), each=4)
     for search, found in ((plain, False), (replace(plain, dictionary=100), True)):
@@ -98,6 +99,7 @@ def test_what_does_not_fit_says_how_many_users_it_takes():
         heavy_hitters.run(changed(users=10))
 
 
+@pytest.mark.long
 def test_promises_of_sketches_are_kept():
     options = SimulationOptions(50_000, "4", runs=examples(3, 1))
     domain = Strings(2)
@@ -108,6 +110,7 @@ def test_promises_of_sketches_are_kept():
         assert row["users_needed"] < 50_000
 
 
+@pytest.mark.long
 def test_a_sketch_that_promises_too_much_is_caught():
     options = SimulationOptions(50_000, "4", runs=3)
     domain = Strings(2)

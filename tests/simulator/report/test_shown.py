@@ -113,6 +113,7 @@ def test_items_of_any_letters_are_drawn_without_a_warning(odd_items, tmp_path, c
     ],
     ids=lambda arguments: arguments[0],
 )
+@pytest.mark.thinned(1)
 def test_tables_and_pages_have_no_raw_dicts_and_no_long_numbers(arguments, tmp_path, capsys):
     plant = ["--plant", "1.3"] if arguments[0] == "heavy-hitters" else []
     assert main([*arguments, *plant, "--report", str(tmp_path)]) == 0
@@ -135,6 +136,7 @@ def test_tables_and_pages_have_no_raw_dicts_and_no_long_numbers(arguments, tmp_p
     ],
     ids=lambda arguments: arguments[0],
 )
+@pytest.mark.thinned(2)
 def test_nothing_is_drawn_unless_a_report_is_wanted(arguments, there, tmp_path, monkeypatch, capsys):
     from matplotlib.figure import Figure
 

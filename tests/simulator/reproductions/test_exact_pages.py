@@ -66,6 +66,7 @@ def test_genprot_is_within_the_theorem(request, monkeypatch):
         assert 1500 < row["variance_over_bounded_number"] < 1800  # at its own epsilon, as the page says
 
 
+@pytest.mark.long
 def test_a_row_of_table_1(monkeypatch):
     monkeypatch.setattr(table, "USERS", (5000,))
     monkeypatch.setattr(table, "_TRIED", 20)

@@ -209,6 +209,7 @@ def test_through_the_wire(one_hot):
             restore(maker, bad)
 
 
+@pytest.mark.long
 def test_the_error_of_none_is_that_of_all_categories_together():
     """The noise of 13 categories is independent: the error of `none` is sqrt(13) times theirs, stated and measured."""
     maker = GenProt(Epsilon("2"), 14, SEED, 7, 250_000_000, 40, one_hot=True)

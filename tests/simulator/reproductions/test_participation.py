@@ -34,6 +34,7 @@ ONE = Epsilon("1")
     ],
     ids=str,
 )
+@pytest.mark.thinned(1)
 def test_law(inner, share):
     maker = DummyParticipation(inner, share, inner.word_bits)
     check_law(maker)
@@ -54,6 +55,7 @@ def test_binary_responses_stay_responses():
 @pytest.mark.parametrize(
     "inner", [RandomizedResponse(ONE, 4), LinearHash(Epsilon("2"), 30, 7, 2)], ids=lambda r: r.name
 )
+@pytest.mark.thinned(1)
 def test_the_signal_shrinks_and_the_estimate_makes_up_for_it(inner):
     maker = DummyParticipation(inner, 1 << 15)
     users = np.repeat(np.array([1, 2, 3, 0], np.uint64), np.array([10, 5, 3, 2]) * examples(100, 50))

@@ -63,6 +63,7 @@ def test_the_transform_of_one_bucket_is_the_whole_one(monkeypatch):
         assert one[team] == pytest.approx(whole[team].reshape(8, -1)[bucket], abs=1e-4)
 
 
+@pytest.mark.long
 def test_an_item_is_missed_less_the_more_users_hold_it():
     setting = RunSetting(runs=examples(3, 2))
     assert [expander_missed(setting, f, False, 1) for f in (9000, 22_000)] == [1.0, 0.0]

@@ -27,6 +27,7 @@ GOALS = [
 
 
 @pytest.mark.parametrize("goal", GOALS, ids=lambda goal: f"{goal.kind.value}-{goal.domain.kind}-{goal.change}")
+@pytest.mark.thinned(4)
 def test_a_plan_holds(goal):
     plan = solve(goal)
     trial = tried(plan, 30, 3)

@@ -53,6 +53,7 @@ def binomial_above(hits, trials, chance):
 
 
 @pytest.mark.parametrize(("users", "share", "epsilon"), [(15, 0.03, "8"), (15, 0.5, "4"), (60, 0.01, "6")])
+@pytest.mark.thinned(1)
 def test_over_52_looks_nothing_is_seen_where_nothing_changes(request, users, share, epsilon):
     """At most 20% of the runs may ever say "changed". With --slow, a real rate of a third is found out with 99%."""
     collection, runs = question(epsilon), 300 if request.config.getoption("--slow") else 15
@@ -77,6 +78,7 @@ def test_looks_without_a_correction_see_changes_where_there_are_none():
 
 
 @pytest.mark.parametrize(("reports", "chance"), [(30, 0.02), (80, 0.5), (120, 0.99)])
+@pytest.mark.thinned(1)
 def test_the_interval_holds_at_every_number_of_reports(reports, chance):
     """One run looks after each report. At 80% of certainty it may ever miss in 20% of the runs."""
     coins, missed, runs = np.random.default_rng(3), 0, 60

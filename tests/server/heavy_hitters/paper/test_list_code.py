@@ -81,6 +81,7 @@ def agreeing(recover, lists, x):
 
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("mode", ["missing", "poisoned", "lookalike", "chimera"])
+@pytest.mark.thinned(5)
 def test_recall_within_alpha(name, mode):
     """Definition 3.5: whatever agrees with (1 - alpha) M lists comes out, and the output stays O(list size)."""
     code, alpha = SHAPES[name]
@@ -121,11 +122,13 @@ def radius_recall(degree, mode, runs=40):
 
 @pytest.mark.parametrize("mode", ["missing", "poisoned", "lookalike", "chimera"])
 @pytest.mark.parametrize("degree", [3, 4])
+@pytest.mark.thinned(3)
 def test_an_expander_is_perfect_to_the_reed_solomon_radius(degree, mode):
     assert radius_recall(degree, mode) == 1.0
 
 
 @pytest.mark.parametrize("mode", ["missing", "poisoned", "chimera"])
+@pytest.mark.thinned(1)
 def test_a_cycle_is_not(mode):
     """A cycle falls apart where two coordinates are bad: the test above can fail."""
     assert radius_recall(2, mode) < 0.98

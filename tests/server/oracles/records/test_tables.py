@@ -81,6 +81,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("users", [60, 2000])
+@pytest.mark.thinned(4)
 def test_tables_slices_and_counts_hold_and_are_as_wide_as_stated(name, users, request):
     """Over all cells: bounds that fail once in ten thousand runs of the test. Runs of one crowd are independent."""
     record, tables, epsilon, questions = CASES[name]
@@ -156,6 +157,7 @@ def _exact(law, holders):
     ("counts", "told"),
     [((5,), (0.73,)), ((1,), (0.9,)), ((6, 3), (0.73, 0.73)), ((8, 2), (0.98, 0.7)), ((4, 4, 3), (0.6, 0.8, 0.95))],
 )
+@pytest.mark.thinned(2)
 def test_intervals_of_a_few_reports_hold_by_counting_all_sums(counts, told, request):
     """Nothing is sampled: for every number of holders, the probability of all sums whose interval has it."""
     if len(counts) > 2 and not request.config.getoption("--slow"):

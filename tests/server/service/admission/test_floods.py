@@ -86,6 +86,7 @@ def test_connections_age_and_a_call_under_way_may_end():
 @pytest.mark.parametrize(
     "path", ["/ldp.v1.Collector/Submit", "/ldp.v1.Collector/SubmitStream", "/ldp.v1.Analyst/Estimate"]
 )
+@pytest.mark.thinned(1)
 def test_unfinished_messages_take_bounded_memory(path):
     """200 messages of 1 MB without their ends. Before places were taken first, all of them were held."""
     with attacked("[limits]\ncalls_by_address = 20\n") as target:
@@ -99,6 +100,7 @@ def test_a_message_that_never_ends_is_given_up():
         wait_until(lambda: one.listen(0.1) or number in one.ended)
 
 
+@pytest.mark.long
 def test_answers_that_nobody_reads_take_bounded_memory_and_the_connection_ends():
     with attacked("[limits]\nidle_seconds = 2\nanswer_bytes = 8000000\n") as target:
         target.create([asked(f"{number} " + "x" * 4000) for number in range(250)])
@@ -109,6 +111,7 @@ def test_answers_that_nobody_reads_take_bounded_memory_and_the_connection_ends()
             wait_until(lambda: one.listen(0.1) or one.closed)
 
 
+@pytest.mark.long
 def test_acknowledgements_that_nobody_reads_take_bounded_memory():
     """40 streams that send as much as they may. Before places were taken first, it was more than 400 MB in this time.
 
