@@ -6,6 +6,7 @@ answers_over_time   the kinds about several periods or two collections
 merged        answers that are merged with a curator's release about volunteers
 client        Analyst: one method a call
 questions     the methods that ask about one collection
+relating      those about how fields of records go together
 over_time     those that ask about several periods, or about two collections
 aio           AsyncAnalyst: the same for asyncio
 operations    the methods that create, list, show, close and export collections
@@ -25,10 +26,12 @@ from ldp_server.analyst.answers import (
     CollectionAverage,
     CollectionAverages,
     CollectionEstimates,
+    CollectionGaps,
     CollectionHeavyHitters,
     CollectionPeriods,
     CollectionQuantiles,
     CollectionRanges,
+    CollectionRules,
 )
 from ldp_server.analyst.answers_over_time import CollectionChange, CollectionComparison, CollectionTrend
 from ldp_server.analyst.client import Analyst
@@ -54,6 +57,7 @@ __all__ = [
     "CollectionChange",
     "CollectionComparison",
     "CollectionEstimates",
+    "CollectionGaps",
     "CollectionHeavyHitters",
     "CollectionInfo",
     "CollectionMerged",
@@ -61,6 +65,7 @@ __all__ = [
     "CollectionPeriods",
     "CollectionQuantiles",
     "CollectionRanges",
+    "CollectionRules",
     "CollectionSummary",
     "CollectionTrend",
     "EveryLook",

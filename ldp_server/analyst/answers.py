@@ -17,7 +17,9 @@ from ldp_server.answers.numbers import AverageAnswer, QuantilesAnswer, RangesAns
 from ldp_server.answers.over_time.periods import PeriodLine, PeriodSpan
 from ldp_server.answers.records import table_domain
 from ldp_server.answers.wire import from_wire
+from ldp_server.fairness.gaps import GapsAnswer
 from ldp_server.heavy_hitters.results import CONFIDENCE, HeavyHitters
+from ldp_server.learning.rules import RulesAnswer
 
 __all__ = [
     "CollectionAreas",
@@ -25,17 +27,19 @@ __all__ = [
     "CollectionAverage",
     "CollectionAverages",
     "CollectionEstimates",
+    "CollectionGaps",
     "CollectionHeavyHitters",
     "CollectionPeriods",
     "CollectionQuantiles",
     "CollectionRanges",
+    "CollectionRules",
 ]
 
 
 A = TypeVar("A", bound=Answer)
 
 
-def _numbers(answer: A, response: pb.NumbersResponse) -> A:
+def _numbers(answer: A, response: pb.NumbersResponse | pb.RelationsResponse) -> A:
     """Return an answer with its collection, and with the periods that it is about."""
     periods = from_wire(PeriodSpan, response.periods) if response.HasField("periods") else None
     return with_info(replace(answer, periods=periods), CollectionInfo.of(response.collection))
@@ -155,6 +159,28 @@ class CollectionAttributes(Answer, AttributesAnswer):
     @classmethod
     def of(cls, response: pb.AttributesResponse) -> CollectionAttributes:
         return with_info(from_wire(cls, response), CollectionInfo.of(response.collection))
+
+
+@dataclass(frozen=True)
+class CollectionGaps(Answer, GapsAnswer):
+    """Shares of an outcome in groups with their gaps, and the collection that they are about."""
+
+    ROWS: ClassVar[str] = "rows"
+
+    @classmethod
+    def of(cls, response: pb.RelationsResponse) -> CollectionGaps:
+        return _numbers(from_wire(cls, response.gaps), response)
+
+
+@dataclass(frozen=True)
+class CollectionRules(Answer, RulesAnswer):
+    """Rules that tell a field from others, and the collection that they are about."""
+
+    ROWS: ClassVar[str] = "rows"
+
+    @classmethod
+    def of(cls, response: pb.RelationsResponse) -> CollectionRules:
+        return _numbers(from_wire(cls, response.rules), response)
 
 
 @dataclass(frozen=True)

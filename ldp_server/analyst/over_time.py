@@ -14,7 +14,8 @@ from ldp_client.protocol.domain import Item
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.analyst.answers_over_time import CollectionChange, CollectionComparison, CollectionTrend
 from ldp_server.analyst.asking import Call, asked
-from ldp_server.analyst.questions import Questions, Which, named
+from ldp_server.analyst.questions import Which, named
+from ldp_server.analyst.relating import Relating
 from ldp_server.answers.numbers import Between
 from ldp_server.answers.over_time.periods import Periods, asked_periods
 from ldp_server.answers.wire import item_to_wire
@@ -35,7 +36,7 @@ class AskedValues(TypedDict, total=False):
     average: bool
 
 
-class AcrossPeriods(Questions):
+class AcrossPeriods(Relating):
     """The questions about several periods or two collections, over a connection."""
 
     @asked

@@ -14,6 +14,7 @@ returns what its annotation has in brackets.
 | `attributes` | any mechanism over attributes |
 | `pairs`, `table` | the same but sampled-attribute |
 | `table` of some fields | sampled-table, and other mechanisms over records that can be listed |
+| `gaps`, `rules` (relating.py) | the same |
 
 Any other collection refuses in a sentence that says which mechanism answers: `ServerRefused`, FAILED_PRECONDITION.
 
@@ -52,7 +53,7 @@ from ldp_server.answers.wire import item_to_wire
 from ldp_server.heavy_hitters import BETA, check_beta
 from ldp_server.heavy_hitters.dictionary import Words, packed
 
-__all__ = ["EveryLook", "Questions", "Which", "at", "named"]
+__all__ = ["EveryLook", "Questions", "Which", "about", "at", "named", "value_to_wire"]
 
 _COPIES = {"weighed": pb.WEIGHED, "once": pb.ONCE}
 
@@ -139,7 +140,7 @@ class Questions:
         if copies not in _COPIES:
             raise InvalidSpec(f"copies are {' or '.join(_COPIES)}, not {copies!r}")
         request = pb.HeavyHittersRequest(
-            **_about(which, periods), limit=limit, beta=check_beta(beta), copies=_COPIES[copies]
+            **about(which, periods), limit=limit, beta=check_beta(beta), copies=_COPIES[copies]
         )
         if dictionary is not None:
             request.dictionary = packed(dictionary)
@@ -161,7 +162,7 @@ class Questions:
         self, which: Which, *, confidence: float = 0.95, periods: Periods | None = None
     ) -> Call[CollectionAverage]:
         """Estimate the average number of those who have one."""
-        request = pb.NumbersRequest(**_about(which, periods), **at(confidence), average=pb.AverageQuestion())
+        request = pb.NumbersRequest(**about(which, periods), **at(confidence), average=pb.AverageQuestion())
         return Call("Numbers", request, CollectionAverage.of, long=True)
 
     @asked
@@ -173,7 +174,7 @@ class Questions:
         With `together`, all intervals of the answer are right at once.
         """
         request = pb.NumbersRequest(
-            **_about(which, periods), **at(confidence), together=together, averages=pb.AveragesQuestion()
+            **about(which, periods), **at(confidence), together=together, averages=pb.AveragesQuestion()
         )
         return Call("Numbers", request, CollectionAverages.of, long=True)
 
@@ -198,7 +199,7 @@ class Questions:
         if areas is not None and not wanted:
             raise InvalidSpec("ask for at least one area, or for the whole map")
         question = pb.AreasQuestion(areas=wanted)
-        request = pb.NumbersRequest(**_about(which, periods), **at(confidence), together=together, areas=question)
+        request = pb.NumbersRequest(**about(which, periods), **at(confidence), together=together, areas=question)
         return Call("Numbers", request, CollectionAreas.of, long=True)
 
     @asked
@@ -217,7 +218,7 @@ class Questions:
         """
         shares_asked = pb.QuantilesQuestion(shares=shares)
         request = pb.NumbersRequest(
-            **_about(which, periods), **at(confidence), together=together, quantiles=shares_asked
+            **about(which, periods), **at(confidence), together=together, quantiles=shares_asked
         )
         return Call("Numbers", request, CollectionQuantiles.of, long=True)
 
@@ -233,7 +234,7 @@ class Questions:
     ) -> Call[CollectionRanges]:
         """Estimate how many users' numbers lie in each of these ranges, given by their first and last integers."""
         wanted = [pb.Between(first=str(first), last=str(last)) for first, last in between]
-        return _ranges(_about(which, periods), pb.RangesQuestion(between=wanted), confidence, together=together)
+        return _ranges(about(which, periods), pb.RangesQuestion(between=wanted), confidence, together=together)
 
     @asked
     def histogram(
@@ -246,7 +247,7 @@ class Questions:
         periods: Periods | None = None,
     ) -> Call[CollectionRanges]:
         """Cut the domain into so many ranges and estimate how many users' numbers lie in each."""
-        return _ranges(_about(which, periods), pb.RangesQuestion(bins=bins), confidence, together=together)
+        return _ranges(about(which, periods), pb.RangesQuestion(bins=bins), confidence, together=together)
 
     @asked
     def attributes(
@@ -262,7 +263,7 @@ class Questions:
 
         With `together` or `top`, the intervals are right for all attributes at once.
         """
-        request = pb.AttributesRequest(**_about(which, periods), **at(confidence), top=_top(top), together=together)
+        request = pb.AttributesRequest(**about(which, periods), **at(confidence), top=_top(top), together=together)
         return Call("Attributes", request, CollectionAttributes.of, long=True)
 
     @asked
@@ -277,7 +278,7 @@ class Questions:
     ) -> Call[CollectionAttributes]:
         """Estimate how many users hold both attributes of each pair: all pairs, or the `top` N."""
         request = pb.AttributesRequest(
-            **_about(which, periods), pairs=True, **at(confidence), top=_top(top), together=together
+            **about(which, periods), pairs=True, **at(confidence), top=_top(top), together=together
         )
         return Call("Attributes", request, CollectionAttributes.of, long=True)
 
@@ -302,8 +303,7 @@ class Questions:
         request = _estimating(which, confidence, threshold, periods)
         request.fields.extend(fields)
         request.where.extend(
-            pb.Slice(field=name, items=[_value_to_wire(one) for one in values])
-            for name, values in (where or {}).items()
+            pb.Slice(field=name, items=[value_to_wire(one) for one in values]) for name, values in (where or {}).items()
         )
         request.together = together
         if top is None:
@@ -315,19 +315,19 @@ class Questions:
     @asked
     def periods(self, which: Which, periods: Periods | None = None) -> Call[CollectionPeriods]:
         """List the periods that have reports, of a question with a schedule."""
-        request = pb.ListPeriodsRequest(**_about(which, periods))
+        request = pb.ListPeriodsRequest(**about(which, periods))
         return Call("ListPeriods", request, CollectionPeriods.of, long=True)
 
 
-def _about(which: Which, periods: Periods | None) -> dict[str, Any]:
-    """The fields of a request that name a collection and its periods."""
+def about(which: Which, periods: Periods | None) -> dict[str, Any]:
+    """Return the fields of a request that name a collection and its periods."""
     return {**named(which), "periods": asked_periods(periods)}
 
 
 def _estimating(
     which: Which, confidence: float, threshold: float | None, periods: Periods | None
 ) -> pb.EstimateRequest:
-    return pb.EstimateRequest(**_about(which, periods), **at(confidence), threshold=threshold or 0.0)
+    return pb.EstimateRequest(**about(which, periods), **at(confidence), threshold=threshold or 0.0)
 
 
 def _estimates(request: pb.EstimateRequest) -> Call[CollectionEstimates]:
@@ -337,7 +337,7 @@ def _estimates(request: pb.EstimateRequest) -> Call[CollectionEstimates]:
     return Call("Estimate", request, read, long=True)
 
 
-def _value_to_wire(value: FieldItem) -> pb.Item:
+def value_to_wire(value: FieldItem) -> pb.Item:
     """Return the message for a value of a field."""
     return item_to_wire(("no", "yes")[value] if isinstance(value, bool) else value)
 

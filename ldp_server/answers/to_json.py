@@ -7,6 +7,8 @@
 | `ldp-server map` | `ldp_server.answers.fields.areas.AreasAnswer` |
 | `ldp-server averages` | `ldp_server.answers.fields.averages.AveragesAnswer` |
 | `ldp-server attributes` | `ldp_server.answers.attributes.AttributesAnswer`; with `--table` as `estimate` |
+| `ldp-server gaps` | `ldp_server.fairness.gaps.GapsAnswer` |
+| `ldp-server rules` | `ldp_server.learning.rules.RulesAnswer` |
 | `ldp-server heavy-hitters` | `ldp_server.heavy_hitters.results.HeavyHitters` |
 | `ldp-server collection ...`, `compact`, `token list`, `doctor` | ldp_server/cli/shapes.py |
 | `ldp-server curator create`, `ledger` | ldp_server/cli/curator/tables.py |

@@ -18,6 +18,7 @@ from ldp_server.answers.fields.areas import AreasAnswer
 from ldp_server.answers.fields.averages import AveragesAnswer
 from ldp_server.answers.numbers import AverageAnswer, QuantilesAnswer, RangesAnswer
 from ldp_server.answers.words import item_text, visible
+from ldp_server.fairness.gaps import GapsAnswer
 from ldp_server.heavy_hitters.results import HeavyHitters
 from ldp_server.web.charts.areas import area_map
 from ldp_server.web.charts.dots import Dot, DotChart, dots
@@ -64,30 +65,35 @@ def figure_of(
         return _attributes(title, answer, summary)
     if isinstance(answer, RangesAnswer) and answer.ranges:
         return _ranges(title, answer)
-    return _of_numbers(title, answer)
+    return _few(title, answer)
 
 
-def _of_numbers(title: str, answer: Any) -> Figure | None:
-    if isinstance(answer, AverageAnswer):
-        return _average(title, answer)
-    if isinstance(answer, AveragesAnswer):
-        return _averages(title, answer)
-    if isinstance(answer, AreasAnswer) and answer.map:
+def _areas(title: str, answer: AreasAnswer) -> Figure:
+    if answer.map:
         wide, narrow = (area_map(title, (answer.x, answer.y), answer.areas, width) for width in (WIDE, NARROW))
         return Figure(wide, narrow, [("shade", "a darker tile is more users")])
+    lines = [
+        Dot(
+            f"{row.first_x:,} to {row.last_x:,}, {row.first_y:,} to {row.last_y:,}",
+            row.estimate,
+            row.low,
+            row.high,
+            _kind(row),
+        )
+        for row in answer.areas[:_MOST_DOTS]
+    ]
+    chart = DotChart(title, lines)
+    return Figure(dots(chart, WIDE), dots(chart, NARROW), [_DOT])
+
+
+def _few(title: str, answer: Any) -> Figure | None:
+    """The chart of an answer with a few lines that are no users."""
+    if isinstance(answer, GapsAnswer):
+        return _groups(title, answer)
+    if isinstance(answer, AverageAnswer | AveragesAnswer):
+        return _average(title, answer) if isinstance(answer, AverageAnswer) else _averages(title, answer)
     if isinstance(answer, AreasAnswer):
-        lines = [
-            Dot(
-                f"{row.first_x:,} to {row.last_x:,}, {row.first_y:,} to {row.last_y:,}",
-                row.estimate,
-                row.low,
-                row.high,
-                _kind(row),
-            )
-            for row in answer.areas[:_MOST_DOTS]
-        ]
-        chart = DotChart(title, lines)
-        return Figure(dots(chart, WIDE), dots(chart, NARROW), [_DOT])
+        return _areas(title, answer)
     return None
 
 
@@ -174,6 +180,24 @@ def _attributes(title: str, answer: AttributesAnswer, summary: CollectionSummary
     lines = [Dot(" + ".join(map(visible, row.attributes)), row.estimate, row.low, row.high, _kind(row)) for row in rows]
     chart = DotChart(title, lines, bars=True)
     marks = [_DOT, *([_UNSURE] if any(line.kind for line in lines) else [])]
+    return Figure(dots(chart, WIDE), dots(chart, NARROW), marks)
+
+
+def _groups(title: str, answer: GapsAnswer) -> Figure:
+    lines = [
+        Dot(
+            visible(row.group),
+            row.estimate,
+            row.low,
+            row.high,
+            "unsure" * math.isinf(row.standard_error),
+        )
+        for row in answer.rows
+    ]
+    chart = DotChart(title, lines, "share of the group", write=lambda x: f"{x:.1%}", tick=lambda x: f"{x:.0%}")
+    marks = [_DOT]
+    if any(line.kind for line in lines):
+        marks.append(("unsure", "not seen: the group is below the noise"))
     return Figure(dots(chart, WIDE), dots(chart, NARROW), marks)
 
 

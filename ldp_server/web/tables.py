@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +15,10 @@ from ldp_server.answers.fields.areas import AreasAnswer
 from ldp_server.answers.fields.averages import AveragesAnswer
 from ldp_server.answers.numbers import AverageAnswer, QuantilesAnswer, RangesAnswer
 from ldp_server.answers.words import item_text, visible, whole
+from ldp_server.fairness.gaps import GapsAnswer, GroupShare
 from ldp_server.heavy_hitters.results import HeavyHitters
 
-__all__ = ["COVERAGE", "PAGE_ROWS", "Part", "TableView", "part_of", "table_of"]
+__all__ = ["COVERAGE", "PAGE_ROWS", "Part", "TableView", "gaps_of", "part_of", "table_of"]
 
 PAGE_ROWS = 100
 
@@ -67,14 +68,23 @@ def table_of(answer: Any, truth: Mapping[Any, int] | None = None) -> TableView:
     if isinstance(answer, RangesAnswer):
         rows = [[f"{row.first:,}", f"{row.last:,}", *_users(row)] for row in answer.ranges]
         return TableView(("from", "to", "users", "± error", _interval(answer.confidence)), rows, frozenset())
+    return _few(answer)
+
+
+def _few(answer: Any) -> TableView:
+    """The table of an answer whose numbers are no users."""
     if isinstance(answer, QuantilesAnswer):
         rows = [
             [f"{row.share * 100:.6g}%", f"{row.estimate:,}", f"{row.low:,} to {row.high:,}"] for row in answer.quantiles
         ]
         return TableView(("share", "number", _interval(answer.confidence)), rows, frozenset())
-    made = _OTHERS.get(next((kind for kind in _OTHERS if isinstance(answer, kind)), type(None)))
-    if made is not None:
-        return made(answer)
+    if isinstance(answer, AverageAnswer | AveragesAnswer):
+        return _average(answer) if isinstance(answer, AverageAnswer) else _averages(answer)
+    if isinstance(answer, GapsAnswer):
+        heads = (visible(answer.group), "share", "± error", _interval(answer.confidence), "users", "± error")
+        return TableView(heads, [_group(row) for row in answer.rows])
+    if isinstance(answer, AreasAnswer):
+        return _areas(answer)
     raise TypeError(f"no table for {type(answer).__name__}")
 
 
@@ -111,11 +121,26 @@ def _areas(answer: AreasAnswer) -> TableView:
     return TableView(heads, rows, frozenset())
 
 
-_OTHERS: Mapping[type, Callable[[Any], TableView]] = {
-    AverageAnswer: _average,
-    AveragesAnswer: _averages,
-    AreasAnswer: _areas,
-}
+def _group(row: GroupShare) -> list[str]:
+    unseen = math.isinf(row.standard_error)
+    share, error = ("not seen", "unknown") if unseen else (f"{row.estimate:.1%}", f"{row.standard_error:.1%}")
+    users = whole(row.users), whole(row.users_error)
+    return [visible(row.group), share, error, f"{row.low:.1%} to {row.high:.1%}", *users]
+
+
+def gaps_of(answer: GapsAnswer) -> TableView:
+    """Return the table of the gaps between groups."""
+    rows = [
+        [
+            f"{visible(one.first)} minus {visible(one.second)}",
+            f"{one.estimate:+.1%}",
+            f"{one.low:+.1%} to {one.high:+.1%}",
+            one.verdict.value,
+        ]
+        for one in answer.gaps
+    ]
+    heads = ("groups", "difference", _interval(answer.confidence), f"within {answer.tolerance:g}?")
+    return TableView(heads, rows, frozenset({0, 3}))
 
 
 def _with_truth(table: TableView, items: Sequence[Any], truth: Mapping[Any, int] | None) -> TableView:

@@ -16,10 +16,11 @@ from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.sampled_grid import SampledGrid
 from ldp_client.mechanisms.sampled_table import SampledTable
-from ldp_client.protocol.domain import Attributes, Domain, Integers, Record
+from ldp_client.protocol.domain import Attributes, Domain, Integers, Record, YesNo
 from ldp_server.analyst import Analyst, CollectionHeavyHitters, CollectionSummary, EveryLook
 from ldp_server.answers.fields.areas import Area
 from ldp_server.answers.numbers import Between
+from ldp_server.fairness.gaps import TOLERANCE
 from ldp_server.heavy_hitters import BETA
 from ldp_server.heavy_hitters.dictionary import words_of
 from ldp_server.oracles import ORACLES
@@ -39,6 +40,7 @@ __all__ = [
     "View",
     "ViewOptions",
     "areas_text",
+    "first_compared",
     "fitting",
     "look_for_items",
     "offered",
@@ -68,7 +70,9 @@ class ViewOptions:
     between: tuple[Between, ...] = ()
     areas: tuple[Area, ...] = ()
     fields: tuple[str, ...] = ()
-    """Of a table of records."""
+    """Of a table of records; of an audit, the field of the groups and that of the outcome."""
+    tolerance: float = TOLERANCE
+    """The largest gap between groups that is accepted."""
     every_look: bool = False
     beta: float = BETA
     items: tuple[str, ...] = field(default=(), repr=False)
@@ -248,6 +252,18 @@ VIEWS: Mapping[str, View] = {
         "estimate",
         lambda o: f"table({{}}, {o.fields!r}{_of_table(o, together=True)})",
     ),
+    "gaps": View(
+        "Audit",
+        lambda a, which, o: a.gaps(which, *o.fields, tolerance=o.tolerance, confidence=o.confidence, periods=o.periods),
+        lambda o: (
+            "".join(
+                f"--{name} {shlex.quote(field)} " for name, field in zip(("group", "outcome"), o.fields, strict=False)
+            )
+            + f"--tolerance {_number(o.tolerance)}{_confidence(_once(o))}"
+        ),
+        "gaps",
+        lambda o: f"gaps({{}}, {', '.join(map(repr, o.fields))}{_keywords(_once(o), tolerance=o.tolerance)})",
+    ),
     "top": View(
         "Most frequent",
         lambda a, which, o: a.estimate(which, top=o.count, confidence=o.sure, threshold=o.threshold, periods=o.periods),
@@ -294,6 +310,7 @@ def _counts_attributes(collection: Collection, *kinds: type) -> bool:
 
 _HAS: Mapping[str, Callable[[Collection, CollectionSummary], bool]] = {
     "fields": lambda c, _: isinstance(c.domain, Record) and _is(c, SampledTableOracle, *TABLES_OF),
+    "gaps": lambda c, _: isinstance(c.domain, Record) and bool(first_compared(c, c.domain)),
     "top": lambda _, s: s.lists_domain,
     "hitters": lambda _, s: s.decodes_heavy_hitters,
     "average": lambda c, _: _is(c, BoundedNumberOracle),
@@ -310,11 +327,13 @@ _HAS: Mapping[str, Callable[[Collection, CollectionSummary], bool]] = {
 }
 
 
-def fitting(options: ViewOptions, collection: Collection) -> ViewOptions:
+def fitting(options: ViewOptions, collection: Collection, view: str = "") -> ViewOptions:
     """Return what can be asked: a small domain has fewer ranges than a reader's choice or the default."""
     domain = collection.domain
     if isinstance(collection.randomizer, SampledGrid):
         return options if options.areas else replace(options, areas=_middle(collection.domain))
+    if isinstance(domain, Record) and view == "gaps" and len(options.fields) != 2:
+        return replace(options, fields=first_compared(collection, domain))
     if isinstance(domain, Record) and not options.fields:
         return replace(options, fields=_first_fields(collection, domain))
     return replace(options, bins=min(options.bins, domain.count)) if isinstance(domain, Integers) else options
@@ -327,6 +346,23 @@ def _middle(domain: Domain) -> tuple[Area, ...]:
         for one in domain.fields  # type: ignore[attr-defined]  # a map is asked of a record of two integers
     )
     return ((x, y),)
+
+
+def first_compared(collection: Collection, domain: Record) -> tuple[str, ...]:
+    """Return groups and an outcome of yes and no that devices are asked about together; nothing where there are none.
+
+    On the pages yes is what counts: the value of another outcome would stand in an address.
+    """
+    made = collection.randomizer
+    if not _is(collection, SampledTableOracle, *TABLES_OF):
+        return ()
+    tables = [one.places for one in made.tables] if isinstance(made, SampledTable) else [range(len(domain.names))]
+    for places in tables:
+        outcomes = [place for place in places if isinstance(domain.fields[place].domain, YesNo)]
+        groups = [place for place in places if place not in outcomes[:1]]
+        if outcomes and groups:
+            return domain.names[groups[0]], domain.names[outcomes[0]]
+    return ()
 
 
 def _first_fields(collection: Collection, domain: Record) -> tuple[str, ...]:
@@ -346,6 +382,7 @@ def read_options(given: Mapping[str, str], items: tuple[str, ...] = ()) -> ViewO
         shares=_shares(given.get("shares", "")),
         between=_between(given.get("between", "")),
         areas=_areas(given.get("areas", "")),
+        tolerance=_real(given, "tolerance", TOLERANCE, 0.001, 0.999),
         fields=tuple(name for part in given.get("fields", "").split(",") if (name := part.strip())),
         every_look=given.get("every_look") == "1",
         beta=_real(given, "beta", BETA, 1e-9, 0.5),

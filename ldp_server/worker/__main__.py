@@ -18,7 +18,7 @@ from ldp_server.child import lower_priority
 from ldp_server.oracles import FrequencyOracle
 from ldp_server.store import DataDirectory
 from ldp_server.store.engines import inherited
-from ldp_server.worker import decoding, estimating, over_time
+from ldp_server.worker import decoding, estimating, over_time, relating
 from ldp_server.worker.counts import CollectionCounts, CountsCache
 from ldp_server.worker.messages import (
     Advanced,
@@ -33,6 +33,7 @@ from ldp_server.worker.messages import (
     AskEstimate,
     AskNumbers,
     AskPeriods,
+    AskRelations,
     AskSummarise,
     AskTrend,
     CheckpointWritten,
@@ -47,7 +48,12 @@ from ldp_server.worker.messages import (
 )
 
 _NamesPeriods = (
-    pb.EstimateRequest | pb.NumbersRequest | pb.AttributesRequest | pb.HeavyHittersRequest | pb.ExportRequest
+    pb.EstimateRequest
+    | pb.NumbersRequest
+    | pb.AttributesRequest
+    | pb.RelationsRequest
+    | pb.HeavyHittersRequest
+    | pb.ExportRequest
 )
 
 
@@ -61,6 +67,7 @@ class Child:
             AskEstimate: self._estimate,
             AskNumbers: self._numbers,
             AskAttributes: self._attributes,
+            AskRelations: self._relations,
             AskSummarise: self._summarise,
             AskAdvance: self._advance,
             AskCheckpoint: self._checkpoint,
@@ -93,6 +100,10 @@ class Child:
     def _attributes(self, question: AskAttributes, body: bytes) -> tuple[Answer, bytes]:
         request = pb.AttributesRequest.FromString(body)
         return Done(), estimating.attributes_of(self._get(question, request), request)
+
+    def _relations(self, question: AskRelations, body: bytes) -> tuple[Answer, bytes]:
+        request = pb.RelationsRequest.FromString(body)
+        return Done(), relating.relations_of(self._get(question, request), request)
 
     def _get(self, question: Question, request: _NamesPeriods) -> CollectionCounts:
         """The counts of the periods that a request names."""

@@ -28,6 +28,7 @@ from ldp_server.worker.messages import (
     AskEstimate,
     AskNumbers,
     AskPeriods,
+    AskRelations,
     AskSummarise,
     CheckpointWritten,
     Done,
@@ -81,6 +82,10 @@ class Worker:
     async def attributes(self, number: int, request: bytes) -> bytes:
         """The serialised AttributesResponse to a serialised AttributesRequest."""
         return await self._answered(AskAttributes(number), request)
+
+    async def relations(self, number: int, request: bytes) -> bytes:
+        """The serialised RelationsResponse to a serialised RelationsRequest."""
+        return await self._answered(AskRelations(number), request)
 
     async def summary(self, number: int) -> WorkerSummary:
         found, _ = await self._one(WorkerSummary, AskSummarise(number))

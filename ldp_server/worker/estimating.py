@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, cast
 
 import numpy as np
@@ -21,7 +22,7 @@ from ldp_server.oracles import as_frequency
 from ldp_server.oracles.base import Oracle, Unsupported
 from ldp_server.worker.counts import CollectionCounts
 
-__all__ = ["attributes_of", "estimate", "null_error", "numbers_of"]
+__all__ = ["attributes_of", "estimate", "field_values", "null_error", "numbers_of", "slices_of"]
 
 MOST = 1 << 20
 """The most items that one answer lists: some forty megabytes."""
@@ -49,9 +50,7 @@ def _answer(counts: CollectionCounts, request: pb.EstimateRequest) -> Estimates:
     threshold = request.threshold if request.threshold > 0 else None
     asked: dict[str, Any] = {"confidence": confidence, "threshold": threshold, "every_look": request.every_look}
     if request.fields or request.where:
-        where = {one.field: _slice(one) for one in request.where}
-        if len(where) != len(request.where):
-            raise InvalidSpec("each field of a slice is named once, with all of its values")
+        where = slices_of(request.where)
         table = RecordTable(counts.collection, request.fields, where)
         if table.counted:
             request = pb.EstimateRequest(given=pb.GivenItems(items=[item_to_wire(one) for one in table.counted]))
@@ -59,9 +58,18 @@ def _answer(counts: CollectionCounts, request: pb.EstimateRequest) -> Estimates:
     return _listed(counts.collection, counts.oracle, request, asked)
 
 
-def _slice(one: pb.Slice) -> list[FieldItem]:
-    """The values of a field that count."""
-    found = [item_from_wire(item) for item in one.items]
+def slices_of(named: Iterable[pb.Slice]) -> dict[str, list[FieldItem]]:
+    """Return the values that count, of each field of a slice."""
+    slices = list(named)
+    where = {one.field: field_values(one.items) for one in slices}
+    if len(where) != len(slices):
+        raise InvalidSpec("each field of a slice is named once, with all of its values")
+    return where
+
+
+def field_values(items: Iterable[pb.Item]) -> list[FieldItem]:
+    """Return values of a field."""
+    found = [item_from_wire(item) for item in items]
     if not all(item is None or isinstance(item, str | int) for item in found):
         raise InvalidSpec("a value of a field is a text, an integer or none")
     return cast("list[FieldItem]", found)

@@ -32,6 +32,7 @@ __all__ = [
     "AskEstimate",
     "AskNumbers",
     "AskPeriods",
+    "AskRelations",
     "AskSummarise",
     "AskTrend",
     "CheckpointWritten",
@@ -74,6 +75,11 @@ class AskNumbers(Question):
 @dataclass(frozen=True, slots=True)
 class AskAttributes(Question):
     """Answer the AttributesRequest in the body with an AttributesResponse: `Done`."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskRelations(Question):
+    """Answer the RelationsRequest in the body with a RelationsResponse: `Done`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +239,7 @@ QUESTIONS: dict[str, type[Question]] = {
         AskEstimate,
         AskNumbers,
         AskAttributes,
+        AskRelations,
         AskSummarise,
         AskAdvance,
         AskCheckpoint,

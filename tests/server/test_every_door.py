@@ -42,8 +42,10 @@ from ldp_server.answers.records import RecordTable
 from ldp_server.answers.to_json import dump, item_json, to_json
 from ldp_server.cli.main import load, run
 from ldp_server.cli.show import item_text
+from ldp_server.fairness.gaps import gaps_answer
 from ldp_server.heavy_hitters import DECODERS
 from ldp_server.heavy_hitters.dictionary import Dictionary
+from ldp_server.learning.rules import rules_answer
 from ldp_server.oracles import oracle_for
 from ldp_server.tables import csv_rows
 from tests.examples import EXAMPLES
@@ -156,6 +158,17 @@ QUESTIONS = {
         ("estimate", "--fields", "b", "--top", "2", "--threshold", "200", "--where", "-"),
         "a = yes\n",
     ),
+    "gaps": Doors(
+        lambda c, o: gaps_answer(c, o, ("b", "a"), tolerance=0.2, confidence=0.9),
+        lambda a, c, **p: a.gaps(c, "b", "a", tolerance=0.2, confidence=0.9, **p),
+        ("gaps", "--group", "b", "--outcome", "a", "--tolerance", "0.2", "--confidence", "0.9"),
+    ),
+    "rules": Doors(
+        lambda c, o: rules_answer(c, o, ("a",), "b", ("red",)),
+        lambda a, c, **p: a.rules(c, ("a",), "b", ("red",), **p),
+        ("rules", "--fields", "a", "--label", "b", "--positive", "-"),
+        "b = red\n",
+    ),
     "count": Doors(
         lambda c, o: of_table(c, o, (), {"a": [True], "b": ["red", None]}),
         lambda a, c, **p: a.table(c, where={"a": [True], "b": ["red", None]}, **p),
@@ -176,7 +189,7 @@ def of_table(collection, oracle, fields, where=None, top=None, **options):
 
 LISTED = {"given", "top", "every item", "table"}
 """`table` is the frequencies of a whole domain; of a domain of attributes, who holds exactly which set."""
-TABLES = {"fields", "slice", "count"}
+TABLES = {"fields", "slice", "count", "gaps", "rules"}
 LARGE = {"given", "heavy hitters"}
 SCORED = LARGE | {"heavy hitters of a dictionary"}
 
@@ -258,7 +271,7 @@ def shell(monkeypatch, capsys, data, *arguments, stdin=""):
 def test_every_mechanism_has_a_line_and_every_call_a_question():
     assert {name.split()[0] for name in ANSWERS} == set(MECHANISMS) - REPRODUCTIONS
     assert set(QUESTIONS) == set().union(*ANSWERS.values())
-    asking = {"Estimate", "Numbers", "Attributes", "HeavyHitters", "Trend", "Change", "Compare"}
+    asking = {"Estimate", "Numbers", "Attributes", "Relations", "HeavyHitters", "Trend", "Change", "Compare"}
     changing = {"CreateCollection", "CloseCollection", "DeleteCollection", "CompactCollection"}
     others = {"ListAllCollections", "ShowCollection", "ListPeriods", "Export", "ServerStatus"}
     assert {one.name for one in pb.DESCRIPTOR.services_by_name["Analyst"].methods} == asking | changing | others

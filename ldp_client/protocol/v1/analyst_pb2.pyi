@@ -695,6 +695,172 @@ class Held(_message.Message):
     high: float
     def __init__(self, attributes: _Optional[_Iterable[str]] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
 
+class RelationsRequest(_message.Message):
+    __slots__ = ("collection_id", "id_prefix", "gaps", "rules", "confidence", "periods")
+    COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
+    ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
+    GAPS_FIELD_NUMBER: _ClassVar[int]
+    RULES_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
+    collection_id: bytes
+    id_prefix: str
+    gaps: GapsQuestion
+    rules: RulesQuestion
+    confidence: float
+    periods: AskedPeriods
+    def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., gaps: _Optional[_Union[GapsQuestion, _Mapping]] = ..., rules: _Optional[_Union[RulesQuestion, _Mapping]] = ..., confidence: _Optional[float] = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ...) -> None: ...
+
+class GapsQuestion(_message.Message):
+    __slots__ = ("group", "outcome", "counted", "where", "tolerance")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    COUNTED_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
+    TOLERANCE_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    outcome: str
+    counted: _containers.RepeatedCompositeFieldContainer[Item]
+    where: _containers.RepeatedCompositeFieldContainer[Slice]
+    tolerance: float
+    def __init__(self, group: _Optional[str] = ..., outcome: _Optional[str] = ..., counted: _Optional[_Iterable[_Union[Item, _Mapping]]] = ..., where: _Optional[_Iterable[_Union[Slice, _Mapping]]] = ..., tolerance: _Optional[float] = ...) -> None: ...
+
+class RulesQuestion(_message.Message):
+    __slots__ = ("fields", "label", "positive")
+    FIELDS_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    POSITIVE_FIELD_NUMBER: _ClassVar[int]
+    fields: _containers.RepeatedScalarFieldContainer[str]
+    label: str
+    positive: _containers.RepeatedCompositeFieldContainer[Item]
+    def __init__(self, fields: _Optional[_Iterable[str]] = ..., label: _Optional[str] = ..., positive: _Optional[_Iterable[_Union[Item, _Mapping]]] = ...) -> None: ...
+
+class RelationsResponse(_message.Message):
+    __slots__ = ("gaps", "rules", "collection", "periods")
+    GAPS_FIELD_NUMBER: _ClassVar[int]
+    RULES_FIELD_NUMBER: _ClassVar[int]
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
+    gaps: GapsAnswer
+    rules: RulesAnswer
+    collection: CollectionInfo
+    periods: PeriodSpan
+    def __init__(self, gaps: _Optional[_Union[GapsAnswer, _Mapping]] = ..., rules: _Optional[_Union[RulesAnswer, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ...) -> None: ...
+
+class GapsAnswer(_message.Message):
+    __slots__ = ("reports", "confidence", "coverage", "group", "outcome", "tolerance", "verdict", "rows", "gaps", "separation", "where", "more_for_half", "independence")
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    COVERAGE_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    TOLERANCE_FIELD_NUMBER: _ClassVar[int]
+    VERDICT_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    GAPS_FIELD_NUMBER: _ClassVar[int]
+    SEPARATION_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
+    MORE_FOR_HALF_FIELD_NUMBER: _ClassVar[int]
+    INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
+    reports: int
+    confidence: float
+    coverage: str
+    group: str
+    outcome: str
+    tolerance: float
+    verdict: Verdict
+    rows: _containers.RepeatedCompositeFieldContainer[GroupShare]
+    gaps: _containers.RepeatedCompositeFieldContainer[ParityGap]
+    separation: float
+    where: _containers.RepeatedScalarFieldContainer[str]
+    more_for_half: int
+    independence: Independence
+    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., group: _Optional[str] = ..., outcome: _Optional[str] = ..., tolerance: _Optional[float] = ..., verdict: _Optional[_Union[Verdict, str]] = ..., rows: _Optional[_Iterable[_Union[GroupShare, _Mapping]]] = ..., gaps: _Optional[_Iterable[_Union[ParityGap, _Mapping]]] = ..., separation: _Optional[float] = ..., where: _Optional[_Iterable[str]] = ..., more_for_half: _Optional[int] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
+
+class GroupShare(_message.Message):
+    __slots__ = ("group", "estimate", "standard_error", "low", "high", "users", "users_error")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATE_FIELD_NUMBER: _ClassVar[int]
+    STANDARD_ERROR_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    USERS_FIELD_NUMBER: _ClassVar[int]
+    USERS_ERROR_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    estimate: float
+    standard_error: float
+    low: float
+    high: float
+    users: float
+    users_error: float
+    def __init__(self, group: _Optional[str] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., users: _Optional[float] = ..., users_error: _Optional[float] = ...) -> None: ...
+
+class ParityGap(_message.Message):
+    __slots__ = ("first", "second", "estimate", "low", "high", "verdict")
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    SECOND_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATE_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    VERDICT_FIELD_NUMBER: _ClassVar[int]
+    first: str
+    second: str
+    estimate: float
+    low: float
+    high: float
+    verdict: Verdict
+    def __init__(self, first: _Optional[str] = ..., second: _Optional[str] = ..., estimate: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., verdict: _Optional[_Union[Verdict, str]] = ...) -> None: ...
+
+class RulesAnswer(_message.Message):
+    __slots__ = ("reports", "confidence", "coverage", "label", "counted", "rows", "more_for_half", "independence")
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    COVERAGE_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    COUNTED_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    MORE_FOR_HALF_FIELD_NUMBER: _ClassVar[int]
+    INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
+    reports: int
+    confidence: float
+    coverage: str
+    label: str
+    counted: float
+    rows: _containers.RepeatedCompositeFieldContainer[LearnedRule]
+    more_for_half: int
+    independence: Independence
+    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., label: _Optional[str] = ..., counted: _Optional[float] = ..., rows: _Optional[_Iterable[_Union[LearnedRule, _Mapping]]] = ..., more_for_half: _Optional[int] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
+
+class LearnedRule(_message.Message):
+    __slots__ = ("form", "rule", "fields", "values", "rules", "estimate", "standard_error", "low", "high", "gain", "gain_low", "gain_high", "verdict")
+    FORM_FIELD_NUMBER: _ClassVar[int]
+    RULE_FIELD_NUMBER: _ClassVar[int]
+    FIELDS_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    RULES_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATE_FIELD_NUMBER: _ClassVar[int]
+    STANDARD_ERROR_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    GAIN_FIELD_NUMBER: _ClassVar[int]
+    GAIN_LOW_FIELD_NUMBER: _ClassVar[int]
+    GAIN_HIGH_FIELD_NUMBER: _ClassVar[int]
+    VERDICT_FIELD_NUMBER: _ClassVar[int]
+    form: str
+    rule: str
+    fields: _containers.RepeatedScalarFieldContainer[str]
+    values: _containers.RepeatedScalarFieldContainer[str]
+    rules: int
+    estimate: float
+    standard_error: float
+    low: float
+    high: float
+    gain: float
+    gain_low: float
+    gain_high: float
+    verdict: Verdict
+    def __init__(self, form: _Optional[str] = ..., rule: _Optional[str] = ..., fields: _Optional[_Iterable[str]] = ..., values: _Optional[_Iterable[str]] = ..., rules: _Optional[int] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., gain: _Optional[float] = ..., gain_low: _Optional[float] = ..., gain_high: _Optional[float] = ..., verdict: _Optional[_Union[Verdict, str]] = ...) -> None: ...
+
 class Asked(_message.Message):
     __slots__ = ("given", "attributes", "ranges", "quantiles", "average")
     GIVEN_FIELD_NUMBER: _ClassVar[int]

@@ -79,6 +79,11 @@ class AnalystStub(object):
                 request_serializer=ldp_dot_v1_dot_analyst__pb2.AttributesRequest.SerializeToString,
                 response_deserializer=ldp_dot_v1_dot_analyst__pb2.AttributesResponse.FromString,
                 _registered_method=True)
+        self.Relations = channel.unary_unary(
+                '/ldp.v1.Analyst/Relations',
+                request_serializer=ldp_dot_v1_dot_analyst__pb2.RelationsRequest.SerializeToString,
+                response_deserializer=ldp_dot_v1_dot_analyst__pb2.RelationsResponse.FromString,
+                _registered_method=True)
         self.HeavyHitters = channel.unary_stream(
                 '/ldp.v1.Analyst/HeavyHitters',
                 request_serializer=ldp_dot_v1_dot_analyst__pb2.HeavyHittersRequest.SerializeToString,
@@ -182,6 +187,13 @@ class AnalystServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Relations(self, request, context):
+        """How fields of records go together: gaps between groups, or rules that tell one field from others.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def HeavyHitters(self, request, context):
         """Heavy hitters of a domain too large to list: progress, then one result.
         """
@@ -278,6 +290,11 @@ def add_AnalystServicer_to_server(servicer, server):
                     servicer.Attributes,
                     request_deserializer=ldp_dot_v1_dot_analyst__pb2.AttributesRequest.FromString,
                     response_serializer=ldp_dot_v1_dot_analyst__pb2.AttributesResponse.SerializeToString,
+            ),
+            'Relations': grpc.unary_unary_rpc_method_handler(
+                    servicer.Relations,
+                    request_deserializer=ldp_dot_v1_dot_analyst__pb2.RelationsRequest.FromString,
+                    response_serializer=ldp_dot_v1_dot_analyst__pb2.RelationsResponse.SerializeToString,
             ),
             'HeavyHitters': grpc.unary_stream_rpc_method_handler(
                     servicer.HeavyHitters,
@@ -558,6 +575,33 @@ class Analyst(object):
             '/ldp.v1.Analyst/Attributes',
             ldp_dot_v1_dot_analyst__pb2.AttributesRequest.SerializeToString,
             ldp_dot_v1_dot_analyst__pb2.AttributesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Relations(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ldp.v1.Analyst/Relations',
+            ldp_dot_v1_dot_analyst__pb2.RelationsRequest.SerializeToString,
+            ldp_dot_v1_dot_analyst__pb2.RelationsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -41,6 +41,7 @@ NEEDS: Mapping[str, str] = {
     "Estimate": "ask",
     "Numbers": "ask",
     "Attributes": "ask",
+    "Relations": "ask",
     "HeavyHitters": "ask",
     "ListPeriods": "ask",
     "Trend": "ask",

@@ -27,7 +27,14 @@ from ldp_server.worker.client import Worker
 from ldp_server.worker.decoders import Decoders
 from ldp_server.worker.messages import AskDecode, Progress
 
-Answers = pb.EstimateResponse | pb.NumbersResponse | pb.AttributesResponse | pb.TrendResponse | pb.ChangeResponse
+Answers = (
+    pb.EstimateResponse
+    | pb.NumbersResponse
+    | pb.AttributesResponse
+    | pb.RelationsResponse
+    | pb.TrendResponse
+    | pb.ChangeResponse
+)
 
 __all__ = ["KINDS", "Queries", "QuerySources", "info"]
 
@@ -116,6 +123,15 @@ class Queries:
         with self._metrics.query.time():
             response = await self._sources.worker.attributes(live.record.number, request.SerializeToString())
         return response + await self._beside(pb.AttributesResponse, live)
+
+    async def relations(self, request: pb.RelationsRequest) -> bytes:
+        live = self._collections.find_kept(request)
+        named = sum(len(one.items) for one in request.gaps.where)
+        if max(len(request.gaps.counted), len(request.rules.positive), named) > self._limits.query_items:
+            raise InvalidSpec(f"a question names at most {self._limits.query_items} items (limits.query_items)")
+        with self._metrics.query.time():
+            response = await self._sources.worker.relations(live.record.number, request.SerializeToString())
+        return response + await self._beside(pb.RelationsResponse, live)
 
     async def periods(self, request: pb.ListPeriodsRequest) -> bytes:
         live = self._collections.find_kept(request)

@@ -18,6 +18,7 @@ from ldp_server.tables.plots.numbers import draw_histogram, draw_places, is_hist
 from ldp_server.tables.plots.over_time import draw_changes, draw_differences, draw_trend, drawn_lines
 from ldp_server.tables.plots.pairs import draw_pairs, pair_names
 from ldp_server.tables.plots.rows import draw_rows, drawn_rows
+from ldp_server.tables.plots.shares import draw_shares, share_labels
 from ldp_server.tables.table import AnswerTable
 from ldp_server.tables.words import COVERAGE_WORDS, item_words, percent
 
@@ -55,8 +56,17 @@ def draw_answer(table: AnswerTable, lines: Mapping[str, float], most: int) -> An
     names = set(table.names)
     if "label" in names:
         return _over_time(table, most)
-    if "share" in names or "holders" in names or "users_low" in names:
-        return _averages(table, most) if "users_low" in names else _places(table)
+    if "group" in names or "rule" in names:
+        return _shares(table)
+    if "share" in names or "holders" in names:
+        return _places(table)
+    if "users_low" in names:
+        return _averages(table, most)
+    return _of_users(table, names, lines, most)
+
+
+def _of_users(table: AnswerTable, names: set[str], lines: Mapping[str, float], most: int) -> AnswerPlot:
+    """Draw an answer whose rows are numbers of users."""
     if "first" in names and is_histogram(table):
         with _titled(table, 4.0, []) as drawing:
             draw_histogram(drawing, table)
@@ -104,6 +114,13 @@ def _rows(table: AnswerTable, lines: Mapping[str, float], most: int) -> AnswerPl
         draw_rows(drawing, shown, lines, bars="attributes" in table.names, judged="verdict" in table.names)
         left = len(every) - len(shown)
         drawing.axes[0].set_xlabel(f"users ({left:,} more rows are not shown)" if left else "users")
+    return _made(drawing)
+
+
+def _shares(table: AnswerTable) -> AnswerPlot:
+    labels = share_labels(table)
+    with _titled(table, 1.2 + 0.3 * max(3, len(labels)), labels) as drawing:
+        draw_shares(drawing, table)
     return _made(drawing)
 
 

@@ -51,9 +51,11 @@ async def _download(visit: Visit, given: Mapping[str, str], items: tuple[str, ..
     if name not in VIEWS or form not in FORMS:
         raise HTTPException(404)
     summary = await known(visit)
-    which, options = summary.info.id.hex(), chosen_options(summary, given, items)
+    which, options = summary.info.id.hex(), chosen_options(summary, given, items, name)
     if summary.info.state == "deleted":
         raise HTTPException(410, "This collection was deleted.")
+    if name == "gaps" and len(options.fields) != 2:
+        raise InvalidSpec("name the field of the groups and that of the outcome")
     if name == "given" and not options.items:
         raise InvalidSpec("give the items, one a line")
     if name == "hitters":

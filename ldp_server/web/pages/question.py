@@ -16,6 +16,7 @@ from ldp_server.analyst import CollectionSummary
 from ldp_server.answers.estimates import Coverage
 from ldp_server.answers.numbers import QuantilesAnswer, RangesAnswer
 from ldp_server.answers.words import visible
+from ldp_server.fairness.gaps import GapsAnswer
 from ldp_server.heavy_hitters.dictionary import MOST_ITEMS, words_of
 from ldp_server.web import figures, tables
 from ldp_server.web.gate import Visit
@@ -46,7 +47,23 @@ __all__ = [
     "view",
 ]
 
-_CHOSEN = ("confidence", "threshold", "count", "bins", "shares", "between", "areas", "fields", "every_look", "beta")
+_UNFIT = {
+    "fields": "its items are no records",
+    "gaps": "no device is asked about groups and an outcome of yes and no together",
+}
+_CHOSEN = (
+    "confidence",
+    "threshold",
+    "count",
+    "bins",
+    "shares",
+    "between",
+    "areas",
+    "fields",
+    "tolerance",
+    "every_look",
+    "beta",
+)
 """The parts of an address that say what to show. None of them tells an item."""
 
 
@@ -61,10 +78,12 @@ def items_of(form: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(text.split("\n")) if text else ()
 
 
-def chosen_options(summary: CollectionSummary, given: Mapping[str, str], items: tuple[str, ...] = ()) -> ViewOptions:
+def chosen_options(
+    summary: CollectionSummary, given: Mapping[str, str], items: tuple[str, ...] = (), view: str = ""
+) -> ViewOptions:
     """What a reader chose, as this collection can be asked."""
     collection = summary.info.collection
-    return replace(fitting(read_options(given, items), collection), periods=read_periods(given, collection))
+    return replace(fitting(read_options(given, items), collection, view), periods=read_periods(given, collection))
 
 
 async def overview(visit: Visit) -> Response:
@@ -94,14 +113,15 @@ async def _view(visit: Visit, summary: CollectionSummary, name: str) -> Response
         return await _page(visit, summary, "", read_options({}))
     given = {**visit.query, **visit.form}
     try:
-        options = chosen_options(summary, given, items_of(visit.form))
+        options = chosen_options(summary, given, items_of(visit.form), name)
     except InvalidSpec as error:
         return await _page(visit, summary, name, read_options({}), problem=str(error), status=400)
     if name == "hitters":
         return await _hitters(visit, summary, options)
-    unfit = name == "fields" and not isinstance(summary.info.collection.domain, Record)
+    unfit = name in ("fields", "gaps") and not isinstance(summary.info.collection.domain, Record)
+    unfit = unfit or (name == "gaps" and len(options.fields) != 2)
     if unfit or (name == "given" and not options.items) or (name == "ranges" and not options.between):
-        problem = "its items are no records" if unfit else ""
+        problem = _UNFIT[name] if unfit else ""
         return await _page(visit, summary, name, options, status=409 if unfit else 200, problem=problem)
     try:
         answer = await visit.site.ask(visit.analyst, summary.info.id.hex(), name, options)
@@ -156,6 +176,7 @@ async def _page(
         "intake": visit.site.intake.note(summary.info.id, summary.reports),
         "same": _same_elsewhere(summary, name, options),
         "chosen": _chosen(options, name), "over": None if over is None else tables.table_of(over),
+        "gaps": tables.gaps_of(answer) if isinstance(answer, GapsAnswer) else None,
         "takes_dictionary": takes_dictionary(summary), "form_bytes": FORM_BYTES, "most_words": MOST_ITEMS,
         "knows_truth": summary.info.id.hex() in visit.site.truth, "truth": truth is not None,
         "problem": "", "search": None, **shown,
@@ -195,7 +216,7 @@ def _chosen(options: ViewOptions, name: str) -> str:
         found["between"] = " ".join(f"{first}:{last}" for first, last in options.between)
     if options.areas and name == "areas":
         found["areas"] = areas_text(options.areas)
-    if options.fields and name == "fields":
+    if options.fields and name in ("fields", "gaps"):
         found["fields"] = ",".join(options.fields)
     return f"?{urlencode(found)}" if found else ""
 

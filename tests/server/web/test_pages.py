@@ -30,7 +30,7 @@ from tests.server.web.conftest import HOSTILE, USERS, browsing, site_for
 QUESTION_OF = {
     "top": "top", "hitters": "heavy hitters", "average": "average", "histogram": "histogram",
     "quantiles": "quantiles", "ranges": "ranges", "attributes": "attributes", "pairs": "pairs",
-    "every": "every item", "given": "given", "fields": "fields",
+    "every": "every item", "given": "given", "fields": "fields", "gaps": "gaps",
     "averages": "averages", "map": "map", "areas": "areas",
 }  # fmt: skip
 """The question of tests/server/test_every_door.py that a view asks. `table` there is `every` here."""
@@ -112,8 +112,8 @@ async def until_done(browser, which):
         await asyncio.sleep(0.1)
 
 
-ELSEWHERE = {"table", "slice", "count"}
-"""What the pages do not ask: a whole table is a view of items; slices and counts of records."""
+ELSEWHERE = {"table", "slice", "count", "rules"}
+"""What the pages do not ask: a whole table is a view of items; slices, counts and rules of records."""
 NAMED = "heavy hitters of a dictionary"
 """What the view of popular items asks too, where `takes_dictionary`."""
 
@@ -142,7 +142,7 @@ async def test_the_pages_have_the_numbers_of_the_analyst(world, name):
                 assert found.status_code == 200, found.text
                 items = () if view == "hitters" else (written(an_item(world.collections[name])),)
                 options = ViewOptions(items=items, between=((1, 2), (0, 3)))
-                options = fitting(options, world.collections[name])
+                options = fitting(options, world.collections[name], view)
                 asked = VIEWS[view].ask(analyst, summary.info.id.hex(), options)
                 assert found.json() == json.loads(dump(to_json(asked))), view
                 await check_page(browser, world.which(name), view, found.json(), options)
@@ -223,7 +223,8 @@ async def check_page(browser, which, view, found, options):
             assert any(shown in cells and f"{round(row['users']):,}" in cells for cells in parsed.rows), row
     elif view != "every":
         for row in rows[:50]:
-            assert any(f"{round(row['estimate']):,}" in cells for cells in parsed.rows), (view, row)
+            shown = f"{row['estimate']:.1%}" if view == "gaps" else f"{round(row['estimate']):,}"
+            assert any(shown in cells for cells in parsed.rows), (view, row)
     if found.get("everything_else"):
         assert f"{round(found['everything_else']['estimate']):,}" in parsed.rows[-1]
     drawn = [marks(chart) for chart in charts(page.text)]

@@ -1,0 +1,4 @@
+"""How fields of records go together.
+
+commands   gaps, rules
+"""

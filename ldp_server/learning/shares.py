@@ -1,0 +1,165 @@
+r"""Shares of a table's cells among others, and differences of such shares, with intervals.
+
+Of the users in some cells (b in all, the base), a are in those that count: the share is r = a/b. The estimates A and B
+are sums of the table's estimates. They are unbiased, and their variances and covariances are those of sums of cells:
+for disjoint sets, Cov(X, Y) = (V(X and Y) - V(X) - V(Y))/2.
+
+**One share.** A - r B has the mean 0, whatever b is. The interval holds every r for which this is not surprising
+(Fieller 1954):
+
+    (A - r B)^2 <= z^2 (V_A - 2 r C_AB + r^2 V_B).
+
+It lies within 0 and 1. Where B is not clearly above 0, z standard errors of it, the whole of 0 to 1 fits: the base is
+below the noise, and the share is not known. A share near A/B with a short interval never comes out of a base that may
+be empty, as it would from the error A/B itself.
+
+**A difference of two shares.** From the intervals of both, taken with the correlation c of their errors (Zou and
+Donner, Statistics in Medicine 2008): with d = r_1 - r_2,
+
+    low = d - sqrt((r_1 - l_1)^2 + (u_2 - r_2)^2 - 2 c (r_1 - l_1)(u_2 - r_2)),
+
+and the upper end likewise, with ends that were not yet cut to 0 and 1. If one share is not known, the difference lies
+within what both intervals leave.
+
+**Few reports.** Errors are taken to be normal, and they are where many reports make the noise. At a large epsilon a few
+reports make it. Where the variance of A, or of the other part of the base, is below 50 users squared, the interval also
+takes in what the exact intervals of both parts leave.
+
+The shares are about those who reported. Nothing is added for people who did not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from ldp_client.errors import InvalidSpec
+from ldp_server.oracles.base import FrequencyOracle
+from ldp_server.oracles.independence.result import INDEPENDENT, Independence
+from ldp_server.oracles.laws.support import normal_quantile
+
+__all__ = ["CellShare", "CellTotals", "Cells", "difference"]
+
+Cells = frozenset[int]
+
+_FEW = 50.0
+"""Users squared: below this variance, a sum's errors come from so few reports that they are not normal."""
+
+
+@dataclass(frozen=True)
+class CellShare:
+    """A share of cells among a base, and its interval."""
+
+    estimate: float
+    """A/B; it may lie outside 0 to 1, as unbiased estimates do, unless the base is below the noise."""
+    standard_error: float
+    """Infinite where the base is below the noise."""
+    low: float
+    high: float
+    base: float
+    """The estimate B."""
+    known: bool
+    """Whether the base is clearly above the noise."""
+    base_error: float
+    ends: tuple[float, float]
+    """The interval before it was cut to 0 and 1."""
+
+
+class CellTotals:
+    """Sums of the estimates of a table's cells, with their covariances."""
+
+    def __init__(self, table: FrequencyOracle, seen: Independence = INDEPENDENT) -> None:
+        self._table = table
+        self._every = table.estimate_all()
+        self._seen = seen
+        self.variance = cache(self._variance)
+
+    def estimate(self, cells: Cells) -> float:
+        return float(self._every[sorted(cells)].sum()) if cells else 0.0
+
+    def _variance(self, cells: Cells) -> float:
+        if not cells or len(cells) == len(self._every):
+            return 0.0
+        at = np.array(sorted(cells), np.uint64)
+        held = np.maximum(self._every[at.astype(np.intp)], 0.0)
+        return self._seen.widened * self._table.sum_variance(at, held)
+
+    def covariance(self, one: Cells, other: Cells) -> float:
+        """Return the covariance of two sums; cells that are in both count in both."""
+        both = one & other
+        apart = self._disjoint(one - both, other - both)
+        return apart + self._disjoint(one - both, both) + self._disjoint(other - both, both) + self.variance(both)
+
+    def _disjoint(self, one: Cells, other: Cells) -> float:
+        if not one or not other:
+            return 0.0
+        return (self.variance(one | other) - self.variance(one) - self.variance(other)) / 2
+
+    def share(self, counted: Iterable[int], base: Iterable[int], tail: float) -> CellShare:
+        """Return the share of some cells among those of a base; each end errs with probability `tail`."""
+        some, every = frozenset(counted), frozenset(base)
+        if not some <= every or not every:
+            raise InvalidSpec("a share is one of cells among at least as many")
+        rest, z = every - some, normal_quantile(tail)
+        a, b = self.estimate(some), self.estimate(every)
+        va, vb = self.variance(some), self.variance(every)
+        cab = va + self._disjoint(some, rest)
+        if b <= 0 or b * b <= z * z * vb:
+            return CellShare(
+                min(1.0, max(0.0, a / b)) if b > 0 else 0.0, np.inf, 0.0, 1.0, b, False, float(np.sqrt(vb)), (0.0, 1.0)
+            )
+        r = a / b
+        error = float(np.sqrt(max(0.0, va - 2 * r * cab + r * r * vb))) / b
+        first, second, third = b * b - z * z * vb, a * b - z * z * cab, a * a - z * z * va
+        spread = float(np.sqrt(max(0.0, second * second - first * third)))
+        ends = (second - spread) / first, (second + spread) / first
+        if min(va, self.variance(rest)) < _FEW:
+            ends = _hull(ends, self._box(some, rest, tail))
+        low, high = (min(1.0, max(0.0, end)) for end in ends)
+        return CellShare(r, error, low, high, b, True, float(np.sqrt(vb)), ends)
+
+    def _box(self, some: Cells, rest: Cells, tail: float) -> tuple[float, float]:
+        """What the intervals of both parts of a base leave for the share; together they err with `tail` at each end."""
+        (a_low, a_high), (c_low, c_high) = (self._interval(part, tail / 2) for part in (some, rest))
+        low = a_low / (a_low + c_high) if a_low > 0 else 0.0
+        return low, a_high / (a_high + c_low) if a_high > 0 else 0.0
+
+    def _interval(self, cells: Cells, tail: float) -> tuple[float, float]:
+        if not cells:
+            return 0.0, 0.0
+        at = np.array(sorted(cells), np.uint64)
+        return self._table.sum_interval(at, self._every[at.astype(np.intp)], self._seen.tail(tail))
+
+    def correlation(self, one: tuple[Cells, Cells], other: tuple[Cells, Cells]) -> float:
+        """Return that of the errors of two shares, each given by its counted cells and its base."""
+        parts = []
+        for counted, base in (one, other):
+            b = self.estimate(base)
+            r = min(1.0, max(0.0, self.estimate(counted) / b)) if b > 0 else 0.0
+            parts.append((((1 - r), counted), (-r, base - counted)))
+        first, second = parts
+        shared = sum(x * y * self.covariance(s, t) for x, s in first for y, t in second)
+        spreads = [sum(x * y * self.covariance(s, t) for x, s in part for y, t in part) for part in parts]
+        total = float(np.sqrt(max(0.0, spreads[0]) * max(0.0, spreads[1])))
+        return min(1.0, max(-1.0, shared / total)) if total > 0 else 0.0
+
+
+def _hull(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    return min(one[0], other[0]), max(one[1], other[1])
+
+
+def difference(first: CellShare, second: CellShare, correlation: float) -> tuple[float, float, float]:
+    """Return the difference of two shares, and the ends of its interval."""
+    d = first.estimate - second.estimate
+    if not (first.known and second.known):
+        return d, first.low - second.high, first.high - second.low
+    below = _reach(first.estimate - first.ends[0], second.ends[1] - second.estimate, correlation)
+    above = _reach(first.ends[1] - first.estimate, second.estimate - second.ends[0], correlation)
+    return d, max(-1.0, min(1.0, d - below)), min(1.0, max(-1.0, d + above))
+
+
+def _reach(one: float, other: float, correlation: float) -> float:
+    return float(np.sqrt(max(0.0, one * one + other * other - 2 * correlation * one * other)))
