@@ -22,6 +22,7 @@ from ldp_client.sending.target import Tls
 from ldp_server.analyst.aio import AsyncAnalyst
 from ldp_server.analyst.answer import Answer
 from ldp_server.analyst.answers import (
+    CollectionAreas,
     CollectionAttributes,
     CollectionAverage,
     CollectionAverages,
@@ -51,6 +52,7 @@ __all__ = [
     "Analyst",
     "Answer",
     "AsyncAnalyst",
+    "CollectionAreas",
     "CollectionAttributes",
     "CollectionAverage",
     "CollectionAverages",

@@ -5,10 +5,11 @@ returns what its annotation has in brackets.
 
 | method | answered by collections of |
 |---|---|
-| `estimate`, `top` | every mechanism but bounded-number, averaged-table, sampled-attribute and sampled-table |
+| `estimate`, `top` | every mechanism but bounded-number and those whose names begin with averaged or sampled |
 | `heavy_hitters` | the mechanisms for large domains |
 | `average` | bounded-number |
 | `averages` | averaged-table |
+| `map` | sampled-grid |
 | `quantiles`, `ranges`, `histogram` | hierarchy |
 | `attributes` | any mechanism over attributes |
 | `pairs`, `table` | the same but sampled-attribute |
@@ -33,6 +34,7 @@ from ldp_client.errors import InvalidSpec, Unavailable
 from ldp_client.protocol.domain import FieldItem, Item
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.analyst.answers import (
+    CollectionAreas,
     CollectionAttributes,
     CollectionAverage,
     CollectionAverages,
@@ -44,6 +46,7 @@ from ldp_server.analyst.answers import (
 )
 from ldp_server.analyst.asking import Call, Pieces, asked
 from ldp_server.analyst.synthetic.records import CollectionTables
+from ldp_server.answers.fields.areas import Area
 from ldp_server.answers.numbers import Between
 from ldp_server.answers.over_time.periods import Periods, asked_periods
 from ldp_server.answers.records import Where
@@ -175,6 +178,30 @@ class Questions:
             **about(which, periods), **at(confidence), together=together, averages=pb.AveragesQuestion()
         )
         return Call("Numbers", request, CollectionAverages.of, long=True)
+
+    @asked
+    def map(
+        self,
+        which: Which,
+        areas: Iterable[Area] | None = None,
+        *,
+        confidence: float = 0.95,
+        together: bool = False,
+        periods: Periods | None = None,
+    ) -> Call[CollectionAreas]:
+        """Estimate how many users are in each of these areas of a map: ((first, last), (first, last)) of both fields.
+
+        Without areas: in each tile of the map. With `together`, all intervals are right at once.
+        """
+        wanted = [
+            pb.Area(**{name: pb.Between(first=str(a), last=str(b)) for name, (a, b) in zip("xy", area, strict=True)})
+            for area in areas or ()
+        ]
+        if areas is not None and not wanted:
+            raise InvalidSpec("ask for at least one area, or for the whole map")
+        question = pb.AreasQuestion(areas=wanted)
+        request = pb.NumbersRequest(**about(which, periods), **at(confidence), together=together, areas=question)
+        return Call("Numbers", request, CollectionAreas.of, long=True)
 
     @asked
     def quantiles(

@@ -45,6 +45,7 @@ MODULES = {
     "gaps": ["relations.commands"],
     "heavy-hitters": ["queries"],
     "key": ["sealing.keys"],
+    "map": ["fields.map"],
     "migrate": ["sharing.migrate"],
     "offline": ["offline.commands"],
     "periods": ["over_time.options"],

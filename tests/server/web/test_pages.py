@@ -33,7 +33,7 @@ QUESTION_OF = {
     "top": "top", "hitters": "heavy hitters", "average": "average", "histogram": "histogram",
     "quantiles": "quantiles", "ranges": "ranges", "attributes": "attributes", "pairs": "pairs",
     "every": "every item", "given": "given", "fields": "fields", "gaps": "gaps",
-    "averages": "averages",
+    "averages": "averages", "map": "map", "areas": "areas",
 }  # fmt: skip
 """The question of tests/server/test_every_door.py that a view asks. `table` there is `every` here."""
 SVG = "{http://www.w3.org/2000/svg}"
@@ -207,7 +207,14 @@ async def check_page(browser, which, view, found, options):
         page = await browser.get(f"/c/{which}/{view}{'?between=1:2+0:3' if view == 'ranges' else ''}")
     assert page.status_code == 200
     parsed = Page(page.text)
-    rows = found.get("rows") or found.get("items") or found.get("ranges") or found.get("quantiles") or []
+    rows = (
+        found.get("rows")
+        or found.get("items")
+        or found.get("ranges")
+        or found.get("quantiles")
+        or found.get("areas")
+        or []
+    )
     if view == "average":
         rows = [found["average"]]
         assert f"{rows[0]['estimate']:,.6g}" in page.text
@@ -569,3 +576,20 @@ async def test_reports_that_are_copies_are_warned_about(world):
     del world.collections["copies"], world.held["copies"]
     assert warnings
     assert all(f"Warning: {warning}" in "".join(Page(page.text).texts) for warning in warnings)
+
+
+async def test_areas_are_read_from_a_field_and_wrong_ones_are_said(world):
+    which = world.which("sampled-grid")
+    async with browsing(world) as browser:
+        page = await browser.get(f"/c/{which}/areas?areas=1:2,4:7+0:6,3:3")
+        assert page.status_code == 200
+        assert "--area 1:2,4:7 --area 0:6,3:3 --together" in page.text
+        assert 'value="1:2,4:7 0:6,3:3"' in page.text
+        for wrong, status, said in (
+            ("1:2", 400, "areas are up to 50"),
+            ("1:2,3", 400, "ranges are up to"),
+            ("0:99,3:3", 409, "an area lies within 0 to 6 and 3 to 7"),
+        ):
+            page = await browser.get(f"/c/{which}/areas?areas={wrong}")
+            assert (page.status_code, said in page.text) == (status, True), wrong
+        assert (await browser.get(f"/c/{world.which('linear-hash')}/areas")).status_code == 409
