@@ -5,6 +5,7 @@
 | `ldp-server estimate` | `ldp_server.answers.estimates.Estimates` |
 | `ldp-server average`, `quantiles`, `ranges` | the answers of ldp_server/answers/numbers.py |
 | `ldp-server attributes` | `ldp_server.answers.attributes.AttributesAnswer`; with `--table` as `estimate` |
+| `ldp-server fair-map` | `ldp_server.fairness.named.MapOutcome` |
 | `ldp-server gaps` | `ldp_server.fairness.gaps.GapsAnswer` |
 | `ldp-server rules` | `ldp_server.learning.rules.RulesAnswer` |
 | `ldp-server heavy-hitters` | `ldp_server.heavy_hitters.results.HeavyHitters` |

@@ -40,6 +40,7 @@ MODULES = {
     "doctor": ["local"],
     "estimate": ["queries"],
     "export": ["exports"],
+    "fair-map": ["relations.maps"],
     "foreign": ["local"],
     "gaps": ["relations.commands"],
     "heavy-hitters": ["queries"],

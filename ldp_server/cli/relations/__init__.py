@@ -1,4 +1,5 @@
 """How fields of records go together.
 
 commands   gaps, rules
+maps       fair-map
 """
