@@ -7,6 +7,7 @@
 | `ldp-server attributes` | `ldp_server.answers.attributes.AttributesAnswer`; with `--table` as `estimate` |
 | `ldp-server fair-map` | `ldp_server.fairness.named.MapOutcome` |
 | `ldp-server gaps` | `ldp_server.fairness.gaps.GapsAnswer` |
+| `ldp-server rules-plan` | `ldp_server.learning.needed.RuleNeed` |
 | `ldp-server rules` | `ldp_server.learning.rules.RulesAnswer` |
 | `ldp-server heavy-hitters` | `ldp_server.heavy_hitters.results.HeavyHitters` |
 | `ldp-server collection ...`, `compact`, `token list`, `doctor` | ldp_server/cli/shapes.py |

@@ -51,6 +51,7 @@ MODULES = {
     "ranges": ["questions"],
     "relay": ["relay.commands"],
     "rules": ["relations.commands"],
+    "rules-plan": ["relations.planning"],
     "serve": ["serving"],
     "status": ["exports"],
     "store": ["sharing.store"],

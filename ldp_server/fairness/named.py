@@ -125,5 +125,5 @@ def _bias(
         low, high = (np.array([held[name][i] if group[x] else 0.0 for x, name in enumerate(types)]) for i in (1, 2))
         rest_high, rest_low = high.sum() - high, low.sum() - low
         ends.append((low / np.maximum(low + rest_high, 1e-300), high / np.maximum(high + rest_low, 1e-300)))
-    low, high = transport_interval((ends[0], ends[1]), found, near)
-    return found.distance, low, high
+    least, most = transport_interval((ends[0], ends[1]), found, near)
+    return found.distance, least, most

@@ -26,7 +26,7 @@ from ldp_server.planning import Draft, Goal, QuestionKind, draft
 from ldp_server.planning.record_drafts import TablesDraft, TablesGoal, draft_tables
 from ldp_server.store.errors import translated
 
-__all__ = ["DraftOptions", "drafted"]
+__all__ = ["DraftOptions", "drafted", "read_field"]
 
 _DAY = 86_400
 _RANGE = re.compile(r"\s*(-?[0-9]{1,20})\s*:\s*(-?[0-9]{1,20})\s*")
@@ -165,7 +165,7 @@ def _draft_tables(file: Path, options: DraftOptions, *, as_json: bool) -> None:
     if not options.field:
         raise InvalidSpec('a draft of tables needs --field for each field, such as --field "age: 0..8"')
     workload = tuple(tuple(name.strip() for name in one.split(",")) for one in options.table)
-    record = Record(tuple(_field(text) for text in options.field))
+    record = Record(tuple(read_field(text) for text in options.field))
     goal = TablesGoal(
         record, workload or ("pairs" if len(record.names) > 1 else "singles"), options.users, options.epsilon,
         options.within, options.confidence,
@@ -183,8 +183,8 @@ def _draft_tables(file: Path, options: DraftOptions, *, as_json: bool) -> None:
     _write(file, found, as_json=as_json)
 
 
-def _field(text: str) -> Field:
-    """Read a field: its name, and its values behind a colon."""
+def read_field(text: str) -> Field:
+    """Read a field of a record: its name, and its values behind a colon."""
     name, colon, values = (part.strip() for part in text.partition(":"))
     if not name or not colon or not values:
         raise InvalidSpec('a field is written "NAME: free, paid", "NAME: 0..8", "NAME: yes/no" or "NAME: yes"')

@@ -2,4 +2,5 @@
 
 commands   gaps, rules
 maps       fair-map
+planning   rules-plan
 """
