@@ -7,7 +7,7 @@ collections  collection create | list | show | close | delete, compact
 drafting     collection draft | compile
 queries      estimate, heavy-hitters
 questions    average, quantiles, ranges, attributes
-relations    gaps, rules, rules-plan, fair-map
+relations    gaps, rules, line, rules-plan, fair-map
 over_time    periods, trend, change, compare, and the options that name periods
 outputs      where an answer goes: a table, JSON, CSV, Parquet
 exports      export, status

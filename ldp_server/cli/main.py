@@ -46,6 +46,7 @@ MODULES = {
     "heavy-hitters": ["queries"],
     "key": ["sealing.keys"],
     "migrate": ["sharing.migrate"],
+    "line": ["relations.commands"],
     "periods": ["over_time.options"],
     "quantiles": ["questions"],
     "ranges": ["questions"],
