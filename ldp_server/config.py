@@ -292,8 +292,6 @@ def _check(config: Config) -> None:
 def _check_sharing(config: Config) -> None:
     if config.admission.collectors < 1:
         raise InvalidSpec("admission.collectors must be above 0")
-    if config.store and config.collector.volunteers:
-        raise InvalidSpec("collector.volunteers keeps records in the data directory of one server: leave store empty")
     if not config.store and (config.collector.share_port or config.admission.collectors > 1):
         raise InvalidSpec(
             "several collectors need a store that they share: set store, such as postgresql://hearsay@db/hearsay"

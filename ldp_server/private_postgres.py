@@ -53,8 +53,12 @@ def programs() -> Path:
 class PrivatePostgres:
     """A server, its data and its socket. It can be killed and started again, with its data as a crash leaves them."""
 
-    def __init__(self, folder: Path | None = None, *settings: str) -> None:
-        """`folder` is where the temporary directory is made; `settings` are more of them, such as `port=5433`."""
+    def __init__(self, folder: Path | None = None, *settings: str, of: PrivatePostgres | None = None) -> None:
+        """`folder` is where the temporary directory is made; `settings` are more of them, such as `port=5433`.
+
+        With `of` it is a standby of that server, which must be running: it begins with a copy of its data.
+        """
+        self._primary = of
         self._programs = programs()
         self._settings = settings
         self.root = Path(tempfile.mkdtemp(prefix="hearsay-pg-", dir=folder))
@@ -87,12 +91,28 @@ class PrivatePostgres:
         self.remove()
 
     def _make(self) -> None:
-        """Write an empty cluster into the data folder."""
+        """Write an empty cluster into the data folder, or a copy of the primary's."""
+        if self._primary is not None:
+            self._primary.copy_to(self.data, self)
+            return
         made = self.run(
             "initdb", "-D", str(self.data), "-U", "hearsay", "-A", "trust", "-E", "UTF8", "--locale=C", "-N", "-k"
         )
         if made.returncode:
             raise Unavailable(f"initdb failed: {_last_line(made.stderr)}")
+
+    def copy_to(self, data: Path, by: PrivatePostgres) -> None:
+        """Copy the data of this server while it runs, for a standby or as a base backup; `by` owns the copy."""
+        where = ("-d", self.address(), "-D", str(data))
+        made = by.run("pg_basebackup", *where, "-R", "-X", "stream", "-c", "fast", "--no-sync")
+        if made.returncode:
+            raise Unavailable(f"pg_basebackup failed: {_last_line(made.stderr)}")
+
+    def promote(self) -> None:
+        """Make a standby a server that takes writes; returns when it does."""
+        made = self.run("pg_ctl", "promote", "-w", "-D", str(self.data))
+        if made.returncode:
+            raise Unavailable(f"pg_ctl promote failed: {_last_line(made.stderr)}")
 
     def start(self) -> Self:
         """Start the server on its data, and wait until it takes connections."""

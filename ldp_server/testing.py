@@ -1,4 +1,4 @@
-"""A real server, or a real relay, in a process of its own: for tests, simulations, the demo and benchmarks.
+"""A real server, one role of it, a relay or an issuer in a process of its own: for tests, simulations and benchmarks.
 
 `ldp_client.testing` has a server in memory. This one has a socket and a disk, and can be killed. The simulator, tests,
 benchmarks and an app's own tests start servers with it. The server's other modules do not need it.
@@ -14,13 +14,13 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import BinaryIO, Literal, Self
 
 from ldp_client.errors import Unavailable
 from ldp_server.analyst import Analyst
 from ldp_server.child import safe_command, safe_environment
 
-__all__ = ["IssuerProcess", "RelayProcess", "ServedProcess", "ServerProcess"]
+__all__ = ["IssuerProcess", "RelayProcess", "RoleProcess", "ServedProcess", "ServerProcess"]
 
 
 class ServedProcess:
@@ -79,7 +79,8 @@ class ServedProcess:
             if self.running:
                 return self
             with self.log.open("ab") as log:
-                self._process = self._launch([*self._command, "--listen", self._listen], log)
+                listen = ("--listen", self._listen) if self._listen else ()
+                self._process = self._launch([*self._command, *listen], log)
             try:
                 self._wait_until_it_listens(self._process, patience)
             except BaseException:
@@ -198,6 +199,38 @@ class ServerProcess(ServedProcess):
 
     def analyst(self) -> Analyst:
         """Return an operator's connection to it, with the token that it leaves in its data directory."""
+        return Analyst.local(self.data)
+
+
+class RoleProcess(ServedProcess):
+    """`ldp-server collect`, `answer` or `upkeep` with a configuration that names a shared store, until the block ends.
+
+    `data` is the directory in which `answer` and `upkeep` keep counts. A collector keeps no files.
+    """
+
+    def __init__(
+        self,
+        role: Literal["collect", "answer", "upkeep"],
+        config: Path,
+        log: Path,
+        *,
+        data: Path | None = None,
+        listen: str = "127.0.0.1:0",
+        before: Sequence[str] = (),
+    ) -> None:
+        self.data = data
+        self.name = {"collect": "collector", "answer": "analyst", "upkeep": "upkeep"}[role]
+        options = () if data is None else ("--data", str(data))
+        where = "" if role == "upkeep" else listen
+        super().__init__((role, "--config", str(config), *options), log, listen=where, before=before)
+
+    def _listens(self, listening: Mapping[str, str]) -> None:
+        self.target = listening.get(self.name, "")
+
+    def analyst(self) -> Analyst:
+        """Return an operator's connection to one that answers, with the token that it leaves in its data directory."""
+        if self.data is None:
+            raise Unavailable(f"a {self.name} without a data directory answers no operator")
         return Analyst.local(self.data)
 
 

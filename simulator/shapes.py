@@ -89,6 +89,15 @@ class HeavyHittersRun(TypedDict):
     list: list[dict[str, Any]]
 
 
+class FaultSeen(TypedDict):
+    """Something that `ldp-simulate wire` did to several collectors."""
+
+    at: float
+    """Seconds after the senders had begun."""
+    fault: str
+    what: str
+
+
 class WireRun(TypedDict):
     """`ldp-simulate wire`."""
 
@@ -107,6 +116,11 @@ class WireRun(TypedDict):
     """How many batches of the relay the server has taken."""
     issuer_restarts: int
     """0 without tokens."""
+    collectors: int
+    """How many shared a PostgreSQL; 0: one server on the embedded store."""
+    faults: dict[str, int]
+    """How often each of the faults happened that only several collectors have."""
+    fault_log: list[FaultSeen]
     seconds: float
     reports_per_second: float
 

@@ -8,6 +8,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests import effort, forks
 
@@ -25,6 +26,13 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # A shell starts background jobs with interrupts ignored, and processes that tests interrupt would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# No test fails for being slow on a busy machine. The examples are the same every time, unless a profile is asked for.
+_STEADY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("steady", _STEADY, derandomize=True, max_examples=40)
+settings.register_profile("slow", _STEADY, derandomize=True)  # 100, with pytest --slow
+settings.register_profile("search", _STEADY, max_examples=1500)  # pytest --hypothesis-profile=search
+settings.load_profile("steady")
+
 
 def pytest_addoption(parser):
     parser.addoption("--long", action="store_true", help="run the tests too that .ci/run runs in its second step")
@@ -34,6 +42,8 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     if config.getoption("--slow"):
         effort.take_time()
+        if not config.getoption("--hypothesis-profile"):
+            settings.load_profile("slow")
 
 
 def thin(items):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.curator import accuracy, audits, hybrid, speed
+from benchmarks.curator import accuracy, audits, hybrid, ranges, speed, workloads
 from benchmarks.row import Options, Row
 
 __all__ = ["run"]
@@ -14,5 +14,7 @@ def run(options: Options) -> Iterator[Row]:
     """Yield all rows."""
     yield from audits.rows()
     yield from accuracy.rows(options)
+    yield from ranges.rows(options)
     yield from hybrid.rows(options)
+    yield from workloads.rows(options)
     yield from speed.rows()

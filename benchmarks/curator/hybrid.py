@@ -2,7 +2,7 @@
 
 Everybody but the volunteers sends one randomized parity of at most two attributes; the volunteers' parities are
 released centrally with discrete Laplace noise. The error is the mean absolute error of the 28 x 4 cells of all pairs.
-The parities of the two sources are merged by `ldp_server.curator.merge`, so the weights are those of the command.
+The parities of the two sources are merged by `ldp_server.answers.merging`, so the weights are those of the command.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.row import Options, Row, row
+from ldp_server.answers.merging.cohorts import CohortCount, merged
 from ldp_server.curator.draws import laplace_scale
 from ldp_server.curator.laws import laplace_variance
-from ldp_server.curator.merge import CohortCount, merged
 from ldp_server.curator.noise import ExactDraws
 
 __all__ = ["rows"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations_with_replacement
@@ -20,6 +20,7 @@ from ldp_server.curator.laws import (
     gaussian_law,
     laplace_half_width,
     laplace_law,
+    laplace_tail,
     permute_and_flip_law,
 )
 from ldp_server.curator.people import Record
@@ -30,6 +31,7 @@ __all__ = [
     "OutcomeLaw",
     "every_data_set",
     "every_law",
+    "largest_loss",
     "law_of",
     "neighbours",
     "smallest_delta",
@@ -55,8 +57,8 @@ def _gaussian(sigma: float, cut: float) -> Chances:
 class _Scripted(Draws):
     """Follows a list of choices; beyond its end it takes the first choice and notes the others."""
 
-    def __init__(self, script: tuple[int, ...], cut: float) -> None:
-        self._script, self._cut, self._at = script, cut, 0
+    def __init__(self, script: tuple[int, ...], cut: float, thresholds: Mapping[float, int]) -> None:
+        self._script, self._cut, self._at, self._thresholds = script, cut, 0, thresholds
         self.chance = 1.0
         self.others: list[tuple[int, ...]] = []
         self._taken: list[int] = []
@@ -74,7 +76,14 @@ class _Scripted(Draws):
         return value
 
     def laplace(self, values: Sequence[int], scale: float) -> list[int]:
+        if (threshold := self._thresholds.get(scale)) is not None:
+            return [self._compared(value, scale, threshold) for value in values]
         return [value + self._choose(_laplace(scale, self._cut)) for value in values]
+
+    def _compared(self, value: int, scale: float, threshold: int) -> int:
+        """One of two numbers: all that are at the threshold or above, and all below, have one outcome."""
+        passed = laplace_tail(scale, threshold - value)
+        return self._choose(((threshold, passed), (threshold - 1, 1 - passed)))
 
     def gaussian(self, values: Sequence[int], sigma: float) -> list[int]:
         return [value + self._choose(_gaussian(sigma, self._cut)) for value in values]
@@ -97,12 +106,17 @@ class OutcomeLaw:
     lost: float
 
 
-def law_of(run: Callable[[Draws], Hashable], cut: float = 1e-9) -> OutcomeLaw:
-    """Return the law of what `run` returns."""
+def law_of(
+    run: Callable[[Draws], Hashable], cut: float = 1e-9, thresholds: Mapping[float, int] | None = None
+) -> OutcomeLaw:
+    """Return the law of what `run` returns.
+
+    `thresholds`: Laplace noise of these scales is only ever compared with the threshold (is it at least this?).
+    """
     found: dict[Hashable, float] = defaultdict(float)
     waiting: list[tuple[int, ...]] = [()]
     while waiting:
-        draws = _Scripted(waiting.pop(), cut)
+        draws = _Scripted(waiting.pop(), cut, thresholds or {})
         found[run(draws)] += draws.chance
         waiting += draws.others
     return OutcomeLaw(dict(found), max(0.0, 1 - math.fsum(found.values())))
@@ -113,6 +127,12 @@ def smallest_delta(one: OutcomeLaw, other: OutcomeLaw, epsilon: float) -> float:
     factor = math.exp(epsilon)
     sums = (max(0.0, p - factor * other.chances.get(outcome, 0.0)) for outcome, p in one.chances.items())
     return max(0.0, math.fsum(sums) - factor * other.lost)
+
+
+def largest_loss(one: OutcomeLaw, other: OutcomeLaw) -> float:
+    """Return the largest |log of the ratio| of an outcome's probabilities, over the outcomes that both laws list."""
+    both = [(p, other.chances[outcome]) for outcome, p in one.chances.items() if outcome in other.chances]
+    return max(abs(math.log(p / q)) for p, q in both)
 
 
 def every_data_set(items: Sequence[Record], people: int) -> Iterator[tuple[Record, ...]]:

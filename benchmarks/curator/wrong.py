@@ -7,14 +7,30 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 from ldp_server.curator.draws import laplace_scale
 from ldp_server.curator.releases.gap_max import ObviousAnswer
 from ldp_server.curator.releases.histogram import LaplaceHistogram
 from ldp_server.curator.releases.mode import GRAIN, Mode
+from ldp_server.curator.releases.ranges.concave import ConcaveSearch
 from ldp_server.curator.releases.stability import StabilityHistogram
+from ldp_server.curator.workloads.average import LaplaceAverage
+from ldp_server.curator.workloads.fourier import LaplaceFourier
+from ldp_server.curator.workloads.mwem import MwemTables
+from ldp_server.curator.workloads.tables import LaplaceTables
 
-__all__ = ["AddRemoveHistogram", "AddRemoveStability", "PrintedMode", "PrintedObviousAnswer"]
+__all__ = [
+    "AddRemoveFourier",
+    "AddRemoveHistogram",
+    "AddRemoveStability",
+    "AddRemoveTables",
+    "PrintedConcaveSearch",
+    "PrintedMode",
+    "PrintedMwem",
+    "PrintedObviousAnswer",
+    "SumAlone",
+]
 
 
 @dataclass(frozen=True)
@@ -49,9 +65,62 @@ class PrintedMode(Mode):
 
 
 @dataclass(frozen=True)
+class PrintedConcaveSearch(ConcaveSearch):
+    """RecConcave over A_dist as printed."""
+
+    @property
+    def scale(self) -> float:
+        return laplace_scale(self.sensitivity * GRAIN, self.naming)
+
+    @property
+    def threshold(self) -> int:
+        return math.ceil(self.sensitivity * GRAIN * -math.log(self.naming_delta) / self.naming)
+
+
+@dataclass(frozen=True)
 class PrintedObviousAnswer(ObviousAnswer):
     """The obvious answer with a threshold at the tail 1/k of an unshifted law, and no care for the atoms: t - 1."""
 
     @property
     def threshold(self) -> int:
         return super().threshold - 2
+
+
+@dataclass(frozen=True)
+class AddRemoveTables(LaplaceTables):
+    """Scale m / epsilon: right if one person is added or removed."""
+
+    @property
+    def scale(self) -> float:
+        return laplace_scale(len(self.workload.tables), self.epsilon)
+
+
+@dataclass(frozen=True)
+class SumAlone(LaplaceAverage):
+    """The count for half of what it costs beside the sum: right for two people who both have a number."""
+
+    @property
+    def scales(self) -> tuple[float, float, float]:
+        width = self.highest - self.lowest
+        return (
+            laplace_scale(2, self.epsilon),
+            laplace_scale(2 * width, self.epsilon),
+            laplace_scale(2 * width * width, self.epsilon),
+        )
+
+
+@dataclass(frozen=True)
+class AddRemoveFourier(LaplaceFourier):
+    """Half of the noise: c_S moves by 1 where a person is added or removed, and by 2 for a replacement."""
+
+    @property
+    def scale(self) -> float:
+        return laplace_scale(self.moved, 2 * self.epsilon)
+
+
+@dataclass(frozen=True)
+class PrintedMwem(MwemTables):
+    """Weights exp(e n |d| / 2): the normaliser moves too, so a selection costs twice what is claimed."""
+
+    def selection(self, price: Fraction) -> float:
+        return super().selection(price) / 2

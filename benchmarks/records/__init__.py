@@ -12,6 +12,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.records.averages import averages
 from benchmarks.row import Options, Row, cpu_seconds, row
 from ldp_client.collection import Collection
 from ldp_client.mechanisms.randomized_response import Response
@@ -194,5 +195,5 @@ def _intervals() -> Iterator[Row]:
 def run(options: Options) -> Iterator[Row]:
     """Errors of tables; two minutes at most."""
     del options
-    for part in (_binary, _mixed, _projection, _intervals):
+    for part in (_binary, _mixed, _projection, _intervals, averages):
         yield from part()

@@ -117,21 +117,21 @@ async def _over(
     return sum(total for total, _ in results), [latency for _, found in results for latency in found]
 
 
-async def unary(channel: grpc.aio.Channel, requests: list[bytes], clients: int) -> tuple[int, list[float]]:
-    """Send all, one at a time by each of `clients`."""
-    method: Any = channel.unary_unary(UNARY)  # type: ignore[call-arg]  # raw bytes: no serialisers
+async def unary(channels: list[grpc.aio.Channel], requests: list[bytes], clients: int) -> tuple[int, list[float]]:
+    """Send all, one at a time by each of `clients`, which share the channels."""
+    methods: list[Any] = [channel.unary_unary(UNARY) for channel in channels]  # type: ignore[call-arg]  # raw bytes
     queue = iter(requests)
     latencies: list[float] = []
     total = 0
 
-    async def one() -> None:
+    async def one(method: Any) -> None:
         nonlocal total
         for request in queue:
             started = time.perf_counter()
             total += accepted(await method(request))
             latencies.append(time.perf_counter() - started)
 
-    await asyncio.gather(*(one() for _ in range(clients)))
+    await asyncio.gather(*(one(methods[place % len(methods)]) for place in range(clients)))
     return total, latencies
 
 
@@ -140,18 +140,22 @@ async def run(options: argparse.Namespace) -> None:
     requests = prepare(
         bytes.fromhex(options.collection), options.width, options.bound, options.reports, options.batches
     )
-    async with grpc.aio.insecure_channel(options.target) as channel:
-        await channel.channel_ready()
+    separate = [("grpc.use_local_subchannel_pool", 1)]
+    async with contextlib.AsyncExitStack() as stack:
+        opened = [grpc.aio.insecure_channel(options.target, separate) for _ in range(options.connections)]
+        channels = [await stack.enter_async_context(channel) for channel in opened]
+        for channel in channels:
+            await channel.channel_ready()
         print("prepared", flush=True)
         await asyncio.get_running_loop().run_in_executor(None, input)
         started = time.perf_counter()
         cpu = time.process_time()
         if options.mode == "stream":
-            total, latencies = await stream(channel, requests, options.window, options.rate)
+            total, latencies = await stream(channels[0], requests, options.window, options.rate)
         elif options.mode == "many":
             total, latencies = await many(options.target, requests, options.idle, options.clients)
         else:
-            total, latencies = await unary(channel, requests, options.clients)
+            total, latencies = await unary(channels, requests, options.clients)
         seconds = time.perf_counter() - started
         latencies.sort()
         found = {
@@ -177,6 +181,7 @@ def main() -> None:
     parser.add_argument("--batches", type=int, required=True)
     parser.add_argument("--window", type=int, default=128)
     parser.add_argument("--clients", type=int, default=64)
+    parser.add_argument("--connections", type=int, default=1)
     parser.add_argument("--idle", type=int, default=0)
     parser.add_argument("--rate", type=float, default=0.0)
     asyncio.run(run(parser.parse_args()))

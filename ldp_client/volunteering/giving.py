@@ -17,7 +17,7 @@ from ldp_client.collection import Collection
 from ldp_client.errors import LdpError, PolicyRefused, Unavailable, WrongType
 from ldp_client.ledger.budget import check_window
 from ldp_client.ledger.database import Storage
-from ldp_client.protocol.domain import Categories, Integers, Item, Strings
+from ldp_client.protocol.domain import Categories, Integers, Item, Record, Strings
 from ldp_client.receipt import MADE, STANDS, Receipt
 from ldp_client.trust.policy import Policy, decimal_text, units
 from ldp_client.volunteering import book
@@ -64,7 +64,7 @@ class Volunteering:
     def volunteer(self, collection: Collection, item: Item, consent: Consent) -> Receipt:
         """Seal, charge and keep one answer. Everything but the item is checked before the item is looked at."""
         self._allowed(consent)
-        if not isinstance(collection.domain, Categories | Strings | Integers):
+        if not isinstance(collection.domain, Categories | Strings | Integers | Record):
             raise PolicyRefused(f"a {collection.domain.kind} answer cannot be volunteered: no release is about such")
         now = self._clock.time()
         check_window(collection, int(now))

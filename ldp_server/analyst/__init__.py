@@ -3,6 +3,7 @@
 answer        what every answer can do: become a data frame, a file, a page, a plot
 answers       each kind of answer with the collection that it is about
 answers_over_time   the kinds about several periods or two collections
+merged        answers that are merged with a curator's release about volunteers
 client        Analyst: one method a call
 questions     the methods that ask about one collection
 relating      those about how fields of records go together
@@ -22,6 +23,7 @@ from ldp_server.analyst.answer import Answer
 from ldp_server.analyst.answers import (
     CollectionAttributes,
     CollectionAverage,
+    CollectionAverages,
     CollectionEstimates,
     CollectionGaps,
     CollectionHeavyHitters,
@@ -36,6 +38,12 @@ from ldp_server.analyst.client import Analyst
 from ldp_server.analyst.collections import CollectionInfo, CollectionSummary, Exported, ServerStatus
 from ldp_server.analyst.connection import Timeouts
 from ldp_server.analyst.failures import RoleNeeded, TokenRefused
+from ldp_server.analyst.merged import (
+    CollectionMerged,
+    CollectionMergedAverage,
+    average_with_volunteers,
+    with_volunteers,
+)
 from ldp_server.analyst.questions import EveryLook, Which
 
 __all__ = [
@@ -44,6 +52,7 @@ __all__ = [
     "AsyncAnalyst",
     "CollectionAttributes",
     "CollectionAverage",
+    "CollectionAverages",
     "CollectionChange",
     "CollectionComparison",
     "CollectionEstimates",
@@ -51,6 +60,8 @@ __all__ = [
     "CollectionHeavyHitters",
     "CollectionInfo",
     "CollectionLine",
+    "CollectionMerged",
+    "CollectionMergedAverage",
     "CollectionPeriods",
     "CollectionQuantiles",
     "CollectionRanges",
@@ -65,4 +76,6 @@ __all__ = [
     "Tls",
     "TokenRefused",
     "Which",
+    "average_with_volunteers",
+    "with_volunteers",
 ]

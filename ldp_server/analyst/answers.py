@@ -11,6 +11,7 @@ from ldp_server.analyst.answer import Answer, with_info
 from ldp_server.analyst.collections import CollectionInfo
 from ldp_server.answers.attributes import AttributesAnswer
 from ldp_server.answers.estimates import Coverage, Estimates
+from ldp_server.answers.fields.averages import AveragesAnswer
 from ldp_server.answers.numbers import AverageAnswer, QuantilesAnswer, RangesAnswer
 from ldp_server.answers.over_time.periods import PeriodLine, PeriodSpan
 from ldp_server.answers.records import table_domain
@@ -23,6 +24,7 @@ from ldp_server.learning.rules import RulesAnswer
 __all__ = [
     "CollectionAttributes",
     "CollectionAverage",
+    "CollectionAverages",
     "CollectionEstimates",
     "CollectionGaps",
     "CollectionHeavyHitters",
@@ -102,6 +104,17 @@ class CollectionAverage(Answer, AverageAnswer):
     @classmethod
     def of(cls, response: pb.NumbersResponse) -> CollectionAverage:
         return _numbers(from_wire(cls, response.average), response)
+
+
+@dataclass(frozen=True)
+class CollectionAverages(Answer, AveragesAnswer):
+    """The average in each cell of a table, and the collection that they are about."""
+
+    ROWS: ClassVar[str] = "averages"
+
+    @classmethod
+    def of(cls, response: pb.NumbersResponse) -> CollectionAverages:
+        return _numbers(from_wire(cls, response.averages), response)
 
 
 @dataclass(frozen=True)

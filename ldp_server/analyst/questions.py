@@ -5,9 +5,10 @@ returns what its annotation has in brackets.
 
 | method | answered by collections of |
 |---|---|
-| `estimate`, `top` | every mechanism but bounded-number, sampled-attribute and sampled-table |
+| `estimate`, `top` | every mechanism but bounded-number, averaged-table, sampled-attribute and sampled-table |
 | `heavy_hitters` | the mechanisms for large domains |
 | `average` | bounded-number |
+| `averages` | averaged-table |
 | `quantiles`, `ranges`, `histogram` | hierarchy |
 | `attributes` | any mechanism over attributes |
 | `pairs`, `table` | the same but sampled-attribute |
@@ -34,6 +35,7 @@ from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.analyst.answers import (
     CollectionAttributes,
     CollectionAverage,
+    CollectionAverages,
     CollectionEstimates,
     CollectionHeavyHitters,
     CollectionPeriods,
@@ -159,6 +161,19 @@ class Questions:
         """Estimate the average number of those who have one."""
         request = pb.NumbersRequest(**about(which, periods), **at(confidence), average=pb.AverageQuestion())
         return Call("Numbers", request, CollectionAverage.of, long=True)
+
+    @asked
+    def averages(
+        self, which: Which, *, confidence: float = 0.95, together: bool = False, periods: Periods | None = None
+    ) -> Call[CollectionAverages]:
+        """Estimate the average number in each cell of a table, and how many users of the cell have one.
+
+        With `together`, all intervals of the answer are right at once.
+        """
+        request = pb.NumbersRequest(
+            **about(which, periods), **at(confidence), together=together, averages=pb.AveragesQuestion()
+        )
+        return Call("Numbers", request, CollectionAverages.of, long=True)
 
     @asked
     def quantiles(

@@ -4,6 +4,7 @@
 |---|---|
 | `ldp-server estimate` | `ldp_server.answers.estimates.Estimates` |
 | `ldp-server average`, `quantiles`, `ranges` | the answers of ldp_server/answers/numbers.py |
+| `ldp-server averages` | `ldp_server.answers.fields.averages.AveragesAnswer` |
 | `ldp-server attributes` | `ldp_server.answers.attributes.AttributesAnswer`; with `--table` as `estimate` |
 | `ldp-server fair-map` | `ldp_server.fairness.named.MapOutcome` |
 | `ldp-server gaps` | `ldp_server.fairness.gaps.GapsAnswer` |
@@ -14,7 +15,8 @@
 | `ldp-server collection ...`, `compact`, `token list`, `doctor` | ldp_server/cli/shapes.py |
 | `ldp-server curator create`, `ledger` | ldp_server/cli/curator/tables.py |
 | `ldp-server curator release`, `show` | the signed text and the signature: ldp_server/curator/signing.py |
-| `ldp-server curator merge` | `ldp_server.curator.merge.MergedAnswer`, and its warning |
+| `ldp-server curator merge` | `ldp_server.answers.merging.cohorts.MergedAnswer`, or `averages.MergedAverages` |
+| `ldp-server curator synthesize` | file, rows, fields |
 | `ldp-server foreign` | `ldp_server.answers.foreign.ForeignEstimates` |
 | `ldp-server collection draft` | `ldp_server.planning.Draft` |
 | `ldp-simulate ...` | simulator/shapes.py |

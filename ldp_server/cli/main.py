@@ -27,6 +27,7 @@ EXIT_CODES = {
 MODULES = {
     "answer": ["serving"],
     "average": ["questions"],
+    "averages": ["fields.averages"],
     "attributes": ["questions"],
     "backup": ["local"],
     "change": ["over_time.commands"],
@@ -35,7 +36,7 @@ MODULES = {
     "compact": ["collections"],
     "compare": ["over_time.commands"],
     "config": ["serving"],
-    "curator": ["curator.commands", "curator.releasing", "curator.merging"],
+    "curator": ["curator.commands", "curator.releasing", "curator.merging", "curator.synthesizing"],
     "demo": ["serving"],
     "doctor": ["local"],
     "estimate": ["queries"],

@@ -14,10 +14,11 @@ import click
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import FieldItem
-from ldp_server.analyst import Analyst, CollectionEstimates, CollectionHeavyHitters, Which
+from ldp_server.analyst import Analyst, CollectionEstimates, CollectionHeavyHitters, Which, with_volunteers
 from ldp_server.answers.estimates import Coverage, Estimate, Rest
 from ldp_server.answers.over_time.periods import Periods
 from ldp_server.cli.connection import connected, which_argument
+from ldp_server.cli.curator.both_sources import VolunteersRelease, show_both, volunteers_options
 from ldp_server.cli.main import cli
 from ldp_server.cli.outputs import Output, every_look_option, output_options
 from ldp_server.cli.over_time.options import period_options
@@ -115,19 +116,27 @@ def _estimate_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @which_argument
 @every_look_option
 @_estimate_options
+@volunteers_options(tables=True)
 @output_options
 @connected
-def estimate(analyst: Analyst, which: Which, options: EstimateOptions, output: Output) -> None:
+def estimate(
+    analyst: Analyst, which: Which, options: EstimateOptions, output: Output, volunteers: VolunteersRelease | None
+) -> None:
     """Estimate how many users hold an item. Without other options: the ten most frequent.
 
     Of records, --fields and --where ask for tables of their fields, slices and counts.
 
+    With --volunteers the answer has two sources: everybody's reports, and a curator's release about the same items or
+    with a table of the same fields. It says how both differ.
+
     COLLECTION is an id, its first digits (at least four), or the collection's file.
     """
     if options.fields is not None or options.where is not None:
-        _estimate_table(analyst, which, options, output)
+        _estimate_table(analyst, which, options, output, volunteers)
         return
     items = None if options.items is None else read_items(options.items)
+    if volunteers is not None and items is None and not options.every_item:
+        items = volunteers.items
     with busy("estimating", quiet=output.quiet):
         found = analyst.estimate(
             which,
@@ -139,10 +148,29 @@ def estimate(analyst: Analyst, which: Which, options: EstimateOptions, output: O
             together=options.together,
             periods=options.periods,
         )
-    output.show(found, show_estimates)
+    _show(analyst, found, output, volunteers, options)
 
 
-def _estimate_table(analyst: Analyst, which: Which, options: EstimateOptions, output: Output) -> None:
+def _show(
+    analyst: Analyst,
+    found: CollectionEstimates,
+    output: Output,
+    volunteers: VolunteersRelease | None,
+    options: EstimateOptions,
+) -> None:
+    """Print an answer, merged with what volunteers gave where that is asked for."""
+    if volunteers is None:
+        output.show(found, show_estimates)
+        return
+    by = None
+    if volunteers.reweigh_by:
+        by = analyst.table(found.about.id, volunteers.reweigh_by, periods=options.periods)
+    output.show(with_volunteers(found, volunteers.signed, volunteers.key, reweigh_by=by), show_both)
+
+
+def _estimate_table(
+    analyst: Analyst, which: Which, options: EstimateOptions, output: Output, volunteers: VolunteersRelease | None
+) -> None:
     """Print a table of the fields of records."""
     if options.items is not None or (options.every_item and options.top is not None):
         raise click.UsageError("with --fields or --where, ask for every cell or for the --top N")
@@ -159,7 +187,7 @@ def _estimate_table(analyst: Analyst, which: Which, options: EstimateOptions, ou
             together=options.together,
             periods=options.periods,
         )
-    output.show(found, show_estimates)
+    _show(analyst, found, output, volunteers, options)
 
 
 def read_where(source: str) -> dict[str, list[FieldItem]]:

@@ -15,10 +15,12 @@ from ldp_server.analyst import (
     CollectionQuantiles,
     CollectionRanges,
     Which,
+    average_with_volunteers,
 )
 from ldp_server.answers.estimates import Coverage
 from ldp_server.answers.over_time.periods import Periods
 from ldp_server.cli.connection import connected, which_argument
+from ldp_server.cli.curator.both_sources import VolunteersRelease, show_both, volunteers_options
 from ldp_server.cli.main import cli
 from ldp_server.cli.outputs import Output, every_look_option, output_options
 from ldp_server.cli.over_time.options import period_options
@@ -61,16 +63,29 @@ BETWEEN = _Between()
 @every_look_option
 @confidence_option
 @period_options
+@volunteers_options(tables=False)
 @output_options
 @connected
-def average(analyst: Analyst, which: Which, confidence: float, periods: Periods | None, output: Output) -> None:
+def average(
+    analyst: Analyst,
+    which: Which,
+    confidence: float,
+    periods: Periods | None,
+    output: Output,
+    volunteers: VolunteersRelease | None,
+) -> None:
     """Estimate the average of numbers.
+
+    With --volunteers the answer has two sources: everybody's reports, and a curator's release of an average.
 
     COLLECTION is an id, its first digits (at least four), or the collection's file.
     """
     with busy("estimating", quiet=output.quiet):
         found = analyst.average(which, confidence=confidence, periods=periods)
-    output.show(found, _show_average)
+    if volunteers is None:
+        output.show(found, _show_average)
+    else:
+        output.show(average_with_volunteers(found, volunteers.signed, volunteers.key), show_both)
 
 
 def _show_average(found: CollectionAverage) -> None:

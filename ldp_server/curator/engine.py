@@ -10,13 +10,15 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from ldp_client.errors import InvalidSpec
+from ldp_client.privacy.rounding import fraction_up
+from ldp_server.answers.merging.signed import SignedRelease
 from ldp_server.answers.to_json import item_json
 from ldp_server.curator.draws import Draws
 from ldp_server.curator.ledger import CuratorLedger
 from ldp_server.curator.people import PeopleFile
-from ldp_server.curator.prices import CentralPrice, DataSetBudget, price_text
-from ldp_server.curator.releases.base import CentralMechanism, ReleasedRow
-from ldp_server.curator.signing import SignedRelease, load_signing_key, sign
+from ldp_server.curator.prices import DataSetBudget, price_text
+from ldp_server.curator.releases.base import CentralMechanism, Outcome, ReleasedRow
+from ldp_server.curator.signing import load_signing_key, sign
 from ldp_server.service.admission.key_files import make_key
 
 __all__ = ["KEY_FILE", "ReleaseRequest", "adjacency", "check_own", "create_data_set", "release"]
@@ -34,6 +36,14 @@ class ReleaseRequest:
     mechanism: CentralMechanism
     conversion_delta: Fraction | None = None
     """At which a rho is converted, where the budget is an epsilon."""
+    more: tuple[str, ...] = ()
+    """Further columns, for a mechanism that reads several; the last one is the label, where there is one."""
+    collection: bytes | None = None
+    """The collection whose volunteers these are."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column, *self.more)
 
 
 def adjacency(people: int) -> str:
@@ -58,35 +68,47 @@ def release(
     """Make, sign, charge and store a release; return it once it is on the disk. What fails charges nothing."""
     key = load_signing_key(home / KEY_FILE)
     mechanism = request.mechanism
-    if request.column not in data.columns:
-        raise InvalidSpec(f"no column {request.column!r} was read")
+    for column in request.columns:
+        if column not in data.columns:
+            raise InvalidSpec(f"no column {column!r} was read")
     mechanism.check(data.people)
     with CuratorLedger(home) as ledger:
         budget = ledger.data_set(request.data_set).budget
         cost = budget.cost(mechanism.price, request.conversion_delta)
         with ledger.charging(request.data_set, cost, data.fingerprint) as charging:
-            outcome = mechanism.run(data.columns[request.column], draws)
+            outcome = mechanism.run_columns([data.columns[column] for column in request.columns], draws)
             content = {
                 "form": _FORM,
                 "number": charging.number,
                 "previous": charging.before.hex(),
                 "made": now,
-                "data_set": request.data_set,
-                "people": data.people,
-                "column": request.column,
-                "kind": mechanism.kind,
-                "parameters": mechanism.parameters(),
-                "price": mechanism.price.as_dict(),
                 "charged": {budget.unit: str(cost[0]), "delta": str(cost[1])},
-                "statement": _statement(mechanism.price, data.people),
+                "budget": budget.as_dict(),
                 "library": library,
-                "note": outcome.note,
-                "variance": outcome.variance,
-                "rows": [_row(row) for row in outcome.rows],
+                **_content(request, data.people, outcome),
             }
             signed = sign(content, key)
-            charging.keep(signed, mechanism.kind, [request.column], mechanism.price, now)
+            charging.keep(signed, mechanism.kind, list(request.columns), mechanism.price, now)
     return signed
+
+
+def _content(request: ReleaseRequest, people: int, outcome: Outcome) -> dict[str, Any]:
+    """What a release says of its mechanism and what that gave."""
+    mechanism = request.mechanism
+    return {
+        "data_set": request.data_set,
+        "people": people,
+        "collection": None if request.collection is None else request.collection.hex(),
+        "column": ", ".join(request.columns),
+        "kind": mechanism.kind,
+        "parameters": mechanism.parameters(),
+        "price": mechanism.price.as_dict(),
+        "statement": _statement(mechanism, people),
+        "note": outcome.note,
+        "variance": outcome.variance,
+        "rows": [_row(row) for row in outcome.rows],
+        "details": dict(outcome.details),
+    }
 
 
 def check_own(home: Path, signed: SignedRelease) -> Ed25519PublicKey:
@@ -96,11 +118,19 @@ def check_own(home: Path, signed: SignedRelease) -> Ed25519PublicKey:
     return public
 
 
-def _statement(price: CentralPrice, people: int) -> list[str]:
+def _statement(mechanism: CentralMechanism, people: int) -> list[str]:
+    price = mechanism.price
     lines = [f"price: {price_text(price)}; {adjacency(people)}"]
     delta = Fraction(1, 10**6) + price.delta
-    if price.epsilon is None:
+    if price.epsilon is None and price.rho is not None:
         lines.append(f"which is epsilon = {price.epsilon_at(delta):.6g} at delta = {float(delta):.3g}")
+    if price.attribute is not None:
+        lines.append(
+            f"for two records that differ in one attribute: epsilon = {fraction_up(price.attribute):.6g}; in k of "
+            "them: at most k times that"
+        )
+    if mechanism.about:
+        lines.append(mechanism.about)
     lines.append("whoever gave these records trusted the operator with them: this protects what is released")
     return lines
 

@@ -28,8 +28,8 @@ from types import TracebackType
 from typing import Any
 
 from ldp_client.errors import BudgetExceeded, InvalidSpec
+from ldp_server.answers.merging.signed import SignedRelease
 from ldp_server.curator.prices import CentralPrice, DataSetBudget
-from ldp_server.curator.signing import SignedRelease
 from ldp_server.store.errors import Corrupt, StorageError, WrongVersion, translated
 
 __all__ = ["Charging", "CuratorLedger", "DataSet", "LedgerRow"]

@@ -128,7 +128,10 @@ def _records(path: Path, name: str, column: Any) -> list[Record]:
 
 def whole_numbers(records: Sequence[Record], name: str) -> list[int]:
     """Return a column as whole numbers; raise InvalidSpec for a cell that is none, also an empty one."""
-    found = []
+    try:
+        return list(map(int, records))  # type: ignore[arg-type] # an empty cell is a TypeError, which is meant
+    except (TypeError, ValueError):
+        found = []
     for number, record in enumerate(records, 1):
         try:
             found.append(int(record if record is not None else ""))

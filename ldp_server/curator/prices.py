@@ -1,10 +1,13 @@
-"""What a release costs one person, and the budget of a data set, in three accountings side by side.
+"""What a release costs one person, and the budget of a data set, in five accountings side by side.
 
 A price holds for replacement: one person's record becomes any other, and the number of people stays.
 
     pure     (epsilon, delta): both add up over releases, also adaptive ones
     zcdp     rho, and delta for the mechanisms that are (delta-approximately) concentrated: both add up
     tcdp     rho up to an order omega: rho adds up, and omega is the smallest of all
+    attribute    epsilon for two records that differ in one attribute (a column, or one character of a text of 0 and 1):
+             it adds up. A release without such a statement counts with its epsilon for whole records, which is larger
+    label    epsilon for two records that differ in the label alone, where all other columns are public; in the same way
 
 A budget is kept in one of them. A pure epsilon is worth at most rho = epsilon^2 / 2 (Bun and Steinke 2016), and a
 mechanism with bounded range epsilon (the exponential mechanism, not permute-and-flip) at most epsilon^2 / 8 (Cesar and
@@ -25,7 +28,7 @@ from ldp_client.privacy.rounding import fraction_down, fraction_up, shown
 
 __all__ = ["ACCOUNTINGS", "CentralPrice", "DataSetBudget", "decimal", "price_text"]
 
-ACCOUNTINGS = ("pure", "zcdp", "tcdp")
+ACCOUNTINGS = ("pure", "zcdp", "tcdp", "attribute", "label")
 _MOST = 1_000
 
 
@@ -49,6 +52,10 @@ class CentralPrice:
     rho: Fraction | None = None
     omega: Fraction | None = None
     """Up to which order rho holds; None: at every order."""
+    attribute: Fraction | None = None
+    """The epsilon for two records that differ in one attribute, where that is less than `epsilon`."""
+    label: Fraction | None = None
+    """The epsilon for two records that differ in the label alone, for a release that promises no more."""
 
     @classmethod
     def pure(cls, epsilon: Fraction, delta: Fraction = Fraction(0)) -> CentralPrice:
@@ -65,7 +72,15 @@ class CentralPrice:
         rho = None if self.rho is None or other.rho is None else self.rho + other.rho
         epsilon = None if self.epsilon is None or other.epsilon is None else self.epsilon + other.epsilon
         ends = [omega for omega in (self.omega, other.omega) if omega is not None]
-        return CentralPrice(epsilon, self.delta + other.delta, rho, min(ends, default=None))
+        attribute = _total(self, other, "attribute")
+        return CentralPrice(
+            epsilon, self.delta + other.delta, rho, min(ends, default=None), attribute, _total(self, other, "label")
+        )
+
+    def narrow(self, what: str) -> Fraction | None:
+        """The epsilon for records that differ in one attribute, or in the label: that of whole records covers it."""
+        found: Fraction | None = getattr(self, what)
+        return self.epsilon if found is None else found
 
     def epsilon_at(self, delta: Fraction) -> float:
         """Return the smallest epsilon that holds at a total of delta, rounded up; infinity if none is known."""
@@ -83,16 +98,26 @@ class CentralPrice:
             "delta": str(self.delta),
             "rho": None if self.rho is None else str(self.rho),
             "omega": None if self.omega is None else str(self.omega),
-        }
+        } | {name: str(value) for name in _NARROW if (value := getattr(self, name)) is not None}
 
     @classmethod
     def from_dict(cls, found: dict[str, str | None]) -> CentralPrice:
         """Read what `as_dict` has written."""
         epsilon, rho, omega = (None if found[key] is None else Fraction(str(found[key])) for key in _OPTIONAL)
-        return cls(epsilon, Fraction(str(found["delta"])), rho, omega)
+        attribute, label = (Fraction(text) if (text := found.get(name)) else None for name in _NARROW)
+        return cls(epsilon, Fraction(str(found["delta"])), rho, omega, attribute, label)
 
 
 _OPTIONAL = ("epsilon", "rho", "omega")
+_NARROW = ("attribute", "label")
+
+
+def _total(one: CentralPrice, other: CentralPrice, what: str) -> Fraction | None:
+    """Add up what two prices say about less than a record, if one of them does."""
+    if getattr(one, what) is None and getattr(other, what) is None:
+        return None
+    first, second = one.narrow(what), other.narrow(what)
+    return None if first is None or second is None else first + second
 
 
 def _number(value: Fraction) -> str:
@@ -107,9 +132,16 @@ def price_text(price: CentralPrice) -> str:
     if price.rho is not None:
         end = "" if price.omega is None else f" up to order {shown(fraction_down(price.omega), 6)}"
         parts.append(f"rho = {_number(price.rho)}{end}")
+    if price.attribute is not None:
+        parts.append(f"for each attribute epsilon = {_number(price.attribute)}")
+    if price.label is not None:
+        parts.append(f"for the label alone epsilon = {_number(price.label)}")
     if price.delta:
         parts.append(f"delta = {_number(price.delta)}")
     return ", ".join(parts)
+
+
+_SHARE = {"attribute": "each attribute", "label": "the label alone"}
 
 
 @dataclass(frozen=True)
@@ -133,13 +165,20 @@ class DataSetBudget:
     @property
     def unit(self) -> str:
         """What the amount is an amount of."""
-        return "epsilon" if self.accounting == "pure" else "rho"
+        return "epsilon" if self.accounting in {"pure", *_NARROW} else "rho"
 
     def cost(self, price: CentralPrice, delta: Fraction | None = None) -> tuple[Fraction, Fraction]:
         """Return amount and delta of a price in this budget's accounting.
 
         `delta` is what a caller gives for the conversion of a rho into a pure epsilon.
         """
+        if price.epsilon is None and price.rho is None and self.accounting != "label":
+            raise InvalidSpec(
+                "this release protects the label alone, and the budget of this data set is about whole records: make "
+                "it from a data set of `curator create --labels-only`, if all other columns are public"
+            )
+        if self.accounting in _NARROW:
+            return self._narrow(price)
         if self.accounting != "pure":
             if price.rho is None:
                 raise InvalidSpec("this release has no rho: make it from a data set whose budget is an epsilon")
@@ -159,6 +198,15 @@ class DataSetBudget:
             )
         return Fraction(price.epsilon_at(delta + price.delta)), delta + price.delta
 
+    def _narrow(self, price: CentralPrice) -> tuple[Fraction, Fraction]:
+        epsilon = price.narrow(self.accounting)
+        if epsilon is None:
+            raise InvalidSpec(
+                f"the budget of this data set is an epsilon for {_SHARE[self.accounting]}, and this release has a rho: "
+                "give --noise laplace"
+            )
+        return epsilon, price.delta
+
     def as_dict(self) -> dict[str, str | None]:
         """Return plain data: exact fractions as text."""
         omega = None if self.omega is None else str(self.omega)
@@ -173,4 +221,5 @@ class DataSetBudget:
     def __str__(self) -> str:
         delta = f", delta = {_number(self.delta)}" if self.delta else ""
         end = "" if self.omega is None else f" up to order {_number(self.omega)}"
-        return f"{self.unit} = {_number(self.amount)}{end}{delta}"
+        each = f" for {_SHARE[self.accounting]}" if self.accounting in _SHARE else ""
+        return f"{self.unit} = {_number(self.amount)}{each}{end}{delta}"

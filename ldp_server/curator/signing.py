@@ -1,52 +1,20 @@
-"""A release as signed bytes. Whoever has the curator's public key can check one without the curator.
-
-The signature (Ed25519) is over a tag and the bytes of the body, which is JSON. The body is never made again from its
-parts: what was signed is stored and shown as it is.
-"""
+"""Signs releases, with a key that only its owner can read. Their form and their check: ldp_server/answers/merging."""
 
 from __future__ import annotations
 
 import json
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.tags import CURATOR_RELEASE
+from ldp_server.answers.merging.signed import SignedRelease
 from ldp_server.service.admission.key_files import load_private_key
 
-__all__ = ["SignedRelease", "load_signing_key", "read_release", "sign"]
-
-MAX_BYTES = 256 << 20
-
-
-@dataclass(frozen=True)
-class SignedRelease:
-    """A release and its signature."""
-
-    body: bytes
-    signature: bytes
-
-    @property
-    def content(self) -> dict[str, Any]:
-        """The body as plain data."""
-        found: dict[str, Any] = json.loads(self.body)
-        return found
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return what a release file and `--json` hold: the body as the text that was signed, and the signature."""
-        return {"release": self.body.decode(), "signature": self.signature.hex()}
-
-    def check(self, key: Ed25519PublicKey) -> None:
-        """Raise InvalidSpec if this key has not signed it."""
-        try:
-            key.verify(self.signature, CURATOR_RELEASE + self.body)
-        except InvalidSignature:
-            raise InvalidSpec("this release was not signed by this key, or was changed afterwards") from None
+__all__ = ["load_signing_key", "sign"]
 
 
 def sign(content: dict[str, Any], key: Ed25519PrivateKey) -> SignedRelease:
@@ -64,19 +32,3 @@ def load_signing_key(path: Path) -> Ed25519PrivateKey:
     if mode & 0o077:
         raise InvalidSpec(f"{path} can be read by others (mode {mode:04o}): chmod 600 {path}")
     return load_private_key(path)
-
-
-def read_release(path: Path) -> SignedRelease:
-    """Read a release file, as `curator release --json` and `curator show --json` print it."""
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise InvalidSpec(f"{path} is too large for a release")
-        found = json.loads(path.read_bytes())
-        read = SignedRelease(found["release"].encode(), bytes.fromhex(found["signature"]))
-        if not isinstance(read.content, dict):
-            raise TypeError
-    except OSError as error:
-        raise InvalidSpec(f"cannot read {path}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise InvalidSpec(f"{path} is not a release as `ldp-server curator show --json` prints it") from None
-    return read

@@ -1,16 +1,16 @@
 """The vault: opens volunteers' sealed records, in this process alone, with a key that only its owner can read.
 
-The records lie in the collection server's directory, which has no key for them. Taking them marks them as used in the
-same transaction, so that a withdrawal that comes later is refused, truthfully; if nothing is released they are given
-back. A record is left out if it cannot be opened with the keys, or if its volunteer agreed to a smaller budget than the
-data set has. What is left out is counted, and stays as it was.
+The records lie in the collection server's directory or store, which has no key for them. Taking them marks them as
+used in the same transaction, so that a withdrawal that comes later is refused, truthfully; if nothing is released they
+are given back. A record is left out if it cannot be opened with the keys, or if its volunteer agreed to a smaller
+budget than the data set has. What is left out is counted, and stays as it was.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,13 +20,14 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
-from ldp_client.protocol.domain import Categories, Integers, Item, Strings
+from ldp_client.protocol.domain import Categories, Domain, Integers, Item, Strings
+from ldp_client.protocol.domain import Record as DomainOfRecords
 from ldp_client.trust.policy import UNITS
 from ldp_client.volunteering.records import open_record
 from ldp_server.curator.people import PeopleFile, Record
 from ldp_server.curator.prices import DataSetBudget
 from ldp_server.sealing.keys import load_keys
-from ldp_server.volunteers.kept import FILE, KeptRecords
+from ldp_server.volunteers.opening import curated_records
 
 __all__ = ["ANSWER", "Volunteers", "opened"]
 
@@ -47,20 +48,23 @@ class Volunteers:
 
 @contextmanager
 def opened(
-    directory: Path, collection: Collection, keys: Path, budget: DataSetBudget, fingerprint_key: bytes, now: int
+    records: str | Path, collection: Collection, keys: Path, budget: DataSetBudget, fingerprint_key: bytes, now: int
 ) -> Iterator[Volunteers]:
-    """Take the records of a collection for a release. If the block fails, they were not used."""
+    """Take the records of a collection for a release. If the block fails, they were not used.
+
+    `records` is the data directory of the collection server, or the address of its store.
+    """
     if budget.accounting != "pure":
         raise InvalidSpec("volunteers agree to an epsilon: make their data set with a budget of --epsilon")
-    if not isinstance(collection.domain, Categories | Strings | Integers):
+    if not isinstance(collection.domain, Categories | Strings | Integers | DomainOfRecords):
         raise InvalidSpec(
-            f"volunteers' answers of a {collection.domain.kind} domain are not released: ask for categories, strings "
-            "or integers, each attribute as a question of its own"
+            f"volunteers' answers of a {collection.domain.kind} domain are not released: ask for categories, strings, "
+            "integers or records of such fields"
         )
     secrets = [X25519PrivateKey.from_private_bytes(key.private_key) for key in load_keys(keys)]
     if not secrets:
         raise InvalidSpec(f"{keys} holds no key: `ldp-server key new {keys}` makes one")
-    with closing(KeptRecords(directory / FILE, create=False)) as kept:
+    with closing(curated_records(str(records))) as kept:
         fresh = set(kept.fresh(collection.id))
         rows = kept.take(collection.id, now)
         try:
@@ -71,18 +75,26 @@ def opened(
                     f"no volunteer's record of this collection can be used: {out[0]:,} cannot be opened with these "
                     f"keys, {out[1]:,} agreed to a smaller budget than the data set's {float(budget.amount):g}"
                 )
-            yield Volunteers(PeopleFile(len(found), {ANSWER: list(found.values())}, digest), *out)
+            yield Volunteers(PeopleFile(len(found), _columns(collection.domain, list(found.values())), digest), *out)
         except BaseException:
             kept.give_back(collection.id, sorted(fresh))
             raise
         kept.give_back(collection.id, sorted(fresh - set(found)))
 
 
+def _columns(domain: Domain, items: Sequence[Item]) -> dict[str, list[Record]]:
+    """Return one column of text; of records, one for each field."""
+    if not isinstance(domain, DomainOfRecords):
+        return {ANSWER: [_text(item) for item in items]}
+    held = [item if isinstance(item, Mapping) else {} for item in items]
+    return {name: [_text(one.get(name)) for one in held] for name in domain.names}
+
+
 def _open(
     rows: Sequence[tuple[bytes, bytes]], collection: Collection, secrets: Sequence[X25519PrivateKey], epsilon: Fraction
-) -> tuple[dict[bytes, Record], tuple[int, int]]:
-    """Return the records by their names, and how many were left out, for each reason."""
-    found: dict[bytes, Record] = {}
+) -> tuple[dict[bytes, Item], tuple[int, int]]:
+    """Return the items by the names of their records, and how many were left out, for each reason."""
+    found: dict[bytes, Item] = {}
     unopened = less = 0
     for name, sealed in rows:
         tried = (open_record(sealed, collection.id, collection.domain, secret) for secret in secrets)
@@ -92,8 +104,7 @@ def _open(
         elif Fraction(record.budget, UNITS) < epsilon:
             less += 1
         else:
-            item = collection.domain.item(record.index)
-            found[name] = _text(item)
+            found[name] = collection.domain.item(record.index)
     return found, (unopened, less)
 
 
@@ -101,4 +112,6 @@ def _text(item: Item) -> Record:
     """An item as text. Bytes that are no text become their hexadecimal digits."""
     if item is None or isinstance(item, str):
         return item
+    if isinstance(item, bool):
+        return "yes" if item else "no"
     return item.hex() if isinstance(item, bytes) else str(item)

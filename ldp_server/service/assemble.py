@@ -50,7 +50,7 @@ from ldp_server.store import (
     ReportLog,
 )
 from ldp_server.store.engines import open_store
-from ldp_server.volunteers.kept import FILE, KeptRecords
+from ldp_server.volunteers.opening import served_records
 from ldp_server.watch.spans import Spans, spans_to
 from ldp_server.worker.client import Worker
 from ldp_server.worker.decoders import Decoders
@@ -183,8 +183,9 @@ class _Assembly:
 
     def _volunteers(self, collections: LiveCollections) -> VolunteerCalls:
         kept = None
-        if self._config.collector.volunteers:
-            kept = self._stack.enter_context(contextlib.closing(KeptRecords(self._directory.root / FILE)))
+        if self._config.collector.volunteers and self._role.collects:
+            records = served_records(self._config.store, self._directory.root)
+            kept = self._stack.enter_context(contextlib.closing(records))
         return VolunteerCalls(collections, kept, self._bounds.apps, self._clock)
 
     def _auth(self, access: AccessTokens) -> Auth:
@@ -199,7 +200,8 @@ class _Assembly:
             load_public_key(publish.next_key) if publish.next_key else None,
             frozenset(load_public_key(path).public_bytes_raw() for path in publish.witnesses),
             keys.published,
-            self._directory.cosignatures if self._role is SERVE else None,  # a collector keeps no files
+            None if self._store.shared else self._directory.cosignatures,
+            self._store.keep_cosignatures if self._store.shared else None,
         )
 
     def _collections(self, log: ReportLog, publisher: ListPublisher) -> LiveCollections:

@@ -146,7 +146,7 @@ class LiveCollections:
 
     def __init__(self, label: Callable[[bytes], str], publisher: ListPublisher) -> None:
         self._label = label
-        self._publisher = publisher
+        self.publisher = publisher
         self._by_id: dict[bytes, LiveCollection] = {}
         self._by_number: dict[int, LiveCollection] = {}
         self.unreadable: list[bytes] = []
@@ -163,8 +163,8 @@ class LiveCollections:
             check_spec(record)
         except Corrupt as error:
             self.damaged.append(record.id)
-            if record.public and not self._publisher.lists(record.id):
-                self._publisher.withhold("the row of a collection is damaged")
+            if record.public and not self.publisher.lists(record.id):
+                self.publisher.withhold("the row of a collection is damaged")
             event(logging.ERROR, "a collection is not served", collection=record.id.hex()[:12], reason=str(error))
             return
         try:
@@ -177,7 +177,7 @@ class LiveCollections:
             live.arrivals = known.arrivals
         self._by_id[record.id] = live
         self._by_number[record.number] = live
-        self._publisher.put(record)
+        self.publisher.put(record)
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -189,7 +189,7 @@ class LiveCollections:
     @property
     def list_is_full(self) -> bool:
         """Whether the public list can take no further collection."""
-        return self._publisher.is_full
+        return self.publisher.is_full
 
     def get(self, collection_id: bytes) -> LiveCollection | None:
         return self._by_id.get(collection_id)

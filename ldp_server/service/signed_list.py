@@ -9,13 +9,14 @@ devices keep the list that they hold until the damage is mended.
 
 The list is also a Merkle tree (ldp_client/trust/merkle.py). `proof` answers those who hold no list: how far it is, that
 it goes on from a list that they saw, and that an id is on it. `cosign` takes the signatures of the witnesses that the
-configuration names. `keep_cosignatures` writes them to a file, so that a server that was restarted has them at once.
+configuration names. `keep_cosignatures` writes them to a file, so that a server that was restarted has them at once,
+or to the store that several servers share; then `take_cosignatures` hears of those that others were given.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -32,6 +33,7 @@ from ldp_server.cosignatures import read_cosignatures, write_cosignatures
 from ldp_server.service.logs import event
 from ldp_server.service.wire import CallStatus
 from ldp_server.store import CollectionRecord
+from ldp_server.store.interface.store import CosignedList
 
 __all__ = ["ListPublisher"]
 
@@ -46,8 +48,9 @@ class ListPublisher:
         witnesses: frozenset[bytes] = frozenset(),
         collector_keys: Callable[[], tuple[CollectorKey, ...]] = tuple,
         cosignatures: Path | None = None,
+        share: Callable[[Sequence[CosignedList]], None] | None = None,
     ) -> None:
-        """`cosignatures` is the file that keeps those of the witnesses."""
+        """What the witnesses signed is kept in the file `cosignatures`, or by `share` for all servers of a store."""
         self._key = key
         self._collector_keys = collector_keys
         self._signed_keys: tuple[CollectorKey, ...] = ()
@@ -56,6 +59,7 @@ class ListPublisher:
         self._cosigned: dict[bytes, tuple[bytes, bytes]] = {}
         """By witness: the signed bytes, and the signature."""
         self._file = cosignatures
+        self._share = share
         if key is not None and cosignatures is not None and witnesses:
             data, found = read_cosignatures(cosignatures, key.public_key().public_bytes_raw(), witnesses)
             self._cosigned = {one.public_key: (data, one.signature) for one in found}
@@ -151,10 +155,22 @@ class ListPublisher:
         self._cosigned[given.public_key] = signed.list_bytes, given.signature
         return new
 
+    def take_cosignatures(self, signatures: Sequence[CosignedList]) -> None:
+        """Take what witnesses signed at another server. Only valid signatures of the present list are kept."""
+        if self._key is None or self._withheld or not self._witnesses:
+            return
+        signed = self._signature(self._key)
+        for one in signatures:
+            found = Cosignature(one.public_key, one.signature)
+            if one.list_bytes != signed.list_bytes or self._cosigned.get(one.public_key) == one[2:]:
+                continue
+            if seen_by(signed.public_key, signed.list_bytes, [found], self._witnesses):
+                self._cosigned[one.public_key] = signed.list_bytes, one.signature
+
     def keep_cosignatures(self) -> None:
-        """Write what the witnesses have signed to the file; trouble is logged, because nothing is lost by it."""
-        signed = self._signed
-        if self._file is None or signed is None:
+        """Keep what the witnesses have signed for later; trouble is logged, because nothing is lost by it."""
+        signed, size = self._signed, len(self._known)
+        if signed is None:
             return
         found = [
             Cosignature(key, signature)
@@ -162,7 +178,10 @@ class ListPublisher:
             if data == signed.list_bytes
         ]
         try:
-            write_cosignatures(self._file, signed.list_bytes, found)
+            if self._share is not None:
+                self._share([CosignedList(key, size, signed.list_bytes, signature) for key, signature in found])
+            elif self._file is not None:
+                write_cosignatures(self._file, signed.list_bytes, found)
         except StorageError as error:
             event(logging.WARNING, "the witnesses' signatures could not be kept", reason=str(error))
 

@@ -1,4 +1,7 @@
 """Sealed records of volunteers, as the collection server keeps them: it cannot open one.
 
-kept    the store, a file of its own: give, withdraw, and take for a release
+interface   what a store of them does: give, withdraw, and take for a release
+kept        a file in the data directory of one server
+shared      on PostgreSQL, for several servers
+opening     which of the two
 """

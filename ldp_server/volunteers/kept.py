@@ -1,12 +1,4 @@
-"""The store of sealed records: DIR/volunteers.db. A record is kept under a name until it is withdrawn.
-
-    held    given, not used: whoever knows the secret of its name may withdraw it
-    used    a curator has taken it for a release: it stays, and a withdrawal is refused
-
-The collection server gives and withdraws. The curator, a process with the key, takes. All three are one transaction
-each, so that a record is either withdrawn or used. A curator that then releases nothing gives the records back, so that
-they can be withdrawn again.
-"""
+"""Sealed records in a data directory, for one collection server: DIR/volunteers.db."""
 
 from __future__ import annotations
 
@@ -19,6 +11,7 @@ from pathlib import Path
 from ldp_client.errors import InvalidSpec
 from ldp_server.store.errors import Corrupt, WrongVersion, translated
 from ldp_server.store.schema import connect
+from ldp_server.volunteers.interface import Given, SealedRecords
 
 __all__ = ["FILE", "KeptRecords"]
 
@@ -33,7 +26,7 @@ _TABLES = (
 )
 
 
-class KeptRecords:
+class KeptRecords(SealedRecords):
     """The sealed records in one data directory."""
 
     def __init__(self, path: Path, *, create: bool = True) -> None:
@@ -77,18 +70,16 @@ class KeptRecords:
                     self._db.execute("ROLLBACK")
                 raise
 
-    def give(self, collection_id: bytes, name: bytes, sealed: bytes, now: int) -> bool:
-        """Keep a record; return False if its name holds another one. The same bytes again change nothing."""
+    def give(self, collection_id: bytes, name: bytes, sealed: bytes, now: int) -> Given:
         with self._transaction():
             row = self._db.execute(
                 "SELECT sealed FROM records WHERE collection_id = ? AND name = ?", (collection_id, name)
             ).fetchone()
             if row is None:
                 self._db.execute("INSERT INTO records VALUES (?, ?, ?, ?, NULL)", (collection_id, name, sealed, now))
-        return row is None or row[0] == sealed
+        return Given.KEPT if row is None or row[0] == sealed else Given.OTHER_RECORD
 
     def withdraw(self, collection_id: bytes, name: bytes) -> bool:
-        """Delete a record; return False if a release has used it. What is not there counts as deleted."""
         key = (collection_id, name)
         with self._transaction():
             self._db.execute("DELETE FROM records WHERE collection_id = ? AND name = ? AND used IS NULL", key)
@@ -96,7 +87,6 @@ class KeptRecords:
         return left is None
 
     def take(self, collection_id: bytes, now: int) -> list[tuple[bytes, bytes]]:
-        """Mark all records of a collection as used, and return each name with its sealed bytes, in the names' order."""
         with self._transaction():
             self._db.execute(
                 "UPDATE records SET used = ? WHERE collection_id = ? AND used IS NULL", (now, collection_id)
@@ -107,7 +97,6 @@ class KeptRecords:
             return rows.fetchall()
 
     def fresh(self, collection_id: bytes) -> list[bytes]:
-        """Return the names of the records that no release has used."""
         with self._transaction():
             rows = self._db.execute(
                 "SELECT name FROM records WHERE collection_id = ? AND used IS NULL", (collection_id,)
@@ -115,7 +104,6 @@ class KeptRecords:
             return [name for (name,) in rows]
 
     def give_back(self, collection_id: bytes, names: Sequence[bytes]) -> None:
-        """Mark records as not used, because nothing was released."""
         with self._transaction():
             self._db.executemany(
                 "UPDATE records SET used = NULL WHERE collection_id = ? AND name = ?",
@@ -123,7 +111,6 @@ class KeptRecords:
             )
 
     def forget(self, collection_id: bytes) -> int:
-        """Delete all records of a collection, used or not; return how many there were."""
         with self._transaction():
             self._db.execute("PRAGMA secure_delete = ON")
             return self._db.execute("DELETE FROM records WHERE collection_id = ?", (collection_id,)).rowcount

@@ -14,6 +14,7 @@ from ldp_client.protocol.domain import Attributes, Item
 from ldp_server.analyst import CollectionSummary
 from ldp_server.answers.attributes import AttributesAnswer
 from ldp_server.answers.estimates import Coverage, Estimates, Verdict
+from ldp_server.answers.fields.averages import AveragesAnswer
 from ldp_server.answers.numbers import AverageAnswer, QuantilesAnswer, RangesAnswer
 from ldp_server.answers.words import item_text, visible
 from ldp_server.fairness.gaps import GapsAnswer
@@ -69,12 +70,30 @@ def _few(title: str, answer: Any) -> Figure | None:
     """The chart of an answer with a few lines that are no users."""
     if isinstance(answer, GapsAnswer):
         return _groups(title, answer)
-    if isinstance(answer, AverageAnswer):
-        row = answer.average
-        unit = "the numbers' own unit"
-        chart = DotChart(title, [Dot("average", row.estimate, row.low, row.high)], unit)
-        return Figure(dots(chart, WIDE), dots(chart, NARROW), [_DOT])
+    if isinstance(answer, AverageAnswer | AveragesAnswer):
+        return _average(title, answer) if isinstance(answer, AverageAnswer) else _averages(title, answer)
     return None
+
+
+def _average(title: str, answer: AverageAnswer) -> Figure:
+    row = answer.average
+    chart = DotChart(title, [Dot("average", row.estimate, row.low, row.high)], "the numbers' own unit")
+    return Figure(dots(chart, WIDE), dots(chart, NARROW), [_DOT])
+
+
+def _averages(title: str, answer: AveragesAnswer) -> Figure:
+    """The cells with the most users, in the order of the table."""
+    most = sorted(row.users for row in answer.averages)[-_MOST_DOTS:]
+    rows = [row for row in answer.averages if row.users >= most[0]][:_MOST_DOTS]
+    lines = [
+        Dot(item_text(row.item), row.estimate, row.low, row.high, "unsure" if math.isinf(row.standard_error) else "")
+        for row in rows
+    ]
+    chart = DotChart(title, lines, f"average of {visible(answer.number)}", write=lambda value: f"{value:,.6g}")
+    marks = [("dot", "average of a cell, with its interval")]
+    if any(line.kind for line in lines):
+        marks.append(("unsure", "too few users to tell: the interval is the whole range"))
+    return Figure(dots(chart, WIDE), dots(chart, NARROW), marks)
 
 
 def _both(chart: DotChart, options: ViewOptions, truth: Truth | None) -> Figure:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ldp_server.answers.attributes import AttributesAnswer
 from ldp_server.answers.estimates import Coverage, Estimates
+from ldp_server.answers.fields.averages import AveragesAnswer
 from ldp_server.answers.numbers import AverageAnswer, QuantilesAnswer, RangesAnswer
 from ldp_server.answers.words import item_text, visible, whole
 from ldp_server.fairness.gaps import GapsAnswer, GroupShare
@@ -76,15 +77,36 @@ def _few(answer: Any) -> TableView:
             [f"{row.share * 100:.6g}%", f"{row.estimate:,}", f"{row.low:,} to {row.high:,}"] for row in answer.quantiles
         ]
         return TableView(("share", "number", _interval(answer.confidence)), rows, frozenset())
-    if isinstance(answer, AverageAnswer):
-        row = answer.average
-        error = "unknown" if math.isinf(row.standard_error) else f"{row.standard_error:,.4g}"
-        cells = [f"{row.estimate:,.6g}", error, f"{row.low:,.6g} to {row.high:,.6g}", whole(row.holders)]
-        return TableView(("average", "± error", _interval(answer.confidence), "who have one"), [cells], frozenset())
+    if isinstance(answer, AverageAnswer | AveragesAnswer):
+        return _average(answer) if isinstance(answer, AverageAnswer) else _averages(answer)
     if isinstance(answer, GapsAnswer):
         heads = (visible(answer.group), "share", "± error", _interval(answer.confidence), "users", "± error")
         return TableView(heads, [_group(row) for row in answer.rows])
     raise TypeError(f"no table for {type(answer).__name__}")
+
+
+def _average(answer: AverageAnswer) -> TableView:
+    row = answer.average
+    error = "unknown" if math.isinf(row.standard_error) else f"{row.standard_error:,.4g}"
+    cells = [f"{row.estimate:,.6g}", error, f"{row.low:,.6g} to {row.high:,.6g}", whole(row.holders)]
+    return TableView(("average", "± error", _interval(answer.confidence), "who have one"), [cells], frozenset())
+
+
+def _averages(answer: AveragesAnswer) -> TableView:
+    interval = _interval(answer.confidence)
+    rows = [
+        [
+            item_text(row.item),
+            "too few to tell" if math.isinf(row.standard_error) else f"{row.estimate:,.6g}",
+            "unknown" if math.isinf(row.standard_error) else f"{row.standard_error:,.4g}",
+            f"{row.low:,.6g} to {row.high:,.6g}",
+            whole(row.users),
+            f"{whole(row.users_low)} to {whole(row.users_high)}",
+        ]
+        for row in answer.averages
+    ]
+    heads = ("cell", f"average of {visible(answer.number)}", "± error", interval, "who have one", interval)
+    return TableView(heads, rows)
 
 
 def _group(row: GroupShare) -> list[str]:

@@ -22,6 +22,7 @@ from ldp_server.fairness.gaps import TOLERANCE
 from ldp_server.heavy_hitters import BETA
 from ldp_server.heavy_hitters.dictionary import words_of
 from ldp_server.oracles import ORACLES
+from ldp_server.oracles.averaged_table import AveragedTableOracle
 from ldp_server.oracles.base import AttributesOracle, FrequencyOracle
 from ldp_server.oracles.bounded_number import BoundedNumberOracle
 from ldp_server.oracles.hierarchy import HierarchyOracle
@@ -183,6 +184,13 @@ VIEWS: Mapping[str, View] = {
         "average",
         lambda o: f"average({{}}{_keywords(o)})",
     ),
+    "averages": View(
+        "Averages",
+        lambda a, which, o: a.averages(which, **_same(_once(o))),
+        lambda o: f"--together{_confidence(_once(o))}",
+        "averages",
+        lambda o: f"averages({{}}{_keywords(_once(o), together=True)})",
+    ),
     "histogram": View(
         "Histogram",
         lambda a, which, o: a.histogram(which, o.bins, **_same(o)),
@@ -287,6 +295,7 @@ _HAS: Mapping[str, Callable[[Collection, CollectionSummary], bool]] = {
     "top": lambda _, s: s.lists_domain,
     "hitters": lambda _, s: s.decodes_heavy_hitters,
     "average": lambda c, _: _is(c, BoundedNumberOracle),
+    "averages": lambda c, _: _is(c, AveragedTableOracle),
     "histogram": lambda c, _: _is(c, HierarchyOracle),
     "quantiles": lambda c, _: _is(c, HierarchyOracle),
     "ranges": lambda c, _: _is(c, HierarchyOracle),

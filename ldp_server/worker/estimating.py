@@ -14,6 +14,7 @@ from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.answers import estimates, numbers
 from ldp_server.answers.attributes import attributes_answer
 from ldp_server.answers.estimates import Coverage, Estimates
+from ldp_server.answers.fields.averages import averages_answer
 from ldp_server.answers.records import RecordTable
 from ldp_server.answers.wire import integer_from_wire, item_from_wire, item_to_wire, to_wire
 from ldp_server.oracles import as_frequency
@@ -110,8 +111,13 @@ def numbers_of(counts: CollectionCounts, request: pb.NumbersRequest) -> bytes:
         how = {"confidence": confidence, "coverage": coverage, "every_look": request.every_look}
         ranges = _ranges(counts, request.ranges, how)
         response.ranges.CopyFrom(to_wire(ranges, pb.RangesAnswer))
+    elif asked == "averages":
+        if request.every_look:
+            raise Unsupported("averages of cells have no intervals for every look: ask for one look")
+        each = averages_answer(collection, oracle, confidence=confidence, coverage=coverage)
+        response.averages.CopyFrom(to_wire(each, pb.AveragesAnswer))
     else:
-        raise InvalidSpec("ask for the average, for quantiles or for ranges")
+        raise InvalidSpec("ask for the average, for averages of cells, for quantiles or for ranges")
     return counts.serialized(response)
 
 

@@ -1,55 +1,52 @@
 """`ldp-simulate wire`: simulated users over real gRPC to a real server process, with faults.
 
-At the end the server must have counted every report that was sent inside the window exactly once, and its estimates
-must be the very numbers that an oracle here gives for the same bytes. With a schedule, each period by itself.
+The server is one process on the embedded store, or several collectors on a PostgreSQL. At the end it must have counted
+every report that was sent inside the window exactly once. Its counts must be, cell by cell, those of an oracle here
+over the same bytes, and its estimates the very same numbers. With a schedule, each period by itself.
 """
 
 from __future__ import annotations
 
-import tempfile
+import io
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from ldp_client.collection import Collection, Schedule
-from ldp_client.errors import InvalidSpec
+from ldp_client.errors import InvalidSpec, Unavailable
 from ldp_server.analyst import Analyst, CollectionEstimates
 from ldp_server.oracles import Oracle, as_frequency, oracle_for, restore
-from ldp_server.testing import IssuerProcess, ServerProcess
 from simulator.engine import Job
 from simulator.experiments.frequencies import FrequencySetting, prepare
 from simulator.experiments.options import SimulationOptions
 from simulator.metrics import Errors, measure
-from simulator.shapes import WireRun
+from simulator.shapes import FaultSeen, WireRun
+from simulator.wire.deployment import SharedStore
+from simulator.wire.disturbing import Disturbances
 from simulator.wire.faults import Faults
-from simulator.wire.relay import RunningRelay, restart_later, sealing_settings
+from simulator.wire.place import Place, Remote
+from simulator.wire.relay import RunningRelay, restart_later
 from simulator.wire.sender import Sent, send
 from simulator.wire.senders import SenderTask, SentPart, patience, send_all
-from simulator.wire.tokens import TokenDesk, start_issuer
 
-__all__ = ["Remote", "WireResult", "run"]
+__all__ = ["Remote", "SharedStore", "WireResult", "run"]
+
+T = TypeVar("T")
 
 DAY = 86_400
+PATIENCE = 60.0
+"""Seconds for which an operator asks again."""
 MAX_PERIODS = 400
 MAX_BATCH = 250_000
 MAX_DOMAIN = 1 << 20
 SHOWN = 12
-
-
-@dataclass(frozen=True)
-class Remote:
-    """A server that runs already."""
-
-    target: str
-    token_file: Path
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,7 @@ class WireResult:
     errors: Errors
     top: list[dict[str, Any]]
     same_estimates: bool
-    """Whether the server's estimates, also of each period, are those that an oracle here gives for what was sent."""
+    """Whether the server's counts, and its estimates also of each period, are those of an oracle here."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +73,11 @@ class _Ended:
     seconds: float
     restarts: tuple[int, ...] = (0, 0)
     """Of the server and of the issuer."""
+    counts: bytes = b""
+    """The server's counts, as it exports them."""
+    faults: tuple[FaultSeen, ...] = ()
+    """What was done to several collectors."""
+    collectors: int = 0
     passed: tuple[int, int] | None = None
     """With a relay: its restarts, and how many batches the server got from it."""
 
@@ -87,47 +89,89 @@ def run(
     batch: int = 1000,
     periods: int = 0,
     relay: int = 0,
-    remote: Remote | None = None,
+    where: Remote | SharedStore | None = None,
     tokens: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> WireResult:
     """Start a server, send everybody's reports, kill the server, close the collection, and compare.
 
-    With `periods`, the question has a schedule of a day, and each batch was made on one of the last so many days. With
+    `where`: a server that runs already, or several collectors on a PostgreSQL, in the place of one server. With
+    `periods`, the question has a schedule of a day, and each batch was made on one of the last so many days. With
     `relay`, reports are sealed and pass through a relay that releases at least so many together. With `tokens`, each
     batch needs an unlinkable token, or with a relay each report.
     """
-    setting = _prepare(wanted, faults, batch, remote, relay)
-    _check_relay(relay, faults, periods, remote)
-    _check_tokens(faults, remote, asked=tokens)
+    setting = _prepare(wanted, faults, batch, where, relay)
+    _check_relay(relay, faults, periods, where)
+    _check_tokens(faults, where, asked=tokens)
     with ExitStack() as stack:
-        place = _Place.make(stack, remote, sealed=bool(relay), tokens=patience(wanted.users) if tokens else None)
+        lasts = patience(wanted.users)
+        place = Place.make(stack, where, faults, wanted.seed, sealed=bool(relay), tokens=lasts if tokens else None)
         collection = _collection(setting, wanted, periods, relay or None)
         place.create(collection, 1 if relay else batch)
         between = place.relay(stack, collection)
-        target = place.target if between is None else between.process.target
+        targets = place.targets if between is None else (between.process.target,)
         job = Job(collection, setting.population, setting.naming, wanted.users, wanted.seed)
-        started = time.perf_counter()
-        killers = _killers(stack, place, between, faults)
-        task = SenderTask(job, faults, batch, target, place.sealing_key, place.desk, _made_in(collection, periods))
-        parts = send_all(task, wanted.processes, progress)
-        seconds = time.perf_counter() - started
-        for killer in killers:
-            killer.join()
-        if between is not None:
-            parts.append(between.fill(job, patience(wanted.users)))
-            between.drain(patience(wanted.users))
-        ended = _end(place.analyst, collection, target, parts, seconds)
-        passed = None if between is None else (between.process.restarts, place.analyst.show(collection).batches)
-        return _compare(job, setting, replace(ended, restarts=place.restarts, passed=passed))
+        made_in = _made_in(collection, periods, faults.skew)
+        task = SenderTask(job, faults, batch, targets, place.sealing_key, place.desk, made_in)
+        return _compare(job, setting, _all_sent(stack, place, between, task, wanted.processes, progress))
 
 
-def _check_relay(relay: int, faults: Faults, periods: int, remote: Remote | None) -> None:
+def _all_sent(
+    stack: ExitStack, place: Place, between: RunningRelay | None, task: SenderTask, processes: int,
+    progress: Callable[[int], None] | None,
+) -> _Ended:  # fmt: skip
+    """Send everything while things go wrong, close the collection, and ask."""
+    job, faults, lasts = task.job, task.faults, patience(task.job.users)
+    started = time.perf_counter()
+    killers, disturbed = _killers(stack, place, between, faults), _disturbed(stack, place, faults, job)
+    parts = send_all(task, processes, _both(progress, disturbed))
+    seconds = time.perf_counter() - started
+    for killer in killers:
+        killer.join()
+    if between is not None:
+        parts.append(between.fill(job, lasts))
+        between.drain(lasts)
+    seen = _ended(disturbed)
+    ended = _end(place.analyst, job.collection, task.targets, parts, seconds)
+    passed = None if between is None else (between.process.restarts, place.analyst.show(job.collection).batches)
+    return replace(ended, restarts=place.restarts, passed=passed, faults=seen, collectors=place.collectors)
+
+
+def _disturbed(stack: ExitStack, place: Place, faults: Faults, job: Job) -> Disturbances | None:
+    """Begin to disturb several collectors; it ends, at the latest, with the stack."""
+    if place.deployment is None:
+        return None
+    disturbances = Disturbances(place.deployment, faults, job.seed, job.users)
+    stack.callback(disturbances.stop)
+    disturbances.start()
+    return disturbances
+
+
+def _both(progress: Callable[[int], None] | None, disturbed: Disturbances | None) -> Callable[[int], None]:
+    """Tell who shows progress, and who disturbs."""
+
+    def tell(reports: int) -> None:
+        if progress is not None:
+            progress(reports)
+        if disturbed is not None:
+            disturbed.note(reports)
+
+    return tell
+
+
+def _ended(disturbed: Disturbances | None) -> tuple[FaultSeen, ...]:
+    if disturbed is None:
+        return ()
+    disturbed.stop()
+    return tuple(sorted(disturbed.seen, key=lambda one: one["at"]))
+
+
+def _check_relay(relay: int, faults: Faults, periods: int, where: Remote | SharedStore | None) -> None:
     if not 0 <= periods <= MAX_PERIODS:
         raise InvalidSpec(f"periods: 0 (no schedule) to {MAX_PERIODS}")
     if not relay:
         return
-    if remote is not None:
+    if isinstance(where, Remote):
         raise InvalidSpec("--relay needs a server of its own: leave out --server")
     if periods:
         raise InvalidSpec("--relay holds reports for a whole period: leave out --periods")
@@ -135,78 +179,51 @@ def _check_relay(relay: int, faults: Faults, periods: int, remote: Remote | None
         raise InvalidSpec("a relay does not know that a collection was closed: leave out late= with --relay")
 
 
-def _check_tokens(faults: Faults, remote: Remote | None, *, asked: bool) -> None:
+def _check_tokens(faults: Faults, where: Remote | SharedStore | None, *, asked: bool) -> None:
     if not asked and faults.of_tokens:
         raise InvalidSpec("reuse=, forge= and kill-issuer= need tokens: give --tokens unlinkable")
-    if asked and remote is not None:
+    if asked and isinstance(where, Remote):
         raise InvalidSpec("--tokens needs a server of its own: leave out --server")
 
 
-def _end(analyst: Analyst, collection: Collection, target: str, parts: Sequence[SentPart], seconds: float) -> _Ended:
-    """Close the collection, send what is late, and ask for everything."""
-    analyst.close_collection(collection)
-    waiting = [batch for part in parts for batch in part.late]
-    late = send(target, waiting, patience(len(waiting))) if waiting else Sent()
-    counted = analyst.show(collection).reports
-    answer = analyst.estimate(collection, every_item=True)
-    return _Ended(parts, late, counted, answer, _apart(analyst, collection), seconds)
+def _patiently(ask: Callable[[], T]) -> T:
+    """Ask again while the answer is "not now": a store that crashed has just come back."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return ask()
+        except Unavailable:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.2)
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Where a run takes place: a server of its own in a folder, or one that runs already."""
-
-    analyst: Analyst
-    target: str
-    server: ServerProcess | None = None
-    folder: Path | None = None
-    sealing_key: bytes | None = None
-    """The server's key, if reports are sealed."""
-    issuer: IssuerProcess | None = None
-    desk: TokenDesk | None = None
-    """Where tokens come from, if reports need some."""
-
-    @classmethod
-    def make(cls, stack: ExitStack, remote: Remote | None, *, sealed: bool, tokens: float | None) -> _Place:
-        """`tokens` is for how long a sender tries to get a token; None: there are none."""
-        if remote is not None:
-            analyst = stack.enter_context(Analyst(remote.target, token=remote.token_file))
-            return cls(analyst, analyst.target)
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hearsay-wire-")))
-        text, key = sealing_settings(folder) if sealed else ("", None)
-        issuer, desk = (None, None) if tokens is None else start_issuer(stack, folder, tokens)
-        if issuer is not None:
-            text += f'[admission]\nunlinkable_token_keys = ["{folder / "issuer.key.pub"}"]\n'
-        settings = folder / "server.toml"
-        settings.write_text(text, encoding="utf-8")
-        server = stack.enter_context(ServerProcess(folder / "data", "--config", str(settings)))
-        return cls(stack.enter_context(server.analyst()), server.target, server, folder, key, issuer, desk)
-
-    @property
-    def restarts(self) -> tuple[int, ...]:
-        """How often the server and the issuer were started again."""
-        return tuple(one.restarts if one else 0 for one in (self.server, self.issuer))
-
-    def create(self, collection: Collection, reports: int) -> None:
-        """Create the collection; with tokens, each of them admits so many reports."""
-        if self.desk is None:
-            self.analyst.create(collection, unlisted=True)
-        else:
-            self.analyst.create(collection, unlisted=True, admission="unlinkable-token", reports_per_token=reports)
-
-    def relay(self, stack: ExitStack, collection: Collection) -> RunningRelay | None:
-        """Start a relay, if reports are sealed."""
-        if self.sealing_key is None or self.folder is None:
-            return None
-        return RunningRelay.start(stack, self.folder, self.target, collection, self.sealing_key, self.desk)
+def _end(
+    analyst: Analyst, collection: Collection, targets: Sequence[str], parts: Sequence[SentPart], seconds: float
+) -> _Ended:
+    """Close the collection, send what is late to every target, and ask for everything."""
+    _patiently(lambda: analyst.close_collection(collection))
+    waiting, late = [batch for part in parts for batch in part.late], Sent()
+    for place, target in enumerate(targets):
+        if mine := waiting[place :: len(targets)]:
+            late.refused.update(send(target, mine, patience(len(mine))).refused)
+    counted = _patiently(lambda: analyst.show(collection)).reports
+    answer, counts = _patiently(lambda: analyst.estimate(collection, every_item=True)), io.BytesIO()
+    analyst.export(collection, counts)
+    return _Ended(parts, late, counted, answer, _apart(analyst, collection), seconds, counts=counts.getvalue())
 
 
 def _prepare(
-    wanted: SimulationOptions, faults: Faults, batch: int, remote: Remote | None, relay: int
+    wanted: SimulationOptions, faults: Faults, batch: int, where: Remote | SharedStore | None, relay: int
 ) -> FrequencySetting:
+    if isinstance(where, SharedStore):
+        where.check(faults)
+    elif faults.of_collectors:
+        raise InvalidSpec("kill-collector=, kill-upkeep=, crash-store=, cut= and skew= need several collectors: give "
+                          "--collectors N --store private")  # fmt: skip
     if not relay and faults.kill_relay_after is not None:
         raise InvalidSpec("kill-relay needs a relay: give --relay N")
-    if remote is not None and faults.kill_after is not None:
+    if isinstance(where, Remote) and faults.kill_after is not None:
         raise InvalidSpec("kill-server needs a server of its own: leave out --server")
     setting = prepare(wanted)
     if setting.naming.table is not None or setting.naming.domain.size > MAX_DOMAIN:
@@ -216,11 +233,11 @@ def _prepare(
     return setting
 
 
-def _made_in(collection: Collection, periods: int) -> tuple[int, ...]:
-    """The periods in which batches are made: the last ones before the present, or no period."""
+def _made_in(collection: Collection, periods: int, skew: float) -> tuple[int, ...]:
+    """The periods in which batches are made: the last ones that have begun by every collector's clock, or no period."""
     if collection.schedule is None:
         return (0,)
-    today = collection.schedule.period(int(time.time()))
+    today = collection.schedule.period(int(time.time() - skew))
     return tuple(range(today - periods + 1, today + 1))
 
 
@@ -250,7 +267,7 @@ def _collection(
     )
 
 
-def _killers(stack: ExitStack, place: _Place, relay: RunningRelay | None, faults: Faults) -> list[threading.Thread]:
+def _killers(stack: ExitStack, place: Place, relay: RunningRelay | None, faults: Faults) -> list[threading.Thread]:
     """Start the threads that kill and restart the server, the relay and the issuer when it is time."""
     plan = (
         (place.server, faults.kill_after),
@@ -273,7 +290,7 @@ def _compare(job: Job, setting: FrequencySetting, ended: _Ended) -> WireResult:
     theirs = np.asarray(ended.answer.rows.columns["estimate"], np.float64)
     everything = np.arange(oracle.randomizer.size, dtype=np.uint64)
     errors = measure(oracle, theirs, truth, float(job.collection.epsilon), everything)
-    same = _same(ended.answer, oracle)
+    same = _same(ended.answer, oracle) and ended.counts == oracle.to_bytes()
     if job.collection.schedule is not None:
         sent = {period: one for period, one in oracles.items() if one.reports}
         same = same and ended.periods.keys() == sent.keys()
@@ -312,6 +329,9 @@ def _shape(users: int, sent: int, ended: _Ended) -> WireRun:
         "issuer_restarts": ended.restarts[1],
         "relay_restarts": ended.passed[0] if ended.passed else 0,
         "relay_batches": ended.passed[1] if ended.passed else 0,
+        "collectors": ended.collectors,
+        "faults": dict(Counter(one["fault"] for one in ended.faults)),
+        "fault_log": list(ended.faults),
         "seconds": ended.seconds,
         "reports_per_second": sent / ended.seconds,
     }

@@ -25,6 +25,8 @@ class Unacknowledged:
     reports: int
     lose: bool = False
     """Whether its first acknowledgement is lost."""
+    second: bool = False
+    """Whether it is sent only when everything else was: as a duplicate, through another collector."""
 
 
 @dataclass
@@ -47,19 +49,22 @@ def send(
     tell: Callable[[int], None] | None = None,
     *,
     relay: Collection | None = None,
+    again: str | None = None,
 ) -> Sent:
     """Send all, then again those whose acknowledgement was lost. `Unavailable` if that takes longer than `timeout`.
 
     `tell` is called with the number of reports in each batch that is acknowledged. `relay`: the target is a relay, and
-    the batches are sealed ones of this collection.
+    the batches are sealed ones of this collection. `again` is where batches are sent again, if not to the target.
     """
-    sent, gateway = Sent(), Gateway(target, tls=False, relay=relay)
-    try:
-        lost = _round(gateway, batches, timeout, sent, tell)
-        _round(gateway, [replace(batch, lose=False) for batch in lost], timeout, sent, tell)
-        sent.reconnections = gateway.retries
-    finally:
-        gateway.close()
+    sent, lost = Sent(), batches
+    for where in (target, again or target):
+        gateway = Gateway(where, tls=False, relay=relay)
+        try:
+            left = _round(gateway, lost, timeout, sent, tell)
+            lost = [replace(batch, lose=False, second=False) for batch in left]
+            sent.reconnections += gateway.retries
+        finally:
+            gateway.close()
     return sent
 
 
@@ -72,6 +77,9 @@ def _round(
 
     def leaving() -> Iterator[Batch]:
         for batch in batches:
+            if batch.second:
+                lost.append(batch)
+                continue
             under_way.append(batch)
             yield batch.batch
 

@@ -12,6 +12,7 @@ import os
 import signal
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -32,10 +33,16 @@ def require_programs() -> None:
         pytest.skip(str(error))
 
 
-def private_postgres(*settings: str) -> PrivatePostgres:
-    """A server of the test's own, to be killed and changed."""
+def private_postgres(*settings: str, of: PrivatePostgres | None = None) -> PrivatePostgres:
+    """A server of the test's own, to be killed and changed; with `of` a standby of another one."""
     require_programs()
-    return PrivatePostgres(_MEMORY if os.access(_MEMORY, os.W_OK) else None, *settings)
+    return PrivatePostgres(_MEMORY if os.access(_MEMORY, os.W_OK) else None, *settings, of=of)
+
+
+def several_hosts(*servers: PrivatePostgres) -> str:
+    """The address of whichever of these servers takes writes."""
+    hosts = ",".join(quote(str(server.root), safe="") for server in servers)
+    return f"postgresql://hearsay@/postgres?host={hosts}&target_session_attrs=read-write"
 
 
 class Server:

@@ -33,6 +33,7 @@ from ldp_server.analyst import EveryLook
 from ldp_server.answers import estimates, numbers
 from ldp_server.answers.attributes import attributes_answer
 from ldp_server.answers.estimates import Coverage
+from ldp_server.answers.fields.averages import averages_answer
 from ldp_server.answers.over_time.change import TOLD_OF, change
 from ldp_server.answers.over_time.compare import compare
 from ldp_server.answers.over_time.trend import TrendQuestion, trend
@@ -104,6 +105,11 @@ QUESTIONS = {
         lambda c, o: numbers.average_answer(c, o, confidence=0.9),
         lambda a, c, **p: a.average(c, confidence=0.9, **p),
         ("average", "--confidence", "0.9"),
+    ),
+    "averages": Doors(
+        lambda c, o: averages_answer(c, o, coverage=TOGETHER),
+        lambda a, c, **p: a.averages(c, together=True, **p),
+        ("averages", "--together"),
     ),
     "quantiles": Doors(
         lambda c, o: numbers.quantiles_answer(c, o, (0.5, 0.9), coverage=TOGETHER),
@@ -192,6 +198,7 @@ ANSWERS: dict[str, set[str]] = {
     "tree-sketch": SCORED,
     "hierarchy": LISTED | {"quantiles", "ranges", "histogram"},
     "bounded-number": {"average"},
+    "averaged-table": {"averages"},
     "sampled-attribute": {"attributes"},
     "composed-response": LISTED | {"attributes", "pairs"},
     "randomized-response over attributes": LISTED | {"attributes", "pairs"},
@@ -264,7 +271,7 @@ def test_every_mechanism_has_a_line_and_every_call_a_question():
     assert {one.name for one in pb.DESCRIPTOR.services_by_name["Analyst"].methods} == asking | changing | others
 
 
-ROWS = ("rows", "items", "average", "quantiles", "ranges")
+ROWS = ("rows", "items", "average", "averages", "quantiles", "ranges")
 """The keys of the rows in the answers' JSON."""
 
 
@@ -564,6 +571,7 @@ EVERY_LOOK = {
     "tree-sketch": set(),
     "hierarchy": {"ranges", "histogram"},
     "bounded-number": {"average"},
+    "averaged-table": set(),
     "sampled-attribute": {"attributes"},
     # The frequencies of sets where its shell answers all sets but the true one alike, as in the example.
     "composed-response": {"given", "top", "every item", "table", "attributes", "pairs"},

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ldp_server.testing import ServerProcess
+from tests.server.postgres import postgres
+
+__all__ = ["postgres"]
 
 
 @pytest.fixture(scope="session")

@@ -59,7 +59,7 @@ def test_tokens_count_once_through_a_relay_whatever_is_killed_and_whoever_cheats
         (Faults(reuse=0.1), {}, "give --tokens"),
         (Faults(forge=0.1), {}, "give --tokens"),
         (Faults(kill_issuer_after=1.0), {}, "give --tokens"),
-        (Faults(), {"tokens": True, "remote": wire.Remote("localhost:1", "none")}, "leave out --server"),
+        (Faults(), {"tokens": True, "where": wire.Remote("localhost:1", "none")}, "leave out --server"),
     ]:
         with pytest.raises(InvalidSpec, match=said):
             wire.run(wanted, faults, **more)
@@ -118,19 +118,19 @@ def test_a_period_that_was_counted_in_another_one_shows(monkeypatch, remote):
         return {**found, first: found[second], second: found[first]}
 
     monkeypatch.setattr(wire, "_apart", mixed)
-    found = wire.run(SimulationOptions(500, domain="16"), Faults(), batch=10, periods=2, remote=remote)
+    found = wire.run(SimulationOptions(500, domain="16"), Faults(), batch=10, periods=2, where=remote)
     assert found.shape["exactly_once"] and not found.same_estimates
 
 
 def test_devices_send_one_report_a_batch(remote):
-    found = wire.run(SimulationOptions(400, domain="16"), FAULTS, batch=1, remote=remote)
+    found = wire.run(SimulationOptions(400, domain="16"), FAULTS, batch=1, where=remote)
     assert found.shape["exactly_once"]
     assert 0 < found.shape["refused"]["COLLECTION_CLOSED"] < 100
 
 
 def test_results_do_not_depend_on_senders(remote):
     options = [SimulationOptions(TWO_BLOCKS, domain="16", processes=p) for p in (1, 2)]
-    runs = [wire.run(wanted, FAULTS, remote=remote) for wanted in options]
+    runs = [wire.run(wanted, FAULTS, where=remote) for wanted in options]
     assert runs[0].top == runs[1].top
     assert runs[0].shape["reports_counted"] == runs[1].shape["reports_counted"]
 
@@ -138,12 +138,12 @@ def test_results_do_not_depend_on_senders(remote):
 def test_a_server_that_runs_already(wire_server, remote):
     with wire_server.analyst() as analyst:
         before = {info.id for info in analyst.collections()}
-        found = wire.run(SimulationOptions(500, domain="16"), FAULTS, batch=10, remote=remote)
+        found = wire.run(SimulationOptions(500, domain="16"), FAULTS, batch=10, where=remote)
         assert found.shape["exactly_once"]
         (info,) = [info for info in analyst.collections() if info.id not in before]
     assert (info.state, info.unlisted) == ("closed", True)
     with pytest.raises(InvalidSpec, match="kill-server"):
-        wire.run(SimulationOptions(500, domain="16"), Faults(kill_after=1.0), remote=remote)
+        wire.run(SimulationOptions(500, domain="16"), Faults(kill_after=1.0), where=remote)
 
 
 @pytest.mark.parametrize("wrong", [1, -1])
@@ -155,7 +155,7 @@ def test_a_count_that_is_off_by_one_is_seen(monkeypatch, remote, wrong):
         return dataclasses.replace(summary, reports=summary.reports + wrong)
 
     monkeypatch.setattr(Analyst, "show", off)
-    found = wire.run(SimulationOptions(500, domain="16"), Faults(), remote=remote)
+    found = wire.run(SimulationOptions(500, domain="16"), Faults(), where=remote)
     assert not found.shape["exactly_once"]
 
 
@@ -171,7 +171,7 @@ def test_an_estimate_that_is_off_is_seen(monkeypatch, remote):
         )
 
     monkeypatch.setattr(Analyst, "estimate", off)
-    assert not wire.run(SimulationOptions(500, domain="16"), Faults(), remote=remote).same_estimates
+    assert not wire.run(SimulationOptions(500, domain="16"), Faults(), where=remote).same_estimates
 
 
 def test_a_server_that_does_not_start_is_said_to(monkeypatch):

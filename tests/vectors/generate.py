@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from ldp_client.collection import Collection, Schedule
 from ldp_client.errors import InvalidSpec, PolicyRefused
 from ldp_client.mechanisms import MECHANISMS, bounded_number, composed_response, hierarchy, subset_selection
+from ldp_client.mechanisms.averaged_table import AveragedTable
 from ldp_client.mechanisms.base import Randomizer
 from ldp_client.mechanisms.compiled_channel import CompiledChannel
 from ldp_client.mechanisms.hashtogram import Hashtogram
@@ -488,6 +489,27 @@ def record_collections() -> dict[str, Collection]:
     }
 
 
+def averaged_collections() -> dict[str, Collection]:
+    """A number with the cell of a table: randomized response and linear hash, the number at each place."""
+    color, age = Categories(("red", "green", "blue")), Integers(-2, 8)
+    first = Record((Field("age", age), Field("color", color)))
+    middle = Record((Field("member", YesNo()), Field("age", Integers(0, (1 << 40) + 1)), Field("color", color)))
+    last = Record((Field("town", Integers(1, 60)), Field("age", Integers(5, 2))))
+    plain: dict[str, tuple[Record, str, int, int]] = {
+        "average-first": (first, "1", 0, 0),
+        "average-middle": (middle, "0.5", 1, 3),
+        "average-last": (last, "2", 1, 8),
+        "average-response": (middle, "5", 1, 0),
+        "average-two": (last, "0.01", 1, 2),
+    }
+    return {
+        name: Collection.create(
+            f"{name}?", record, "averaged-table", epsilon, **NOVEMBER, parameters={"number": number, "q": q}
+        )
+        for name, (record, epsilon, number, q) in plain.items()
+    }
+
+
 def channel_collections() -> dict[str, Collection]:
     """Compiled channels: two elements and many, with and without distances, more reports than elements."""
     fair, less = Response(Epsilon("1"), 3), N // 500
@@ -536,6 +558,9 @@ def boundary_words(collection: Collection) -> list[int]:
     elif isinstance(maker, CompiledChannel):
         limits = [2 * N - offset for offset in {*maker.offsets[0][:3], *maker.offsets[-1][-3:]}]
         found |= {word for limit in limits for word in (limit - 1, limit)}
+    elif isinstance(maker, AveragedTable):
+        steps = [-(-v * N // maker.reach) for v in (1, maker.reach // 2, maker.reach - 1)]
+        found |= {word for step in (*steps, maker.inner.response.truth) for word in (step - 1, step)}
     elif isinstance(maker, SampledTable):
         found |= {-(-end * N // maker.ends[-1]) - less for end in maker.ends[:4] for less in (0, 1)}
         found |= {one.inner.response.truth for one in maker.tables[:5] if not hasattr(one.inner, "d")}
@@ -817,6 +842,7 @@ FILES = {
     "fields": lambda: structured_vectors(field_collections()),
     "channels": lambda: structured_vectors(channel_collections()),
     "records": lambda: structured_vectors(record_collections()),
+    "averages": lambda: structured_vectors(averaged_collections()),
     "signed_lists": signed_list_vectors,
     "list_trees": list_tree_vectors,
     "refused_proofs": refused_proof_vectors,

@@ -772,6 +772,21 @@ def sampled_table(epsilon: str, sizes: list[int], lists: dict, index: int, u: li
     raise AssertionError("r is below the sum of the weights")
 
 
+def averaged_table(epsilon: str, sizes: list[int], number: int, q: int, index: int, u: list[int]) -> int:
+    values = []
+    for size in sizes:
+        values.append(index % size)
+        index //= size
+    others = [i for i in range(len(sizes)) if i != number]
+    cell = sum(values[i] * math.prod(sizes[j] for j in others if j < i) for i in others)
+    cells, v = math.prod(sizes[i] for i in others), values[number] - 1
+    up = 1 if Fraction(v, sizes[number] - 2) > Fraction(u[0], N) else 0
+    if q == 0:
+        return response(epsilon, 1 + 2 * cells, 0 if v < 0 else 1 + 2 * cell + up, u[1])
+    t = next(t for t in range(1, 25) if q**t >= q * (1 + cells))
+    return linear_hash_report(epsilon, q, t, 0 if v < 0 else q * (1 + cell) + up, u[1], u[2])
+
+
 # --- Compiled channels ----------------------------------------------------------------------------------------------
 
 

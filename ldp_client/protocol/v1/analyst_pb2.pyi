@@ -368,12 +368,13 @@ class Rest(_message.Message):
     def __init__(self, estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
 
 class NumbersRequest(_message.Message):
-    __slots__ = ("collection_id", "id_prefix", "average", "quantiles", "ranges", "confidence", "together", "periods", "every_look")
+    __slots__ = ("collection_id", "id_prefix", "average", "quantiles", "ranges", "averages", "confidence", "together", "periods", "every_look")
     COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
     ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
     AVERAGE_FIELD_NUMBER: _ClassVar[int]
     QUANTILES_FIELD_NUMBER: _ClassVar[int]
     RANGES_FIELD_NUMBER: _ClassVar[int]
+    AVERAGES_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     TOGETHER_FIELD_NUMBER: _ClassVar[int]
     PERIODS_FIELD_NUMBER: _ClassVar[int]
@@ -383,13 +384,18 @@ class NumbersRequest(_message.Message):
     average: AverageQuestion
     quantiles: QuantilesQuestion
     ranges: RangesQuestion
+    averages: AveragesQuestion
     confidence: float
     together: bool
     periods: AskedPeriods
     every_look: bool
-    def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., average: _Optional[_Union[AverageQuestion, _Mapping]] = ..., quantiles: _Optional[_Union[QuantilesQuestion, _Mapping]] = ..., ranges: _Optional[_Union[RangesQuestion, _Mapping]] = ..., confidence: _Optional[float] = ..., together: bool = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ..., every_look: bool = ...) -> None: ...
+    def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., average: _Optional[_Union[AverageQuestion, _Mapping]] = ..., quantiles: _Optional[_Union[QuantilesQuestion, _Mapping]] = ..., ranges: _Optional[_Union[RangesQuestion, _Mapping]] = ..., averages: _Optional[_Union[AveragesQuestion, _Mapping]] = ..., confidence: _Optional[float] = ..., together: bool = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ..., every_look: bool = ...) -> None: ...
 
 class AverageQuestion(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class AveragesQuestion(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
@@ -416,18 +422,20 @@ class Between(_message.Message):
     def __init__(self, first: _Optional[str] = ..., last: _Optional[str] = ...) -> None: ...
 
 class NumbersResponse(_message.Message):
-    __slots__ = ("average", "quantiles", "ranges", "collection", "periods")
+    __slots__ = ("average", "quantiles", "ranges", "averages", "collection", "periods")
     AVERAGE_FIELD_NUMBER: _ClassVar[int]
     QUANTILES_FIELD_NUMBER: _ClassVar[int]
     RANGES_FIELD_NUMBER: _ClassVar[int]
+    AVERAGES_FIELD_NUMBER: _ClassVar[int]
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
     PERIODS_FIELD_NUMBER: _ClassVar[int]
     average: AverageAnswer
     quantiles: QuantilesAnswer
     ranges: RangesAnswer
+    averages: AveragesAnswer
     collection: CollectionInfo
     periods: PeriodSpan
-    def __init__(self, average: _Optional[_Union[AverageAnswer, _Mapping]] = ..., quantiles: _Optional[_Union[QuantilesAnswer, _Mapping]] = ..., ranges: _Optional[_Union[RangesAnswer, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ...) -> None: ...
+    def __init__(self, average: _Optional[_Union[AverageAnswer, _Mapping]] = ..., quantiles: _Optional[_Union[QuantilesAnswer, _Mapping]] = ..., ranges: _Optional[_Union[RangesAnswer, _Mapping]] = ..., averages: _Optional[_Union[AveragesAnswer, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ...) -> None: ...
 
 class AverageAnswer(_message.Message):
     __slots__ = ("reports", "confidence", "average", "every_look", "more_for_half", "independence")
@@ -458,6 +466,48 @@ class Average(_message.Message):
     high: float
     holders: float
     def __init__(self, estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., holders: _Optional[float] = ...) -> None: ...
+
+class AveragesAnswer(_message.Message):
+    __slots__ = ("reports", "confidence", "coverage", "holders", "number", "averages", "more_for_half", "independence")
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    COVERAGE_FIELD_NUMBER: _ClassVar[int]
+    HOLDERS_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    AVERAGES_FIELD_NUMBER: _ClassVar[int]
+    MORE_FOR_HALF_FIELD_NUMBER: _ClassVar[int]
+    INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
+    reports: int
+    confidence: float
+    coverage: str
+    holders: float
+    number: str
+    averages: _containers.RepeatedCompositeFieldContainer[CellAverage]
+    more_for_half: int
+    independence: Independence
+    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., holders: _Optional[float] = ..., number: _Optional[str] = ..., averages: _Optional[_Iterable[_Union[CellAverage, _Mapping]]] = ..., more_for_half: _Optional[int] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
+
+class CellAverage(_message.Message):
+    __slots__ = ("item", "estimate", "standard_error", "low", "high", "users", "users_error", "users_low", "users_high")
+    ITEM_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATE_FIELD_NUMBER: _ClassVar[int]
+    STANDARD_ERROR_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    USERS_FIELD_NUMBER: _ClassVar[int]
+    USERS_ERROR_FIELD_NUMBER: _ClassVar[int]
+    USERS_LOW_FIELD_NUMBER: _ClassVar[int]
+    USERS_HIGH_FIELD_NUMBER: _ClassVar[int]
+    item: Item
+    estimate: float
+    standard_error: float
+    low: float
+    high: float
+    users: float
+    users_error: float
+    users_low: float
+    users_high: float
+    def __init__(self, item: _Optional[_Union[Item, _Mapping]] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., users: _Optional[float] = ..., users_error: _Optional[float] = ..., users_low: _Optional[float] = ..., users_high: _Optional[float] = ...) -> None: ...
 
 class QuantilesAnswer(_message.Message):
     __slots__ = ("reports", "confidence", "coverage", "holders", "quantiles", "more_for_half", "independence")

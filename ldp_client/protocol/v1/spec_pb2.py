@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x11ldp/v1/spec.proto\x12\x06ldp.v1\"a\n\nCollection\x12\x10\n\x08question\x18\x01 \x01(\x0c\x12\x1e\n\x06window\x18\x02 \x01(\x0b\x32\x0e.ldp.v1.Window\x12!\n\x05relay\x18\x03 \x01(\x0b\x32\x12.ldp.v1.RelayTerms\"\'\n\x06Window\x12\r\n\x05opens\x18\x01 \x01(\x04\x12\x0e\n\x06\x63loses\x18\x02 \x01(\x04\"$\n\nRelayTerms\x12\x16\n\x0esmallest_batch\x18\x01 \x01(\r\"\xb3\x01\n\x08Question\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x1e\n\x06\x64omain\x18\x03 \x01(\x0b\x32\x0e.ldp.v1.Domain\x12\x0f\n\x07\x65psilon\x18\x04 \x01(\t\x12$\n\tmechanism\x18\x05 \x01(\x0b\x32\x11.ldp.v1.Mechanism\x12\"\n\x08schedule\x18\x06 \x01(\x0b\x32\x10.ldp.v1.Schedule\x12\r\n\x05nonce\x18\x07 \x01(\r\"\xd0\x01\n\x06\x44omain\x12(\n\ncategories\x18\x01 \x01(\x0b\x32\x12.ldp.v1.CategoriesH\x00\x12\"\n\x07strings\x18\x02 \x01(\x0b\x32\x0f.ldp.v1.StringsH\x00\x12$\n\x08integers\x18\x03 \x01(\x0b\x32\x10.ldp.v1.IntegersH\x00\x12(\n\nattributes\x18\n \x01(\x0b\x32\x12.ldp.v1.AttributesH\x00\x12 \n\x06record\x18\x0b \x01(\x0b\x32\x0e.ldp.v1.RecordH\x00\x42\x06\n\x04kind\"\x1b\n\nCategories\x12\r\n\x05names\x18\x01 \x03(\t\"\x1c\n\x07Strings\x12\x11\n\tmax_bytes\x18\x01 \x01(\r\")\n\x08Integers\x12\x0e\n\x06lowest\x18\x01 \x01(\x12\x12\r\n\x05\x63ount\x18\x02 \x01(\x04\"\x1b\n\nAttributes\x12\r\n\x05names\x18\x01 \x03(\t\"\'\n\x06Record\x12\x1d\n\x06\x66ields\x18\x01 \x03(\x0b\x32\r.ldp.v1.Field\"\x8e\x01\n\x05\x46ield\x12\x0c\n\x04name\x18\x01 \x01(\t\x12(\n\ncategories\x18\x02 \x01(\x0b\x32\x12.ldp.v1.CategoriesH\x00\x12$\n\x08integers\x18\x03 \x01(\x0b\x32\x10.ldp.v1.IntegersH\x00\x12\x1f\n\x06yes_no\x18\x04 \x01(\x0b\x32\r.ldp.v1.YesNoH\x00\x42\x06\n\x04kind\"\x1b\n\x05YesNo\x12\x12\n\nnone_is_no\x18\x01 \x01(\x08\"3\n\x08Schedule\x12\x16\n\x0eperiod_seconds\x18\x01 \x01(\x04\x12\x0f\n\x07reports\x18\x02 \x01(\r\"\xb0\x05\n\tMechanism\x12\x39\n\x13randomized_response\x18\x01 \x01(\x0b\x32\x1a.ldp.v1.RandomizedResponseH\x00\x12)\n\x0blinear_hash\x18\x02 \x01(\x0b\x32\x12.ldp.v1.LinearHashH\x00\x12(\n\nhashtogram\x18\x03 \x01(\x0b\x32\x12.ldp.v1.HashtogramH\x00\x12\x31\n\x0f\x65xpander_sketch\x18\x04 \x01(\x0b\x32\x16.ldp.v1.ExpanderSketchH\x00\x12)\n\x0bprefix_tree\x18\x05 \x01(\x0b\x32\x12.ldp.v1.PrefixTreeH\x00\x12)\n\x0btree_sketch\x18\x06 \x01(\x0b\x32\x12.ldp.v1.TreeSketchH\x00\x12\x35\n\x11\x63omposed_response\x18\n \x01(\x0b\x32\x18.ldp.v1.ComposedResponseH\x00\x12/\n\x0e\x62ounded_number\x18\x0b \x01(\x0b\x32\x15.ldp.v1.BoundedNumberH\x00\x12\"\n\x07genprot\x18\x0c \x01(\x0b\x32\x0f.ldp.v1.GenProtH\x00\x12&\n\thierarchy\x18\r \x01(\x0b\x32\x11.ldp.v1.HierarchyH\x00\x12\x35\n\x11sampled_attribute\x18\x0e \x01(\x0b\x32\x18.ldp.v1.SampledAttributeH\x00\x12\x33\n\x10subset_selection\x18\x0f \x01(\x0b\x32\x17.ldp.v1.SubsetSelectionH\x00\x12-\n\rsampled_table\x18\x10 \x01(\x0b\x32\x14.ldp.v1.SampledTableH\x00\x12\x33\n\x10\x63ompiled_channel\x18\x11 \x01(\x0b\x32\x17.ldp.v1.CompiledChannelH\x00\x42\x06\n\x04kind\"\x14\n\x12RandomizedResponse\"\"\n\nLinearHash\x12\t\n\x01q\x18\x01 \x01(\r\x12\t\n\x01t\x18\x02 \x01(\r\"0\n\nHashtogram\x12\x0c\n\x04rows\x18\x01 \x01(\r\x12\t\n\x01q\x18\x02 \x01(\r\x12\t\n\x01t\x18\x03 \x01(\r\"\xe4\x01\n\x0e\x45xpanderSketch\x12\r\n\x05teams\x18\x01 \x01(\r\x12\x12\n\nchunk_bits\x18\x02 \x01(\r\x12\x11\n\thash_bits\x18\x03 \x01(\r\x12\x0e\n\x06\x64\x65gree\x18\x04 \x01(\r\x12\x0f\n\x07\x61ttempt\x18\x05 \x01(\r\x12\t\n\x01q\x18\x06 \x01(\r\x12\t\n\x01t\x18\x07 \x01(\r\x12\x13\n\x0b\x62ucket_bits\x18\x08 \x01(\r\x12\x13\n\x0boracle_rows\x18\t \x01(\r\x12\x10\n\x08oracle_q\x18\n \x01(\r\x12\x10\n\x08oracle_t\x18\x0b \x01(\r\x12\x17\n\x0fsymbol_pointers\x18\x0c \x01(\r\"\\\n\nPrefixTree\x12\x12\n\nfirst_bits\x18\x01 \x01(\r\x12\x11\n\tstep_bits\x18\x02 \x01(\r\x12\x11\n\tcell_bits\x18\x03 \x01(\r\x12\t\n\x01q\x18\x04 \x01(\r\x12\t\n\x01t\x18\x05 \x01(\r\"r\n\nTreeSketch\x12\x12\n\nfirst_bits\x18\x01 \x01(\r\x12\x11\n\tstep_bits\x18\x02 \x01(\r\x12\x11\n\tcell_bits\x18\x03 \x01(\r\x12\t\n\x01q\x18\x04 \x01(\r\x12\t\n\x01t\x18\x05 \x01(\r\x12\x14\n\x0c\x63heck_levels\x18\x06 \x01(\r\";\n\x10\x43omposedResponse\x12\x0b\n\x03low\x18\x01 \x01(\r\x12\x0c\n\x04high\x18\x02 \x01(\r\x12\x0c\n\x04\x66lip\x18\x03 \x01(\x04\"\x12\n\x10SampledAttribute\"B\n\rBoundedNumber\x12\x0f\n\x07\x61nswers\x18\x01 \x01(\r\x12\x0e\n\x06window\x18\x02 \x01(\r\x12\x10\n\x08presence\x18\x03 \x01(\r\"5\n\x07GenProt\x12\r\n\x05\x64raws\x18\x01 \x01(\r\x12\x0c\n\x04\x62\x61se\x18\x02 \x01(\r\x12\r\n\x05sigma\x18\x03 \x01(\r\")\n\tHierarchy\x12\x11\n\tbranching\x18\x01 \x01(\r\x12\t\n\x01q\x18\x02 \x01(\r\"\x1c\n\x0fSubsetSelection\x12\t\n\x01\x64\x18\x01 \x01(\r\"S\n\x0cSampledTable\x12\x0e\n\x06tables\x18\x01 \x03(\r\x12\x0f\n\x07weights\x18\x02 \x03(\r\x12\x11\n\tresponses\x18\x03 \x03(\r\x12\x0f\n\x07numbers\x18\x04 \x03(\r\"5\n\x0f\x43ompiledChannel\x12\x0f\n\x07weights\x18\x01 \x03(\x06\x12\x11\n\tdistances\x18\x02 \x03(\rb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x11ldp/v1/spec.proto\x12\x06ldp.v1\"a\n\nCollection\x12\x10\n\x08question\x18\x01 \x01(\x0c\x12\x1e\n\x06window\x18\x02 \x01(\x0b\x32\x0e.ldp.v1.Window\x12!\n\x05relay\x18\x03 \x01(\x0b\x32\x12.ldp.v1.RelayTerms\"\'\n\x06Window\x12\r\n\x05opens\x18\x01 \x01(\x04\x12\x0e\n\x06\x63loses\x18\x02 \x01(\x04\"$\n\nRelayTerms\x12\x16\n\x0esmallest_batch\x18\x01 \x01(\r\"\xb3\x01\n\x08Question\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x1e\n\x06\x64omain\x18\x03 \x01(\x0b\x32\x0e.ldp.v1.Domain\x12\x0f\n\x07\x65psilon\x18\x04 \x01(\t\x12$\n\tmechanism\x18\x05 \x01(\x0b\x32\x11.ldp.v1.Mechanism\x12\"\n\x08schedule\x18\x06 \x01(\x0b\x32\x10.ldp.v1.Schedule\x12\r\n\x05nonce\x18\x07 \x01(\r\"\xd0\x01\n\x06\x44omain\x12(\n\ncategories\x18\x01 \x01(\x0b\x32\x12.ldp.v1.CategoriesH\x00\x12\"\n\x07strings\x18\x02 \x01(\x0b\x32\x0f.ldp.v1.StringsH\x00\x12$\n\x08integers\x18\x03 \x01(\x0b\x32\x10.ldp.v1.IntegersH\x00\x12(\n\nattributes\x18\n \x01(\x0b\x32\x12.ldp.v1.AttributesH\x00\x12 \n\x06record\x18\x0b \x01(\x0b\x32\x0e.ldp.v1.RecordH\x00\x42\x06\n\x04kind\"\x1b\n\nCategories\x12\r\n\x05names\x18\x01 \x03(\t\"\x1c\n\x07Strings\x12\x11\n\tmax_bytes\x18\x01 \x01(\r\")\n\x08Integers\x12\x0e\n\x06lowest\x18\x01 \x01(\x12\x12\r\n\x05\x63ount\x18\x02 \x01(\x04\"\x1b\n\nAttributes\x12\r\n\x05names\x18\x01 \x03(\t\"\'\n\x06Record\x12\x1d\n\x06\x66ields\x18\x01 \x03(\x0b\x32\r.ldp.v1.Field\"\x8e\x01\n\x05\x46ield\x12\x0c\n\x04name\x18\x01 \x01(\t\x12(\n\ncategories\x18\x02 \x01(\x0b\x32\x12.ldp.v1.CategoriesH\x00\x12$\n\x08integers\x18\x03 \x01(\x0b\x32\x10.ldp.v1.IntegersH\x00\x12\x1f\n\x06yes_no\x18\x04 \x01(\x0b\x32\r.ldp.v1.YesNoH\x00\x42\x06\n\x04kind\"\x1b\n\x05YesNo\x12\x12\n\nnone_is_no\x18\x01 \x01(\x08\"3\n\x08Schedule\x12\x16\n\x0eperiod_seconds\x18\x01 \x01(\x04\x12\x0f\n\x07reports\x18\x02 \x01(\r\"\xe1\x05\n\tMechanism\x12\x39\n\x13randomized_response\x18\x01 \x01(\x0b\x32\x1a.ldp.v1.RandomizedResponseH\x00\x12)\n\x0blinear_hash\x18\x02 \x01(\x0b\x32\x12.ldp.v1.LinearHashH\x00\x12(\n\nhashtogram\x18\x03 \x01(\x0b\x32\x12.ldp.v1.HashtogramH\x00\x12\x31\n\x0f\x65xpander_sketch\x18\x04 \x01(\x0b\x32\x16.ldp.v1.ExpanderSketchH\x00\x12)\n\x0bprefix_tree\x18\x05 \x01(\x0b\x32\x12.ldp.v1.PrefixTreeH\x00\x12)\n\x0btree_sketch\x18\x06 \x01(\x0b\x32\x12.ldp.v1.TreeSketchH\x00\x12\x35\n\x11\x63omposed_response\x18\n \x01(\x0b\x32\x18.ldp.v1.ComposedResponseH\x00\x12/\n\x0e\x62ounded_number\x18\x0b \x01(\x0b\x32\x15.ldp.v1.BoundedNumberH\x00\x12\"\n\x07genprot\x18\x0c \x01(\x0b\x32\x0f.ldp.v1.GenProtH\x00\x12&\n\thierarchy\x18\r \x01(\x0b\x32\x11.ldp.v1.HierarchyH\x00\x12\x35\n\x11sampled_attribute\x18\x0e \x01(\x0b\x32\x18.ldp.v1.SampledAttributeH\x00\x12\x33\n\x10subset_selection\x18\x0f \x01(\x0b\x32\x17.ldp.v1.SubsetSelectionH\x00\x12-\n\rsampled_table\x18\x10 \x01(\x0b\x32\x14.ldp.v1.SampledTableH\x00\x12\x33\n\x10\x63ompiled_channel\x18\x11 \x01(\x0b\x32\x17.ldp.v1.CompiledChannelH\x00\x12/\n\x0e\x61veraged_table\x18\x14 \x01(\x0b\x32\x15.ldp.v1.AveragedTableH\x00\x42\x06\n\x04kind\"\x14\n\x12RandomizedResponse\"\"\n\nLinearHash\x12\t\n\x01q\x18\x01 \x01(\r\x12\t\n\x01t\x18\x02 \x01(\r\"0\n\nHashtogram\x12\x0c\n\x04rows\x18\x01 \x01(\r\x12\t\n\x01q\x18\x02 \x01(\r\x12\t\n\x01t\x18\x03 \x01(\r\"\xe4\x01\n\x0e\x45xpanderSketch\x12\r\n\x05teams\x18\x01 \x01(\r\x12\x12\n\nchunk_bits\x18\x02 \x01(\r\x12\x11\n\thash_bits\x18\x03 \x01(\r\x12\x0e\n\x06\x64\x65gree\x18\x04 \x01(\r\x12\x0f\n\x07\x61ttempt\x18\x05 \x01(\r\x12\t\n\x01q\x18\x06 \x01(\r\x12\t\n\x01t\x18\x07 \x01(\r\x12\x13\n\x0b\x62ucket_bits\x18\x08 \x01(\r\x12\x13\n\x0boracle_rows\x18\t \x01(\r\x12\x10\n\x08oracle_q\x18\n \x01(\r\x12\x10\n\x08oracle_t\x18\x0b \x01(\r\x12\x17\n\x0fsymbol_pointers\x18\x0c \x01(\r\"\\\n\nPrefixTree\x12\x12\n\nfirst_bits\x18\x01 \x01(\r\x12\x11\n\tstep_bits\x18\x02 \x01(\r\x12\x11\n\tcell_bits\x18\x03 \x01(\r\x12\t\n\x01q\x18\x04 \x01(\r\x12\t\n\x01t\x18\x05 \x01(\r\"r\n\nTreeSketch\x12\x12\n\nfirst_bits\x18\x01 \x01(\r\x12\x11\n\tstep_bits\x18\x02 \x01(\r\x12\x11\n\tcell_bits\x18\x03 \x01(\r\x12\t\n\x01q\x18\x04 \x01(\r\x12\t\n\x01t\x18\x05 \x01(\r\x12\x14\n\x0c\x63heck_levels\x18\x06 \x01(\r\";\n\x10\x43omposedResponse\x12\x0b\n\x03low\x18\x01 \x01(\r\x12\x0c\n\x04high\x18\x02 \x01(\r\x12\x0c\n\x04\x66lip\x18\x03 \x01(\x04\"\x12\n\x10SampledAttribute\"B\n\rBoundedNumber\x12\x0f\n\x07\x61nswers\x18\x01 \x01(\r\x12\x0e\n\x06window\x18\x02 \x01(\r\x12\x10\n\x08presence\x18\x03 \x01(\r\"5\n\x07GenProt\x12\r\n\x05\x64raws\x18\x01 \x01(\r\x12\x0c\n\x04\x62\x61se\x18\x02 \x01(\r\x12\r\n\x05sigma\x18\x03 \x01(\r\")\n\tHierarchy\x12\x11\n\tbranching\x18\x01 \x01(\r\x12\t\n\x01q\x18\x02 \x01(\r\"\x1c\n\x0fSubsetSelection\x12\t\n\x01\x64\x18\x01 \x01(\r\"S\n\x0cSampledTable\x12\x0e\n\x06tables\x18\x01 \x03(\r\x12\x0f\n\x07weights\x18\x02 \x03(\r\x12\x11\n\tresponses\x18\x03 \x03(\r\x12\x0f\n\x07numbers\x18\x04 \x03(\r\"5\n\x0f\x43ompiledChannel\x12\x0f\n\x07weights\x18\x01 \x03(\x06\x12\x11\n\tdistances\x18\x02 \x03(\r\"*\n\rAveragedTable\x12\x0e\n\x06number\x18\x01 \x01(\r\x12\t\n\x01q\x18\x02 \x01(\rb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -58,33 +58,35 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SCHEDULE']._serialized_start=946
   _globals['_SCHEDULE']._serialized_end=997
   _globals['_MECHANISM']._serialized_start=1000
-  _globals['_MECHANISM']._serialized_end=1688
-  _globals['_RANDOMIZEDRESPONSE']._serialized_start=1690
-  _globals['_RANDOMIZEDRESPONSE']._serialized_end=1710
-  _globals['_LINEARHASH']._serialized_start=1712
-  _globals['_LINEARHASH']._serialized_end=1746
-  _globals['_HASHTOGRAM']._serialized_start=1748
-  _globals['_HASHTOGRAM']._serialized_end=1796
-  _globals['_EXPANDERSKETCH']._serialized_start=1799
-  _globals['_EXPANDERSKETCH']._serialized_end=2027
-  _globals['_PREFIXTREE']._serialized_start=2029
-  _globals['_PREFIXTREE']._serialized_end=2121
-  _globals['_TREESKETCH']._serialized_start=2123
-  _globals['_TREESKETCH']._serialized_end=2237
-  _globals['_COMPOSEDRESPONSE']._serialized_start=2239
-  _globals['_COMPOSEDRESPONSE']._serialized_end=2298
-  _globals['_SAMPLEDATTRIBUTE']._serialized_start=2300
-  _globals['_SAMPLEDATTRIBUTE']._serialized_end=2318
-  _globals['_BOUNDEDNUMBER']._serialized_start=2320
-  _globals['_BOUNDEDNUMBER']._serialized_end=2386
-  _globals['_GENPROT']._serialized_start=2388
-  _globals['_GENPROT']._serialized_end=2441
-  _globals['_HIERARCHY']._serialized_start=2443
-  _globals['_HIERARCHY']._serialized_end=2484
-  _globals['_SUBSETSELECTION']._serialized_start=2486
-  _globals['_SUBSETSELECTION']._serialized_end=2514
-  _globals['_SAMPLEDTABLE']._serialized_start=2516
-  _globals['_SAMPLEDTABLE']._serialized_end=2599
-  _globals['_COMPILEDCHANNEL']._serialized_start=2601
-  _globals['_COMPILEDCHANNEL']._serialized_end=2654
+  _globals['_MECHANISM']._serialized_end=1737
+  _globals['_RANDOMIZEDRESPONSE']._serialized_start=1739
+  _globals['_RANDOMIZEDRESPONSE']._serialized_end=1759
+  _globals['_LINEARHASH']._serialized_start=1761
+  _globals['_LINEARHASH']._serialized_end=1795
+  _globals['_HASHTOGRAM']._serialized_start=1797
+  _globals['_HASHTOGRAM']._serialized_end=1845
+  _globals['_EXPANDERSKETCH']._serialized_start=1848
+  _globals['_EXPANDERSKETCH']._serialized_end=2076
+  _globals['_PREFIXTREE']._serialized_start=2078
+  _globals['_PREFIXTREE']._serialized_end=2170
+  _globals['_TREESKETCH']._serialized_start=2172
+  _globals['_TREESKETCH']._serialized_end=2286
+  _globals['_COMPOSEDRESPONSE']._serialized_start=2288
+  _globals['_COMPOSEDRESPONSE']._serialized_end=2347
+  _globals['_SAMPLEDATTRIBUTE']._serialized_start=2349
+  _globals['_SAMPLEDATTRIBUTE']._serialized_end=2367
+  _globals['_BOUNDEDNUMBER']._serialized_start=2369
+  _globals['_BOUNDEDNUMBER']._serialized_end=2435
+  _globals['_GENPROT']._serialized_start=2437
+  _globals['_GENPROT']._serialized_end=2490
+  _globals['_HIERARCHY']._serialized_start=2492
+  _globals['_HIERARCHY']._serialized_end=2533
+  _globals['_SUBSETSELECTION']._serialized_start=2535
+  _globals['_SUBSETSELECTION']._serialized_end=2563
+  _globals['_SAMPLEDTABLE']._serialized_start=2565
+  _globals['_SAMPLEDTABLE']._serialized_end=2648
+  _globals['_COMPILEDCHANNEL']._serialized_start=2650
+  _globals['_COMPILEDCHANNEL']._serialized_end=2703
+  _globals['_AVERAGEDTABLE']._serialized_start=2705
+  _globals['_AVERAGEDTABLE']._serialized_end=2747
 # @@protoc_insertion_point(module_scope)

@@ -120,7 +120,7 @@ class Schedule(_message.Message):
     def __init__(self, period_seconds: _Optional[int] = ..., reports: _Optional[int] = ...) -> None: ...
 
 class Mechanism(_message.Message):
-    __slots__ = ("randomized_response", "linear_hash", "hashtogram", "expander_sketch", "prefix_tree", "tree_sketch", "composed_response", "bounded_number", "genprot", "hierarchy", "sampled_attribute", "subset_selection", "sampled_table", "compiled_channel")
+    __slots__ = ("randomized_response", "linear_hash", "hashtogram", "expander_sketch", "prefix_tree", "tree_sketch", "composed_response", "bounded_number", "genprot", "hierarchy", "sampled_attribute", "subset_selection", "sampled_table", "compiled_channel", "averaged_table")
     RANDOMIZED_RESPONSE_FIELD_NUMBER: _ClassVar[int]
     LINEAR_HASH_FIELD_NUMBER: _ClassVar[int]
     HASHTOGRAM_FIELD_NUMBER: _ClassVar[int]
@@ -135,6 +135,7 @@ class Mechanism(_message.Message):
     SUBSET_SELECTION_FIELD_NUMBER: _ClassVar[int]
     SAMPLED_TABLE_FIELD_NUMBER: _ClassVar[int]
     COMPILED_CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    AVERAGED_TABLE_FIELD_NUMBER: _ClassVar[int]
     randomized_response: RandomizedResponse
     linear_hash: LinearHash
     hashtogram: Hashtogram
@@ -149,7 +150,8 @@ class Mechanism(_message.Message):
     subset_selection: SubsetSelection
     sampled_table: SampledTable
     compiled_channel: CompiledChannel
-    def __init__(self, randomized_response: _Optional[_Union[RandomizedResponse, _Mapping]] = ..., linear_hash: _Optional[_Union[LinearHash, _Mapping]] = ..., hashtogram: _Optional[_Union[Hashtogram, _Mapping]] = ..., expander_sketch: _Optional[_Union[ExpanderSketch, _Mapping]] = ..., prefix_tree: _Optional[_Union[PrefixTree, _Mapping]] = ..., tree_sketch: _Optional[_Union[TreeSketch, _Mapping]] = ..., composed_response: _Optional[_Union[ComposedResponse, _Mapping]] = ..., bounded_number: _Optional[_Union[BoundedNumber, _Mapping]] = ..., genprot: _Optional[_Union[GenProt, _Mapping]] = ..., hierarchy: _Optional[_Union[Hierarchy, _Mapping]] = ..., sampled_attribute: _Optional[_Union[SampledAttribute, _Mapping]] = ..., subset_selection: _Optional[_Union[SubsetSelection, _Mapping]] = ..., sampled_table: _Optional[_Union[SampledTable, _Mapping]] = ..., compiled_channel: _Optional[_Union[CompiledChannel, _Mapping]] = ...) -> None: ...
+    averaged_table: AveragedTable
+    def __init__(self, randomized_response: _Optional[_Union[RandomizedResponse, _Mapping]] = ..., linear_hash: _Optional[_Union[LinearHash, _Mapping]] = ..., hashtogram: _Optional[_Union[Hashtogram, _Mapping]] = ..., expander_sketch: _Optional[_Union[ExpanderSketch, _Mapping]] = ..., prefix_tree: _Optional[_Union[PrefixTree, _Mapping]] = ..., tree_sketch: _Optional[_Union[TreeSketch, _Mapping]] = ..., composed_response: _Optional[_Union[ComposedResponse, _Mapping]] = ..., bounded_number: _Optional[_Union[BoundedNumber, _Mapping]] = ..., genprot: _Optional[_Union[GenProt, _Mapping]] = ..., hierarchy: _Optional[_Union[Hierarchy, _Mapping]] = ..., sampled_attribute: _Optional[_Union[SampledAttribute, _Mapping]] = ..., subset_selection: _Optional[_Union[SubsetSelection, _Mapping]] = ..., sampled_table: _Optional[_Union[SampledTable, _Mapping]] = ..., compiled_channel: _Optional[_Union[CompiledChannel, _Mapping]] = ..., averaged_table: _Optional[_Union[AveragedTable, _Mapping]] = ...) -> None: ...
 
 class RandomizedResponse(_message.Message):
     __slots__ = ()
@@ -298,3 +300,11 @@ class CompiledChannel(_message.Message):
     weights: _containers.RepeatedScalarFieldContainer[int]
     distances: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, weights: _Optional[_Iterable[int]] = ..., distances: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class AveragedTable(_message.Message):
+    __slots__ = ("number", "q")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    Q_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    q: int
+    def __init__(self, number: _Optional[int] = ..., q: _Optional[int] = ...) -> None: ...

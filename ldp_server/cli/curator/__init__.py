@@ -1,7 +1,10 @@
-"""The commands of the curator: curator create | release | merge | ledger | show | verify | forget. They call no server.
+"""The commands of the curator: create, release, merge, synthesize, ledger, show, verify, forget. They call no server.
 
 commands   create, ledger, show, verify, forget
 releasing  release
 merging    merge
-tables     the tables that both print
+fields     the options of releases about several fields
+synthesizing   synthesize
+both_sources   what volunteers add to `estimate` and `average`
+tables     the tables that they print
 """

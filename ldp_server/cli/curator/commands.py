@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import click
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.privacy.rounding import fraction_up, shown
+from ldp_server.answers.merging.signed import read_release
 from ldp_server.cli.connection import json_option
 from ldp_server.cli.curator.tables import DataSetShape, home_option, show_release
 from ldp_server.cli.main import cli
@@ -21,14 +23,16 @@ from ldp_server.cli.show import lines, moment, print_json, table, whole
 from ldp_server.curator.engine import KEY_FILE, check_own, create_data_set
 from ldp_server.curator.ledger import CuratorLedger, DataSet, LedgerRow
 from ldp_server.curator.prices import DataSetBudget, decimal, price_text
-from ldp_server.curator.signing import read_release
 from ldp_server.service.admission.key_files import load_public_key
-from ldp_server.volunteers.kept import FILE, KeptRecords
+from ldp_server.volunteers.opening import curated_records
 
 __all__ = ["create", "curator", "forget", "ledger", "show", "verify"]
 
 _file = click.Path(path_type=Path, dir_okay=False)
 _folder = click.Path(path_type=Path, file_okay=False)
+
+
+_NARROW = {"attribute": "per_attribute", "label": "labels_only"}
 
 
 @cli.group()
@@ -46,18 +50,25 @@ def curator() -> None:
 @click.option("--rho", help="The budget as a rho (zCDP; tCDP with --omega).")
 @click.option("--omega", help="With --rho: up to which order the budget holds.")
 @click.option("--delta", help="The budget's delta, for releases that have one. [default: none]")
+@click.option("--per-attribute", is_flag=True, help="--epsilon is for records that differ in one attribute alone.")
+@click.option("--labels-only", is_flag=True, help="--epsilon is for the label alone: all other columns are public.")
 @json_option
-def create(
-    name: str, home: Path, epsilon: str | None, rho: str | None, omega: str | None, delta: str | None, as_json: bool
-) -> None:
+def create(name: str, home: Path, as_json: bool, **given: Any) -> None:
     """Enter a data set with its budget. The first one makes the curator's directory and its key.
 
-    The budget is never changed. It counts for replacement: one person's record becomes another one.
+    The budget is never changed. It counts for replacement: one person's record becomes another one. With
+    --per-attribute the two records differ in one attribute alone: a column, or one character of a text of 0 and 1.
     """
+    epsilon, rho, omega, delta = (given[name] for name in ("epsilon", "rho", "omega", "delta"))
+    narrow = [name for name, chosen in _NARROW.items() if given[chosen]]
+    if len(narrow) > (epsilon is not None):
+        raise InvalidSpec("give one of --per-attribute and --labels-only, with --epsilon")
     if (epsilon is None) == (rho is None) or (omega is not None and rho is None):
         raise InvalidSpec("give the budget as --epsilon, or as --rho (with --omega, if it is one of tCDP)")
     amount = decimal(epsilon or rho or "", "--epsilon" if epsilon else "--rho")
-    accounting = "pure" if epsilon else "zcdp" if omega is None else "tcdp"
+    accounting = "zcdp" if omega is None else "tcdp"
+    if epsilon:
+        accounting = narrow[0] if narrow else "pure"
     end = None if omega is None else decimal(omega, "--omega")
     lost = Fraction(0) if delta is None else decimal(delta, "--delta")
     create_data_set(home, name, DataSetBudget(accounting, amount, lost, end), int(time.time()))
@@ -174,11 +185,13 @@ def verify(file: Path, key: Path, as_json: bool) -> None:
 
 
 @curator.command()
-@click.option("--volunteers", required=True, type=_folder, help="The data directory of the collection server.")
+@click.option(
+    "--volunteers", required=True, metavar="WHERE", help="The data directory of the collection server, or its store."
+)
 @click.option("--collection", required=True, type=_file, help="The collection's file.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
-def forget(volunteers: Path, collection: Path, yes: bool, as_json: bool) -> None:
+def forget(volunteers: str, collection: Path, yes: bool, as_json: bool) -> None:
     """Delete all volunteers' records of a collection: nothing can be released about them any more.
 
     What was released stays, and so does what was charged.
@@ -188,7 +201,7 @@ def forget(volunteers: Path, collection: Path, yes: bool, as_json: bool) -> None
         if as_json:
             raise InvalidSpec("--json cannot ask: add --yes")
         click.confirm(f"Delete all volunteers' records of the collection {which.hex()[:12]}?", abort=True)
-    with closing(KeptRecords(volunteers / FILE, create=False)) as kept:
+    with closing(curated_records(volunteers)) as kept:
         gone = kept.forget(which)
     if as_json:
         print_json({"collection": which.hex(), "deleted": gone})

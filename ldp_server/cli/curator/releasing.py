@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
@@ -15,28 +15,45 @@ from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_server.cli.connection import json_option
 from ldp_server.cli.curator.commands import curator
+from ldp_server.cli.curator.fields import field_options, workload_of
 from ldp_server.cli.curator.tables import home_option, show_release
 from ldp_server.cli.queries import read_items
 from ldp_server.cli.show import busy, lines
 from ldp_server.curator import engine
-from ldp_server.curator.kinds import KINDS, NOISES, ReleaseWish, mechanism_for
+from ldp_server.curator.kinds import KINDS, mechanism_for
 from ldp_server.curator.ledger import CuratorLedger
 from ldp_server.curator.noise import ExactDraws, library_version
 from ldp_server.curator.people import PeopleFile, read_people
 from ldp_server.curator.prices import DataSetBudget, decimal
+from ldp_server.curator.releases.base import CentralMechanism
 from ldp_server.curator.vault import ANSWER, opened
+from ldp_server.curator.wish import NOISES, ReleaseWish
+from ldp_server.curator.workloads.kinds import WORKLOAD_KINDS
+from ldp_server.curator.workloads.tables import WorkloadMechanism
 
 __all__ = ["release"]
 
-_KINDS = "\n".join(["\b", *(f"  {name:<15} {kind.text}" for name, kind in KINDS.items())])
+_ALL_KINDS = {name: kind.text for name, kind in KINDS.items()} | {
+    name: one.text for name, one in WORKLOAD_KINDS.items()
+}
+_KINDS = "\n".join(["\b", *(f"  {name:<18} {text}" for name, text in _ALL_KINDS.items())])
 
 
 def _amount(given: dict[str, Any], name: str) -> Fraction | None:
     return None if given[name] is None else decimal(given[name], f"--{name.replace('_', '-')}")
 
 
-def _wish(kind: str, given: dict[str, Any]) -> ReleaseWish:
+def _mechanism(kind: str, given: dict[str, Any]) -> CentralMechanism:
     noise = given["noise"] or ("laplace" if given["rho"] is None else "gaussian" if given["omega"] is None else "sinh")
+    if kind in WORKLOAD_KINDS:
+        if given["label"] is not None:
+            raise InvalidSpec(f"a release of the kind {kind!r} takes no --label")
+        return workload_of(kind, noise, given, {name: _amount(given, name) for name in ("epsilon", "rho")})
+    _check_columns(kind, given)
+    return mechanism_for(_wish(kind, noise, given))
+
+
+def _wish(kind: str, noise: str, given: dict[str, Any]) -> ReleaseWish:
     return ReleaseWish(
         kind,
         noise,
@@ -50,6 +67,8 @@ def _wish(kind: str, given: dict[str, Any]) -> ReleaseWish:
         share=_amount(given, "share"),
         at=_amount(given, "at"),
         bits=given["bits"],
+        columns=max(1, len(given["column"])),
+        calibrated=given["calibrated"],
     )
 
 
@@ -65,13 +84,17 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
 @curator.command(epilog=f"Kinds of release:\n\n{_KINDS}")
-@click.argument("kind", type=click.Choice(list(KINDS)))
+@click.argument("kind", type=click.Choice(list(_ALL_KINDS)))
 @click.option("--data-set", required=True, help="The name under which the ledger knows these people.")
 @click.option("--data", type=_PATH, help="A .csv or .parquet file, one row for each person.")
-@click.option("--column", help="The column that the release is about.")
+@click.option("--column", multiple=True, help="The column that the release is about; some kinds take several.")
+@click.option("--label", help="The column of labels, 0 or 1, that a learner learns from.")
 @click.option("--person", help="The column that tells people apart: nobody may have two rows.")
 @click.option("--one-row-each", is_flag=True, help="Instead of --person: vouch that every row is another person.")
-@click.option("--volunteers", type=_FOLDER, help="Instead of --data: the data directory of the collection server.")
+@click.option(
+    "--volunteers", metavar="WHERE",
+    help="Instead of --data: the data directory of the collection server, or its store (postgresql://...).",
+)  # fmt: skip
 @click.option("--collection", type=_PATH, help="With --volunteers: the collection's file.")
 @click.option("--keys", type=_FOLDER, help="With --volunteers: the directory of the curator's keys (key new).")
 @click.option("--epsilon", help="The price, as a pure epsilon.")
@@ -85,7 +108,9 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.option("--share", help="Of the people, such as 0.1.")
 @click.option("--at", help="Which quantile, such as 0.5 for the median.")
 @click.option("--bits", type=click.IntRange(1), help="The numbers lie between -2^bits and 2^bits.")
+@click.option("--calibrated", is_flag=True, help="With frequent-texts: noise by the exact loss, less than the lemma's.")
 @click.option("--cuts", help="Whole numbers in growing order, such as 10,20,50.")
+@field_options
 @home_option
 @json_option
 def release(kind: str, data_set: str, home: Path, as_json: bool, **given: Any) -> None:
@@ -96,32 +121,50 @@ def release(kind: str, data_set: str, home: Path, as_json: bool, **given: Any) -
     public. The release is signed and stored with its charge; what fails releases and charges nothing. Choose --items,
     --cuts and the kind without looking at the records.
     """
-    mechanism = mechanism_for(_wish(kind, given))
+    mechanism = _mechanism(kind, given)
     library = f"opendp {library_version()}"
     with busy("reading the records", quiet=as_json) as say:
         with CuratorLedger(home) as ledger:
             budget, key = ledger.data_set(data_set).budget, ledger.fingerprint_key
         now = int(time.time())
-        with _people(given, budget, key, now) as (people, column, left_out):
+        fields = mechanism.workload.record.names if isinstance(mechanism, WorkloadMechanism) else ()
+        with _people(given, fields, budget, key, now) as (people, (column, *more), left_out):
             say("drawing the noise")
-            request = engine.ReleaseRequest(data_set, column, mechanism, _amount(given, "conversion_delta"))
+            about = None if given["collection"] is None else Collection.load(str(given["collection"])).id
+            delta = _amount(given, "conversion_delta")
+            request = engine.ReleaseRequest(data_set, column, mechanism, delta, tuple(more), about)
             signed = engine.release(home, request, people, ExactDraws(), now, library)
     show_release(signed, as_json=as_json)
     if left_out and not as_json:
         lines(left_out)
 
 
+def _check_columns(kind: str, given: dict[str, Any]) -> None:
+    if KINDS[kind].labelled != (given["label"] is not None):
+        said = "learns from labels: give --label COLUMN" if KINDS[kind].labelled else "takes no --label"
+        raise InvalidSpec(f"a release of the kind {kind!r} {said}")
+    if len(given["column"]) > 1 and not KINDS[kind].several:
+        raise InvalidSpec(f"a release of the kind {kind!r} is about one --column")
+    if len({*given["column"], given["label"]}) != len(given["column"]) + 1:
+        raise InvalidSpec("give each column once, as --column or as --label")
+    if given["label"] is not None and given["volunteers"] is not None:
+        raise InvalidSpec("volunteers answer one question, so they have no label: give --data")
+
+
 @contextmanager
 def _people(
-    given: dict[str, Any], budget: DataSetBudget, key: bytes, now: int
-) -> Iterator[tuple[PeopleFile, str, str]]:
-    """Yield the people, the column, and what was left out."""
+    given: dict[str, Any], fields: Sequence[str], budget: DataSetBudget, key: bytes, now: int
+) -> Iterator[tuple[PeopleFile, tuple[str, ...], str]]:
+    """Yield the people, the columns, and what was left out."""
     if (given["data"] is None) == (given["volunteers"] is None):
-        raise InvalidSpec("say who: --data FILE, or --volunteers DIRECTORY with --collection and --keys")
+        raise InvalidSpec("say who: --data FILE, or --volunteers WHERE with --collection and --keys")
     if given["data"] is not None:
-        if given["column"] is None or (given["person"] is None) != given["one_row_each"]:
-            raise InvalidSpec("--data: give --column, and say how people are told apart: --person or --one-row-each")
-        yield read_people(given["data"], [given["column"]], given["person"], key), given["column"], ""
+        if (given["person"] is None) != given["one_row_each"]:
+            raise InvalidSpec("--data: say how people are told apart: --person or --one-row-each")
+        if bool(fields) == bool(given["column"]):
+            raise InvalidSpec("--data: give --column; a workload reads the columns of its fields instead")
+        columns = tuple(fields) or (*given["column"], *([given["label"]] if given["label"] else ()))
+        yield read_people(given["data"], columns, given["person"], key), columns, ""
         return
     if given["collection"] is None or given["keys"] is None:
         raise InvalidSpec("--volunteers: give --collection FILE and --keys DIRECTORY")
@@ -129,4 +172,4 @@ def _people(
     with opened(given["volunteers"], collection, given["keys"], budget, key, now) as found:
         out = f"left out: {found.unopened:,} records that these keys do not open, {found.agreed_to_less:,} whose "
         said = f"{out}volunteers agreed to a smaller budget" if found.unopened or found.agreed_to_less else ""
-        yield found.data, ANSWER, said
+        yield found.data, tuple(fields) or (ANSWER,), said

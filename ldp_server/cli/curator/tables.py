@@ -9,9 +9,10 @@ from typing import Any, TypedDict
 import click
 
 from ldp_client.errors import InvalidSpec
-from ldp_server.cli.show import lines, moment, print_json, table, whole
+from ldp_client.protocol.domain import FieldItems
+from ldp_server.answers.merging.signed import SignedRelease
+from ldp_server.cli.show import item_text, lines, moment, print_json, table, whole
 from ldp_server.curator.prices import CentralPrice, price_text
-from ldp_server.curator.signing import SignedRelease
 
 __all__ = ["DataSetShape", "home_option", "show_release"]
 
@@ -32,7 +33,7 @@ class DataSetShape(TypedDict):
 
     data_set: str
     accounting: str
-    """pure, zcdp or tcdp: what budget, spent and left are amounts of (epsilon, or rho)."""
+    """pure, zcdp, tcdp, attribute or label: what budget, spent and left are amounts of (epsilon, or rho)."""
     budget: float
     spent: float
     left: float
@@ -73,6 +74,8 @@ def _show(content: dict[str, Any]) -> None:
 
 def _cells(row: Mapping[str, Any], *, counted: bool) -> tuple[str, ...]:
     (value,) = row["item"].values()
+    text = item_text(FieldItems(value)) if isinstance(value, Mapping) else str(value)
     if not counted:
-        return (str(value),)
-    return str(value), whole(row["count"]), f"{whole(row['low'])} to {whole(row['high'])}"
+        return (text,)
+    interval = "" if row["low"] is None else f"{whole(row['low'])} to {whole(row['high'])}"
+    return text, whole(row["count"]), interval

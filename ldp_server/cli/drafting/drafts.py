@@ -21,8 +21,10 @@ from ldp_client.protocol.domain import Attributes, Categories, Domain, Field, In
 from ldp_server.answers.to_json import to_json
 from ldp_server.cli.collections import collection
 from ldp_server.cli.connection import json_option
+from ldp_server.cli.drafting.averages import AVERAGES, averages_goal
 from ldp_server.cli.show import busy, lines, print_json
 from ldp_server.planning import Draft, Goal, QuestionKind, draft
+from ldp_server.planning.averages import AveragesDraft, draft_averages
 from ldp_server.planning.record_drafts import TablesDraft, TablesGoal, draft_tables
 from ldp_server.store.errors import translated
 
@@ -40,6 +42,7 @@ _HELP = {
     QuestionKind.PAIRS: "the same, and to both of any two",
 }
 _TABLES = "tables"
+_KINDS = [*(kind.value for kind in QuestionKind), _TABLES, AVERAGES]
 _NUMBERS = (QuestionKind.AVERAGE, QuestionKind.QUANTILES, QuestionKind.RANGES)
 
 
@@ -54,6 +57,7 @@ class DraftOptions:
     integers: str | None
     field: tuple[str, ...]
     table: tuple[str, ...]
+    number: str | None
     strings: int | None
     users: int | None
     epsilon: str | None
@@ -74,7 +78,9 @@ class DraftOptions:
 _DRAFT_OPTIONS = (
     click.option("--question", help="What people are asked, in words that they see."),
     click.option(
-        "--kind", type=click.Choice([*(kind.value for kind in QuestionKind), _TABLES]), help="The kind of answer."
+        "--kind",
+        type=click.Choice(_KINDS),
+        help="The kind of answer.",
     ),
     click.option("--answer", multiple=True, metavar="NAME", help="A possible answer, or an attribute; repeat it."),
     click.option(
@@ -85,7 +91,7 @@ _DRAFT_OPTIONS = (
         "--field",
         multiple=True,
         metavar="NAME: KIND",
-        help='Tables: a field of the record: "plan: free, paid", "age: 0..8", "member: yes/no" or "dark: yes".',
+        help='Tables, averages: a field: "plan: free, paid", "age: 0..8", "member: yes/no" or "dark: yes".',
     ),
     click.option(
         "--table",
@@ -93,6 +99,7 @@ _DRAFT_OPTIONS = (
         metavar="A,B",
         help="Tables: fields that are to be known together; repeat it. [default: all pairs]",
     ),
+    click.option("--number", metavar="NAME", help="Averages: the field that is averaged in each cell of the others."),
     click.option("--strings", type=click.IntRange(1, 1024), metavar="BYTES", help="Any text of up to so many bytes."),
     click.option("--users", type=click.IntRange(1), help="How many will report, in each period of a schedule."),
     click.option("--epsilon", help="Privacy of one report."),
@@ -102,7 +109,7 @@ _DRAFT_OPTIONS = (
         help="The error wanted: half an interval, as a share of the users (0.01), or in numbers.",
     ),
     click.option("--confidence", type=float, default=0.95, show_default=True, help="Of the intervals."),
-    click.option("--share", type=float, help="Plan for an item or attribute that this share of the users hold."),
+    click.option("--share", type=float, help="Plan for an item, attribute or cell of this share of the users."),
     click.option("--missing", is_flag=True, help="Average: some users have no number."),
     click.option("--change", is_flag=True, help="Plan for the change between two periods."),
     click.option("--per-day", type=float, metavar="N", help="Reports a day: says how many days it takes."),
@@ -144,8 +151,8 @@ def drafted(file: Path, options: DraftOptions, as_json: bool) -> None:
     """
     if str(file) != "-" and file.exists():
         raise InvalidSpec(f"{file} exists already: give the name of a new file")
-    if options.kind == _TABLES:
-        _draft_tables(file, options, as_json=as_json)
+    if options.kind in (_TABLES, AVERAGES):
+        _write(file, _of_fields(options, quiet=as_json), as_json=as_json)
         return
     asked = _Asked(options, terminal=sys.stdin.isatty() and str(options.answers) != "-")
     question, goal = asked.question(), asked.goal()
@@ -158,29 +165,31 @@ def drafted(file: Path, options: DraftOptions, as_json: bool) -> None:
     _write(file, found, as_json=as_json)
 
 
-def _draft_tables(file: Path, options: DraftOptions, *, as_json: bool) -> None:
-    """Plan tables of the fields of records."""
-    if options.question is None:
+def _of_fields(options: DraftOptions, *, quiet: bool) -> TablesDraft | AveragesDraft:
+    """Plan a question about the fields of records."""
+    question = options.question
+    if question is None:
         raise InvalidSpec("a draft needs --question")
     if not options.field:
-        raise InvalidSpec('a draft of tables needs --field for each field, such as --field "age: 0..8"')
-    workload = tuple(tuple(name.strip() for name in one.split(",")) for one in options.table)
-    record = Record(tuple(read_field(text) for text in options.field))
-    goal = TablesGoal(
-        record, workload or ("pairs" if len(record.names) > 1 else "singles"), options.users, options.epsilon,
-        options.within, options.confidence,
-    )  # fmt: skip
+        raise InvalidSpec(f'a draft of {options.kind} needs --field for each field, such as --field "age: 0..8"')
     opens, closes = _window(options)
-    with busy("planning", quiet=as_json):
-        found = draft_tables(
-            options.question,
-            goal,
-            opens=opens,
-            closes=closes,
-            schedule=_schedule(options, closes - opens),
-            smallest_batch=options.smallest_batch,
+    details = {
+        "opens": opens,
+        "closes": closes,
+        "schedule": _schedule(options, closes - opens),
+        "smallest_batch": options.smallest_batch,
+    }
+    fields = tuple(read_field(text) for text in options.field)
+    wanted = (options.users, options.epsilon, options.within)
+    with busy("planning", quiet=quiet):
+        if options.kind == AVERAGES:
+            goal = averages_goal(fields, options.number, wanted, options.confidence, options.share)
+            return draft_averages(question, goal, **details)
+        workload = tuple(tuple(name.strip() for name in one.split(",")) for one in options.table)
+        default = "pairs" if len(fields) > 1 else "singles"
+        return draft_tables(
+            question, TablesGoal(Record(fields), workload or default, *wanted, options.confidence), **details
         )
-    _write(file, found, as_json=as_json)
 
 
 def read_field(text: str) -> Field:
@@ -196,7 +205,7 @@ def read_field(text: str) -> Field:
     return Field(name, Categories(tuple(one.strip() for one in values.split(","))))
 
 
-def _write(file: Path, found: Draft | TablesDraft, *, as_json: bool) -> None:
+def _write(file: Path, found: Draft | TablesDraft | AveragesDraft, *, as_json: bool) -> None:
     if str(file) != "-":
         with translated(file):
             file.write_text(found.text, encoding="utf-8")
@@ -208,7 +217,7 @@ def _write(file: Path, found: Draft | TablesDraft, *, as_json: bool) -> None:
         _tell(file, found)
 
 
-def _tell(file: Path, found: Draft | TablesDraft) -> None:
+def _tell(file: Path, found: Draft | TablesDraft | AveragesDraft) -> None:
     lines(*found.promise, f"Written to {file}: look through it, then `ldp-server collection create {file}`.")
 
 

@@ -23,7 +23,9 @@ def store() -> None:
 @store.command()
 @store_option
 @click.option(
-    "--roles", is_flag=True, help="Also make the roles hearsay_collector and hearsay_keeper, with their rights."
+    "--roles",
+    is_flag=True,
+    help="Also make the roles hearsay_collector, hearsay_keeper and hearsay_curator, with their rights.",
 )
 @json_option
 def prepare(store: str | None, roles: bool, as_json: bool) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
 
 from ldp_client.errors import InvalidSpec
+from ldp_client.protocol.domain import FieldItems
 from ldp_server.curator.draws import Draws
 from ldp_server.curator.people import Record
 from ldp_server.curator.prices import CentralPrice
@@ -38,7 +39,7 @@ class TooFewPeople(InvalidSpec):
 class ReleasedRow:
     """One line of a release. `low` to `high` is an interval for the count among these people."""
 
-    item: Record
+    item: Record | FieldItems
     count: int | None = None
     """None: the release names the item and does not count it."""
     low: int | None = None
@@ -53,6 +54,8 @@ class Outcome:
     note: str
     variance: float | None = None
     """Of the noise on each count, if that is the same for all and did not choose them."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """What else is released, as plain data."""
 
 
 class CentralMechanism(ABC):
@@ -68,6 +71,17 @@ class CentralMechanism(ABC):
     @abstractmethod
     def run(self, records: Sequence[Record], draws: Draws) -> Outcome:
         """Return the outcome for these records, one of each person."""
+
+    def run_columns(self, columns: Sequence[Sequence[Record]], draws: Draws) -> Outcome:
+        """Return the outcome for what each person holds in these columns; most kinds read one."""
+        if len(columns) != 1:
+            raise InvalidSpec(f"{self.kind} reads one column, and {len(columns)} were given (--column, --label)")
+        return self.run(columns[0], draws)
+
+    @property
+    def about(self) -> str:
+        """A sentence of the statement, if the price is about less than a whole record; or nothing."""
+        return ""
 
     @property
     def smallest(self) -> int:
@@ -105,7 +119,7 @@ def in_order(items: Iterable[Record]) -> list[Record]:
     return sorted(items, key=lambda item: (isinstance(item, str), item))
 
 
-def clipped(item: Record, count: int, width: int, people: int) -> ReleasedRow:
+def clipped(item: Record | FieldItems, count: int, width: int, people: int) -> ReleasedRow:
     """Return a row with the interval count +- width, as far as it is possible."""
     low, high = (min(max(end, 0), people) for end in (count - width, count + width))
     return ReleasedRow(item, count, low, high)

@@ -15,6 +15,12 @@ This is unlikely only where a frequent item outweighs it, and step 1 must make s
 epsilon = 1, delta = 1e-6 the condition says 2,251 people. At 900 the mechanism is not private at this delta (the tests
 show it), so a smaller data set is refused with the number that it takes.
 
+Items with equal counts are drawn as one: a count c that n_c items have gets the score S c + round(s ln n_c) under the
+exponential mechanism of scale s = 4 (S + 2) / epsilon, and then one of these items is taken, each as likely. An item's
+log-probability is (S c + e) / s up to the normaliser, with |e| <= 1 by the rounding, float logarithms included. One
+record moves the first part by at most (S + 2) / s = epsilon / 4, and the normaliser as well, which is all that the
+proof uses. An item that one person alone holds gains a factor of at most e^(2 / s); the 1e-4 in the code covers it.
+
 Use. If m is at least 16 / (alpha epsilon) ln(16 / (alpha beta epsilon delta)), then with probability 1 - beta the item
 is held by at least the share of the most frequent one minus alpha, if that one has a share of alpha at all.
 """
@@ -27,11 +33,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
+import numpy as np
+
 from ldp_client.errors import InvalidSpec
 from ldp_server.curator.draws import Draws, laplace_scale
 from ldp_server.curator.people import Record
 from ldp_server.curator.prices import CentralPrice
 from ldp_server.curator.releases.base import CentralMechanism, Outcome, ReleasedRow, counted, in_order
+from ldp_server.curator.releases.quantile import STEPS
 
 __all__ = ["Choosing"]
 
@@ -58,20 +67,31 @@ class Choosing(CentralMechanism):
 
     @property
     def scale(self) -> float:
-        """Of the noise on the largest count, and of the exponential mechanism over counts."""
+        """Of the noise on the largest count."""
         return laplace_scale(4, self.epsilon)
 
     @property
     def smallest(self) -> int:
         epsilon, delta = float(self.epsilon), float(self.delta)
         terms = (-math.log(2 * delta), epsilon / 4 - math.log(delta), math.log(4 / epsilon))
-        return max(1, math.ceil(16 / (float(self.share) * epsilon) * max(terms) * (1 + 1e-12)))
+        return max(1, math.ceil(16 / (float(self.share) * epsilon) * (max(terms) + 1e-4 * epsilon)))
+
+    def choose(self, counts: Sequence[int], people: int, draws: Draws) -> int | None:
+        """Return the place of one of these counts, all of them 1 or more; or None: too few hold one item."""
+        (best,) = draws.laplace([max(counts, default=0)], self.scale)
+        if not counts or 2 * best < self.share * people:
+            return None
+        values, many = np.unique(np.array(counts, np.int64), return_counts=True)
+        scale = laplace_scale(4 * (STEPS + 2), self.epsilon)
+        units = STEPS * values + np.rint(scale * np.log(many)).astype(np.int64)
+        chosen = int(values[draws.exponential(units.tolist(), scale)])
+        alike = np.flatnonzero(np.array(counts) == chosen)
+        return int(alike[draws.uniform(len(alike))])
 
     def run(self, records: Sequence[Record], draws: Draws) -> Outcome:
         counts = counted(records)
-        (best,) = draws.laplace([max(counts.values(), default=0)], self.scale)
-        if not counts or 2 * best < self.share * len(records):
-            return Outcome((), "nothing: too few people hold one and the same item")
         items = in_order(counts)
-        index = draws.exponential([counts[item] for item in items], self.scale)
+        index = self.choose([counts[item] for item in items], len(records), draws)
+        if index is None:
+            return Outcome((), "nothing: too few people hold one and the same item")
         return Outcome((ReleasedRow(items[index]),), "an item that many people hold, not always the most frequent one")

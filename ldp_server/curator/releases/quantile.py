@@ -39,11 +39,12 @@ from ldp_server.curator.people import Record, whole_numbers
 from ldp_server.curator.prices import CentralPrice
 from ldp_server.curator.releases.base import BETA, CentralMechanism, Outcome, ReleasedRow
 
-__all__ = ["ExponentialQuantile"]
+__all__ = ["FINEST", "MOST_BITS", "STEPS", "ExponentialQuantile", "drawn_index"]
 
-_STEPS = 1 << 16
-_MOST_BITS = 8_192
-_FINEST = 1000
+STEPS = 1 << 16
+"""S: how many units of the exponential mechanism's score there are to one of q."""
+MOST_BITS = 8_192
+FINEST = 1000
 _SMALL = 1 << 60
 """Numbers below it fit into a machine's integers, and so do the gaps between them."""
 _BLOCK = 1024
@@ -62,10 +63,10 @@ class ExponentialQuantile(CentralMechanism):
     epsilon: Fraction
 
     def __post_init__(self) -> None:
-        if not 0 < self.at < 1 or self.at.denominator > _FINEST:
+        if not 0 < self.at < 1 or self.at.denominator > FINEST:
             raise InvalidSpec("--at lies between 0 and 1, in thousandths or coarser, such as 0.5")
-        if not 1 <= self.bits <= _MOST_BITS:
-            raise InvalidSpec(f"--bits: 1 to {_MOST_BITS:,}")
+        if not 1 <= self.bits <= MOST_BITS:
+            raise InvalidSpec(f"--bits: 1 to {MOST_BITS:,}")
 
     @property
     def price(self) -> CentralPrice:
@@ -81,10 +82,10 @@ class ExponentialQuantile(CentralMechanism):
         numbers = whole_numbers(records, "the column")
         if min(numbers) < -reach or max(numbers) > reach:
             numbers = [min(max(number, -reach), reach) for number in numbers]
-        scale = laplace_scale(2 * (_STEPS * self.at.denominator + 4), self.epsilon)
+        scale = laplace_scale(2 * (STEPS * self.at.denominator + 4), self.epsilon)
         small = min(numbers) > -_SMALL and max(numbers) < _SMALL
         found = (_small_segments if small else _segments)(numbers, reach, self.at)
-        index = _drawn(_STEPS * found.scores + np.rint(scale * found.logs).astype(np.int64), scale, draws)
+        index = drawn_index(STEPS * found.scores + np.rint(scale * found.logs).astype(np.int64), scale, draws)
         first, length = found.segment(index)
         value = first + draws.uniform(length)
         note = (
@@ -162,7 +163,7 @@ def _segments(numbers: Sequence[int], reach: int, at: Fraction) -> _Segments:
     return _Segments([(first, length) for first, length, _ in outer], firsts, lengths, marks, np.array(logs))
 
 
-def _drawn(units: Whole, scale: float, draws: Draws) -> int:
+def drawn_index(units: Whole, scale: float, draws: Draws) -> int:
     """Draw an index with probability proportional to e^(units / scale), by blocks if there are many."""
     if len(units) <= 2 * _BLOCK:
         return draws.exponential(units.tolist(), scale)

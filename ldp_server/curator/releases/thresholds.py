@@ -31,7 +31,7 @@ from ldp_server.curator.people import Record, whole_numbers
 from ldp_server.curator.prices import CentralPrice
 from ldp_server.curator.releases.base import BETA, CentralMechanism, Outcome, ReleasedRow
 
-__all__ = ["GaussianThresholds", "LaplaceThresholds", "isotonic", "levels_of"]
+__all__ = ["GaussianThresholds", "LaplaceThresholds", "isotonic", "laplace_log_mgf", "levels_of", "sum_width"]
 
 _NOTE = "people with a number below each cut; all intervals hold at once with probability 95%"
 _MOST_CUTS = 100_000
@@ -82,7 +82,7 @@ class _Thresholds(CentralMechanism):
             parts = _nodes(bins, branching, self.levels)
             sums.append(sum(flat[starts[depth] + place] for depth, place in parts))
             nodes.append(len(parts))
-        widths = {j: _width(j, log_mgf, BETA / (2 * len(self.cuts))) for j in set(nodes)}
+        widths = {j: sum_width(j, log_mgf, BETA / (2 * len(self.cuts))) for j in set(nodes)}
         return _rows(self.cuts, sums, [widths[j] for j in nodes], people)
 
 
@@ -98,14 +98,7 @@ class LaplaceThresholds(_Thresholds):
 
     def run(self, records: Sequence[Record], draws: Draws) -> Outcome:
         scale = laplace_scale(2 * self.levels, self.epsilon)
-        q = math.exp(-1 / scale)
-
-        def log_mgf(s: float) -> float:
-            if s * scale >= 1:
-                return math.inf
-            return 2 * math.log1p(-q) - math.log1p(-q * math.exp(s)) - math.log1p(-q * math.exp(-s))
-
-        return self._answer(records, lambda values: draws.laplace(values, scale), log_mgf)
+        return self._answer(records, lambda values: draws.laplace(values, scale), laplace_log_mgf(scale))
 
 
 @dataclass(frozen=True)
@@ -134,7 +127,19 @@ def _nodes(bins: int, branching: int, levels: int) -> list[tuple[int, int]]:
     return found
 
 
-def _width(nodes: int, log_mgf: Callable[[float], float], beta: float) -> int:
+def laplace_log_mgf(scale: float) -> Callable[[float], float]:
+    """Return ln E[e^(sZ)] of discrete Laplace noise, as a function of s > 0."""
+    q = math.exp(-1 / scale)
+
+    def log_mgf(s: float) -> float:
+        if s * scale >= 1:
+            return math.inf
+        return 2 * math.log1p(-q) - math.log1p(-q * math.exp(s)) - math.log1p(-q * math.exp(-s))
+
+    return log_mgf
+
+
+def sum_width(nodes: int, log_mgf: Callable[[float], float], beta: float) -> int:
     """Return a w that the sum of so many draws exceeds with probability at most beta."""
     points = [math.exp(k / 16) for k in range(-400, 65)]
     return math.floor(min((nodes * log_mgf(s) - math.log(beta)) / s for s in points))

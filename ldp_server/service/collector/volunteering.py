@@ -19,19 +19,20 @@ from ldp_server.service.admission import Peer
 from ldp_server.service.bounded import Bounds, bounded_call
 from ldp_server.service.live import LiveCollections
 from ldp_server.service.wire import CallStatus, Context, abort, parse
-from ldp_server.volunteers.kept import KeptRecords
+from ldp_server.volunteers.interface import Given, SealedRecords
 
 __all__ = ["VOLUNTEERS", "VolunteerCalls"]
 
 VOLUNTEERS = pb.DESCRIPTOR.services_by_name["Volunteers"].full_name
 _OPEN = "open"
+_OUTCOMES = {Given.KEPT: pb.GIVEN, Given.OTHER_RECORD: pb.OTHER_RECORD, Given.OVER: pb.QUESTION_OVER}
 
 
 class VolunteerCalls:
     """The methods of the service. Without a store, no volunteer's record is taken."""
 
     def __init__(
-        self, collections: LiveCollections, kept: KeptRecords | None, bounds: Bounds, clock: Callable[[], float]
+        self, collections: LiveCollections, kept: SealedRecords | None, bounds: Bounds, clock: Callable[[], float]
     ) -> None:
         self._collections, self._kept, self._bounds, self._clock = collections, kept, bounds, clock
 
@@ -48,8 +49,7 @@ class VolunteerCalls:
             outcome = self._refusal(request)
             if outcome is None and self._kept is not None:
                 plain = (request.collection_id, request.name, request.sealed, int(self._clock()))
-                taken = await asyncio.to_thread(self._kept.give, *plain)
-                outcome = pb.GIVEN if taken else pb.OTHER_RECORD
+                outcome = _OUTCOMES[await asyncio.to_thread(self._kept.give, *plain)]
         except LdpError as error:
             return await abort(context, error)
         return pb.GiveResponse(outcome=outcome).SerializeToString()

@@ -1,4 +1,4 @@
-"""Follows collections that other servers enter and change.
+"""Follows collections that other servers enter and change, and what witnesses have signed at other servers.
 
 A collection that was just entered elsewhere may be asked for here before the news of it. "Unknown" is final for a
 device, so an id is called unknown only if it is still missing after all rows were read anew.
@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from ldp_server.service.live import LiveCollections
 from ldp_server.store import CollectionRecord
+from ldp_server.store.interface.store import CosignedList
 
 __all__ = ["Followed"]
 
@@ -21,11 +22,14 @@ READS = 2
 
 
 class Followed:
-    """Brings collections up to date. Everything but `changed` is called on the event loop."""
+    """Brings collections up to date. Everything but `changed` and `cosigned` is called on the event loop."""
 
-    def __init__(self, collections: LiveCollections, then: Callable[[], None]) -> None:
-        """`then` is called after changes."""
+    def __init__(
+        self, collections: LiveCollections, then: Callable[[], None], take: Callable[[Sequence[CosignedList]], None]
+    ) -> None:
+        """`then` is called after changes, and `take` with the witnesses' signatures."""
         self._collections = collections
+        self._take_signatures = take
         self._then = then
         self._loop = asyncio.get_running_loop()
         self._missed: dict[bytes, int] = {}
@@ -37,6 +41,11 @@ class Followed:
         """Take all rows, on any thread."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._take, records)
+
+    def cosigned(self, signatures: Sequence[CosignedList]) -> None:
+        """Take what witnesses have signed, on any thread."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._take_signatures, signatures)
 
     def _take(self, records: Sequence[CollectionRecord]) -> None:
         self._reads += 1

@@ -69,7 +69,8 @@ class StoreOpening:
         """Follow the collections that others change, until the server stops."""
         if self.shared:
             keeps_files = self._role.answers or self._role.keeps
-            followed = Followed(collections, lifecycle.drop_checkpoints if keeps_files else lambda: None)
+            then = lifecycle.drop_checkpoints if keeps_files else lambda: None
+            followed = Followed(collections, then, collections.publisher.take_cosignatures)
             collections.surely_missing = followed.surely_missing
             self._stack.enter_context(self.store.watch(followed))
         return self

@@ -7,14 +7,24 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ldp_server.store.interface.reading import LogReader
 from ldp_server.store.interface.tokens import AccessTokens
 from ldp_server.store.interface.writing import ReportLog
 from ldp_server.store.log import CollectionRecord
 
-__all__ = ["Changed", "Store", "StoreUsage"]
+__all__ = ["Changed", "CosignedList", "Store", "StoreUsage"]
+
+
+class CosignedList(NamedTuple):
+    """A witness's signature of the signed list, as servers tell it to each other. Whoever reads it checks it."""
+
+    public_key: bytes
+    serial: int
+    """How many collections the list had."""
+    list_bytes: bytes
+    signature: bytes
 
 
 class Changed(Protocol):
@@ -25,6 +35,9 @@ class Changed(Protocol):
 
     def changed(self, records: Sequence[CollectionRecord]) -> None:
         """Take all rows of collections, as they are now. Called on a thread of the store's."""
+
+    def cosigned(self, signatures: Sequence[CosignedList]) -> None:
+        """Take the witnesses' signatures that are kept, after the rows of the collections that they are about."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +80,10 @@ class Store(ABC):
     @abstractmethod
     def watch(self, changed: Changed) -> AbstractContextManager[object]:
         """Tell of collections that other servers change, for as long as the block lasts."""
+
+    def keep_cosignatures(self, signatures: Sequence[CosignedList]) -> None:
+        """Keep the newest signature of each witness for all servers. Only for a store that is shared."""
+        raise NotImplementedError
 
     @abstractmethod
     def usage(self) -> StoreUsage:

@@ -119,7 +119,7 @@ class AccessTokens(ABC):
 
     @abstractmethod
     def _row(self, id_: str) -> TokenRow | None:
-        """The token with this id; None if there is none, or the store cannot be asked."""
+        """The token with this id; None if there is none. A store on another machine may raise `StorageError`."""
 
     def create(self, name: str, role: str = "ask", lifetime: int = LIFETIME) -> str:
         """Make a token and return it: the only time it can be seen."""

@@ -8,7 +8,6 @@ from typing import Any
 
 from psycopg_pool import ConnectionPool
 
-from ldp_server.store.errors import StorageError
 from ldp_server.store.interface.tokens import ROLES, AccessTokens, AnalystToken, TokenRow
 from ldp_server.store.postgres.connecting import Connection, Destination
 from ldp_server.store.postgres.failures import translated
@@ -32,7 +31,7 @@ class PostgresAccess(AccessTokens):
         destination.connect(writes=False).close()  # says in one line what is wrong, which the pool would not
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             destination.conninfo, min_size=1, max_size=CONNECTIONS, timeout=PATIENCE, open=True, name="hearsay-tokens",
-            kwargs={"autocommit": True},
+            kwargs={"autocommit": True}, check=ConnectionPool.check_connection,
         )  # fmt: skip
         try:
             self._salt = bytes(self._ask("SELECT salt FROM hearsay.salt")[0][0])
@@ -79,10 +78,8 @@ class PostgresAccess(AccessTokens):
         return bool(self._ask("SELECT 1 FROM hearsay.analyst_tokens WHERE name = %s LIMIT 1", (name,)))
 
     def _row(self, id_: str) -> TokenRow | None:
-        try:
-            found = self._ask(f"SELECT {_COLUMNS}, hash FROM hearsay.analyst_tokens WHERE id = %s", (id_,))  # noqa: S608
-        except StorageError:
-            return None
+        # An error says "not now". To call a token unknown because the database is away would be wrong.
+        found = self._ask(f"SELECT {_COLUMNS}, hash FROM hearsay.analyst_tokens WHERE id = %s", (id_,))  # noqa: S608
         return TokenRow(AnalystToken(*found[0][:-1]), bytes(found[0][-1])) if found else None
 
     def close(self) -> None:

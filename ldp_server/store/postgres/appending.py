@@ -51,9 +51,18 @@ def calls(submissions: Sequence[Submission]) -> list[_Call]:
     """Split a group into calls, in the order of collections and, inside a call, of ids: then no two groups can block
     each other. No id and no token is twice in a call: the second one is in a later call and meets the first.
     """
+    names = [one.batch_id for one in submissions]
+    order = sorted(range(len(names)), key=names.__getitem__)
+    kinds = {(one.collection, one.period, one.token_id) for one in submissions}
+    if len(kinds) == 1 and len(set(names)) == len(names) and submissions[0].token_id is None:
+        return [_Call(submissions[0].collection, submissions[0].period, order)]  # nearly always
+    return _split(submissions, order)
+
+
+def _split(submissions: Sequence[Submission], order: Sequence[int]) -> list[_Call]:
     found: dict[tuple[int, int, bool, int], list[int]] = {}
     seen: dict[tuple[int, int, bytes], int] = {}
-    for place in sorted(range(len(submissions)), key=lambda place: submissions[place].batch_id):
+    for place in order:
         one = submissions[place]
         names = [(one.collection, 0, one.batch_id)]
         if one.token_id is not None:

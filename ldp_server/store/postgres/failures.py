@@ -54,7 +54,11 @@ _KINDS: tuple[tuple[tuple[type[Exception], ...], type[StorageError], str], ...] 
         InUse,
         "{name} is busy: {said}",
     ),
-    ((PoolTimeout,), InUse, "all connections to {name} are in use: try again, or look at what blocks them"),
+    (
+        (PoolTimeout,),
+        InUse,
+        "all connections to {name} are in use, or it does not answer: try again, or look at what blocks them",
+    ),
     ((psycopg.OperationalError, psycopg.InterfaceError), Lost, "the connection to {name} was lost: {said}"),
 )
 """The first one that fits is taken: most of them are operational errors too."""

@@ -174,6 +174,7 @@ class PostgresLog(PostgresReader, ReportLog):
         with self._working() as db:
             for number, collection in laying.scattered(db):
                 laying.lay_anew(db, number, collection)
+            db.execute("SELECT hearsay.lay_records_anew()")
         return False
 
     def purge(self) -> bool:

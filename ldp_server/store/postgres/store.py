@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from ldp_client.errors import InvalidSpec
-from ldp_server.store.interface.store import Changed, Store, StoreUsage
+from ldp_server.store.interface.store import Changed, CosignedList, Store, StoreUsage
 from ldp_server.store.postgres import schema
 from ldp_server.store.postgres.access import PostgresAccess
 from ldp_server.store.postgres.connecting import Destination
@@ -54,6 +54,11 @@ class PostgresStore(Store):
 
     def watch(self, changed: Changed) -> AbstractContextManager[object]:
         return CatalogueWatch(self._destination, changed)
+
+    def keep_cosignatures(self, signatures: Sequence[CosignedList]) -> None:
+        with self._destination.connect(writes=True) as connection, translated(self.name):
+            for one in signatures:
+                connection.execute(b"SELECT hearsay.cosign_1(%s, %s, %s, %s)", one, binary=True)
 
     def usage(self) -> StoreUsage:
         with self._destination.connect(writes=False) as connection, translated(self.name):

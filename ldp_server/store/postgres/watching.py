@@ -1,4 +1,4 @@
-"""Changes of collections that other servers make, as PostgreSQL tells them."""
+"""Changes of collections that other servers make, and what witnesses have signed, as PostgreSQL tells them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Self
 import psycopg
 
 from ldp_server.store.errors import StorageError
-from ldp_server.store.interface.store import Changed
+from ldp_server.store.interface.store import Changed, CosignedList
 from ldp_server.store.postgres.connecting import Connection, Destination
 from ldp_server.store.postgres.log import CHANGED
 from ldp_server.store.postgres.rows import COLLECTIONS, collection_record
@@ -25,6 +25,7 @@ LOOKS = 1.0
 """How often the thread looks whether it is to end."""
 PAUSE = 1.0
 """Seconds between attempts to connect again."""
+_COSIGNATURES = "SELECT public_key, serial, list_bytes, signature FROM hearsay.cosignatures"
 
 
 class CatalogueWatch:
@@ -62,8 +63,11 @@ class CatalogueWatch:
 
     def _follow(self, connection: Connection) -> None:
         while not self._ending.is_set():
+            # The signatures first: then the rows hold all collections of the lists that they are about.
+            signed = connection.execute(_COSIGNATURES.encode(), binary=True).fetchall()
             rows = connection.execute(f"{COLLECTIONS} ORDER BY k.number".encode(), binary=True).fetchall()
             self._told.changed([collection_record(row) for row in rows])
+            self._told.cosigned([CosignedList._make(row) for row in signed])
             waited = 0.0
             while waited < EVERY and not self._ending.is_set():
                 if list(connection.notifies(timeout=LOOKS, stop_after=1)) or self._told.asked:

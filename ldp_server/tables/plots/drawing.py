@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ldp_client.errors import InvalidSpec
 from ldp_server.store.errors import translated
 from ldp_server.tables.extras import library
+from ldp_server.tables.items import ITEM, KIND
 from ldp_server.tables.plots.canvas import Canvas, canvas
 from ldp_server.tables.plots.numbers import draw_histogram, draw_places, is_histogram
 from ldp_server.tables.plots.over_time import draw_changes, draw_differences, draw_trend, drawn_lines
@@ -18,7 +19,7 @@ from ldp_server.tables.plots.pairs import draw_pairs, pair_names
 from ldp_server.tables.plots.rows import draw_rows, drawn_rows
 from ldp_server.tables.plots.shares import draw_shares, share_labels
 from ldp_server.tables.table import AnswerTable
-from ldp_server.tables.words import COVERAGE_WORDS, percent
+from ldp_server.tables.words import COVERAGE_WORDS, item_words, percent
 
 __all__ = ["AnswerPlot", "draw_answer"]
 
@@ -58,6 +59,13 @@ def draw_answer(table: AnswerTable, lines: Mapping[str, float], most: int) -> An
         return _shares(table)
     if names & {"share", "holders", "name"}:
         return _places(table)
+    if "users_low" in names:
+        return _averages(table, most)
+    return _of_users(table, names, lines, most)
+
+
+def _of_users(table: AnswerTable, names: set[str], lines: Mapping[str, float], most: int) -> AnswerPlot:
+    """Draw an answer whose rows are numbers of users."""
     if "first" in names and is_histogram(table):
         with _titled(table, 4.0, []) as drawing:
             draw_histogram(drawing, table)
@@ -117,6 +125,22 @@ def _places(table: AnswerTable) -> AnswerPlot:
         labels = ["average"] if shares is None else [f"{share:.6g} lie at or below" for share in shares]
     with _titled(table, 1.2 + 0.3 * max(3, len(labels)), labels) as drawing:
         draw_places(drawing, labels, table)
+    return _made(drawing)
+
+
+def _averages(table: AnswerTable, most: int) -> AnswerPlot:
+    """The cells with the most users, in the order of the table."""
+    users = table.column("users")
+    shown = sorted(sorted(range(len(users)), key=lambda place: -users[place])[:most])
+    part = replace(
+        table,
+        columns=tuple(replace(one, values=[table.column(one.name)[i] for i in shown]) for one in table.columns),
+    )
+    labels = [item_words(kind, cell) for kind, cell in zip(part.column(KIND), part.column(ITEM), strict=True)]
+    with _titled(part, 1.2 + 0.3 * max(3, len(labels)), labels) as drawing:
+        draw_places(drawing, labels, part)
+        left = len(users) - len(shown)
+        drawing.axes[0].set_xlabel(f"average ({left:,} more cells are not shown)" if left else "average")
     return _made(drawing)
 
 

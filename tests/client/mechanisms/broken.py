@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from ldp_client.mechanisms.averaged_table import AveragedTable
 from ldp_client.mechanisms.compiled_channel import CompiledChannel
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.randomized_response import RandomizedResponse, Response
@@ -120,6 +121,31 @@ class NeighbouringCell(SampledTable):
 
     def randomize(self, index: int, words: Sequence[int]) -> int:
         return min(super().randomize(index, words) + (index == 0), self.bound - 1)
+
+
+class RoundsByTheAnswersWord(AveragedTable):
+    """The word that answers also rounds: which end it was can be read off the answer."""
+
+    def randomize(self, index: int, words: Sequence[int]) -> int:
+        return super().randomize(index, (words[-1], *words[1:]))
+
+
+class NoNumberIsTheLowest(AveragedTable):
+    """Who has no number is counted with those who have the lowest one, which moves every average."""
+
+    def randomize(self, index: int, words: Sequence[int]) -> int:
+        cell, held = self.place(index)
+        return (
+            super().randomize(index, words) if held else self.inner.randomize(self.base + self.step * cell, words[1:])
+        )
+
+
+class TellsTheEnd(AveragedTable):
+    """A number at the upper end is answered twice, and the larger answer is sent."""
+
+    def randomize(self, index: int, words: Sequence[int]) -> int:
+        report = super().randomize(index, words)
+        return max(report, super().randomize(index, words[::-1])) if self.place(index)[1] > self.reach else report
 
 
 class LimitOnTheWrongSide(CompiledChannel):

@@ -20,8 +20,8 @@ def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("curator")
     with (folder / "people.csv").open("w", newline="") as file:
         rows = csv.writer(file)
-        rows.writerow(["id", "city", "age"])
-        rows.writerows((k, city, age) for k, (city, age) in enumerate(zip(CITIES, AGES, strict=True)))
+        rows.writerow(["id", "city", "age", "young"])
+        rows.writerows((k, city, age, int(age < 40)) for k, (city, age) in enumerate(zip(CITIES, AGES, strict=True)))
     table = pa.table({"id": range(3000), "city": CITIES, "age": AGES, "share": [0.5] * 3000})
     pyarrow.parquet.write_table(table, folder / "people.parquet")
     (folder / "items").write_text("rome\noslo\nparis\n")
@@ -48,7 +48,7 @@ def curator(files, capsys, monkeypatch):
 
 @pytest.fixture
 def home(curator, tmp_path):
-    assert curator("create", "panel", "--epsilon", "50", "--delta", "1e-3", "--home", tmp_path / "home")[0] == 0
+    assert curator("create", "panel", "--epsilon", "80", "--delta", "1e-3", "--home", tmp_path / "home")[0] == 0
     return tmp_path / "home"
 
 
@@ -89,11 +89,18 @@ def test_every_kind_has_a_command(curator, home):
         "mode": (*city, "--delta", "1e-6"),
         "frequent-item": (*city, "--delta", "1e-6", "--share", "0.2"),
         "quantile": (*age, "--at", "0.5", "--bits", "64"),
+        "recursive-quantile": (*age, "--at", "0.5", "--bits", "4", "--delta", "1e-6"),
+        "interior-point": (*age, "--bits", "400", "--delta", "1e-6"),
+        "learn-item": (*city, "--label", "young", "--delta", "1e-6"),
+        "learn-threshold": (*age, "--label", "young", "--bits", "64"),
+        "learn-cut": (*age, "--label", "young", "--cuts", "20,40,60"),
+        "learn-counted": (*age, "--label", "young", "--cuts", "20,40,60"),
+        "learn-box": (*age, "--label", "young", "--bits", "8"),
     }.items():
         code, out, err = one(curator, home, kind, *options)
         assert (code, err) == (0, ""), kind
         assert "3,000 people" in out
-        if kind not in {"thresholds", "quantile"}:
+        if "--column" in options and "city" in options and "--label" not in options:
             assert "rome" in out
     rho = ("--column", "city", "--rho", "0.05", "--items", "items")
     assert one(curator, home, "histogram", *rho, "--conversion-delta", "1e-6")[0] == 0
@@ -101,7 +108,7 @@ def test_every_kind_has_a_command(curator, home):
     assert "rho = 0.05" in out
     assert "differs in this column alone" in out
     lines = [json.loads(line) for line in curator("ledger", "--home", home, "--json")[1].splitlines()]
-    assert (lines[0]["releases"], len(lines)) == (9, 10)
+    assert (lines[0]["releases"], len(lines)) == (16, 17)
 
 
 @pytest.mark.parametrize(
@@ -111,11 +118,13 @@ def test_every_kind_has_a_command(curator, home):
         (("--column", "city", "--person", "city"), "second rows of a person"),
         (("--column", "city", "--data", "missing.csv"), "cannot read missing.csv"),
         (("--column", "city", "--data", "items"), "has no column 'city'"),
-        (("--column", "city", "--epsilon", "60"), "does not cover this release"),
+        (("--column", "city", "--epsilon", "90"), "does not cover this release"),
         (("--column", "city", "--epsilon", "0"), "must be above 0"),
         (("--column", "city", "--items", "nothing"), "cannot read items from nothing"),
         (("--column", "city", "--data-set", "others"), "no data set 'others'"),
         (("--column", "city", "--noise", "gaussian"), "needs --rho"),
+        (("--column", "city", "--label", "age"), "takes no --label"),
+        (("--column", "city", "--column", "age"), "is about one --column"),
         (("--column", "city", "--one-row-each"), "say how people are told apart"),
         (("--column", "share", "--data", "people.parquet"), "holds double; text and integers"),
         (("--column", "city", "--data", "people.parquet", "--home", "nowhere"), "is no curator's directory"),
@@ -159,6 +168,32 @@ def test_creating(curator, tmp_path):
     code, out, _ = curator("create", "a", "--rho", "0.5", "--omega", "4", *home, "--json")
     assert code == 0
     assert json.loads(out)["accounting"] == "tcdp"
-    for wrong in (("--epsilon", "1", "--rho", "1"), (), ("--omega", "3"), ("--rho", "1", "--omega", "0.5")):
+    assert curator("create", "l", "--epsilon", "3", "--labels-only", *home)[0] == 0
+    code, out, _ = curator("create", "p", "--epsilon", "3", "--per-attribute", *home)
+    assert "epsilon = 3 for each attribute" in out
+    narrow = (("--epsilon", "1", "--per-attribute", "--labels-only"), ("--rho", "1", "--labels-only"))
+    for wrong in (*narrow, ("--epsilon", "1", "--rho", "1"), (), ("--omega", "3"), ("--rho", "1", "--omega", "0.5")):
         code, _, err = curator("create", "b", *wrong, *home)
         assert (code, err.count("\n")) == (2, 1)
+
+
+def test_learning_from_labels(curator, tmp_path):
+    """A release about labels alone needs a data set that says so. Too few people: the size that is needed."""
+    home = tmp_path / "h"
+    assert curator("create", "panel", "--epsilon", "80", "--delta", "1e-3", "--home", home)[0] == 0
+    assert curator("create", "labels", "--epsilon", "3", "--labels-only", "--home", home)[0] == 0
+    learn = ("--column", "age", "--label", "young", "--epsilon", "1")
+    code, _, err = one(curator, home, "learn-labels", *learn)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "protects the label alone" in err
+    code, _, err = one(curator, home, "learn-cut", "--column", "age", "--epsilon", "1", "--cuts", "3")
+    assert "give --label COLUMN" in err
+    code, _, err = one(curator, home, "learn-cut", *learn, "--cuts", "3", "--label", "city")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "row 1: the label is not 0 or 1" in err
+    short = ("--column", "city", "--epsilon", "1", "--delta", "1e-6", "--share", "0.1")
+    code, _, err = one(curator, home, "all-items", *short)
+    assert "needs 194,148 people, and this data set has 3,000" in err
+    code, out, err = one(curator, home, "learn-labels", *learn, "--data-set", "labels")
+    assert (code, err) == (0, "")
+    assert "differ in one label" in out

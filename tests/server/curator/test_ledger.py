@@ -11,6 +11,7 @@ from fractions import Fraction
 import pytest
 
 from ldp_client.errors import BudgetExceeded, InvalidSpec, StorageError
+from ldp_server.answers.merging.signed import SignedRelease
 from ldp_server.curator.engine import KEY_FILE, ReleaseRequest, create_data_set, release
 from ldp_server.curator.ledger import CuratorLedger
 from ldp_server.curator.noise import ExactDraws
@@ -18,7 +19,6 @@ from ldp_server.curator.people import PeopleFile
 from ldp_server.curator.prices import CentralPrice, DataSetBudget, decimal, price_text
 from ldp_server.curator.releases.histogram import GaussianHistogram, LaplaceHistogram, SinhHistogram
 from ldp_server.curator.releases.mode import Mode
-from ldp_server.curator.signing import SignedRelease
 from ldp_server.service.admission.key_files import load_public_key
 from tests.server.helpers import NOW
 

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from ldp_client.errors import InvalidSpec
+from ldp_server.answers.merging.cohorts import CohortCount, merged
+from ldp_server.answers.merging.sources import of_estimates, of_release
 from ldp_server.cli.main import run
 from ldp_server.curator.engine import KEY_FILE, ReleaseRequest, create_data_set, release
-from ldp_server.curator.merge import CohortCount, merged, of_estimates, of_release
 from ldp_server.curator.noise import ExactDraws
 from ldp_server.curator.people import PeopleFile
 from ldp_server.curator.prices import DataSetBudget
@@ -119,7 +120,7 @@ def test_the_command(home, tmp_path, monkeypatch, capsys):
     assert "Warning: the two sources disagree" in command(*files)[1]
     shape = json.loads(command(*files, "--json")[1])
     assert shape["chance"] < 0.01
-    assert {row["item"] for row in shape["rows"]} == {"rome", "oslo"}
+    assert [row["item"] for row in shape["rows"]] == [{"text": "rome"}, {"text": "oslo"}]
     assert command("show", "1", "--list", "--home", home)[1] == "rome\noslo\nnone\n"
     (tmp_path / "e.json").write_text("[]")
     code, out, err = command(*files)

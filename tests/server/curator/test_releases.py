@@ -193,9 +193,9 @@ def test_the_segments_of_a_quantile_cover_the_range_with_the_right_scores(at, se
 def test_drawing_by_blocks_has_the_same_law(monkeypatch):
     """Ten segments in blocks of three: each probability is the one without blocks, up to one rounding."""
     units = np.array([5, 90, 40, 0, 77, 31, 60, 85, 12, 66])
-    plain = law_of(lambda draws: quantile._drawn(units, 20.0, draws)).chances
+    plain = law_of(lambda draws: quantile.drawn_index(units, 20.0, draws)).chances
     monkeypatch.setattr(quantile, "_BLOCK", 3)
-    blocks = law_of(lambda draws: quantile._drawn(units, 20.0, draws)).chances
+    blocks = law_of(lambda draws: quantile.drawn_index(units, 20.0, draws)).chances
     assert sum(blocks.values()) == pytest.approx(1)
     for index, chance in plain.items():
         assert abs(np.log(blocks[index] / chance)) <= 1 / 20
@@ -225,6 +225,16 @@ WISHES = {
     "mode": {"delta": Fraction(1, 1000)},
     "frequent-item": {"share": Fraction(1, 10), "delta": Fraction(1, 1000)},
     "quantile": {"at": Fraction(1, 2), "bits": 64},
+    "recursive-quantile": {"at": Fraction(1, 2), "bits": 640, "delta": Fraction(1, 1000)},
+    "interior-point": {"bits": 640, "delta": Fraction(1, 1000)},
+    "all-items": {"share": Fraction(1, 10), "delta": Fraction(1, 1000)},
+    "learn-item": {"delta": Fraction(1, 1000)},
+    "learn-threshold": {"bits": 64},
+    "learn-cut": {"cuts": [1, 2]},
+    "learn-counted": {"cuts": [1, 2]},
+    "learn-labels": {},
+    "learn-box": {"bits": 64},
+    "frequent-texts": {"bits": 64, "share": Fraction(1, 20)},
 }
 
 

@@ -7,11 +7,12 @@ import numpy as np
 
 from ldp_client.collection import Collection
 from ldp_client.privacy.statement import privacy_statement
-from ldp_client.protocol.domain import Attributes, Categories, Integers, Strings
+from ldp_client.protocol.domain import Attributes, Categories, Field, Integers, Record, Strings
 from ldp_server import heavy_hitters
 from ldp_server.analyst import (
     CollectionAttributes,
     CollectionAverage,
+    CollectionAverages,
     CollectionChange,
     CollectionComparison,
     CollectionEstimates,
@@ -24,6 +25,7 @@ from ldp_server.analyst import (
 from ldp_server.answers import estimates, numbers
 from ldp_server.answers.attributes import attributes_answer
 from ldp_server.answers.choose import Kind, choose
+from ldp_server.answers.fields.averages import averages_answer
 from ldp_server.answers.over_time.change import change
 from ldp_server.answers.over_time.compare import compare
 from ldp_server.answers.over_time.trend import TrendQuestion, trend
@@ -112,6 +114,11 @@ def of_every_kind(question="Which?"):
     chosen = choose(4000, 102, "2", Kind.AVERAGE).parameters
     number, oracle = counted(Integers(0, 101), "bounded-number", users.binomial(100, 0.4, 4000), "2", chosen, question)
     yield "average", answer(CollectionAverage, number, numbers.average_answer(number, oracle))
+    hostile = Record((Field("y", Integers(-5, 11)), Field("g", Categories(("=1+1", "<i>")))))
+    cells, oracle = counted(
+        hostile, "averaged-table", users.integers(13, 30, 4000), "2", {"number": 0, "q": 0}, question
+    )
+    yield "averages", answer(CollectionAverages, cells, averages_answer(cells, oracle))
     habits = Attributes(("<b>smoke</b>", "drive", "vote \u202eetov", "drive + vote", "=read"))
     chosen = choose(4000, habits.size, "3", Kind.ATTRIBUTES, pairs=True)
     sets, oracle = counted(habits, chosen.mechanism, users.integers(0, 8, 4000), "3", chosen.parameters, question)

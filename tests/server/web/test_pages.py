@@ -31,6 +31,7 @@ QUESTION_OF = {
     "top": "top", "hitters": "heavy hitters", "average": "average", "histogram": "histogram",
     "quantiles": "quantiles", "ranges": "ranges", "attributes": "attributes", "pairs": "pairs",
     "every": "every item", "given": "given", "fields": "fields", "gaps": "gaps",
+    "averages": "averages",
 }  # fmt: skip
 """The question of tests/server/test_every_door.py that a view asks. `table` there is `every` here."""
 SVG = "{http://www.w3.org/2000/svg}"
@@ -208,6 +209,11 @@ async def check_page(browser, which, view, found, options):
     if view == "average":
         rows = [found["average"]]
         assert f"{rows[0]['estimate']:,.6g}" in page.text
+    elif view == "averages":
+        rows = found["averages"]
+        for row in rows:
+            shown = "too few to tell" if row["standard_error"] is None else f"{row['estimate']:,.6g}"
+            assert any(shown in cells and f"{round(row['users']):,}" in cells for cells in parsed.rows), row
     elif view != "every":
         for row in rows[:50]:
             shown = f"{row['estimate']:.1%}" if view == "gaps" else f"{round(row['estimate']):,}"

@@ -110,6 +110,17 @@ def test_a_pool_that_is_empty(store, log, monkeypatch):
     access.close()
 
 
+def test_a_token_is_not_called_unknown_because_the_database_was_away(store, log, aside):
+    """Connections that ended are not used; a database that cannot be asked is an error and no answer."""
+    access = store.access(lambda: 0)
+    token = access.create(f"x{os.urandom(4).hex()}")
+    aside().execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() "
+                    "AND datname = current_database()")  # fmt: skip
+    assert access.verify(token) is not None
+    access.close()
+    refused(lambda: access.find(token), StorageError, "lost")
+
+
 def test_a_user_without_rights_and_one_with_those_of_a_collector(address, store, log, tmp_path):
     number = add(log)
     suffix = os.urandom(4).hex()

@@ -17,4 +17,6 @@ def wait_for(connection, query, *values):
 
 
 WAITS_FOR_A_LOCK = "SELECT true FROM pg_locks WHERE NOT granted AND locktype = %s LIMIT 1"
-WAITS_FOR_A_STANDBY = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' LIMIT 1"
+WAITS_FOR_A_STANDBY = (
+    "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND application_name = 'hearsay' LIMIT 1"
+)

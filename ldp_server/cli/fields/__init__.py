@@ -1,0 +1,1 @@
+"""Commands about several fields of records at once."""

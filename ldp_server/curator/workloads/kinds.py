@@ -1,0 +1,108 @@
+"""Which kinds of release there are about several fields together, and what each of them needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeVar
+
+from ldp_client.errors import InvalidSpec
+from ldp_client.protocol.domain import Record
+from ldp_server.curator.releases.base import CentralMechanism
+from ldp_server.curator.workloads.average import LaplaceAverage
+from ldp_server.curator.workloads.fourier import GaussianFourier, LaplaceFourier
+from ldp_server.curator.workloads.mwem import MwemTables
+from ldp_server.curator.workloads.tables import GaussianTables, LaplaceTables
+from ldp_server.curator.workloads.universe import Workload, pairs
+
+__all__ = ["WORKLOAD_KINDS", "WorkloadKind", "WorkloadWish", "workload_mechanism"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class WorkloadWish:
+    """What is wanted of several fields. What a kind does not need is None, or empty."""
+
+    kind: str
+    noise: str
+    epsilon: Fraction | None = None
+    rho: Fraction | None = None
+    record: Record | None = None
+    tables: tuple[tuple[str, ...], ...] = ()
+    """Empty: all pairs."""
+    ends: tuple[int, int] | None = None
+    """Of an average."""
+    rounds: int | None = None
+
+    def need(self, value: T | None, option: str) -> T:
+        if value is None:
+            raise InvalidSpec(f"a release of the kind {self.kind!r} with {self.noise} noise needs {option}")
+        return value
+
+    @property
+    def workload(self) -> Workload:
+        record = self.need(self.record, '--field for each field, such as --field "age: 0..8"')
+        return Workload(record, self.tables or pairs(record))
+
+    @property
+    def needed_epsilon(self) -> Fraction:
+        return self.need(self.epsilon, "--epsilon")
+
+    @property
+    def needed_rho(self) -> Fraction:
+        return self.need(self.rho, "--rho")
+
+
+def _tables(wish: WorkloadWish) -> CentralMechanism:
+    if wish.noise == "gaussian":
+        return GaussianTables(wish.workload, wish.needed_rho)
+    return LaplaceTables(wish.workload, wish.needed_epsilon)
+
+
+def _fourier(wish: WorkloadWish) -> CentralMechanism:
+    if wish.noise == "gaussian":
+        return GaussianFourier(wish.workload, wish.needed_rho)
+    return LaplaceFourier(wish.workload, wish.needed_epsilon)
+
+
+def _mwem(wish: WorkloadWish) -> CentralMechanism:
+    return MwemTables(wish.workload, wish.needed_epsilon, wish.rounds or 0)
+
+
+def _average(wish: WorkloadWish) -> CentralMechanism:
+    lowest, highest = wish.need(wish.ends, "--range")
+    return LaplaceAverage(lowest, highest, wish.needed_epsilon)
+
+
+@dataclass(frozen=True)
+class WorkloadKind:
+    """A kind of release about several fields."""
+
+    make: Callable[[WorkloadWish], CentralMechanism]
+    noises: tuple[str, ...]
+    text: str
+
+
+WORKLOAD_KINDS = {
+    "average": WorkloadKind(_average, ("laplace",), "the average of whole numbers of a --range"),
+    "tables": WorkloadKind(
+        _tables, ("laplace", "gaussian"), "every cell of every --table of the --fields; of all pairs without --table"
+    ),
+    "fourier": WorkloadKind(
+        _fourier, ("laplace", "gaussian"), "the same for fields with two values, by parities: smaller errors"
+    ),
+    "mwem": WorkloadKind(_mwem, ("laplace",), "the same by a distribution that is fitted: for few people"),
+}
+"""Each kind: how it is made, with which noises, and what it releases."""
+
+
+def workload_mechanism(wish: WorkloadWish) -> CentralMechanism:
+    """Return the mechanism of a wish. InvalidSpec says which option is missing."""
+    kind = WORKLOAD_KINDS[wish.kind]
+    if wish.noise not in kind.noises:
+        raise InvalidSpec(f"a release of the kind {wish.kind!r} has --noise {' or '.join(kind.noises)}")
+    if (wish.epsilon is None) == (wish.rho is None):
+        raise InvalidSpec("give the price of this release: --epsilon, or --rho with gaussian noise")
+    return kind.make(wish)

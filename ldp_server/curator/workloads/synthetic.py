@@ -1,0 +1,104 @@
+"""Made-up people whose tables are like those of a release. It reads the release alone, so it costs nothing.
+
+The distribution of highest entropy that fits the released tables (fit.py) is rounded to whole people: every cell of all
+fields gets the whole part of its share, and what is left is drawn without replacement, by the fractions. So the tables
+of the rows are off by less than those of as many independent draws.
+
+What the release says nothing about is made up: three fields together, where all pairs were released, are as independent
+as the pairs allow. Rows are not people, and as many rows as people are no more exact than the release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ldp_client.errors import InvalidSpec
+from ldp_client.protocol.domain import FieldItem, Record
+from ldp_server.curator.workloads.fit import Measured, distribution, fitted, uniform
+from ldp_server.curator.workloads.universe import MOST_CELLS, Cells, Workload
+
+__all__ = ["SYNTHETIC", "fit_of_release", "made_up", "workload_of_release"]
+
+SYNTHETIC = ("tables", "fourier", "mwem")
+_STEPS = 400
+MOST_ROWS = 10_000_000
+
+
+def workload_of_release(content: Mapping[str, Any]) -> Workload:
+    """Return the fields and tables that a release is about."""
+    if content.get("kind") not in SYNTHETIC:
+        raise InvalidSpec(f"people are made up from a release of the kinds {', '.join(SYNTHETIC)}")
+    try:
+        parameters = content["parameters"]
+        record = Record.from_readable({"fields": parameters["fields"]})
+        return Workload(record, tuple(tuple(one) for one in parameters["tables"]))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, InvalidSpec):
+            raise
+        raise InvalidSpec("this release has another form than this version of the program reads") from None
+
+
+def fit_of_release(content: Mapping[str, Any]) -> Cells:
+    """Return a distribution over the cells of all fields."""
+    work = workload_of_release(content)
+    if work.record.size > MOST_CELLS:
+        raise InvalidSpec(
+            f"these fields have {work.record.size:,} cells together, and a fit keeps at most {MOST_CELLS:,}: release "
+            "fewer fields, or coarser ones"
+        )
+    try:
+        measured = _measured(work, content)
+    except (KeyError, TypeError, ValueError, IndexError):
+        raise InvalidSpec("this release has another form than this version of the program reads") from None
+    return distribution(fitted(work, measured, uniform(work), _STEPS))
+
+
+def _measured(work: Workload, content: Mapping[str, Any]) -> list[Measured]:
+    people = int(content["people"])
+    if content["kind"] == "mwem":
+        tables = {frozenset(table): number for number, table in enumerate(work.tables)}
+        return [
+            Measured(
+                tables[frozenset(one["fields"])],
+                np.array(one["counts"], np.float64) / people,
+                one["standard_error"] / people,
+            )
+            for one in content["details"]["measured"]
+        ]
+    counts = np.array([row["count"] for row in content["rows"]], np.float64)
+    if len(counts) != sum(work.lengths):
+        raise ValueError
+    parts = np.split(counts, np.cumsum(work.lengths)[:-1])
+    errors = [table["variance"] ** 0.5 for table in content["details"]["tables"]]
+    return [
+        Measured(number, part / people, max(error, 0.5) / people)
+        for number, (part, error) in enumerate(zip(parts, errors, strict=True))
+    ]
+
+
+def made_up(record: Record, shares: Cells, rows: int, rng: np.random.Generator) -> dict[str, list[FieldItem]]:
+    """Return so many rows, as one column for each field."""
+    if not 1 <= rows <= MOST_ROWS:
+        raise InvalidSpec(f"--rows: 1 to {MOST_ROWS:,}")
+    indexes = _rounded(shares, rows, rng)
+    rng.shuffle(indexes)
+    found: dict[str, list[FieldItem]] = {}
+    for field, stride in zip(record.fields, record.strides, strict=False):
+        items: list[Any] = [field.domain.item(index) for index in range(field.domain.size)]
+        found[field.name] = [items[index] for index in (indexes // stride % field.domain.size).tolist()]
+    return found
+
+
+def _rounded(shares: Cells, rows: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    whole = np.floor(shares * rows).astype(np.int64)
+    left = rows - int(whole.sum())
+    if left:
+        rest = shares * rows - whole
+        # the largest of exponential draws over the fractions: a sample without replacement
+        keys = rng.exponential(size=len(rest)) / np.maximum(rest, 1e-300)
+        whole[np.argsort(keys)[:left]] += 1
+    return np.repeat(np.arange(len(shares)), whole)
