@@ -110,12 +110,13 @@ def _tables(people: Bits, width: int, seed: int) -> TableQueries:
         "Benchmark?", record, "sampled-table", _EPSILON, opens=0, closes=1, parameters=design.parameters
     )
     strides = np.array(record.strides[:-1], np.uint64)
-    return TableQueries(collection, _counted(collection, (people.astype(np.uint64) * strides).sum(axis=1), seed))
+    indexes: npt.NDArray[np.uint64] = np.dot(people.astype(np.uint64), strides)
+    return TableQueries(collection, _counted(collection, indexes, seed))
 
 
 def _cohorts(people: Bits, queries: int, seed: int) -> Cohorts[Fields]:
     def reports(collection: Collection, fields: Fields, users: range) -> Oracle:
-        held = people[users.start : users.stop][:, sorted(fields)].any(axis=1)
+        held = np.asarray(people[users.start : users.stop][:, sorted(fields)].any(axis=1))
         return _counted(collection, held.astype(np.uint64), seed + users.start)
 
     return Cohorts(len(people), len(people) // queries, _EPSILON, reports)

@@ -28,10 +28,10 @@ __all__ = [
     "CollectionEstimates",
     "CollectionGaps",
     "CollectionHeavyHitters",
-    "CollectionLine",
     "CollectionPeriods",
     "CollectionQuantiles",
     "CollectionRanges",
+    "CollectionRegression",
     "CollectionRules",
 ]
 
@@ -173,13 +173,13 @@ class CollectionRules(Answer, RulesAnswer):
 
 
 @dataclass(frozen=True)
-class CollectionLine(Answer, LineAnswer):
+class CollectionRegression(Answer, LineAnswer):
     """How a field depends on others, and the collection that it is about."""
 
     ROWS: ClassVar[str] = "rows"
 
     @classmethod
-    def of(cls, response: pb.RelationsResponse) -> CollectionLine:
+    def of(cls, response: pb.RelationsResponse) -> CollectionRegression:
         return _numbers(from_wire(cls, response.line), response)
 
 

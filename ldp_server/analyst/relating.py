@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ldp_client.protocol.domain import FieldItem
 from ldp_client.protocol.v1 import analyst_pb2 as pb
-from ldp_server.analyst.answers import CollectionGaps, CollectionLine, CollectionRules
+from ldp_server.analyst.answers import CollectionGaps, CollectionRegression, CollectionRules
 from ldp_server.analyst.asking import Call, asked
 from ldp_server.analyst.questions import Questions, Which, about, value_to_wire
 from ldp_server.answers.over_time.periods import Periods
@@ -76,11 +76,11 @@ class Relating(Questions):
         *,
         confidence: float = 0.95,
         periods: Periods | None = None,
-    ) -> Call[CollectionLine]:
+    ) -> Call[CollectionRegression]:
         """Estimate by how much the label's mean rises with each of the fields: linear regression.
 
         All are fields of integers, or of yes (1) and no (0).
         """
         asking = pb.LineQuestion(fields=fields, label=label)
         request = pb.RelationsRequest(**about(which, periods), confidence=confidence, line=asking)
-        return Call("Relations", request, CollectionLine.of, long=True)
+        return Call("Relations", request, CollectionRegression.of, long=True)

@@ -24,16 +24,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_client.errors import InvalidSpec
-from ldp_server.fairness.programmes import Rows, solved
+from ldp_server.fairness.programmes import ProgrammeRows, solved
 from ldp_server.oracles.base import Floats
 
-__all__ = ["Transport", "checked_distances", "earth_mover", "transport_interval", "worst_map"]
+__all__ = ["Transported", "checked_distances", "earth_mover", "transport_interval", "worst_map"]
 
 _MOST_TYPES = 256
 
 
 @dataclass(frozen=True)
-class Transport:
+class Transported:
     """The cheapest way to turn one group's types into the other's."""
 
     distance: float
@@ -42,24 +42,24 @@ class Transport:
     """h: a line for each type of the first group, a column for each type of the second."""
 
 
-def earth_mover(first: npt.ArrayLike, second: npt.ArrayLike, distances: npt.ArrayLike) -> Transport:
+def earth_mover(first: npt.ArrayLike, second: npt.ArrayLike, distances: npt.ArrayLike) -> Transported:
     """Return the earth mover's distance of two groups, each given by how its members are spread over types."""
     s, t, d = _checked(first, second, distances)
     k = len(d)
-    rows = Rows(k * k)
+    rows = ProgrammeRows(k * k)
     for x in range(k):
         rows.equal(np.arange(x * k, (x + 1) * k), np.ones(k), s[x])
         if x:  # the last margin follows from the others
             rows.equal(np.arange(x, k * k, k), np.ones(k), t[x])
     moved = solved(d.ravel(), rows).reshape(k, k)
-    return Transport(float((moved * d).sum()), moved)
+    return Transported(float((moved * d).sum()), moved)
 
 
 def worst_map(first: npt.ArrayLike, second: npt.ArrayLike, distances: npt.ArrayLike) -> Floats:
     """Return the chances of one decision, for each type, that are Lipschitz and differ most between the groups."""
     s, t, d = _checked(first, second, distances)
     k = len(d)
-    rows = Rows(k, upper=1.0)
+    rows = ProgrammeRows(k, upper=1.0)
     for x in range(k):
         for y in range(k):
             if x != y and d[x, y] < 1:
@@ -68,12 +68,12 @@ def worst_map(first: npt.ArrayLike, second: npt.ArrayLike, distances: npt.ArrayL
 
 
 def transport_interval(
-    ends: tuple[tuple[Floats, Floats], tuple[Floats, Floats]], found: Transport, distances: npt.ArrayLike
+    ends: tuple[tuple[Floats, Floats], tuple[Floats, Floats]], found: Transported, distances: npt.ArrayLike
 ) -> tuple[float, float]:
     """Return the range of d_EM, when each group's shares lie within the ends (low, high) of their intervals at once."""
     d = np.asarray(distances, np.float64)
     k, s, t = len(d), found.moved.sum(axis=1), found.moved.sum(axis=0)
-    rows = Rows(k * k)
+    rows = ProgrammeRows(k * k)
     rows.equal(np.arange(k * k), np.ones(k * k), 1.0)
     for x in range(k):
         for places, (low, high) in ((np.arange(x * k, (x + 1) * k), ends[0]), (np.arange(x, k * k, k), ends[1])):

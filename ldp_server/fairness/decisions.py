@@ -32,7 +32,7 @@ import numpy.typing as npt
 from ldp_client.decisions import DecisionMap
 from ldp_client.errors import InvalidSpec
 from ldp_server.fairness.bias import checked_distances
-from ldp_server.fairness.programmes import Rows, solved
+from ldp_server.fairness.programmes import ProgrammeRows, solved
 from ldp_server.oracles.base import Floats
 
 __all__ = ["FairMap", "affirmative_map", "fair_map", "total_variation", "whole_map"]
@@ -97,7 +97,7 @@ def _moved(s: Floats, t: Floats, far: Floats, inside: Floats, parity: float) -> 
     """The map from the types of S to those of T: for each type of S, the chances of types of T."""
     k, m = far.shape
     pairs = [pair for pair in combinations(range(k), 2) if inside[pair] < 1]
-    rows = Rows(k * m + 2 * len(pairs) * m + m)
+    rows = ProgrammeRows(k * m + 2 * len(pairs) * m + m)
     _chances(rows, k, m)
     at = _lipschitz_rows(rows, inside, pairs, m, k * m)
     for y in range(m):  # what is more at y than T has, and its sum
@@ -112,7 +112,7 @@ def _moved(s: Floats, t: Floats, far: Floats, inside: Floats, parity: float) -> 
 def _lipschitz(priced: Floats, d: Floats) -> Floats:
     k, m = priced.shape
     pairs = [pair for pair in combinations(range(k), 2) if d[pair] < 1]
-    rows = Rows(k * m + 2 * len(pairs) * m)
+    rows = ProgrammeRows(k * m + 2 * len(pairs) * m)
     _chances(rows, k, m)
     _lipschitz_rows(rows, d, pairs, m, k * m)
     costs = np.zeros(rows.variables)
@@ -120,12 +120,12 @@ def _lipschitz(priced: Floats, d: Floats) -> Floats:
     return _cleaned(solved(costs, rows)[: k * m].reshape(k, m))
 
 
-def _chances(rows: Rows, k: int, m: int) -> None:
+def _chances(rows: ProgrammeRows, k: int, m: int) -> None:
     for x in range(k):
         rows.equal(np.arange(x * m, (x + 1) * m), np.ones(m), 1.0)
 
 
-def _lipschitz_rows(rows: Rows, d: Floats, pairs: Sequence[tuple[int, int]], m: int, at: int) -> int:
+def _lipschitz_rows(rows: ProgrammeRows, d: Floats, pairs: Sequence[tuple[int, int]], m: int, at: int) -> int:
     """Add the rows of D(mu_x, mu_y) <= d for these pairs; their variables begin at `at`. Return the next place."""
     for x, y in pairs:
         for a in range(m):

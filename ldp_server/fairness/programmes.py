@@ -8,10 +8,10 @@ import numpy.typing as npt
 from ldp_client.errors import InvalidSpec
 from ldp_server.oracles.base import Floats
 
-__all__ = ["Rows", "solved"]
+__all__ = ["ProgrammeRows", "solved"]
 
 
-class Rows:
+class ProgrammeRows:
     """The rows of a programme over so many variables, each from 0 to `upper`."""
 
     def __init__(self, variables: int, upper: float | None = None) -> None:
@@ -43,7 +43,7 @@ class Rows:
         return coo_array((values, (at, where)), shape=shape).tocsr(), np.array([total for _, _, total in rows])
 
 
-def solved(costs: Floats, rows: Rows) -> Floats:
+def solved(costs: Floats, rows: ProgrammeRows) -> Floats:
     """Return the variables with the least cost."""
     try:
         from scipy.optimize import linprog  # noqa: PLC0415 - an extra

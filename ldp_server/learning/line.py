@@ -39,7 +39,7 @@ from ldp_server.answers.estimates import Coverage
 from ldp_server.answers.more import more_for_half
 from ldp_server.answers.records import RecordTable
 from ldp_server.learning.rules import known_values
-from ldp_server.learning.shares import CellSums
+from ldp_server.learning.shares import SetSums
 from ldp_server.oracles.base import Floats, Oracle, TooFewReports, Unsupported, two_sided
 from ldp_server.oracles.independence.judge import widening
 from ldp_server.oracles.independence.result import INDEPENDENT, Independence
@@ -102,7 +102,7 @@ def line_answer(
         raise InvalidSpec(f"a line is about 1 to {_MOST_FIELDS} different fields and another one, its label")
     record = collection.domain
     if not isinstance(record, Record):
-        raise Unsupported("a line is asked of a domain of records; this collection has none")
+        raise Unsupported(f"{oracle.randomizer.name} gives no line here: ask a domain of records")
     numbers = [_numbers(field.name, field.domain) for field in record.part(names).fields]
     view, parts = _parts(collection, oracle, names, numbers)
     seen = widening(view)
@@ -146,9 +146,12 @@ def _parts(
 def _check_apart(collection: Collection, names: Sequence[str]) -> None:
     """Refuse where one device's answer is in two of the tables: their errors would not be independent."""
     made, record = collection.randomizer, collection.domain
-    tables = made.tables if isinstance(made, SampledTable) and isinstance(record, Record) else None
-    wanted = {} if tables is None else {record.names.index(name) for name in names}  # type: ignore[union-attr]
-    if tables is None or any(one.parity or len(set(wanted) & set(one.places)) > 2 for one in tables):
+    apart = False
+    if isinstance(made, SampledTable) and isinstance(record, Record):
+        wanted = {record.names.index(name) for name in names}
+        drawn = [one for one in made.tables if len(wanted & set(one.places)) > 1]
+        apart = not any(one.parity or len(wanted & set(one.places)) > 2 for one in drawn)
+    if not apart:
         raise Unsupported("a line takes tables of two fields, each drawn by itself: draft the question with pairs")
 
 
@@ -170,7 +173,7 @@ def _table(view: FieldsView, numbers: Sequence[Floats], places: Sequence[int]) -
     known = np.flatnonzero(~np.isnan(values).any(axis=0))
     if len(known) > _MOST_CELLS:
         raise InvalidSpec(f"a table of a line has at most {_MOST_CELLS} cells here: make the fields coarser")
-    sums = CellSums(view)
+    sums = SetSums(view)
     cells = [frozenset({int(cell)}) for cell in known]
     covariance = np.array([[sums.covariance(one, other) for other in cells] for one in cells])
     moments = {

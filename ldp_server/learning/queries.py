@@ -34,7 +34,7 @@ from ldp_server.answers.records import RecordTable
 from ldp_server.oracles import as_frequency
 from ldp_server.oracles.base import Oracle
 
-__all__ = ["Answered", "AnyOf", "Cohorts", "Queries", "TableQueries", "UsedUp", "users_for_queries"]
+__all__ = ["AnyOf", "Cohorts", "QueryAnswer", "StatisticalQueries", "TableQueries", "UsedUp", "users_for_queries"]
 
 P_contra = TypeVar("P_contra", contravariant=True)
 Q = TypeVar("Q")
@@ -45,7 +45,7 @@ class UsedUp(InvalidSpec):
 
 
 @dataclass(frozen=True)
-class Answered:
+class QueryAnswer:
     """The answer to a query: a share of the users."""
 
     estimate: float
@@ -62,10 +62,10 @@ class AnyOf:
     every: bool = False
 
 
-class Queries(Protocol[P_contra]):
+class StatisticalQueries(Protocol[P_contra]):
     """What an algorithm of statistical queries sees of the users."""
 
-    def ask(self, predicate: P_contra) -> Answered:
+    def ask(self, predicate: P_contra) -> QueryAnswer:
         """Return which share of the users fulfils the predicate, up to an error."""
         ...
 
@@ -80,7 +80,7 @@ class Cohorts(Generic[Q]):
         if not 1 <= each <= users:
             raise InvalidSpec("a query goes to at least one user, and at most to all")
         self._users, self._each, self._reports = users, each, reports
-        self._asked: dict[Q, Answered] = {}
+        self._asked: dict[Q, QueryAnswer] = {}
         self._question = Collection.create(
             "Does this hold?", Categories(("yes",)), "randomized-response", epsilon, opens=0, closes=1
         )
@@ -95,7 +95,7 @@ class Cohorts(Generic[Q]):
         """How many queries there are users for."""
         return self._users // self._each
 
-    def ask(self, predicate: Q) -> Answered:
+    def ask(self, predicate: Q) -> QueryAnswer:
         """Return the share, from the next users; the same query is not asked twice."""
         known = self._asked.get(predicate)
         if known is not None:
@@ -106,7 +106,7 @@ class Cohorts(Generic[Q]):
         oracle = as_frequency(self._reports(self._question, predicate, range(first, first + self._each)))
         yes = float(oracle.estimate_all()[1])
         error = math.sqrt(float(oracle.variance([yes])[0]))
-        found = self._asked[predicate] = Answered(yes / oracle.reports, error / oracle.reports, oracle.reports)
+        found = self._asked[predicate] = QueryAnswer(yes / oracle.reports, error / oracle.reports, oracle.reports)
         return found
 
 
@@ -116,17 +116,17 @@ class TableQueries:
     def __init__(self, collection: Collection, oracle: Oracle) -> None:
         self._collection, self._oracle = collection, oracle
 
-    def ask(self, predicate: AnyOf) -> Answered:
+    def ask(self, predicate: AnyOf) -> QueryAnswer:
         """Return the share; `Unsupported` where no device was asked about all of these fields."""
         n = self._oracle.reports
         if not predicate.fields:
-            return Answered(float(predicate.every), 0.0, n)
+            return QueryAnswer(float(predicate.every), 0.0, n)
         held: FieldItem = predicate.every
         table = RecordTable(self._collection, (), {name: [held] for name in sorted(predicate.fields)})
         view = table.oracle(self._oracle)
         found = float(view.estimate_all()[1])  # of those for whom all hold, or none
         error = float(view.standard_errors(np.ones(1, np.uint64), np.array([found]))[0])
-        return Answered((found if predicate.every else n - found) / n, error / n, n)
+        return QueryAnswer((found if predicate.every else n - found) / n, error / n, n)
 
 
 def users_for_queries(queries: int, tolerance: float, epsilon: Epsilon | str, failure: float = 0.05) -> int:

@@ -114,7 +114,7 @@ def learn_thresholds(ask: Ask, fields: int, sets: Sequence[Fields], levels: int 
     products = _products(sets, fields)
     told = np.where(shares[:, None] >= steps[None, :], 1.0, -1.0)
     grown = products.T @ products + ridge * np.eye(products.shape[1])
-    return Thresholds(fields, steps, np.linalg.solve(grown, products.T @ told).T)
+    return Thresholds(fields, steps, np.asarray(np.linalg.solve(grown, products.T @ told).T, np.float64))
 
 
 def _products(sets: Sequence[Fields], fields: int) -> Floats:

@@ -217,7 +217,7 @@ def example(name, **details):
         domain = Attributes(("smoke", "drive", "vote"))
         return Collection.create("Which?", domain, name.split()[0], "2", **details)
     if name.endswith(" over a record"):
-        domain = Record((Field("a", YesNo()), Field("b", Categories(("red", "green"))), Field("c", YesNo())))
+        domain = Record((Field("a", YesNo()), Field("c", YesNo()), Field("b", Categories(("red", "green")))))
         return Collection.create("Which?", domain, name.split()[0], "2", **details)
     known = [one for mechanism, one in EXAMPLES if mechanism == name and one.word_bits == 64]
     wide = [one for one in known if 5 <= one.domain.size <= 4096]

@@ -10,7 +10,7 @@ import click
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import FieldItem
-from ldp_server.analyst import Analyst, CollectionGaps, CollectionLine, CollectionRules, Which
+from ldp_server.analyst import Analyst, CollectionGaps, CollectionRegression, CollectionRules, Which
 from ldp_server.answers.estimates import Coverage
 from ldp_server.cli.connection import connected, which_argument
 from ldp_server.cli.main import cli
@@ -169,7 +169,7 @@ def line(analyst: Analyst, which: Which, fields: str, label: str, output: Output
     output.show(found, _show_line)
 
 
-def _show_line(found: CollectionLine) -> None:
+def _show_line(found: CollectionRegression) -> None:
     interval = f"{found.confidence * 100:.6g}% interval"
     columns = [("field", ""), (f"adds to {found.label}", "right"), ("± error", "right"), (interval, "right")]
     rows = [

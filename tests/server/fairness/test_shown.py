@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ldp_client.protocol.domain import Categories, Field, Integers, Record, YesNo
-from ldp_server.analyst import CollectionGaps, CollectionLine, CollectionRules
+from ldp_server.analyst import CollectionGaps, CollectionRegression, CollectionRules
 from ldp_server.fairness.gaps import gaps_answer
 from ldp_server.learning.line import line_answer
 from ldp_server.learning.rules import rules_answer
@@ -27,7 +27,7 @@ def answers():
     return {
         "gaps": answer(CollectionGaps, collection, gaps_answer(collection, oracle, ("group", "hired"))),
         "rules": answer(CollectionRules, collection, rules_answer(collection, oracle, ("age",), "hired")),
-        "line": answer(CollectionLine, collection, line_answer(collection, oracle, ("age",), "hired")),
+        "line": answer(CollectionRegression, collection, line_answer(collection, oracle, ("age",), "hired")),
     }
 
 
