@@ -13,6 +13,7 @@ __all__ = ["COMMANDS", "group"]
 COMMANDS = {
     "frequencies": "How many users hold each item: estimates beside the truth.",
     "heavy-hitters": "Which items of a domain too large to list are popular, beside the truth.",
+    "hybrid": "What a share of volunteers is worth, and the price of the local model.",
     "longitudinal": "A year of daily reports: what is learned, and how much privacy is spent.",
     "plan": "The mechanisms that fit: errors, costs, and users needed.",
     "poison": "How far malicious users can move an estimate.",
@@ -22,6 +23,7 @@ COMMANDS = {
 }
 _CHECKOUT = "simulator.reproductions"
 """A package that is not installed."""
+_ELSEWHERE = {"reproduce": f"{_CHECKOUT}.command", "hybrid": "simulator.hybrid.command"}
 
 
 class _Lazy(click.Group):
@@ -37,7 +39,7 @@ class _Lazy(click.Group):
             return None
         experiment = f"simulator.experiments.{cmd_name.replace('-', '_')}_command"
         try:
-            module = importlib.import_module(f"{_CHECKOUT}.command" if cmd_name == "reproduce" else experiment)
+            module = importlib.import_module(_ELSEWHERE.get(cmd_name, experiment))
         except ModuleNotFoundError as error:
             if not (error.name or "").startswith(_CHECKOUT):
                 raise

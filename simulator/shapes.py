@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any, NotRequired, TypedDict
 
 __all__ = [
+    "FaultSeen",
     "FrequenciesRun",
     "FrequencySeconds",
     "GoalRow",
     "HeavyHittersRun",
     "HeavyHittersSeconds",
+    "HybridRow",
+    "LocalPriceRow",
     "LongitudinalRow",
     "PlanRow",
     "PoisonRow",
@@ -210,3 +213,32 @@ class PlanRow(TypedDict):
     measured_seconds: NotRequired[float]
     measured_recall: NotRequired[float]
     kept: NotRequired[bool]
+
+
+class HybridRow(TypedDict):
+    """`ldp-simulate hybrid`: a kind of question and a share of volunteers. Errors are root mean squares."""
+
+    kind: str
+    share: float
+    volunteers: int
+    alone: float
+    """If everybody reports."""
+    volunteers_alone: float
+    merged: float | None
+    """null where the two are not merged."""
+    merged_over_alone: float | None
+    worth: float | None
+    """How many reports a volunteer replaces."""
+
+
+class LocalPriceRow(TypedDict):
+    """`ldp-simulate hybrid`: the price of the local model, behind the rows of the shares."""
+
+    kind: str
+    users: int
+    reports: float
+    """The error of everybody's reports."""
+    release: float
+    """The error of a release about everybody."""
+    price: float | None
+    """The one over the other."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.curator import accuracy, audits, hybrid, ranges, speed, workloads
+from benchmarks.curator import accuracy, audits, audits_ranges, hybrid, ranges, speed, workloads
 from benchmarks.row import Options, Row
 
 __all__ = ["run"]
@@ -13,6 +13,7 @@ __all__ = ["run"]
 def run(options: Options) -> Iterator[Row]:
     """Yield all rows."""
     yield from audits.rows()
+    yield from audits_ranges.rows()
     yield from accuracy.rows(options)
     yield from ranges.rows(options)
     yield from hybrid.rows(options)

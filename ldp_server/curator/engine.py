@@ -76,6 +76,7 @@ def release(
         budget = ledger.data_set(request.data_set).budget
         cost = budget.cost(mechanism.price, request.conversion_delta)
         with ledger.charging(request.data_set, cost, data.fingerprint) as charging:
+            spent = ledger.data_set(request.data_set).amount + cost[0]
             outcome = mechanism.run_columns([data.columns[column] for column in request.columns], draws)
             content = {
                 "form": _FORM,
@@ -84,8 +85,10 @@ def release(
                 "made": now,
                 "charged": {budget.unit: str(cost[0]), "delta": str(cost[1])},
                 "budget": budget.as_dict(),
+                "spent": str(spent),
                 "library": library,
                 **_content(request, data.people, outcome),
+                "statement": [*_statement(mechanism, data.people), _budget_line(budget, spent)],
             }
             signed = sign(content, key)
             charging.keep(signed, mechanism.kind, list(request.columns), mechanism.price, now)
@@ -103,7 +106,6 @@ def _content(request: ReleaseRequest, people: int, outcome: Outcome) -> dict[str
         "kind": mechanism.kind,
         "parameters": mechanism.parameters(),
         "price": mechanism.price.as_dict(),
-        "statement": _statement(mechanism, people),
         "note": outcome.note,
         "variance": outcome.variance,
         "rows": [_row(row) for row in outcome.rows],
@@ -135,8 +137,18 @@ def _statement(mechanism: CentralMechanism, people: int) -> list[str]:
     return lines
 
 
+def _budget_line(budget: DataSetBudget, spent: Fraction) -> str:
+    return f"all releases about these people may cost {budget}; with this one {budget.unit} = {_up(spent)} is spent"
+
+
+def _up(amount: Fraction) -> str:
+    return f"{fraction_up(amount):.6g}"
+
+
 def _row(row: ReleasedRow) -> dict[str, Any]:
     found: dict[str, Any] = {"item": item_json(row.item)}
     if row.count is not None:
-        found |= {"count": row.count, "low": row.low, "high": row.high}
+        found["count"] = row.count
+    if row.low is not None:
+        found |= {"low": row.low, "high": row.high}
     return found

@@ -12,6 +12,7 @@ from ldp_server.curator.releases.learning.labels import LabelCutLearner
 from ldp_server.curator.releases.learning.points import PointLearner
 from ldp_server.curator.releases.learning.rectangles import RectangleLearner
 from ldp_server.curator.releases.ranges.quantiles import InteriorPoint, RecursiveQuantile
+from ldp_server.curator.releases.sanitizing.numbers import NumberSanitizer
 from ldp_server.curator.releases.sanitizing.points import PointSanitizer
 from ldp_server.curator.wish import ReleaseKind, ReleaseWish
 
@@ -32,6 +33,11 @@ def _interior(wish: ReleaseWish) -> CentralMechanism:
 def _all_items(wish: ReleaseWish) -> CentralMechanism:
     share = wish.need(wish.share, "--share")
     return PointSanitizer(share, wish.needed_epsilon, wish.needed_delta, wish.k or 1)
+
+
+def _all_thresholds(wish: ReleaseWish) -> CentralMechanism:
+    share, bits = wish.need(wish.share, "--share"), wish.need(wish.bits, "--bits")
+    return NumberSanitizer(share, bits, wish.needed_epsilon, wish.delta)
 
 
 def _cut(wish: ReleaseWish) -> CentralMechanism:
@@ -59,6 +65,9 @@ RANGE_KINDS: Final[Mapping[str, ReleaseKind]] = {
     ),
     "all-items": ReleaseKind(
         _all_items, _LAPLACE, "counts of all items of any domain (of any --k together), up to a --share"
+    ),
+    "all-thresholds": ReleaseKind(
+        _all_thresholds, _LAPLACE, "people below any threshold of numbers of so many --bits, up to a --share"
     ),
     "learn-item": ReleaseKind(
         lambda wish: PointLearner(wish.needed_epsilon, wish.needed_delta),

@@ -203,7 +203,7 @@ class DataSetBudget:
         if epsilon is None:
             raise InvalidSpec(
                 f"the budget of this data set is an epsilon for {_SHARE[self.accounting]}, and this release has a rho: "
-                "give --noise laplace"
+                "give --noise laplace, or make it from a data set with a budget of --rho"
             )
         return epsilon, price.delta
 

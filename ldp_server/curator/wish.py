@@ -36,6 +36,8 @@ class ReleaseWish:
     bits: int | None = None
     columns: int = 1
     """How many columns of attributes there are."""
+    rounds: int | None = None
+    flips: Sequence[int] | None = None
     calibrated: bool = False
     """Whether noise is calibrated by its exact loss, where there is a choice."""
 

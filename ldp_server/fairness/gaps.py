@@ -34,7 +34,7 @@ from ldp_server.answers.more import more_for_half
 from ldp_server.answers.records import RecordTable, Where
 from ldp_server.fairness.leakage import separation
 from ldp_server.learning.rules import known_values, value_words, values_that_count
-from ldp_server.learning.shares import CellShare, SetSums, difference
+from ldp_server.learning.shares import CellShare, CellTotals, difference
 from ldp_server.oracles.base import Oracle
 from ldp_server.oracles.independence.judge import widening
 from ldp_server.oracles.independence.result import INDEPENDENT, Independence
@@ -119,7 +119,7 @@ def gaps_answer(
     if not 2 <= len(groups) <= _MOST_GROUPS:
         raise InvalidSpec(f"gaps are shown between 2 to {_MOST_GROUPS} groups: {group!r} has {len(groups)}")
     view = asked.oracle(oracle)
-    found = _Groups(record, counted, SetSums(view, widening(view)), groups)
+    found = _Groups(record, counted, CellTotals(view, widening(view)), groups)
     gaps = found.gaps(confidence, tolerance)
     return GapsAnswer(
         reports=view.reports,
@@ -147,7 +147,7 @@ def _together(verdicts: Sequence[Verdict]) -> Verdict:
 class _Groups:
     """The cells of each group, and their shares."""
 
-    def __init__(self, record: Record, counted: frozenset[int], sums: SetSums, groups: Sequence[int]) -> None:
+    def __init__(self, record: Record, counted: frozenset[int], sums: CellTotals, groups: Sequence[int]) -> None:
         first, second = record.fields
         self._names = [value_words(first.domain, index) for index in groups]
         self._sums = sums

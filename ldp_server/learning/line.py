@@ -39,7 +39,7 @@ from ldp_server.answers.estimates import Coverage
 from ldp_server.answers.more import more_for_half
 from ldp_server.answers.records import RecordTable
 from ldp_server.learning.rules import known_values
-from ldp_server.learning.shares import SetSums
+from ldp_server.learning.shares import CellTotals
 from ldp_server.oracles.base import Floats, Oracle, TooFewReports, Unsupported, two_sided
 from ldp_server.oracles.independence.judge import widening
 from ldp_server.oracles.independence.result import INDEPENDENT, Independence
@@ -173,7 +173,7 @@ def _table(view: FieldsView, numbers: Sequence[Floats], places: Sequence[int]) -
     known = np.flatnonzero(~np.isnan(values).any(axis=0))
     if len(known) > _MOST_CELLS:
         raise InvalidSpec(f"a table of a line has at most {_MOST_CELLS} cells here: make the fields coarser")
-    sums = SetSums(view)
+    sums = CellTotals(view)
     cells = [frozenset({int(cell)}) for cell in known]
     covariance = np.array([[sums.covariance(one, other) for other in cells] for one in cells])
     moments = {

@@ -40,7 +40,7 @@ from ldp_server.answers.estimates import Coverage, Verdict
 from ldp_server.answers.more import more_for_half
 from ldp_server.answers.records import RecordTable
 from ldp_server.answers.words import item_text
-from ldp_server.learning.shares import Cells, SetSums
+from ldp_server.learning.shares import Cells, CellTotals
 from ldp_server.oracles.base import Floats, Oracle
 from ldp_server.oracles.independence.judge import widening
 from ldp_server.oracles.independence.result import INDEPENDENT, Independence
@@ -138,7 +138,7 @@ def rules_answer(
     asked = RecordTable(collection, [*fields, label])
     record = cast("Record", asked.collection.domain)
     view = asked.oracle(oracle)
-    learner = _Learner(record, values_that_count(record.fields[-1], values), SetSums(view, widening(view)))
+    learner = _Learner(record, values_that_count(record.fields[-1], values), CellTotals(view, widening(view)))
     rows = tuple(learner.best(kind, confidence) for kind in learner.kinds())
     if not rows:
         raise InvalidSpec("two fields give rectangles, for which both are integers: name one field, or two of integers")
@@ -202,7 +202,7 @@ def value_words(domain: Domain, index: int) -> str:
 class _Learner:
     """Numbers of users with positive and negative labels at each value of the features, and the search for rules."""
 
-    def __init__(self, record: Record, positive: frozenset[int], sums: SetSums) -> None:
+    def __init__(self, record: Record, positive: frozenset[int], sums: CellTotals) -> None:
         self.fields, self.positive, self.sums = record.fields[:-1], positive, sums
         self._values = [known_values(field.domain) for field in self.fields]
         shape = tuple(len(values) for values in self._values)

@@ -41,7 +41,7 @@ from ldp_server.oracles.base import FrequencyOracle
 from ldp_server.oracles.independence.result import INDEPENDENT, Independence
 from ldp_server.oracles.laws.support import normal_quantile
 
-__all__ = ["CellShare", "Cells", "SetSums", "difference"]
+__all__ = ["CellShare", "CellTotals", "Cells", "difference"]
 
 Cells = frozenset[int]
 
@@ -68,7 +68,7 @@ class CellShare:
     """The interval before it was cut to 0 and 1."""
 
 
-class SetSums:
+class CellTotals:
     """Sums of the estimates of a table's cells, with their covariances."""
 
     def __init__(self, table: FrequencyOracle, seen: Independence = INDEPENDENT) -> None:

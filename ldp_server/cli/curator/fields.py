@@ -31,7 +31,7 @@ _OPTIONS = (
     click.option(
         "--table", multiple=True, metavar="A,B", help="Of a workload: a table of these fields. [default: all pairs]"
     ),
-    click.option("--rounds", type=click.IntRange(1), help="Of mwem: how many rounds its price is for at first."),
+    click.option("--rounds", type=click.IntRange(1), help="Of mwem and pair-table: rounds (at first)."),
     click.option(
         "--range", "ends", type=BETWEEN, metavar="FIRST:LAST", help="Of an average: the range of the numbers."
     ),

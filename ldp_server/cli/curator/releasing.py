@@ -36,7 +36,7 @@ __all__ = ["release"]
 _ALL_KINDS = {name: kind.text for name, kind in KINDS.items()} | {
     name: one.text for name, one in WORKLOAD_KINDS.items()
 }
-_KINDS = "\n".join(["\b", *(f"  {name:<18} {text}" for name, text in _ALL_KINDS.items())])
+_KINDS = "\n".join(["\b", *(f"  {name:<20} {text}" for name, text in _ALL_KINDS.items())])
 
 
 def _amount(given: dict[str, Any], name: str) -> Fraction | None:
@@ -63,20 +63,22 @@ def _wish(kind: str, noise: str, given: dict[str, Any]) -> ReleaseWish:
         omega=_amount(given, "omega"),
         items=None if given["items"] is None else read_items(given["items"]),
         k=given["k"],
-        cuts=None if given["cuts"] is None else _cuts(given["cuts"]),
+        cuts=None if given["cuts"] is None else _numbers(given["cuts"], "--cuts"),
         share=_amount(given, "share"),
         at=_amount(given, "at"),
         bits=given["bits"],
         columns=max(1, len(given["column"])),
+        rounds=given["rounds"],
+        flips=None if given["flips"] is None else _numbers(given["flips"], "--flips"),
         calibrated=given["calibrated"],
     )
 
 
-def _cuts(text: str) -> list[int]:
+def _numbers(text: str, option: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
-        raise InvalidSpec("--cuts: write whole numbers, such as 10,20,50") from None
+        raise InvalidSpec(f"{option}: write whole numbers, such as 10,20,50") from None
 
 
 _PATH = click.Path(path_type=Path, dir_okay=False)
@@ -108,6 +110,7 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.option("--share", help="Of the people, such as 0.1.")
 @click.option("--at", help="Which quantile, such as 0.5 for the median.")
 @click.option("--bits", type=click.IntRange(1), help="The numbers lie between -2^bits and 2^bits.")
+@click.option("--flips", help="With robust-rule: a,b, between which a rule counts as half turned. [default: 1,3]")
 @click.option("--calibrated", is_flag=True, help="With frequent-texts: noise by the exact loss, less than the lemma's.")
 @click.option("--cuts", help="Whole numbers in growing order, such as 10,20,50.")
 @field_options

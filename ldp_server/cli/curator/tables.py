@@ -77,5 +77,5 @@ def _cells(row: Mapping[str, Any], *, counted: bool) -> tuple[str, ...]:
     text = item_text(FieldItems(value)) if isinstance(value, Mapping) else str(value)
     if not counted:
         return (text,)
-    interval = "" if row["low"] is None else f"{whole(row['low'])} to {whole(row['high'])}"
+    interval = "" if row.get("low") is None else f"{whole(row['low'])} to {whole(row['high'])}"
     return text, whole(row["count"]), interval

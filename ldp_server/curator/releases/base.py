@@ -43,6 +43,7 @@ class ReleasedRow:
     count: int | None = None
     """None: the release names the item and does not count it."""
     low: int | None = None
+    """None: there is no interval, as for the cells of a synthetic table."""
     high: int | None = None
 
 

@@ -86,6 +86,7 @@ async def public_question(request: Request) -> Response:
     values |= {"json": f"{address}/question.json", "listed": listed, "proof": listed.proof(info.id)}
     released = await _released(request, info)
     values |= {"released": released, "rows": () if released is None else released.rows[:_ROWS_SHOWN]}
+    values |= {"volunteers": None if released is None else _volunteers(released.answer)}
     return page("public_question", csrf=None, role="", here="", **values)
 
 
@@ -115,6 +116,21 @@ async def public_question_json(request: Request) -> Response:
             "released": None if released is None else released.as_dict(),
         }
     )
+
+
+def _volunteers(answer: dict[str, Any]) -> dict[str, Any] | None:
+    """What an answer with two sources says of the volunteers: how many, what was promised, whether the two disagree."""
+    lines, warning = answer.get("volunteers_statement"), answer.get("warning")
+    counts = answer.get("volunteers"), answer.get("reports")
+    if not isinstance(lines, list) or not all(isinstance(count, int) for count in counts):
+        return None
+    return {
+        "people": counts[0],
+        "reports": counts[1],
+        "lines": [str(line) for line in lines],
+        "warning": warning if isinstance(warning, str) else None,
+        "by": ", ".join(str(name) for name in answer.get("reweighed_by", ())),
+    }
 
 
 async def _released(request: Request, info: CollectionInfo) -> ReleasedAnswer | None:

@@ -24,6 +24,11 @@ def files(tmp_path_factory):
         rows.writerows((k, city, age, int(age < 40)) for k, (city, age) in enumerate(zip(CITIES, AGES, strict=True)))
     table = pa.table({"id": range(3000), "city": CITIES, "age": AGES, "share": [0.5] * 3000})
     pyarrow.parquet.write_table(table, folder / "people.parquet")
+    with (folder / "bits.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["id", "answers", "owner"])
+        rows.writerows((k, "101101" if k % 3 else f"{k % 64:06b}", int(k % 3 > 0)) for k in range(3000))
+    (folder / "rules").write_text("1,0,0,0,0,0,0\n1,-1,1,1,-1,1,0\n")
     (folder / "items").write_text("rome\noslo\nparis\n")
     return folder
 
@@ -197,3 +202,49 @@ def test_learning_from_labels(curator, tmp_path):
     code, out, err = one(curator, home, "learn-labels", *learn, "--data-set", "labels")
     assert (code, err) == (0, "")
     assert "differ in one label" in out
+
+
+def test_releases_with_a_price_for_each_attribute(curator, tmp_path):
+    """A budget for each attribute is charged the small figure, one for whole records the large one."""
+    home = tmp_path / "h"
+    assert curator("create", "panel", "--epsilon", "30", "--per-attribute", "--home", home)[0] == 0
+    bits, price = ("--column", "answers", "--bits", "6"), ("--epsilon", "4")
+    label = ("--label", "owner")
+    for kind, options in {
+        "frequent-texts": (*bits, *price, "--share", "0.2", "--calibrated"),
+        "text-shares": (*bits, *price),
+        "learn-text": (*bits, *price, "--share", "0.2", *label),
+        "learn-text-threshold": (*bits, *price, "--share", "0.3", *label),
+        "robust-rule": (*bits, *price, "--items", "rules", "--flips", "1,3", *label),
+    }.items():
+        code, out, err = one(curator, home, kind, *options, data="bits.csv")
+        assert (code, err) == (0, ""), kind
+        assert "differ in one attribute: epsilon = 4;" in " ".join(out.split())
+    shown = json.loads(curator("ledger", "--home", home, "--json")[1].splitlines()[0])
+    assert (shown["accounting"], shown["spent"], shown["releases"]) == ("attribute", 20, 5)
+    code, _, err = one(
+        curator, home, "frequent-texts", *bits, *price, "--share", "0.2", "--epsilon", "11", data="bits.csv"
+    )
+    assert (code, err.count("\n")) == (1, 1)
+    code, _, err = one(curator, home, "pair-table", *bits, "--rho", "0.5", data="bits.csv")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "this release has a rho" in err
+
+
+def test_tables_from_pairs_of_attributes(curator, tmp_path):
+    home = tmp_path / "h"
+    assert curator("create", "panel", "--rho", "3", "--home", home)[0] == 0
+    bits = ("--column", "answers", "--bits", "6", "--rho", "1", "--k", "2")
+    code, out, err = one(curator, home, "projected-counts", *bits, data="bits.csv")
+    assert (code, err) == (0, "")
+    assert "1+2" in out
+    code, out, err = one(curator, home, "pair-table", *bits, "--rounds", "5", "--json", data="bits.csv")
+    assert (code, err) == (0, "")
+    rows = json.loads(json.loads(out)["release"])["rows"]
+    assert sum(row["count"] for row in rows) == 3000
+    assert "low" not in rows[0]
+    code, out, err = curator("show", "2", "--home", home)
+    assert (code, err) == (0, "")
+    code, _, err = one(curator, home, "projected-counts", *bits, "--bits", "5", data="bits.csv")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "not a text of 5 characters" in err

@@ -228,6 +228,7 @@ WISHES = {
     "recursive-quantile": {"at": Fraction(1, 2), "bits": 640, "delta": Fraction(1, 1000)},
     "interior-point": {"bits": 640, "delta": Fraction(1, 1000)},
     "all-items": {"share": Fraction(1, 10), "delta": Fraction(1, 1000)},
+    "all-thresholds": {"share": Fraction(1, 10), "bits": 64},
     "learn-item": {"delta": Fraction(1, 1000)},
     "learn-threshold": {"bits": 64},
     "learn-cut": {"cuts": [1, 2]},
@@ -235,19 +236,26 @@ WISHES = {
     "learn-labels": {},
     "learn-box": {"bits": 64},
     "frequent-texts": {"bits": 64, "share": Fraction(1, 20)},
+    "text-shares": {"bits": 64},
+    "learn-text": {"bits": 64, "share": Fraction(1, 20)},
+    "learn-text-threshold": {"bits": 64, "share": Fraction(1, 5)},
+    "projected-counts": {"bits": 6, "k": 2},
+    "pair-table": {"bits": 6},
+    "robust-rule": {"bits": 2, "items": ["1,1,0"]},
 }
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_every_kind_says_what_it_needs(kind):
     given = WISHES[kind]
-    assert mechanism_for(ReleaseWish(kind, epsilon=ONE, **given)).kind == kind
+    price = {"epsilon": ONE} if "laplace" in KINDS[kind].noises else {"rho": ONE, "noise": "gaussian"}
+    assert mechanism_for(ReleaseWish(kind, **price, **given)).kind == kind
     with pytest.raises(InvalidSpec, match="--epsilon"):
-        mechanism_for(ReleaseWish(kind, **given))
+        mechanism_for(ReleaseWish(kind, noise=KINDS[kind].noises[0], **given))
     for left_out in given:
         rest = {name: value for name, value in given.items() if name != left_out}
         with pytest.raises(InvalidSpec, match=f"needs --{left_out}"):
-            mechanism_for(ReleaseWish(kind, epsilon=ONE, **rest))
+            mechanism_for(ReleaseWish(kind, **price, **rest))
     if "gaussian" in KINDS[kind].noises:
         made = mechanism_for(ReleaseWish(kind, "gaussian", rho=Fraction(1, 2), **given))
         assert (made.price.rho, made.price.epsilon) == (Fraction(1, 2), None)

@@ -12,7 +12,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Categories, Field, Integers, Record, YesNo
 from ldp_server.answers.estimates import Verdict
 from ldp_server.learning.rules import RuleKind, _best_rectangle, _Learner, rules_answer, values_that_count
-from ldp_server.learning.shares import SetSums
+from ldp_server.learning.shares import CellTotals
 from ldp_server.oracles.records.sources import AskedTable
 from ldp_server.oracles.records.view import table_view
 from tests.server.learning.populations import asked, counted
@@ -104,7 +104,7 @@ def test_the_best_rectangle_is_the_best_of_all():
 def test_every_kind_finds_the_best_of_its_rules():
     collection = asked(AGES, epsilon="1")
     view = table_view(counted(collection, buyers(4), 3), AGES, AskedTable(AGES, (0, 1)))
-    sums = SetSums(view)
+    sums = CellTotals(view)
     learner = _Learner(AGES, frozenset({2}), sums)
     base = sums.estimate(learner.base)
     never = sums.estimate(frozenset(age + 7 * 2 for age in range(1, 7))) / base

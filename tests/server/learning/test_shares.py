@@ -12,7 +12,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.sampled_table import parameters_of
 from ldp_client.protocol.domain import Categories, Field, Record, YesNo
 from ldp_server.fairness.gaps import gaps_answer
-from ldp_server.learning.shares import SetSums, difference
+from ldp_server.learning.shares import CellTotals, difference
 from ldp_server.oracles.records.sources import AskedTable
 from ldp_server.oracles.records.view import table_view
 from tests.server.learning.populations import asked, counted
@@ -36,7 +36,7 @@ def test_covariances_are_those_of_the_estimates(mechanism):
     collection = asked(PEOPLE, mechanism, "1", {"d": 3} if mechanism == "subset-selection" else None)
     people = members("a", 900, 0.3) + members("b", 600, 0.5)
     one, other, overlapping = frozenset({7, 4}), frozenset({8, 5}), frozenset({7, 8, 1})
-    sums = [SetSums(view_of(collection, people, seed)) for seed in range(200)]
+    sums = [CellTotals(view_of(collection, people, seed)) for seed in range(200)]
     seen = np.array([[found.estimate(cells) for cells in (one, other, overlapping)] for found in sums])
     spread = np.cov(seen.T)
     for i, j, cells in ((0, 1, (one, other)), (0, 2, (one, overlapping)), (0, 0, (one, one))):
@@ -85,7 +85,7 @@ def test_half_of_the_error_would_be_seen():
 
 def test_a_group_below_the_noise_is_not_known():
     collection = asked(PEOPLE)
-    sums = SetSums(view_of(collection, members("a", 5000, 0.5) + members("b", 3, 1.0), 1))
+    sums = CellTotals(view_of(collection, members("a", 5000, 0.5) + members("b", 3, 1.0), 1))
     small, large = sums.share({8}, {5, 8}, 0.025), sums.share({7}, {4, 7}, 0.025)
     assert (small.low, small.high, small.known) == (0.0, 1.0, False)
     assert math.isinf(small.standard_error)
@@ -109,7 +109,7 @@ def test_shares_out_of_a_drawn_table_allow_for_the_draw():
 
 
 def test_a_share_is_one_of_its_base():
-    sums = SetSums(view_of(asked(PEOPLE), members("a", 100, 0.5), 1))
+    sums = CellTotals(view_of(asked(PEOPLE), members("a", 100, 0.5), 1))
     for counted_cells, base in (({1, 2}, {1}), (set(), set())):
         with pytest.raises(InvalidSpec, match="a share is one of cells among at least as many"):
             sums.share(counted_cells, base, 0.025)

@@ -7,11 +7,36 @@ import pytest
 
 from ldp_client.errors import InvalidSpec, StorageError
 from ldp_server import released
+from ldp_server.analyst import CollectionMerged
+from ldp_server.answers.merging.cohorts import CohortCount, merged
+from ldp_server.answers.merging.sources import LocalFrequencies
 from ldp_server.answers.to_json import dump, to_json
 from ldp_server.cli.main import cli, load
 from ldp_server.released import read_released, write_released
 from tests.server.web.conftest import browsing, site_for
 from tests.server.web.test_pages import Page
+
+
+async def test_an_answer_with_two_sources_says_what_volunteers_were_promised(world, tmp_path):
+    """Their number, their budget, the warning; all of it as text."""
+    site = site_for(world.server)
+    site.public, site.released = True, tmp_path
+    which = "linear-hash"
+    with world.server.analyst() as analyst:
+        found = analyst.estimate(world.collections[which], every_item=True)
+    items = {row.item: CohortCount(row.estimate / 9, 4.0) for row in found.rows}
+    made = merged(items, found.reports // 9, LocalFrequencies.of(found).counts, found.reports)
+    lines = ("all releases may cost epsilon = 4", "<script>alert(2)</script>")
+    both = CollectionMerged(
+        info=found.info, **{**vars(made), "volunteers_statement": lines, "warning": "the two <b>disagree</b>"}
+    )
+    write_released(tmp_path, both, 1_800_000_000)
+    async with browsing(world, None, site, address="192.0.2.1") as browser:
+        text = (await browser.get(f"/public/{world.which(which)}")).text
+    assert "Two sources" in text and f"{found.reports // 9:,} volunteers" in text
+    assert "all releases may cost epsilon = 4" in text
+    assert "<script>alert(2)" not in text and "<b>disagree" not in text and "disagree" in text
+    site.close()
 
 
 async def test_a_released_answer_is_shown_to_everybody(world, tmp_path):

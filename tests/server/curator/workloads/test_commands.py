@@ -96,7 +96,7 @@ def test_parities_and_an_average_from_the_shell(curator, home):
     ("options", "said"),
     [
         (("tables",), "--field"),
-        (("tables", *FIELDS, "--column", "age"), "columns of its fields"),
+        (("tables", *FIELDS, "--column", "age"), "reads the columns of its fields"),
         (("average", "--range", "0:4"), "give --column"),
         (("average", "--column", "age"), "--range"),
         (("fourier", *FIELDS), "two values"),

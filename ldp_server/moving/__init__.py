@@ -7,6 +7,6 @@ shared     PostgreSQL as such an end (an extra)
 mover      the move itself: it can be interrupted anywhere, and goes on where it was
 """
 
-from ldp_server.store.moving.mover import Moved, move, open_end
+from ldp_server.moving.mover import Moved, move, open_end
 
 __all__ = ["Moved", "move", "open_end"]

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ldp_client.errors import InvalidSpec
+from ldp_server.moving.ends import CollectionRow, End, PeriodRow, RecordRow, TokenRows
+from ldp_server.moving.pieces import RECORDS, SLICE, Batches, Key, Piece, PieceKind, Tally
+from ldp_server.moving.shared_rows import SLICED, put
 from ldp_server.store.catalog import period_check
 from ldp_server.store.errors import Corrupt, InUse, ReadOnly
-from ldp_server.store.moving.ends import CollectionRow, End, PeriodRow, TokenRows
-from ldp_server.store.moving.pieces import SLICE, Batches, Key, Piece, PieceKind, Tally
-from ldp_server.store.moving.shared_rows import SLICED, put
 from ldp_server.store.postgres import schema
 from ldp_server.store.postgres.appending import Notices
 from ldp_server.store.postgres.arrays import uuids_of
@@ -38,6 +38,7 @@ _COUNTED = {
     "sealed units": "SELECT count(*) FROM hearsay.counted_units",
     "parts of folded counts": "SELECT count(*) FROM hearsay.folded_state f JOIN hearsay.periods p "
     "ON p.number = f.number AND p.generation = f.generation WHERE NOT p.dropped",
+    "volunteers' records": "SELECT count(*) FROM hearsay.volunteers",
     "analysts' tokens": "SELECT count(*) FROM hearsay.analyst_tokens WHERE NOT local",
 }
 _SERVERS = (
@@ -109,7 +110,7 @@ class SharedEnd(End):
 
     def _lock(self) -> None:
         """Every lock that whoever changes something takes, until the connection ends."""
-        wanted = [(7903, 0), (7905, 0)]
+        wanted = [(7903, 0), (7905, 0), (7907, 0)]
         wanted += [(7900, row[0]) for row in self._ask("SELECT number FROM hearsay.collections ORDER BY number")]
         for lock in wanted:
             if not self._ask("SELECT pg_try_advisory_lock(%s, %s)", lock)[0][0]:
@@ -260,3 +261,11 @@ class SharedEnd(End):
             'WHERE NOT local ORDER BY id COLLATE "C"'
         )
         return bytes(salt[0][0]), rows
+
+    def _volunteers(self, after: RecordRow | None, skip: int) -> list[RecordRow]:
+        condition = "" if after is None else "WHERE (collection_id, name) > (%s, %s) "
+        query = (
+            f"SELECT collection_id, name, sealed, used FROM hearsay.volunteers {condition}"  # noqa: S608 - ours
+            "ORDER BY collection_id, name LIMIT %s OFFSET %s"
+        )
+        return self._ask(query, (*(after or ())[:2], RECORDS, skip))

@@ -13,8 +13,8 @@ import pytest
 
 from ldp_server.store.engines import open_store
 from tests.server.commands import Started, run_command
+from tests.server.moving.filled import Filled, a_batch
 from tests.server.store.contract.batches import add, held
-from tests.server.store.moving.filled import Filled, a_batch
 
 
 def command(*arguments):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ldp_server.moving.ends import CollectionRow, PeriodRow, TokenRows
+from ldp_server.moving.pieces import Batches, Key, Piece, PieceKind
 from ldp_server.store.catalog import period_check
-from ldp_server.store.moving.ends import CollectionRow, PeriodRow, TokenRows
-from ldp_server.store.moving.pieces import Batches, Key, Piece, PieceKind
 from ldp_server.store.postgres.arrays import uuids
 from ldp_server.store.postgres.connecting import Connection
 
@@ -34,6 +34,9 @@ def put(db: Connection, piece: Piece) -> None:
         _run(db, "INSERT INTO hearsay.folded_state VALUES (%s, %s, %s, %s)", part)
     elif kind is PieceKind.ACCESS:
         _put_access(db, *rows)
+    elif kind is PieceKind.VOLUNTEERS:
+        for row in rows:
+            _run(db, "INSERT INTO hearsay.volunteers VALUES (%s, %s, %s, %s, true)", row)
     else:
         table = SLICED[kind][0]
         insert = f"INSERT INTO hearsay.{table} SELECT %s, g.i FROM unnest(%s::uuid[]) AS g(i)"  # noqa: S608 - ours

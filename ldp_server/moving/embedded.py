@@ -9,22 +9,23 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
 from ldp_client.errors import InvalidSpec
+from ldp_server.moving.embedded_rows import SLICED, owner_of, put
+from ldp_server.moving.ends import CollectionRow, End, PeriodRow, RecordRow, TokenRows
+from ldp_server.moving.pieces import RECORDS, SLICE, Batches, Key, Piece, PieceKind, Tally
 from ldp_server.store import blocks
 from ldp_server.store.access import AccessFile
 from ldp_server.store.catalog import period_check
 from ldp_server.store.damage import check_rows
 from ldp_server.store.directory import DataDirectory, DirectoryLock
 from ldp_server.store.errors import Corrupt, InUse, StorageError, translated
-from ldp_server.store.moving.embedded_rows import SLICED, owner_of, put
-from ldp_server.store.moving.ends import CollectionRow, End, PeriodRow, TokenRows
-from ldp_server.store.moving.pieces import SLICE, Batches, Key, Piece, PieceKind, Tally
-from ldp_server.store.schema import SEQUENCE_BITS, open_log
+from ldp_server.store.schema import SEQUENCE_BITS, connect, open_log
 from ldp_server.store.sqlite import SqliteLog
+from ldp_server.volunteers.kept import FILE as VOLUNTEERS
 
 __all__ = ["EmbeddedEnd"]
 
@@ -57,6 +58,7 @@ class EmbeddedEnd(End):
         self._log, self._tokens = self._directory.log, self._directory.access
         self._draft = self._directory.moving
         self._token_draft = data / "access.db.moving"
+        self._records, self._record_draft = data / VOLUNTEERS, data / f"{VOLUNTEERS}.moving"
         self._stack = ExitStack()
         self._db: sqlite3.Connection | None = None
 
@@ -71,6 +73,10 @@ class EmbeddedEnd(End):
             log.close()
         AccessFile(self._tokens, lambda: 0.0).close()  # made if there is none
         self._open(self._log)
+        if self._records.exists():  # a curator may be using it, and needs no server
+            with translated(self._records):
+                held = self._stack.enter_context(closing(connect(self._records)))
+                held.execute("BEGIN IMMEDIATE")
 
     def _lock(self) -> None:
         try:
@@ -155,7 +161,7 @@ class EmbeddedEnd(End):
     def write(self, pieces: Sequence[Piece], digests: Sequence[bytes]) -> None:
         def work() -> None:
             for piece, digest in zip(pieces, digests, strict=True):
-                put(self._opened, piece, self._token_draft)
+                put(self._opened, piece, self._token_draft, self._record_draft)
                 self._opened.execute("INSERT INTO moved_pieces VALUES (?, ?, ?, ?)", (*piece.key, digest))
 
         self._write(work)
@@ -169,6 +175,8 @@ class EmbeddedEnd(End):
             # In this order: no server starts in a directory with tokens and without a log.
             if self._token_draft.exists():
                 self._token_draft.replace(self._tokens)
+            if self._record_draft.exists():
+                self._record_draft.replace(self._records)
             self._draft.replace(self._log)
         self._durable()
         self._open(self._log)
@@ -176,7 +184,7 @@ class EmbeddedEnd(End):
 
     def discard(self) -> None:
         with translated(self._draft):
-            for path in (self._draft, self._token_draft):
+            for path in (self._draft, self._token_draft, self._record_draft):
                 for suffix in ("", "-wal", "-shm", "-journal"):
                     path.with_name(path.name + suffix).unlink(missing_ok=True)
 
@@ -186,7 +194,12 @@ class EmbeddedEnd(End):
 
     def tally(self) -> Tally:
         found = {name: int(self._ask(query)[0][0]) for name, query in _COUNTED.items()}
-        return {**found, "analysts' tokens": len(self._access()[1])}
+        records = self._of_volunteers("SELECT count(*) FROM records", ())
+        return {
+            **found,
+            "volunteers' records": records[0][0] if records else 0,
+            "analysts' tokens": len(self._access()[1]),
+        }
 
     def _collections(self) -> list[CollectionRow]:
         columns = "number, id, spec, public, admission, reports_per_token, created, closed, deleted, compacted, oldest"
@@ -255,3 +268,18 @@ class EmbeddedEnd(End):
                 raise StorageError(f"{path} cannot be read: {error}") from error
             finally:
                 db.close()
+
+    def _of_volunteers(self, query: str, values: Sequence[object]) -> list[Any]:
+        path = self._records if self._records.exists() else self._record_draft
+        if not path.exists():
+            return []
+        with translated(path), closing(connect(path, read_only=True)) as db:
+            return db.execute(query, values).fetchall()
+
+    def _volunteers(self, after: RecordRow | None, skip: int) -> list[RecordRow]:
+        condition = "" if after is None else "WHERE (collection_id, name) > (?, ?) "
+        query = (
+            f"SELECT collection_id, name, sealed, used FROM records {condition}"  # noqa: S608 - ours
+            "ORDER BY collection_id, name LIMIT ? OFFSET ?"
+        )
+        return self._of_volunteers(query, (*(after or ())[:2], RECORDS, skip))

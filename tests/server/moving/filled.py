@@ -7,6 +7,7 @@ import os
 from dataclasses import replace
 
 from ldp_server.store import Admission, AppendOutcome, Fold, Submission, fold_parts
+from ldp_server.volunteers.interface import Given
 from tests.server.store.contract.batches import a_batch, add, held, of
 
 STORED, DUPLICATE, CONFLICT = AppendOutcome.STORED, AppendOutcome.DUPLICATE, AppendOutcome.CONFLICT
@@ -30,7 +31,7 @@ def some(number, how_many, **fields):
 class Filled:
     """What was put into a store."""
 
-    def __init__(self, store, batches=40):
+    def __init__(self, store, batches=40, records=None):
         self.log = log = store.writer()
         self.open, self.tokens, self.sealed = add(log), add(log, admission=Admission("linkable-token", 3)), add(log)
         self.closed, self.deleted, self.compacted = add(log), add(log, public=False), add(log, "certificate")
@@ -52,6 +53,8 @@ class Filled:
         log.close_collection(self.closed, 77)
         self.end_of_life(log)
         self.access(store)
+        if records is not None:
+            self.volunteers(log, records)
         log.close()
 
     def append(self, batches):
@@ -68,6 +71,16 @@ class Filled:
         log.append(some(self.compacted, 5))
         folded(log, self.compacted, os.urandom(450), 9)
         log.compact(self.compacted)
+
+    def volunteers(self, log, records):
+        """Two of one collection were used for a release."""
+        first, second = (log.record(number).id for number in (self.open, self.empty))
+        for collection in (first, second):
+            for name in range(5):
+                assert records.give(collection, b"%d" % name * 16, os.urandom(60 + name), 1) is Given.KEPT
+        records.take(first, 1234)
+        records.give_back(first, [b"%d" % name * 16 for name in (1, 3, 4)])
+        records.close()
 
     def access(self, store):
         access = store.access(lambda: NOW)

@@ -4,6 +4,7 @@
     PERIODS      all their rows                         RECENT   the batches of a period that are in no block
     TOKENS       used tokens of a collection, in order  UNITS    counted sealed units of a collection, in order
     COUNTS       a part of a period's folded counts     ACCESS   analysts' tokens, and the salt of their hashes
+    VOLUNTEERS   sealed records of volunteers, by collection and name; when they came is not moved
 
 The numbers of collections and periods, the blocks and their ties stay what they are. So a checkpoint of counts fits the
 new store as it fitted the old one.
@@ -16,10 +17,12 @@ from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-__all__ = ["SLICE", "START", "Batches", "Key", "Piece", "PieceKind", "Tally", "digest_of"]
+__all__ = ["RECORDS", "SLICE", "START", "Batches", "Key", "Piece", "PieceKind", "Tally", "digest_of"]
 
 SLICE = 50_000
 """Used tokens or sealed units in a piece."""
+RECORDS = 1_000
+"""Volunteers' records in a piece."""
 
 Value = None | int | str | bytes | Sequence["Value"]
 
@@ -35,6 +38,7 @@ class PieceKind(IntEnum):
     UNITS = 6
     COUNTS = 7
     ACCESS = 8
+    VOLUNTEERS = 9
 
 
 class Key(NamedTuple):
@@ -117,6 +121,6 @@ def _size(value: Value) -> int:
         return len(value)
     if value is None or isinstance(value, int):
         return 8
-    if value and type(value[0]) is bytes:
-        return sum(map(len, value))  # type: ignore[arg-type]  # a list of bytes
+    if isinstance(value, list) and value and type(value[0]) is bytes:
+        return sum(map(len, value))  # all of a list are alike; a row is a tuple
     return sum(_size(one) for one in value)

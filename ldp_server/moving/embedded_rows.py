@@ -5,15 +5,17 @@ from __future__ import annotations
 import secrets
 import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
 
+from ldp_server.moving.ends import PeriodRow, RecordRow, TokenRows
+from ldp_server.moving.pieces import Batches, Key, Piece, PieceKind
 from ldp_server.store.access import AccessFile
 from ldp_server.store.catalog import period_check
 from ldp_server.store.errors import translated
-from ldp_server.store.moving.ends import PeriodRow, TokenRows
-from ldp_server.store.moving.pieces import Batches, Key, Piece, PieceKind
-from ldp_server.store.schema import SEQUENCE_BITS
+from ldp_server.store.schema import SEQUENCE_BITS, connect
+from ldp_server.volunteers.kept import KeptRecords
 
 __all__ = ["SLICED", "owner_of", "put"]
 
@@ -21,8 +23,8 @@ SLICED = {PieceKind.TOKENS: ("used_tokens", "token_id"), PieceKind.UNITS: ("coun
 """Tables that are moved in slices, in the order of a column."""
 
 
-def put(db: sqlite3.Connection, piece: Piece, tokens: Path) -> None:
-    """Insert a piece. Analysts' tokens go to a file of their own."""
+def put(db: sqlite3.Connection, piece: Piece, tokens: Path, records: Path) -> None:
+    """Insert a piece. Analysts' tokens and volunteers' records go to files of their own."""
     kind, rows = PieceKind(piece.key.kind), cast(Any, piece.values)
     if kind is PieceKind.COLLECTIONS:
         db.executemany("INSERT INTO collections VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)", rows)
@@ -38,6 +40,8 @@ def put(db: sqlite3.Connection, piece: Piece, tokens: Path) -> None:
         )
     elif kind is PieceKind.ACCESS:
         _put_access(tokens, *rows)
+    elif kind is PieceKind.VOLUNTEERS:
+        _put_records(records, rows)
     else:
         table = SLICED[kind][0]
         db.executemany(f"INSERT INTO {table} VALUES (?, ?)", [(piece.key.owner, name) for name in rows[0]])  # noqa: S608
@@ -99,3 +103,12 @@ def _put_access(path: Path, salt: bytes, rows: TokenRows) -> None:
             db.execute("COMMIT")
         finally:
             db.close()
+
+
+def _put_records(path: Path, rows: Sequence[RecordRow]) -> None:
+    """A transaction before the one that notes the piece. What an attempt without a note has left is replaced."""
+    KeptRecords(path).close()
+    with translated(path), closing(connect(path)) as db:
+        db.execute("BEGIN IMMEDIATE")
+        db.executemany("INSERT OR REPLACE INTO records VALUES (?, ?, ?, 0, ?)", rows)
+        db.execute("COMMIT")

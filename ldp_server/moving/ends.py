@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Self
 
-from ldp_server.store.moving.pieces import SLICE, Batches, Key, Piece, PieceKind, Tally
+from ldp_server.moving.pieces import RECORDS, SLICE, Batches, Key, Piece, PieceKind, Tally
 
-__all__ = ["CollectionRow", "End", "PeriodRow"]
+__all__ = ["CollectionRow", "End", "PeriodRow", "RecordRow", "TokenRows"]
 
 CollectionRow = tuple[int, bytes, bytes, int, str, int, int, int | None, int | None, int, int]
 """Number, id, spec, public, admission, reports per token, created, closed, deleted, compacted, oldest."""
@@ -21,6 +21,8 @@ PeriodRow = tuple[int, int, int, int, int, int, int, int | None, bytes | None, i
 """Number, collection, period, last, folded, its batches and reports, generation, digest of the counts, dropped."""
 TokenRows = list[tuple[str, str, str, int, int, int | None, int, bytes]]
 """Id, name, role, created, expires, revoked, local, hash."""
+RecordRow = tuple[bytes, bytes, bytes, int | None]
+"""Id of the collection, name, sealed record, when it was used."""
 
 
 class End(ABC):
@@ -95,6 +97,10 @@ class End(ABC):
     def _access(self) -> tuple[bytes, TokenRows]:
         """The salt, and analysts' tokens without those that a running server makes for its own machine."""
 
+    @abstractmethod
+    def _volunteers(self, after: RecordRow | None, skip: int) -> list[RecordRow]:
+        """The next records of volunteers after one of them, or after so many of them."""
+
     def pieces(self, after: Key) -> Iterator[Piece]:
         """Everything the store holds, after a place."""
         collections, periods = self._collections(), self._periods()
@@ -114,6 +120,12 @@ class End(ABC):
                     yield from self._of(kind, owner, begun, periods)
         if after < Key(PieceKind.ACCESS, 0, 0):
             yield Piece(Key(PieceKind.ACCESS, 0, 0), self._access())
+        begun = after.part if after.kind == PieceKind.VOLUNTEERS else 0
+        records = self._volunteers(None, begun * RECORDS)
+        while records:
+            begun += 1
+            yield Piece(Key(PieceKind.VOLUNTEERS, 0, begun), tuple(records))
+            records = self._volunteers(records[-1], 0)
 
     def _of(self, kind: PieceKind, owner: int, begun: int, periods: Sequence[PeriodRow]) -> Iterator[Piece]:
         """The pieces of one kind and owner after the part `begun`. Parts are above 0."""

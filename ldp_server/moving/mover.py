@@ -16,11 +16,11 @@ from itertools import chain, takewhile
 from pathlib import Path
 
 from ldp_client.errors import InvalidSpec
+from ldp_server.moving.embedded import EmbeddedEnd
+from ldp_server.moving.ends import End
+from ldp_server.moving.pieces import SLICE, START, Key, Piece, PieceKind, Tally, digest_of
 from ldp_server.store.engines import check_address, needing_postgres
 from ldp_server.store.errors import Corrupt
-from ldp_server.store.moving.embedded import EmbeddedEnd
-from ldp_server.store.moving.ends import End
-from ldp_server.store.moving.pieces import SLICE, START, Key, Piece, PieceKind, Tally, digest_of
 
 __all__ = ["Moved", "move", "open_end"]
 
@@ -48,7 +48,7 @@ def open_end(text: str) -> End:
         return EmbeddedEnd(Path(text))
     check_address(text)
     with needing_postgres():
-        from ldp_server.store.moving.shared import SharedEnd  # noqa: PLC0415 - an extra
+        from ldp_server.moving.shared import SharedEnd  # noqa: PLC0415 - an extra
     return SharedEnd(text)
 
 
