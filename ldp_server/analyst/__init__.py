@@ -32,6 +32,7 @@ from ldp_server.analyst.answers import (
     CollectionPeriods,
     CollectionQuantiles,
     CollectionRanges,
+    CollectionRegression,
     CollectionRules,
 )
 from ldp_server.analyst.answers_over_time import CollectionChange, CollectionComparison, CollectionTrend
@@ -67,6 +68,7 @@ __all__ = [
     "CollectionPeriods",
     "CollectionQuantiles",
     "CollectionRanges",
+    "CollectionRegression",
     "CollectionRules",
     "CollectionSummary",
     "CollectionTables",

@@ -19,6 +19,7 @@ from ldp_server.answers.records import table_domain
 from ldp_server.answers.wire import from_wire
 from ldp_server.fairness.gaps import GapsAnswer
 from ldp_server.heavy_hitters.results import CONFIDENCE, HeavyHitters
+from ldp_server.learning.line import LineAnswer
 from ldp_server.learning.rules import RulesAnswer
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "CollectionPeriods",
     "CollectionQuantiles",
     "CollectionRanges",
+    "CollectionRegression",
     "CollectionRules",
 ]
 
@@ -181,6 +183,17 @@ class CollectionRules(Answer, RulesAnswer):
     @classmethod
     def of(cls, response: pb.RelationsResponse) -> CollectionRules:
         return _numbers(from_wire(cls, response.rules), response)
+
+
+@dataclass(frozen=True)
+class CollectionRegression(Answer, LineAnswer):
+    """How a field depends on others, and the collection that it is about."""
+
+    ROWS: ClassVar[str] = "rows"
+
+    @classmethod
+    def of(cls, response: pb.RelationsResponse) -> CollectionRegression:
+        return _numbers(from_wire(cls, response.line), response)
 
 
 @dataclass(frozen=True)

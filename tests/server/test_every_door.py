@@ -45,6 +45,7 @@ from ldp_server.cli.show import item_text
 from ldp_server.fairness.gaps import gaps_answer
 from ldp_server.heavy_hitters import DECODERS
 from ldp_server.heavy_hitters.dictionary import Dictionary
+from ldp_server.learning.line import line_answer
 from ldp_server.learning.rules import rules_answer
 from ldp_server.oracles import oracle_for
 from ldp_server.tables import csv_rows
@@ -169,6 +170,11 @@ QUESTIONS = {
         ("rules", "--fields", "a", "--label", "b", "--positive", "-"),
         "b = red\n",
     ),
+    "line": Doors(
+        lambda c, o: line_answer(c, o, ("a",), "c"),
+        lambda a, c, **p: a.line(c, ("a",), "c", **p),
+        ("line", "--fields", "a", "--label", "c"),
+    ),
     "count": Doors(
         lambda c, o: of_table(c, o, (), {"a": [True], "b": ["red", None]}),
         lambda a, c, **p: a.table(c, where={"a": [True], "b": ["red", None]}, **p),
@@ -210,7 +216,7 @@ ANSWERS: dict[str, set[str]] = {
     "randomized-response over attributes": LISTED | {"attributes", "pairs"},
     "sampled-table": TABLES,
     "compiled-channel": LISTED,
-    "randomized-response over a record": LISTED | TABLES,
+    "randomized-response over a record": LISTED | TABLES | {"line"},
 }
 USERS = 3000
 _WINDOW = {"opens": 0, "closes": 1 << 33}
@@ -223,7 +229,7 @@ def example(name, **details):
         domain = Attributes(("smoke", "drive", "vote"))
         return Collection.create("Which?", domain, name.split()[0], "2", **details)
     if name.endswith(" over a record"):
-        domain = Record((Field("a", YesNo()), Field("b", Categories(("red", "green")))))
+        domain = Record((Field("a", YesNo()), Field("c", YesNo()), Field("b", Categories(("red", "green")))))
         return Collection.create("Which?", domain, name.split()[0], "2", **details)
     known = [one for mechanism, one in EXAMPLES if mechanism == name and one.word_bits == 64]
     wide = [one for one in known if 5 <= one.domain.size <= 4096]

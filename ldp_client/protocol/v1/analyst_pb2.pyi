@@ -740,20 +740,22 @@ class FieldsSignal(_message.Message):
     def __init__(self, fields: _Optional[_Iterable[str]] = ..., ratio: _Optional[float] = ..., told: bool = ...) -> None: ...
 
 class RelationsRequest(_message.Message):
-    __slots__ = ("collection_id", "id_prefix", "gaps", "rules", "confidence", "periods")
+    __slots__ = ("collection_id", "id_prefix", "gaps", "rules", "line", "confidence", "periods")
     COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
     ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
     GAPS_FIELD_NUMBER: _ClassVar[int]
     RULES_FIELD_NUMBER: _ClassVar[int]
+    LINE_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     PERIODS_FIELD_NUMBER: _ClassVar[int]
     collection_id: bytes
     id_prefix: str
     gaps: GapsQuestion
     rules: RulesQuestion
+    line: LineQuestion
     confidence: float
     periods: AskedPeriods
-    def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., gaps: _Optional[_Union[GapsQuestion, _Mapping]] = ..., rules: _Optional[_Union[RulesQuestion, _Mapping]] = ..., confidence: _Optional[float] = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ...) -> None: ...
+    def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., gaps: _Optional[_Union[GapsQuestion, _Mapping]] = ..., rules: _Optional[_Union[RulesQuestion, _Mapping]] = ..., line: _Optional[_Union[LineQuestion, _Mapping]] = ..., confidence: _Optional[float] = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ...) -> None: ...
 
 class GapsQuestion(_message.Message):
     __slots__ = ("group", "outcome", "counted", "where", "tolerance")
@@ -779,17 +781,27 @@ class RulesQuestion(_message.Message):
     positive: _containers.RepeatedCompositeFieldContainer[Item]
     def __init__(self, fields: _Optional[_Iterable[str]] = ..., label: _Optional[str] = ..., positive: _Optional[_Iterable[_Union[Item, _Mapping]]] = ...) -> None: ...
 
+class LineQuestion(_message.Message):
+    __slots__ = ("fields", "label")
+    FIELDS_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    fields: _containers.RepeatedScalarFieldContainer[str]
+    label: str
+    def __init__(self, fields: _Optional[_Iterable[str]] = ..., label: _Optional[str] = ...) -> None: ...
+
 class RelationsResponse(_message.Message):
-    __slots__ = ("gaps", "rules", "collection", "periods")
+    __slots__ = ("gaps", "rules", "line", "collection", "periods")
     GAPS_FIELD_NUMBER: _ClassVar[int]
     RULES_FIELD_NUMBER: _ClassVar[int]
+    LINE_FIELD_NUMBER: _ClassVar[int]
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
     PERIODS_FIELD_NUMBER: _ClassVar[int]
     gaps: GapsAnswer
     rules: RulesAnswer
+    line: LineAnswer
     collection: CollectionInfo
     periods: PeriodSpan
-    def __init__(self, gaps: _Optional[_Union[GapsAnswer, _Mapping]] = ..., rules: _Optional[_Union[RulesAnswer, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ...) -> None: ...
+    def __init__(self, gaps: _Optional[_Union[GapsAnswer, _Mapping]] = ..., rules: _Optional[_Union[RulesAnswer, _Mapping]] = ..., line: _Optional[_Union[LineAnswer, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ...) -> None: ...
 
 class GapsAnswer(_message.Message):
     __slots__ = ("reports", "confidence", "coverage", "group", "outcome", "tolerance", "verdict", "rows", "gaps", "separation", "where", "more_for_half", "independence")
@@ -904,6 +916,38 @@ class LearnedRule(_message.Message):
     gain_high: float
     verdict: Verdict
     def __init__(self, form: _Optional[str] = ..., rule: _Optional[str] = ..., fields: _Optional[_Iterable[str]] = ..., values: _Optional[_Iterable[str]] = ..., rules: _Optional[int] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., gain: _Optional[float] = ..., gain_low: _Optional[float] = ..., gain_high: _Optional[float] = ..., verdict: _Optional[_Union[Verdict, str]] = ...) -> None: ...
+
+class LineAnswer(_message.Message):
+    __slots__ = ("reports", "confidence", "coverage", "label", "rows", "more_for_half", "independence")
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    COVERAGE_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    MORE_FOR_HALF_FIELD_NUMBER: _ClassVar[int]
+    INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
+    reports: int
+    confidence: float
+    coverage: str
+    label: str
+    rows: _containers.RepeatedCompositeFieldContainer[Coefficient]
+    more_for_half: int
+    independence: Independence
+    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., label: _Optional[str] = ..., rows: _Optional[_Iterable[_Union[Coefficient, _Mapping]]] = ..., more_for_half: _Optional[int] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
+
+class Coefficient(_message.Message):
+    __slots__ = ("name", "estimate", "standard_error", "low", "high")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATE_FIELD_NUMBER: _ClassVar[int]
+    STANDARD_ERROR_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    estimate: float
+    standard_error: float
+    low: float
+    high: float
+    def __init__(self, name: _Optional[str] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
 
 class Asked(_message.Message):
     __slots__ = ("given", "attributes", "ranges", "quantiles", "average")

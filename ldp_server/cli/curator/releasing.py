@@ -109,9 +109,7 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.option("--k", type=click.IntRange(1), help="How many items, places or pairs.")
 @click.option("--share", help="Of the people, such as 0.1.")
 @click.option("--at", help="Which quantile, such as 0.5 for the median.")
-@click.option(
-    "--bits", type=click.IntRange(1), help="Numbers lie between -2^bits and 2^bits; or: characters of a text."
-)
+@click.option("--bits", type=click.IntRange(1), help="Numbers lie within 2^bits of 0; or: characters of a text.")
 @click.option("--flips", help="With robust-rule: a,b, between which a rule counts as half turned. [default: 1,3]")
 @click.option("--calibrated", is_flag=True, help="With frequent-texts: noise by the exact loss, less than the lemma's.")
 @click.option("--cuts", help="Whole numbers in growing order, such as 10,20,50.")

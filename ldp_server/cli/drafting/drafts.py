@@ -198,7 +198,7 @@ def _of_fields(options: DraftOptions, *, quiet: bool) -> _FieldsDraft:
 
 
 def read_field(text: str) -> Field:
-    """Read a field: its name, and its values behind a colon."""
+    """Read a field of a record: its name, and its values behind a colon."""
     name, colon, values = (part.strip() for part in text.partition(":"))
     if not name or not colon or not values:
         raise InvalidSpec('a field is written "NAME: free, paid", "NAME: 0..8", "NAME: yes/no" or "NAME: yes"')

@@ -58,6 +58,11 @@ class FieldsView(FrequencyOracle):
         return self._base.randomizer
 
     @property
+    def made_of(self) -> Direct | Parities:
+        """What its rows are estimated from."""
+        return self._rows
+
+    @property
     def reports(self) -> int:
         return self._base.reports
 

@@ -58,7 +58,7 @@ def draw_answer(table: AnswerTable, lines: Mapping[str, float], most: int) -> An
         return _over_time(table, most)
     if "group" in names or "rule" in names:
         return _shares(table)
-    if "share" in names or "holders" in names:
+    if names & {"share", "holders", "name"}:
         return _places(table)
     if "users_low" in names:
         return _averages(table, most)
@@ -125,8 +125,11 @@ def _shares(table: AnswerTable) -> AnswerPlot:
 
 
 def _places(table: AnswerTable) -> AnswerPlot:
-    shares = table.column("share") if "share" in table.names else None
-    labels = ["average"] if shares is None else [f"{share:.6g} lie at or below" for share in shares]
+    if "name" in table.names:
+        labels = [str(name) for name in table.column("name")]
+    else:
+        shares = table.column("share") if "share" in table.names else None
+        labels = ["average"] if shares is None else [f"{share:.6g} lie at or below" for share in shares]
     with _titled(table, 1.2 + 0.3 * max(3, len(labels)), labels) as drawing:
         draw_places(drawing, labels, table)
     return _made(drawing)

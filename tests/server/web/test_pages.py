@@ -114,8 +114,8 @@ async def until_done(browser, which):
         await asyncio.sleep(0.1)
 
 
-ELSEWHERE = {"table", "slice", "count", "rules"}
-"""What the pages do not ask: a whole table is a view of items; slices, counts and rules of records."""
+ELSEWHERE = {"table", "slice", "count", "rules", "line"}
+"""What the pages do not ask: a whole table is a view of items; slices, counts, rules and lines of records."""
 NAMED = "heavy hitters of a dictionary"
 """What the view of popular items asks too, where `takes_dictionary`."""
 
