@@ -20,7 +20,7 @@ from ldp_server.answers.words import item_text
 from ldp_server.oracles.base import Oracle, Unsupported
 from ldp_server.oracles.independence.judge import accepted
 from ldp_server.oracles.records.sources import AskedTable
-from ldp_server.oracles.records.view import FieldsView, table_view
+from ldp_server.oracles.records.view import FieldsView, drawn_view, table_view
 
 __all__ = ["COUNTED", "RecordTable", "Where", "record_of_text", "table_domain"]
 
@@ -68,10 +68,13 @@ class RecordTable:
         self.collection = replace(collection, domain=domain)
         """The collection with the cells of the table for its items."""
 
-    def oracle(self, oracle: Oracle) -> FieldsView:
-        """Return the table out of the reports, without those that no honest device sent."""
+    def oracle(self, oracle: Oracle, *, alone: bool = False) -> FieldsView:
+        """Return the table out of the reports, without those that no honest device sent.
+
+        With `alone` only drawn tables with all its fields count, so that others are independent of it (`drawn_view`).
+        """
         honest, seen = accepted(oracle)
-        found = table_view(honest, self._record, self._asked)
+        found = (drawn_view if alone else table_view)(honest, self._record, self._asked)
         found.judgement = found, seen
         return found
 

@@ -41,11 +41,10 @@ from ldp_server.answers.records import RecordTable
 from ldp_server.learning.rules import known_values
 from ldp_server.learning.shares import CellTotals
 from ldp_server.oracles.base import Floats, Oracle, TooFewReports, Unsupported, two_sided
-from ldp_server.oracles.independence.judge import widening
+from ldp_server.oracles.independence.judge import accepted, widening
 from ldp_server.oracles.independence.result import INDEPENDENT, Independence
-from ldp_server.oracles.records.direct import Direct
-from ldp_server.oracles.records.parities import Parities
-from ldp_server.oracles.records.view import FieldsView
+from ldp_server.oracles.records.view import FieldsView, pooling
+from ldp_server.oracles.sampled_table import SampledTableOracle
 
 __all__ = ["CLEAR", "Coefficient", "LineAnswer", "line_answer"]
 
@@ -127,20 +126,19 @@ def _check_clear(smallest: float, error: float) -> None:
 def _parts(
     collection: Collection, oracle: Oracle, names: Sequence[str], numbers: Sequence[Floats]
 ) -> tuple[FieldsView, list[_Part]]:
-    """One table of all fields where there is one, else tables or parities of two fields."""
+    """One table of all fields where there is one, else parities or tables of two fields."""
     cells = math.prod(len(one) for one in numbers)
     if cells <= _MOST_CELLS:
         with contextlib.suppress(Unsupported):
-            view = RecordTable(collection, names).oracle(oracle)
-            if isinstance(view.made_of, Direct):
-                return view, [_table(view, numbers, list(range(len(names))))]
+            view = RecordTable(collection, names).oracle(oracle, alone=True)
+            return view, [_table(view, numbers, list(range(len(names))))]
     pairs = list(combinations(range(len(names)), 2))
-    views = {pair: RecordTable(collection, [names[i] for i in pair]).oracle(oracle) for pair in pairs}
-    view = views[pairs[0]]
-    if all(isinstance(one.made_of, Parities) for one in views.values()):
-        return view, [_parities(collection, views, names)]
+    parities = _parities(collection, accepted(oracle)[0], names)
+    if parities is not None:
+        return RecordTable(collection, [names[i] for i in pairs[0]]).oracle(oracle), [parities]
+    views = {pair: RecordTable(collection, [names[i] for i in pair]).oracle(oracle, alone=True) for pair in pairs}
     _check_apart(collection, names)
-    return view, [_table(one, [numbers[i] for i in pair], list(pair)) for pair, one in views.items()]
+    return views[pairs[0]], [_table(one, [numbers[i] for i in pair], list(pair)) for pair, one in views.items()]
 
 
 def _check_apart(collection: Collection, names: Sequence[str]) -> None:
@@ -194,23 +192,26 @@ def _of_cells(u: Floats, v: Floats) -> Callable[[Floats], Floats]:
     return moments
 
 
-def _parities(collection: Collection, views: Mapping[Pair, FieldsView], names: Sequence[str]) -> _Part:
-    """All parities of one and two fields."""
+def _parities(collection: Collection, oracle: Oracle, names: Sequence[str]) -> _Part | None:
+    """All parities of one and two fields, if somebody drew each of them."""
     record = collection.domain
+    if not isinstance(record, Record) or not isinstance(oracle, SampledTableOracle):
+        return None
+    wanted = [record.names.index(name) for name in names]
     values: dict[tuple[int, ...], tuple[float, float]] = {}
-    for pair, view in views.items():
-        rows = view.made_of
-        if not isinstance(rows, Parities) or not isinstance(record, Record):
-            continue  # `_parts` has asked
-        order = sorted(pair, key=lambda place: record.names.index(names[place]))
-        for one in rows.counts:
-            c = 1 / (2 * one.p - 1)
-            mean = c * (one.even - one.odd) / one.reports
-            subset = tuple(sorted(order[bit] for bit in range(2) if one.fields >> bit & 1))
-            values[subset] = mean, max(0.0, (c * c - mean * mean) / one.reports)
+    for part in pooling(oracle, record).parts:
+        if part.parity and len(part.places) <= 2 and set(part.places) <= set(wanted):
+            p, s = part.told
+            even, odd = part.oracle.estimate_all() / part.reports
+            mean = float(even - odd)
+            subset = tuple(sorted(wanted.index(place) for place in part.places))
+            values[subset] = mean, max(0.0, ((p - s) ** -2 - mean * mean) / part.reports)
+    pairs = list(combinations(range(len(names)), 2))
+    if not {(i,) for i in range(len(names))} | set(pairs) <= set(values):
+        return None
     at = {subset: place for place, subset in enumerate(values)}
     means, variances = np.array(list(values.values())).T
-    return _Part(means, np.diag(variances), {(i, j): _of_parities(at[(i,)], at[(j,)], at[i, j]) for i, j in views})
+    return _Part(means, np.diag(variances), {(i, j): _of_parities(at[(i,)], at[(j,)], at[i, j]) for i, j in pairs})
 
 
 def _of_parities(first: int, second: int, both: int) -> Callable[[Floats], Floats]:

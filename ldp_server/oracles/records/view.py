@@ -28,7 +28,7 @@ from ldp_server.oracles.records.sources import AskedTable, Source
 from ldp_server.oracles.sampled_table import SampledTableOracle
 from ldp_server.oracles.subset_selection import SubsetSelectionOracle
 
-__all__ = ["MOST_ROWS", "TABLES_OF", "FieldsView", "pooling", "table_view"]
+__all__ = ["MOST_ROWS", "TABLES_OF", "FieldsView", "drawn_view", "pooling", "table_view"]
 
 MOST_ROWS = 1 << 20
 MOST_CELLS = 1 << 18
@@ -56,11 +56,6 @@ class FieldsView(FrequencyOracle):
     @property
     def randomizer(self) -> Randomizer:
         return self._base.randomizer
-
-    @property
-    def made_of(self) -> Direct | Parities:
-        """What its rows are estimated from."""
-        return self._rows
 
     @property
     def reports(self) -> int:
@@ -141,6 +136,18 @@ def table_view(oracle: Oracle, record: Record, asked: AskedTable) -> FieldsView:
         rows = asked.rows_of(tuple(range(len(record.names))))
         return FieldsView(oracle, Direct(oracle.reports, (Source(oracle, rows, asked.rows),)), everybody=everybody)
     raise Unsupported(f"{oracle.randomizer.name} gives no tables of fields: sampled-table does")
+
+
+def drawn_view(oracle: Oracle, record: Record, asked: AskedTable) -> FieldsView:
+    """Return the table out of the drawn tables that have all its fields, without what others say about parts of it.
+
+    So two of these are independent if no drawn table has the fields of both.
+    """
+    if not isinstance(oracle, SampledTableOracle):
+        return table_view(oracle, record, asked)
+    if not any(not table.parity and asked.needed <= set(table.places) for table in oracle.tables):
+        raise Unsupported(_unseen(oracle, record, tuple(sorted(asked.needed))))
+    return FieldsView(oracle, _direct(oracle, record, asked), everybody=not asked.where or not asked.fields)
 
 
 def pooling(oracle: Oracle, record: Record) -> Pooling:
