@@ -32,6 +32,7 @@ BENCHMARKS = {
     "anonymity": ("anonymity.benchmark", "a relay and sealed reports: what they cost, and what they are worth"),
     "pairing": ("pairing", "whether the order of arrival tells which answers belong to one device"),
     "learning": ("records.learning", "randomized labels, rules out of tables, audits of groups"),
+    "release": ("records.release", "disjunctions from queries to fresh users, beside tables"),
     "records": ("records", "tables of the fields of records: errors of all pairs, projection"),
     "structure": ("structure", "accounting, attributes, averages, quantiles, pure from approximate"),
     "coverage": ("coverage.benchmark", "what the stated intervals hold, and how wide they are"),

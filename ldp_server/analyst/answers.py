@@ -11,6 +11,7 @@ from ldp_server.analyst.answer import Answer, with_info
 from ldp_server.analyst.collections import CollectionInfo
 from ldp_server.answers.attributes import AttributesAnswer
 from ldp_server.answers.estimates import Coverage, Estimates
+from ldp_server.answers.fields.areas import AreasAnswer
 from ldp_server.answers.fields.averages import AveragesAnswer
 from ldp_server.answers.numbers import AverageAnswer, QuantilesAnswer, RangesAnswer
 from ldp_server.answers.over_time.periods import PeriodLine, PeriodSpan
@@ -18,9 +19,11 @@ from ldp_server.answers.records import table_domain
 from ldp_server.answers.wire import from_wire
 from ldp_server.fairness.gaps import GapsAnswer
 from ldp_server.heavy_hitters.results import CONFIDENCE, HeavyHitters
+from ldp_server.learning.line import LineAnswer
 from ldp_server.learning.rules import RulesAnswer
 
 __all__ = [
+    "CollectionAreas",
     "CollectionAttributes",
     "CollectionAverage",
     "CollectionAverages",
@@ -30,6 +33,7 @@ __all__ = [
     "CollectionPeriods",
     "CollectionQuantiles",
     "CollectionRanges",
+    "CollectionRegression",
     "CollectionRules",
 ]
 
@@ -116,6 +120,17 @@ class CollectionAverages(Answer, AveragesAnswer):
 
 
 @dataclass(frozen=True)
+class CollectionAreas(Answer, AreasAnswer):
+    """The users in areas of a map, and the collection that they are about."""
+
+    ROWS: ClassVar[str] = "areas"
+
+    @classmethod
+    def of(cls, response: pb.NumbersResponse) -> CollectionAreas:
+        return _numbers(from_wire(cls, response.areas), response)
+
+
+@dataclass(frozen=True)
 class CollectionQuantiles(Answer, QuantilesAnswer):
     """Quantiles, and the collection that they are about."""
 
@@ -168,6 +183,17 @@ class CollectionRules(Answer, RulesAnswer):
     @classmethod
     def of(cls, response: pb.RelationsResponse) -> CollectionRules:
         return _numbers(from_wire(cls, response.rules), response)
+
+
+@dataclass(frozen=True)
+class CollectionRegression(Answer, LineAnswer):
+    """How a field depends on others, and the collection that it is about."""
+
+    ROWS: ClassVar[str] = "rows"
+
+    @classmethod
+    def of(cls, response: pb.RelationsResponse) -> CollectionRegression:
+        return _numbers(from_wire(cls, response.line), response)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What an analyst asks about how fields of records go together: gaps between groups, and rules."""
+"""What an analyst asks about how fields of records go together: gaps between groups, rules, lines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ldp_client.protocol.domain import FieldItem
 from ldp_client.protocol.v1 import analyst_pb2 as pb
-from ldp_server.analyst.answers import CollectionGaps, CollectionRules
+from ldp_server.analyst.answers import CollectionGaps, CollectionRegression, CollectionRules
 from ldp_server.analyst.asking import Call, asked
 from ldp_server.analyst.questions import Questions, Which, about, value_to_wire
 from ldp_server.answers.over_time.periods import Periods
@@ -66,3 +66,21 @@ class Relating(Questions):
         asking = pb.RulesQuestion(fields=fields, label=label, positive=map(value_to_wire, positive))
         request = pb.RelationsRequest(**about(which, periods), confidence=confidence, rules=asking)
         return Call("Relations", request, CollectionRules.of, long=True)
+
+    @asked
+    def line(
+        self,
+        which: Which,
+        fields: Iterable[str],
+        label: str,
+        *,
+        confidence: float = 0.95,
+        periods: Periods | None = None,
+    ) -> Call[CollectionRegression]:
+        """Estimate by how much the label's mean rises with each of the fields: linear regression.
+
+        All are fields of integers, or of yes (1) and no (0).
+        """
+        asking = pb.LineQuestion(fields=fields, label=label)
+        request = pb.RelationsRequest(**about(which, periods), confidence=confidence, line=asking)
+        return Call("Relations", request, CollectionRegression.of, long=True)

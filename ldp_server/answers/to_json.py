@@ -4,9 +4,13 @@
 |---|---|
 | `ldp-server estimate` | `ldp_server.answers.estimates.Estimates` |
 | `ldp-server average`, `quantiles`, `ranges` | the answers of ldp_server/answers/numbers.py |
+| `ldp-server map` | `ldp_server.answers.fields.areas.AreasAnswer` |
 | `ldp-server averages` | `ldp_server.answers.fields.averages.AveragesAnswer` |
 | `ldp-server attributes` | `ldp_server.answers.attributes.AttributesAnswer`; with `--table` as `estimate` |
+| `ldp-server fair-map` | `ldp_server.fairness.named.MapOutcome` |
 | `ldp-server gaps` | `ldp_server.fairness.gaps.GapsAnswer` |
+| `ldp-server rules-plan` | `ldp_server.learning.needed.RuleNeed` |
+| `ldp-server line` | `ldp_server.learning.line.LineAnswer` |
 | `ldp-server rules` | `ldp_server.learning.rules.RulesAnswer` |
 | `ldp-server heavy-hitters` | `ldp_server.heavy_hitters.results.HeavyHitters` |
 | `ldp-server collection ...`, `compact`, `token list`, `doctor` | ldp_server/cli/shapes.py |

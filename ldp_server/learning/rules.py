@@ -46,7 +46,16 @@ from ldp_server.oracles.independence.judge import widening
 from ldp_server.oracles.independence.result import INDEPENDENT, Independence
 from ldp_server.oracles.laws.support import normal_quantile
 
-__all__ = ["LearnedRule", "RuleKind", "RulesAnswer", "known_values", "rules_answer", "value_words", "values_that_count"]
+__all__ = [
+    "LearnedRule",
+    "RuleKind",
+    "RulesAnswer",
+    "known_values",
+    "rule_count",
+    "rules_answer",
+    "value_words",
+    "values_that_count",
+]
 
 _MOST_RULES = 1 << 20
 
@@ -170,6 +179,14 @@ def values_that_count(field: Field, values: Sequence[FieldItem]) -> frozenset[in
     if len(found) == len(known_values(domain)):
         raise InvalidSpec(f"all values of {field.name!r} count: leave some of them out")
     return frozenset(found)
+
+
+def rule_count(kind: RuleKind, fields: Sequence[Field]) -> int:
+    """Return how many rules a kind has about these fields, its constants among them."""
+    sizes = [len(known_values(field.domain)) for field in fields]
+    if kind is RuleKind.RECTANGLE:
+        return _rectangles(sizes[0], sizes[1])
+    return sum(1 for _ in _line(kind, sizes[0], isinstance(fields[0].domain, Integers)))
 
 
 def _words(field: Field, indexes: frozenset[int]) -> str:
@@ -329,7 +346,7 @@ def _line(kind: RuleKind, k: int, ordered: bool) -> Iterator[_Rule]:
 def _best_rectangle(surplus: Floats) -> tuple[_Rule, int]:
     """The rectangle with the largest sum of f_1 - f_0, and how many rectangles there are, "never" among them."""
     rows, columns = surplus.shape
-    count = rows * (rows + 1) // 2 * (columns * (columns + 1) // 2) + 1
+    count = _rectangles(rows, columns)
     if count > _MOST_RULES:
         raise InvalidSpec(f"these fields have {count:,} rectangles, more than {_MOST_RULES:,}: make them coarser")
     best, found = 0.0, _Rule(((0, 0), (0, 0)))
@@ -341,6 +358,10 @@ def _best_rectangle(surplus: Floats) -> tuple[_Rule, int]:
             if total > best:
                 best, found = total, _Rule(((first, last + 1), (low, ends)))
     return found, count
+
+
+def _rectangles(rows: int, columns: int) -> int:
+    return rows * (rows + 1) // 2 * (columns * (columns + 1) // 2) + 1
 
 
 def _best_stretch(values: Floats) -> tuple[int, int, float]:

@@ -1,4 +1,4 @@
-"""Answers about how fields of records go together: gaps between groups, and rules."""
+"""Answers about how fields of records go together: gaps between groups, rules, lines."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.answers.wire import to_wire
 from ldp_server.fairness.gaps import TOLERANCE, gaps_answer
+from ldp_server.learning.line import line_answer
 from ldp_server.learning.rules import rules_answer
 from ldp_server.worker.counts import CollectionCounts
 from ldp_server.worker.estimating import field_values, slices_of
@@ -37,6 +38,10 @@ def relations_of(counts: CollectionCounts, request: pb.RelationsRequest) -> byte
         values = field_values(rules.positive)
         learned = rules_answer(collection, oracle, rules.fields, rules.label, values, confidence=confidence)
         response.rules.CopyFrom(to_wire(learned, pb.RulesAnswer))
+    elif asked == "line":
+        line = request.line
+        drawn = line_answer(collection, oracle, line.fields, line.label, confidence=confidence)
+        response.line.CopyFrom(to_wire(drawn, pb.LineAnswer))
     else:
-        raise InvalidSpec("ask for gaps between groups or for rules")
+        raise InvalidSpec("ask for gaps between groups, for rules or for a line")
     return counts.serialized(response)

@@ -33,6 +33,7 @@ from ldp_server.analyst import EveryLook
 from ldp_server.answers import estimates, numbers
 from ldp_server.answers.attributes import attributes_answer
 from ldp_server.answers.estimates import Coverage
+from ldp_server.answers.fields.areas import areas_answer
 from ldp_server.answers.fields.averages import averages_answer
 from ldp_server.answers.over_time.change import TOLD_OF, change
 from ldp_server.answers.over_time.compare import compare
@@ -44,6 +45,7 @@ from ldp_server.cli.show import item_text
 from ldp_server.fairness.gaps import gaps_answer
 from ldp_server.heavy_hitters import DECODERS
 from ldp_server.heavy_hitters.dictionary import Dictionary
+from ldp_server.learning.line import line_answer
 from ldp_server.learning.rules import rules_answer
 from ldp_server.oracles import oracle_for
 from ldp_server.tables import csv_rows
@@ -110,6 +112,16 @@ QUESTIONS = {
         lambda a, c, **p: a.averages(c, together=True, **p),
         ("averages", "--together"),
     ),
+    "map": Doors(
+        lambda c, o: areas_answer(c, o, coverage=TOGETHER),
+        lambda a, c, **p: a.map(c, together=True, **p),
+        ("map", "--together"),
+    ),
+    "areas": Doors(
+        lambda c, o: areas_answer(c, o, [((1, 2), (4, 7)), ((0, 6), (3, 3))], confidence=0.9),
+        lambda a, c, **p: a.map(c, [((1, 2), (4, 7)), ((0, 6), (3, 3))], confidence=0.9, **p),
+        ("map", "--area", "1:2,4:7", "--area", "0:6,3:3", "--confidence", "0.9"),
+    ),
     "quantiles": Doors(
         lambda c, o: numbers.quantiles_answer(c, o, (0.5, 0.9), coverage=TOGETHER),
         lambda a, c, **p: a.quantiles(c, (0.5, 0.9), together=True, **p),
@@ -158,6 +170,11 @@ QUESTIONS = {
         ("rules", "--fields", "a", "--label", "b", "--positive", "-"),
         "b = red\n",
     ),
+    "line": Doors(
+        lambda c, o: line_answer(c, o, ("a",), "c"),
+        lambda a, c, **p: a.line(c, ("a",), "c", **p),
+        ("line", "--fields", "a", "--label", "c"),
+    ),
     "count": Doors(
         lambda c, o: of_table(c, o, (), {"a": [True], "b": ["red", None]}),
         lambda a, c, **p: a.table(c, where={"a": [True], "b": ["red", None]}, **p),
@@ -193,12 +210,13 @@ ANSWERS: dict[str, set[str]] = {
     "hierarchy": LISTED | {"quantiles", "ranges", "histogram"},
     "bounded-number": {"average"},
     "averaged-table": {"averages"},
+    "sampled-grid": {"map", "areas"},
     "sampled-attribute": {"attributes"},
     "composed-response": LISTED | {"attributes", "pairs"},
     "randomized-response over attributes": LISTED | {"attributes", "pairs"},
     "sampled-table": TABLES,
     "compiled-channel": LISTED,
-    "randomized-response over a record": LISTED | TABLES,
+    "randomized-response over a record": LISTED | TABLES | {"line"},
 }
 USERS = 3000
 _WINDOW = {"opens": 0, "closes": 1 << 33}
@@ -211,7 +229,7 @@ def example(name, **details):
         domain = Attributes(("smoke", "drive", "vote"))
         return Collection.create("Which?", domain, name.split()[0], "2", **details)
     if name.endswith(" over a record"):
-        domain = Record((Field("a", YesNo()), Field("b", Categories(("red", "green")))))
+        domain = Record((Field("a", YesNo()), Field("c", YesNo()), Field("b", Categories(("red", "green")))))
         return Collection.create("Which?", domain, name.split()[0], "2", **details)
     known = [one for mechanism, one in EXAMPLES if mechanism == name and one.word_bits == 64]
     wide = [one for one in known if 5 <= one.domain.size <= 4096]
@@ -265,7 +283,7 @@ def test_every_mechanism_has_a_line_and_every_call_a_question():
     assert {one.name for one in pb.DESCRIPTOR.services_by_name["Analyst"].methods} == asking | changing | others
 
 
-ROWS = ("rows", "items", "average", "averages", "quantiles", "ranges")
+ROWS = ("rows", "items", "average", "averages", "areas", "quantiles", "ranges")
 """The keys of the rows in the answers' JSON."""
 
 
@@ -566,6 +584,7 @@ EVERY_LOOK = {
     "hierarchy": {"ranges", "histogram"},
     "bounded-number": {"average"},
     "averaged-table": set(),
+    "sampled-grid": set(),
     "sampled-attribute": {"attributes"},
     # The frequencies of sets where its shell answers all sets but the true one alike, as in the example.
     "composed-response": {"given", "top", "every item", "table", "attributes", "pairs"},

@@ -1,4 +1,6 @@
 """How fields of records go together.
 
-commands   gaps, rules
+commands   gaps, rules, line
+maps       fair-map
+planning   rules-plan
 """

@@ -1,4 +1,4 @@
-"""gaps, rules. Values of fields come from a file or standard input, as those of a slice do."""
+"""gaps, rules, line. Values of fields come from a file or standard input, as those of a slice do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import FieldItem
-from ldp_server.analyst import Analyst, CollectionGaps, CollectionRules, Which
+from ldp_server.analyst import Analyst, CollectionGaps, CollectionRegression, CollectionRules, Which
 from ldp_server.answers.estimates import Coverage
 from ldp_server.cli.connection import connected, which_argument
 from ldp_server.cli.main import cli
@@ -21,7 +21,7 @@ from ldp_server.cli.questions import confidence_option
 from ldp_server.cli.show import busy, lines, table, whole
 from ldp_server.fairness.gaps import TOLERANCE
 
-__all__ = ["gaps", "rules"]
+__all__ = ["gaps", "line", "rules"]
 
 _UNSEEN = "not seen"
 
@@ -147,6 +147,36 @@ def _show_rules(found: CollectionRules) -> None:
         f"{whole(found.reports)} reports, {whole(found.counted)} users counted; the intervals allow for the choice"
     )
     table(f"{found.question}\nRules for: {found.label}", columns, rows, caption)
+    show_independence(found.independence)
+
+
+@cli.command()
+@which_argument
+@click.option("--fields", required=True, metavar="NAMES", help="Fields of integers, or of yes and no, with commas.")
+@click.option("--label", required=True, metavar="FIELD", help="The field that depends on them.")
+@confidence_option
+@period_options
+@output_options
+@connected
+def line(analyst: Analyst, which: Which, fields: str, label: str, output: Output, **options: Any) -> None:
+    """Estimate how a field of records depends on others: linear regression.
+
+    COLLECTION is an id, its first digits (at least four), or the collection's file. Its devices are asked about every
+    two of the fields.
+    """
+    with busy("estimating", quiet=output.quiet):
+        found = analyst.line(which, [name.strip() for name in fields.split(",")], label, **options)
+    output.show(found, _show_line)
+
+
+def _show_line(found: CollectionRegression) -> None:
+    interval = f"{found.confidence * 100:.6g}% interval"
+    columns = [("field", ""), (f"adds to {found.label}", "right"), ("± error", "right"), (interval, "right")]
+    rows = [
+        [row.name, f"{row.estimate:.4g}", f"{row.standard_error:.2g}", f"{row.low:.4g} to {row.high:.4g}"]
+        for row in found.rows
+    ]
+    table(found.question, columns, rows, f"{whole(found.reports)} reports; {COVERAGE[found.coverage]}")
     show_independence(found.independence)
 
 

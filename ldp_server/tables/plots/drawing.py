@@ -12,6 +12,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_server.store.errors import translated
 from ldp_server.tables.extras import library
 from ldp_server.tables.items import ITEM, KIND
+from ldp_server.tables.plots.areas import draw_areas, is_map
 from ldp_server.tables.plots.canvas import Canvas, canvas
 from ldp_server.tables.plots.numbers import draw_histogram, draw_places, is_histogram
 from ldp_server.tables.plots.over_time import draw_changes, draw_differences, draw_trend, drawn_lines
@@ -57,7 +58,7 @@ def draw_answer(table: AnswerTable, lines: Mapping[str, float], most: int) -> An
         return _over_time(table, most)
     if "group" in names or "rule" in names:
         return _shares(table)
-    if "share" in names or "holders" in names:
+    if names & {"share", "holders", "name"}:
         return _places(table)
     if "users_low" in names:
         return _averages(table, most)
@@ -76,7 +77,13 @@ def _of_users(table: AnswerTable, names: set[str], lines: Mapping[str, float], m
             with _titled(table, 1.4 + 0.42 * max(4, len(labels)), labels) as drawing:
                 draw_pairs(drawing, table)
             return _made(drawing)
-    return _rows(table, lines, most)
+    return _map(table) if "first_x" in names and is_map(table) else _rows(table, lines, most)
+
+
+def _map(table: AnswerTable) -> AnswerPlot:
+    with _titled(table, 6.0, []) as drawing:
+        draw_areas(drawing, table)
+    return _made(drawing)
 
 
 def _over_time(table: AnswerTable, most: int) -> AnswerPlot:
@@ -118,8 +125,11 @@ def _shares(table: AnswerTable) -> AnswerPlot:
 
 
 def _places(table: AnswerTable) -> AnswerPlot:
-    shares = table.column("share") if "share" in table.names else None
-    labels = ["average"] if shares is None else [f"{share:.6g} lie at or below" for share in shares]
+    if "name" in table.names:
+        labels = [str(name) for name in table.column("name")]
+    else:
+        shares = table.column("share") if "share" in table.names else None
+        labels = ["average"] if shares is None else [f"{share:.6g} lie at or below" for share in shares]
     with _titled(table, 1.2 + 0.3 * max(3, len(labels)), labels) as drawing:
         draw_places(drawing, labels, table)
     return _made(drawing)

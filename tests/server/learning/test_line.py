@@ -1,0 +1,95 @@
+"""Linear regression out of moments: the line of the crowd, errors as they are seen, and refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from ldp_client.errors import InvalidSpec
+from ldp_client.protocol.domain import Categories, Field, Integers, Record, YesNo
+from ldp_server.learning.line import line_answer
+from ldp_server.oracles.base import TooFewReports, Unsupported
+from ldp_server.planning.tables import design_tables
+from tests.server.learning.populations import asked, counted
+
+YES = YesNo(none_is_no=True)
+BITS = Record(tuple(Field(name, YES) for name in "xyz"))
+NUMBERS = Record((Field("x", Integers(0, 4)), Field("y", Integers(0, 3)), Field("z", YES)))
+
+
+def people(record, users=30_000):
+    """Everybody has all fields; z is likelier where x and y are large, and x and y go together."""
+    rng = np.random.default_rng(9)
+    sizes = [2, 2] if record is BITS else [4, 3]
+    x = rng.integers(0, sizes[0], users)
+    y = np.where(rng.random(users) < 0.3, np.minimum(x, sizes[1] - 1), rng.integers(0, sizes[1], users))
+    z = rng.random(users) < 0.1 + 0.5 * x / sizes[0] + 0.4 * y / sizes[1]
+    rows, counts = np.unique(np.stack([x, y, z]), axis=1, return_counts=True)
+    bits = record is BITS
+    cells = [
+        ({"x": bool(a) if bits else int(a), "y": bool(b) if bits else int(b), "z": bool(c)}, int(n))
+        for (a, b, c), n in zip(rows.T, counts, strict=True)
+    ]
+    design = np.column_stack([np.ones(users), x, y])
+    return cells, np.linalg.lstsq(design, z.astype(float), rcond=None)[0]
+
+
+def pairs_of(record, epsilon):
+    return design_tables(record, epsilon, "pairs")[0].parameters
+
+
+CASES = {
+    "parities": (BITS, "sampled-table", "2"),
+    "tables of two fields": (NUMBERS, "sampled-table", "3"),
+    "one table of all fields": (NUMBERS, "randomized-response", "3"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_intervals_hold_the_line_of_the_crowd(case):
+    """80% intervals of three coefficients, several crowds; fewer right ones have a probability of 1 in 400."""
+    record, mechanism, epsilon = CASES[case]
+    collection = asked(record, mechanism, epsilon, pairs_of(record, epsilon) if mechanism == "sampled-table" else None)
+    crowd, truth = people(record)
+    right, found = np.zeros(3, int), []
+    crowds = 10 if case.startswith("one") else 25
+    for seed in range(crowds):
+        rows = line_answer(collection, counted(collection, crowd, seed), ("x", "y"), "z", confidence=0.8).rows
+        right += [one.low <= b <= one.high for one, b in zip(rows, truth, strict=True)]
+        found.append([(one.estimate, one.standard_error) for one in rows])
+    assert (right >= binom.ppf(1 / 400, crowds, 0.8)).all(), right
+    estimates, errors = np.moveaxis(np.array(found), 2, 0)
+    assert [one.name for one in rows] == ["constant", "x", "y"]
+    assert np.abs(estimates.mean(axis=0) - truth).max() < 5 * errors.max() / np.sqrt(crowds)
+    ratio = errors.mean(axis=0) / estimates.std(axis=0)
+    assert ((ratio > 0.5) & (ratio < 2.5)).all(), ratio  # chi-square with 9 or 24 degrees of freedom
+
+
+def test_fields_that_are_the_same_are_refused():
+    crowd = [({"x": told, "y": told, "z": told}, 3000) for told in (True, False)]
+    collection = asked(BITS, "sampled-table", "1", pairs_of(BITS, "1"))
+    with pytest.raises(TooFewReports, match="do not tell each other apart"):
+        line_answer(collection, counted(collection, crowd, 1), ("x", "y"), "z")
+
+
+def test_what_has_no_line_says_why():
+    crowd, _ = people(NUMBERS, 500)
+    plain = asked(NUMBERS, epsilon="2")
+    oracle = counted(plain, crowd, 1)
+    for fields, label, message in (
+        ((), "z", "1 to 12 different fields"),
+        (("x", "x"), "z", "1 to 12 different fields"),
+        (("x",), "q", "has no such field"),
+    ):
+        with pytest.raises(InvalidSpec, match=message):
+            line_answer(plain, oracle, fields, label)
+    named = Record((Field("x", Categories(("a", "b"))), Field("z", YES)))
+    with pytest.raises(InvalidSpec, match="'x' has no numbers"):
+        line_answer(asked(named), counted(asked(named), [({"x": "a", "z": True}, 9)], 1), ("x",), "z")
+    with pytest.raises(Unsupported, match="ask a domain of records"):
+        line_answer(asked(Categories(("a",))), oracle, ("x",), "z")
+    large = Record((Field("x", Integers(0, 20)), Field("y", Integers(0, 20)), Field("z", YES)))
+    whole = asked(large, epsilon="2")
+    with pytest.raises(Unsupported, match="draft the question with pairs"):
+        line_answer(whole, counted(whole, [({"x": 1, "y": 2, "z": True}, 900)], 1), ("x", "y"), "z")
