@@ -169,6 +169,9 @@ class EmbeddedEnd(End):
                     db.execute("ROLLBACK")
                 raise
 
+    def unfinished(self) -> bool:
+        return self._draft.exists() and not self._log.exists()
+
     def write(self, pieces: Sequence[Piece], digests: Sequence[bytes]) -> None:
         def work() -> None:
             for piece, digest in zip(pieces, digests, strict=True):

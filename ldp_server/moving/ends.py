@@ -57,6 +57,10 @@ class End(ABC):
         """
 
     @abstractmethod
+    def unfinished(self) -> bool:
+        """Whether the new store is still to be finished."""
+
+    @abstractmethod
     def write(self, pieces: Sequence[Piece], digests: Sequence[bytes]) -> None:
         """Take pieces, and note their digests, in one durable transaction."""
 

@@ -85,7 +85,7 @@ def _begin(source: End, target: End, tally: Tally, *, again: bool) -> dict[Key, 
     try:
         return target.begin(_origin(source, tally))
     except InvalidSpec:
-        if source.moved_to() is None:
+        if source.moved_to() is None or target.unfinished():
             raise
         source.forget_volunteers()  # if the run that moved everything was killed before it did
         raise InvalidSpec(f"everything in {source.name} was moved to {target.name} already") from None

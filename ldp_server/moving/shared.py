@@ -171,6 +171,9 @@ class SharedEnd(End):
             self._change("DROP TABLE hearsay.moving")
             raise
 
+    def unfinished(self) -> bool:
+        return self._there("moving")
+
     def write(self, pieces: Sequence[Piece], digests: Sequence[bytes]) -> None:
         with translated(self.name), self._db.transaction(), self._db.pipeline():
             for piece, digest in zip(pieces, digests, strict=True):

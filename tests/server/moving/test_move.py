@@ -235,6 +235,21 @@ def test_a_store_that_changed_since_is_moved_from_the_beginning(place, pair, mon
     assert new.contents() == before
 
 
+def test_records_stay_while_the_new_store_is_not_finished(place, monkeypatch):
+    """Cut after the last note in the old directory. Somebody makes a token there, so the move cannot go on."""
+    old, new = place("sqlite"), place("postgres")
+    Filled(old.prepared(), 2, old.records())
+    with monkeypatch.context() as changing:
+        Cuts(1).at(changing, EmbeddedEnd, "leave")
+        with pytest.raises(Cut):
+            moved(old, new)
+    access = old.store.access(lambda: 2_000_000.0)
+    access.create("late")
+    access.close()
+    refused(lambda: moved(old, new), InvalidSpec, "has changed since")
+    assert old.records_left() == 10
+
+
 def test_a_store_in_use_is_not_moved(place):
     old, new = place("sqlite"), place("postgres")
     Filled(old.prepared(), batches=5)
