@@ -160,6 +160,7 @@ def test_what_cannot_be_started_again_fails_the_run(monkeypatch):
         found.stop()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("forked")
 def test_two_collectors_count_each_report_once(postgres):
     """Batches that are sent again go through the other collector; a database that is there already is used."""
