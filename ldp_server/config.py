@@ -15,6 +15,7 @@ from typing import Any, TypeVar, get_type_hints
 
 from ldp_client.durations import parse_duration
 from ldp_client.errors import InvalidSpec
+from ldp_server.store.commit import LINGER
 from ldp_server.store.engines import check_address
 
 __all__ = [
@@ -43,6 +44,7 @@ SAMPLE = (Path(__file__).parent / "sample.toml").read_text(encoding="utf-8")
 
 S = TypeVar("S")
 
+LONGEST_LINGER = 1.0
 MOST_OPENERS = 64
 """The most processes that open sealed reports."""
 
@@ -119,6 +121,7 @@ class LimitsConfig(CallLimits):
     worker_memory_mb: int = 4096
     decodes: int = 1
     decode_seconds: float = 600.0
+    linger_seconds: float = LINGER
 
 
 @dataclass(frozen=True)
@@ -273,9 +276,7 @@ def _check(config: Config) -> None:
             value = getattr(section, item.name)
             if isinstance(value, int | float) and value < 0:
                 raise InvalidSpec(f"{item.name} must not be negative")
-    for name in _ABOVE_ZERO:
-        if not getattr(config.limits, name):
-            raise InvalidSpec(f"limits.{name} must be above 0")
+    _check_limits(config.limits)
     if not (config.retention.compact_seconds is None or config.retention.compact_seconds > 0):
         raise InvalidSpec("retention.compact_after must be above 0")
     fold, drop = config.retention.fold_seconds, config.retention.drop_seconds
@@ -287,6 +288,14 @@ def _check(config: Config) -> None:
         raise InvalidSpec(f"sealing.workers is 1 to {MOST_OPENERS}")
     if config.retention.checkpoint_seconds <= 0:
         raise InvalidSpec("retention.checkpoint_every must be above 0")
+
+
+def _check_limits(limits: LimitsConfig) -> None:
+    for name in _ABOVE_ZERO:
+        if not getattr(limits, name):
+            raise InvalidSpec(f"limits.{name} must be above 0")
+    if limits.linger_seconds > LONGEST_LINGER:
+        raise InvalidSpec(f"limits.linger_seconds is at most {LONGEST_LINGER:g}: every batch would wait for so long")
 
 
 def _check_sharing(config: Config) -> None:

@@ -20,6 +20,7 @@ __all__ = ["calls"]
 
 CALLS = 6000
 QUARTER = 0.25
+PATIENT = 0.03
 CONNECTIONS = 16
 """The kernel gives a whole connection to one of those that share a port."""
 
@@ -55,12 +56,17 @@ def held_back(config: Path, collection: Collection, rounds: int) -> Iterator[Row
     """One and two collectors that have a quarter of a core each: then nothing else is the limit."""
     found: dict[int, list[float]] = {1: [], 2: []}
     shares: list[float] = []
+    patient, lingering = config.with_name("linger.toml"), []
+    patient.write_text(config.read_text("utf-8") + f"[limits]\nlinger_seconds = {PATIENT}\n", "utf-8")
     for _ in range(rounds):
         for count, rates in found.items():
             rates.append(_collectors(config, collection, count, shares))
+        lingering.append(_collectors(patient, collection, 1, shares) / found[1][-1])
     ratios = [two / one for one, two in zip(found[1], found[2], strict=True)]
     yield row("calls: cores that a collector had which is held to a quarter of one", max(shares), "cores", "<= 0.28")
     yield row("calls: 1 collector, held to a quarter of a core", median(found[1]), "calls/s")
+    name = f"calls: 1 collector, held to a quarter of a core, linger_seconds {PATIENT} / 0.002"
+    yield row(name, median(lingering), "ratio")
     yield row("calls: 2 collectors / 1, held to a quarter of a core each", median(ratios), "ratio", ">= 1.9")
 
 

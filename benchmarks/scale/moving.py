@@ -11,10 +11,10 @@ from pathlib import Path
 import psycopg
 
 from benchmarks.row import Row, row
+from ldp_server.moving import move, open_end
 from ldp_server.private_postgres import PrivatePostgres
 from ldp_server.store import Admission, NewCollection, ReportLog, Submission
 from ldp_server.store.engines import open_store
-from ldp_server.store.moving import move, open_end
 
 __all__ = ["moving"]
 

@@ -2,6 +2,7 @@
 
 answer        what every answer can do: become a data frame, a file, a page, a plot
 answers       each kind of answer with the collection that it is about
+synthetic     all tables of a collection of records, and synthetic records that have them
 answers_over_time   the kinds about several periods or two collections
 merged        answers that are merged with a curator's release about volunteers
 client        Analyst: one method a call
@@ -44,6 +45,7 @@ from ldp_server.analyst.merged import (
     with_volunteers,
 )
 from ldp_server.analyst.questions import EveryLook, Which
+from ldp_server.analyst.synthetic.records import CollectionTables, SyntheticRecords
 
 __all__ = [
     "Analyst",
@@ -65,11 +67,13 @@ __all__ = [
     "CollectionRanges",
     "CollectionRules",
     "CollectionSummary",
+    "CollectionTables",
     "CollectionTrend",
     "EveryLook",
     "Exported",
     "RoleNeeded",
     "ServerStatus",
+    "SyntheticRecords",
     "Timeouts",
     "Tls",
     "TokenRefused",

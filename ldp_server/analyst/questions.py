@@ -12,7 +12,7 @@ returns what its annotation has in brackets.
 | `quantiles`, `ranges`, `histogram` | hierarchy |
 | `attributes` | any mechanism over attributes |
 | `pairs`, `table` | the same but sampled-attribute |
-| `table` of some fields | sampled-table, and other mechanisms over records that can be listed |
+| `tables`, `table` of some fields | sampled-table, and other mechanisms over records that can be listed |
 | `gaps`, `rules` (relating.py) | the same |
 
 Any other collection refuses in a sentence that says which mechanism answers: `ServerRefused`, FAILED_PRECONDITION.
@@ -43,6 +43,7 @@ from ldp_server.analyst.answers import (
     CollectionRanges,
 )
 from ldp_server.analyst.asking import Call, Pieces, asked
+from ldp_server.analyst.synthetic.records import CollectionTables
 from ldp_server.answers.numbers import Between
 from ldp_server.answers.over_time.periods import Periods, asked_periods
 from ldp_server.answers.records import Where
@@ -284,6 +285,15 @@ class Questions:
         else:
             request.top.count = top
         return _estimates(request)
+
+    @asked
+    def tables(self, which: Which, *, periods: Periods | None = None) -> Call[CollectionTables]:
+        """Estimate all tables of the fields of records at once, and which sets of fields have a signal.
+
+        `.synthetic(records)` of the answer makes synthetic records that have these tables.
+        """
+        request = pb.TablesRequest(**about(which, periods))
+        return Call("Tables", request, CollectionTables.of, long=True)
 
     @asked
     def periods(self, which: Which, periods: Periods | None = None) -> Call[CollectionPeriods]:

@@ -129,7 +129,7 @@ class _Assembly:
 
     def parts(self) -> Parts:
         """Open the data directory and connect everything. What must be closed is on the stack."""
-        config, clock, metrics = self._config, self._clock, self._metrics
+        config, clock, metrics, linger = self._config, self._clock, self._metrics, self._config.limits.linger_seconds
         opening = StoreOpening(config, self._role, clock, self._stack)
         log, access = opening.log(), opening.access()
         verifiers = Verifiers.load(config.admission)
@@ -137,7 +137,7 @@ class _Assembly:
         publisher = self._publisher(keys)
         collections = self._collections(log, publisher)
         waiting = Waiting(collections, metrics, config.limits.waiting_bytes, clock)
-        commit: GroupCommit[ReportLog] = GroupCommit(log, collections.in_range, waiting.delivered, log.counted_units)
+        commit = GroupCommit(log, collections.in_range, waiting.delivered, log.counted_units, linger=linger)
         self._stack.push_async_callback(asyncio.to_thread, commit.stop)
         keeping = opening.keeping(commit, collections)
         unsealing = self._unsealing(keys, verifiers, waiting, commit)

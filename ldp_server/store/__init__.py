@@ -4,7 +4,6 @@ log            the types that go in and out
 interface      what a store must do: `LogReader`, `ReportLog`, `AccessTokens`, `Store`
 engines        the stores there are, by their addresses
 postgres       a store on PostgreSQL, for several servers (an extra)
-moving         moving everything from one store to another
 sqlite         writing the log on SQLite; reader: reading and copying it. Both are made of:
   schema         the tables and their versions
   catalog        the rows of collections and of their periods

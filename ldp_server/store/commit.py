@@ -32,14 +32,14 @@ from ldp_client.protocol.sealing import DIGEST_BYTES
 from ldp_server.store.errors import FINAL, DiskFull, InUse
 from ldp_server.store.log import AppendOutcome, Submission
 
-__all__ = ["AppendLog", "Deliver", "GroupCommit", "RangeCheck", "Ticket"]
+__all__ = ["LINGER", "AppendLog", "Deliver", "GroupCommit", "RangeCheck", "Ticket"]
 
 T = TypeVar("T")
 LOGGER = logging.getLogger("hearsay.server")
 
 LINGER = 0.002
 """While the server is busy (the last group was not a lone submission) a small group waits this long for more. Measured,
-that takes a third of the CPU off a submission. A lone submission never waits."""
+that takes a third of the CPU off a submission. A lone submission never waits. `limits.linger_seconds` sets it."""
 FULL = 64
 """A group of so many does not wait."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
@@ -113,8 +113,17 @@ class _Work(NamedTuple):
 class GroupCommit(Generic[L]):
     """The writer thread. It is the only user of `log` from `start` to `stop`."""
 
-    def __init__(self, log: L, check: RangeCheck, deliver: Deliver, counted: CountedUnits | None = None) -> None:
+    def __init__(
+        self,
+        log: L,
+        check: RangeCheck,
+        deliver: Deliver,
+        counted: CountedUnits | None = None,
+        *,
+        linger: float = LINGER,
+    ) -> None:
         self._log = log
+        self._linger = linger
         self._counted = counted
         self._check = check
         self._deliver = deliver
@@ -199,7 +208,7 @@ class GroupCommit(Generic[L]):
         """One group, one piece of other work, and the log's housekeeping."""
         if self._waiting:
             if self._busy and len(self._waiting) < FULL:
-                time.sleep(LINGER)
+                time.sleep(self._linger)
             self._commit(self._take())
         if self._work:
             self._step(*self._work.popleft())

@@ -7,7 +7,7 @@ DIR/states/ID.state    checkpoints of counts; they may be deleted at any time
 DIR/address            where the running server takes operators' calls
 DIR/local.token        an analyst token for commands on this machine (mode 0600)
 DIR/cosignatures.json  the witnesses' signatures of the present signed list
-DIR/moved              the store to which everything was moved (moving/); no server opens the log then
+DIR/moved              the store to which everything was moved (ldp_server/moving); no server opens the log then
 DIR/log.db.moving      a log that a move has not filled yet
 """
 

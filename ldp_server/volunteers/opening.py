@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ldp_client.errors import InvalidSpec
+from ldp_server.store.directory import DataDirectory
 from ldp_server.store.engines import SCHEMES, open_store
 from ldp_server.volunteers.interface import SealedRecords
 from ldp_server.volunteers.kept import FILE, KeptRecords
@@ -30,4 +31,5 @@ def curated_records(where: str) -> SealedRecords:
         raise InvalidSpec(
             "--volunteers is a server's data directory, or its store, such as postgresql://curator@db/hearsay"
         )
+    DataDirectory(Path(where)).refuse_moved()
     return KeptRecords(Path(where) / FILE, create=False)

@@ -16,12 +16,21 @@ from ldp_server.answers.attributes import attributes_answer
 from ldp_server.answers.estimates import Coverage, Estimates
 from ldp_server.answers.fields.averages import averages_answer
 from ldp_server.answers.records import RecordTable
+from ldp_server.answers.synthetic.tables import tables_answer
 from ldp_server.answers.wire import integer_from_wire, item_from_wire, item_to_wire, to_wire
 from ldp_server.oracles import as_frequency
 from ldp_server.oracles.base import Oracle, Unsupported
 from ldp_server.worker.counts import CollectionCounts
 
-__all__ = ["attributes_of", "estimate", "field_values", "null_error", "numbers_of", "slices_of"]
+__all__ = [
+    "attributes_of",
+    "estimate",
+    "field_values",
+    "null_error",
+    "numbers_of",
+    "slices_of",
+    "tables_of_fields",
+]
 
 MOST = 1 << 20
 """The most items that one answer lists: some forty megabytes."""
@@ -143,3 +152,10 @@ def attributes_of(counts: CollectionCounts, request: pb.AttributesRequest) -> by
         every_look=request.every_look,
     )
     return counts.serialized(to_wire(found, pb.AttributesResponse))
+
+
+def tables_of_fields(counts: CollectionCounts, request: pb.TablesRequest) -> bytes:
+    """Return the serialised TablesResponse to a request, which names nothing but the collection and its periods."""
+    del request
+    found = tables_answer(counts.collection, counts.oracle)
+    return counts.serialized(to_wire(found, pb.TablesResponse))

@@ -22,7 +22,7 @@ from simulator.wire.faults import Faults
 from simulator.wire.proxy import FailingNetwork
 from simulator.wire.skewed import skewed_by
 
-__all__ = ["MAX_COLLECTORS", "PRIVATE", "Deployment", "SharedStore"]
+__all__ = ["MAX_COLLECTORS", "PRIVATE", "Deployment", "SharedStore", "destination", "through"]
 
 PRIVATE = "private"
 """The address of a PostgreSQL that is started for the run."""

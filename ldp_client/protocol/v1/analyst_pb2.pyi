@@ -631,6 +631,50 @@ class Held(_message.Message):
     high: float
     def __init__(self, attributes: _Optional[_Iterable[str]] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
 
+class TablesRequest(_message.Message):
+    __slots__ = ("collection_id", "id_prefix", "periods")
+    COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
+    ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
+    collection_id: bytes
+    id_prefix: str
+    periods: AskedPeriods
+    def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ...) -> None: ...
+
+class TablesResponse(_message.Message):
+    __slots__ = ("reports", "tables", "signals", "collection", "periods", "independence")
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
+    TABLES_FIELD_NUMBER: _ClassVar[int]
+    SIGNALS_FIELD_NUMBER: _ClassVar[int]
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
+    INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
+    reports: int
+    tables: _containers.RepeatedCompositeFieldContainer[FieldsTable]
+    signals: _containers.RepeatedCompositeFieldContainer[FieldsSignal]
+    collection: CollectionInfo
+    periods: PeriodSpan
+    independence: Independence
+    def __init__(self, reports: _Optional[int] = ..., tables: _Optional[_Iterable[_Union[FieldsTable, _Mapping]]] = ..., signals: _Optional[_Iterable[_Union[FieldsSignal, _Mapping]]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
+
+class FieldsTable(_message.Message):
+    __slots__ = ("fields", "estimates")
+    FIELDS_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATES_FIELD_NUMBER: _ClassVar[int]
+    fields: _containers.RepeatedScalarFieldContainer[str]
+    estimates: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, fields: _Optional[_Iterable[str]] = ..., estimates: _Optional[_Iterable[float]] = ...) -> None: ...
+
+class FieldsSignal(_message.Message):
+    __slots__ = ("fields", "ratio", "told")
+    FIELDS_FIELD_NUMBER: _ClassVar[int]
+    RATIO_FIELD_NUMBER: _ClassVar[int]
+    TOLD_FIELD_NUMBER: _ClassVar[int]
+    fields: _containers.RepeatedScalarFieldContainer[str]
+    ratio: float
+    told: bool
+    def __init__(self, fields: _Optional[_Iterable[str]] = ..., ratio: _Optional[float] = ..., told: bool = ...) -> None: ...
+
 class RelationsRequest(_message.Message):
     __slots__ = ("collection_id", "id_prefix", "gaps", "rules", "confidence", "periods")
     COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]

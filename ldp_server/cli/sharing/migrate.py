@@ -9,7 +9,7 @@ from ldp_server.cli.connection import json_option
 from ldp_server.cli.main import cli
 from ldp_server.cli.shapes import MoveShape
 from ldp_server.cli.show import lines, print_json, progress_bar, table, whole
-from ldp_server.store.moving import Moved, move, open_end
+from ldp_server.moving import Moved, move, open_end
 
 __all__ = ["migrate"]
 

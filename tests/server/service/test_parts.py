@@ -45,6 +45,8 @@ def test_the_sample_has_every_setting_at_its_default():
     [
         ("x = 1", "unknown setting x"),
         ("[limits]\nwaiting = 1", "limits.waiting"),
+        ("[limits]\nlinger_seconds = 1.5", "linger_seconds is at most 1"),
+        ("[limits]\nlinger_seconds = -0.1", "linger_seconds must not be negative"),
         ("[limits]\nwaiting_bytes = 'many'", "limits.waiting_bytes"),
         ("[limits]\nwaiting_bytes = true", "limits.waiting_bytes"),
         ("[limits]\nwaiting_bytes = 0", "above 0"),

@@ -150,7 +150,8 @@ async def test_parts_need_a_store_that_is_shared(role, tmp_path):
 
 def test_the_configuration_of_the_operators_page_is_read(tmp_path):
     page = (Path(__file__).parents[3] / "docs" / "scale-out.md").read_text("utf-8")
-    (text,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    text, standby = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    assert "db1.example.org,db2.example.org" in parse_config(standby, Path("config.toml")).store
     config = parse_config(text, tmp_path)
     assert config.store.startswith("postgresql://")
     assert config.collector.share_port

@@ -192,6 +192,23 @@ def test_a_group_ends_with_the_ticket_that_fills_it(log, delivered):
     assert [delivered.get(timeout=SECONDS) for _ in range(2)] == [3, 1]
 
 
+def test_a_small_group_waits_for_more_after_a_group_of_several_and_for_as_long_as_is_set(log, delivered, monkeypatch):
+    slept = []
+    monkeypatch.setattr("ldp_server.store.commit.time.sleep", slept.append)
+    commit = GroupCommit(
+        log, lambda _, payloads: [True] * len(payloads), lambda group, _: delivered.put(group), linger=0.25
+    )
+    for _ in range(2):
+        commit.submit(ticket())
+    commit.start()
+    for waited in ([], [0.25], [0.25]):  # the lone one after the two waits; the next one does not
+        delivered.get(timeout=SECONDS)
+        assert slept == waited
+        commit.submit(ticket())
+    delivered.get(timeout=SECONDS)
+    commit.stop()
+
+
 def test_the_seconds_of_a_group_are_the_log_s(log):
     seconds = []
     commit = GroupCommit(log, lambda _, payloads: [True] * len(payloads), lambda group, took: seconds.append(took))

@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import numpy as np
+import pyarrow.parquet
 import pytest
 
 from ldp_client.collection import Collection
@@ -23,6 +24,7 @@ from ldp_server.planning import Goal, QuestionKind, solve
 from ldp_server.planning.promise import plan_in_words
 from ldp_server.web.pages.planning import KINDS, _domain
 from ldp_server.web.views import VIEWS, ViewOptions, fitting, offered, takes_dictionary
+from tests.server.analyst.conftest import deliver
 from tests.server.helpers import ServerProcess
 from tests.server.test_every_door import ANSWERS, an_item, written
 from tests.server.web.conftest import HOSTILE, USERS, browsing, site_for
@@ -319,6 +321,29 @@ async def test_files_hold_the_answer_and_no_formula(world, view):
         chart = await load("svg")
         assert "script" not in [tag.tag.removeprefix(SVG) for tag in ElementTree.fromstring(chart.text).iter()]
         assert "sandbox" in chart.headers["content-security-policy"]
+
+
+async def test_a_question_about_records_has_files_of_synthetic_ones(world):
+    known = world.collections["sampled-table"]
+    record, made = known.domain, {"parameters": known.randomizer.parameters(), "opens": 0, "closes": 1 << 33}
+    asked = Collection.create("Alike?", record, "sampled-table", "4", **made)
+    world.server.create(asked)
+    deliver(world.server, asked, np.where(np.arange(2000) % 3, 0, record.size - 1))
+    which = asked.id.hex()[:16]
+    async with browsing(world) as browser:
+        nothing = await browser.get(f"/c/{world.which('sampled-table')}/data/synthetic.csv")
+        assert nothing.status_code == 200 or "no signal" in nothing.text
+        assert f"/c/{which}/data/synthetic.csv" in (await browser.get(f"/c/{which}/fields")).text
+        found = await browser.get(f"/c/{which}/data/synthetic.csv")
+        rows = list(csv.DictReader(io.StringIO(found.text)))
+        assert len(rows) == 10_000
+        assert tuple(rows[0]) == record.names
+        parquet = await browser.get(f"/c/{which}/data/synthetic.parquet")
+        assert pyarrow.parquet.read_table(io.BytesIO(parquet.content)).num_rows == 10_000
+        assert (await browser.get(f"/c/{which}/data/synthetic.svg")).status_code == 404
+        other = await browser.get(f"/c/{world.which('hostile')}/data/synthetic.csv")
+        assert other.status_code in (400, 409, 422)
+        assert "domain of records" in other.text
 
 
 async def test_hostile_items_are_text_everywhere(world):

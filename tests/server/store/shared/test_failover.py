@@ -5,9 +5,9 @@ from contextlib import ExitStack
 import psycopg
 import pytest
 
+from ldp_server.moving import move, open_end
 from ldp_server.store.engines import open_store
 from ldp_server.store.errors import ReadOnly
-from ldp_server.store.moving import move, open_end
 from tests.server.postgres import private_postgres, several_hosts
 from tests.server.store.contract.batches import a_batch, add, held
 from tests.server.store.shared.processes import Process, patiently, submission
