@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.curator import accuracy, audits, audits_ranges, hybrid, ranges, speed, workloads
+from benchmarks.curator import accuracy, audits, audits_ranges, hybrid, inference, ranges, speed, workloads
 from benchmarks.row import Options, Row
 
 __all__ = ["run"]
@@ -18,4 +18,6 @@ def run(options: Options) -> Iterator[Row]:
     yield from ranges.rows(options)
     yield from hybrid.rows(options)
     yield from workloads.rows(options)
+    if options.peers:
+        yield from inference.rows()
     yield from speed.rows()
