@@ -47,13 +47,13 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_intervals_hold_the_line_of_the_crowd(case):
+def test_intervals_hold_the_line_of_the_crowd(case, request):
     """80% intervals of three coefficients, several crowds; fewer right ones have a probability of 1 in 400."""
     record, mechanism, epsilon = CASES[case]
     collection = asked(record, mechanism, epsilon, pairs_of(record, epsilon) if mechanism == "sampled-table" else None)
     crowd, truth = people(record)
     right, found = np.zeros(3, int), []
-    crowds = 10 if case.startswith("one") else 25
+    crowds = 25 if request.config.getoption("--long") else 8
     for seed in range(crowds):
         rows = line_answer(collection, counted(collection, crowd, seed), ("x", "y"), "z", confidence=0.8).rows
         right += [one.low <= b <= one.high for one, b in zip(rows, truth, strict=True)]
@@ -63,7 +63,7 @@ def test_intervals_hold_the_line_of_the_crowd(case):
     assert [one.name for one in rows] == ["constant", "x", "y"]
     assert np.abs(estimates.mean(axis=0) - truth).max() < 5 * errors.max() / np.sqrt(crowds)
     ratio = errors.mean(axis=0) / estimates.std(axis=0)
-    assert ((ratio > 0.5) & (ratio < 2.5)).all(), ratio  # chi-square with 9 or 24 degrees of freedom
+    assert ((ratio > 0.45) & (ratio < 3.5)).all(), ratio  # chi-square with 7 degrees or more of freedom
 
 
 def test_fields_that_are_the_same_are_refused():
