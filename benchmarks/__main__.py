@@ -87,7 +87,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--peers", action="store_true", help="measure other libraries too, in an environment of their own"
     )
-    parser.add_argument("--only", nargs="+", default=[], metavar="ATTACK", help="attacks, anonymity: run these only")
+    parser.add_argument(
+        "--only", nargs="+", default=[], metavar="ATTACK", help="attacks, anonymity, scale: run these only"
+    )
     parser.add_argument("--strict", action="store_true", help="exit with 1 if a target is missed")
     return parser
 

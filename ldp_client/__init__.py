@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         WrongFields,
         WrongType,
     )
+    from ldp_client.ledger.fields import FieldTotals
     from ldp_client.ledger.stopping import StopView
     from ldp_client.ledger.view import LedgerView, QuestionView, ResetView
     from ldp_client.options import LedgerFiles, Sending, Sources
@@ -72,6 +73,7 @@ __all__ = [
     "Consent",
     "Delivery",
     "Field",
+    "FieldTotals",
     "Integers",
     "InvalidSpec",
     "IssuerKey",
@@ -122,6 +124,7 @@ _HOMES = {
         "BudgetExceeded", "InvalidSpec", "LdpError", "ListForked", "NotWitnessed", "PolicyRefused", "ServerRefused",
         "StorageError", "StorageUntrusted", "Stopped", "Unavailable", "WrongFields", "WrongType",
     ),
+    "ledger.fields": ("FieldTotals",),
     "ledger.stopping": ("StopView",),
     "ledger.view": ("LedgerView", "QuestionView", "ResetView"),
     "options": ("LedgerFiles", "Sending", "Sources"),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from ldp_client.client import Receipt
     from ldp_client.collection import Collection
+    from ldp_client.ledger.fields import FieldTotals
     from ldp_client.ledger.stopping import StopView
     from ldp_client.ledger.view import LedgerView
     from ldp_client.options import LedgerFiles, RelayOptions, Sending, Sources
@@ -97,6 +98,9 @@ class AsyncClient:
 
     async def ledger(self) -> LedgerView:
         return await self._run(self._client.ledger)
+
+    async def fields(self, *collections: Collection) -> FieldTotals:
+        return await self._run(lambda: self._client.fields(*collections))
 
     async def outbox(self) -> OutboxView:
         return await self._run(self._client.outbox)

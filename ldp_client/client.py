@@ -35,6 +35,7 @@ from ldp_client.trust.policy import Policy, amount, units
 
 if TYPE_CHECKING:
     from ldp_client.collection import Collection
+    from ldp_client.ledger.fields import FieldTotals
     from ldp_client.ledger.lease import Lease
     from ldp_client.ledger.stopping import StopView
     from ldp_client.ledger.view import LedgerView
@@ -49,6 +50,8 @@ __all__ = ["Client", "Receipt"]
 
 _FLUSH_LEASE_SECONDS = 0.2
 _NO_END = 1 << 62
+_EVERY = 1 << 62
+"""Reports of a question."""
 _WORDS = 2.0**64
 """How many values a random word has."""
 
@@ -316,6 +319,18 @@ class Client:
         from ldp_client.ledger.view import read_ledger
 
         return read_ledger(self._storage, self._policy, self._clock)
+
+    def fields(self, *collections: Collection) -> FieldTotals:
+        """Return what is spent on each field of these questions about records, beside the person's total.
+
+        Raises `StorageError` if the ledger cannot be trusted: then everything counts as spent, for every field.
+        """
+        from ldp_client.ledger.fields import field_totals
+        from ldp_client.ledger.view import read_answered
+
+        view = self.ledger()
+        answered = read_answered(self._storage, _EVERY) if view.questions or view.problem else ()
+        return field_totals(view.spent, answered, collections)
 
     def outbox(self) -> OutboxView:
         """Return what waits to be sent, and counters of what was accepted, refused and dropped."""

@@ -17,13 +17,18 @@ COMMANDS = {
     "longitudinal": "A year of daily reports: what is learned, and how much privacy is spent.",
     "plan": "The mechanisms that fit: errors, costs, and users needed.",
     "poison": "How far malicious users can move an estimate.",
+    "records": "Tables of several fields, also of a file of your own: errors before you ask.",
     "reproduce": "Measure what the papers claim (needs a checkout of the source).",
     "sweep": "A grid of simulations, in parallel; a stopped one can be resumed.",
     "wire": "Real clients, a real server process, faults: is every report counted once?",
 }
 _CHECKOUT = "simulator.reproductions"
 """A package that is not installed."""
-_ELSEWHERE = {"reproduce": f"{_CHECKOUT}.command", "hybrid": "simulator.hybrid.command"}
+_ELSEWHERE = {
+    "hybrid": "simulator.hybrid.command",
+    "records": "simulator.experiments.records.command",
+    "reproduce": f"{_CHECKOUT}.command",
+}
 
 
 class _Lazy(click.Group):
@@ -37,9 +42,9 @@ class _Lazy(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        experiment = f"simulator.experiments.{cmd_name.replace('-', '_')}_command"
+        experiment = _ELSEWHERE.get(cmd_name, f"simulator.experiments.{cmd_name.replace('-', '_')}_command")
         try:
-            module = importlib.import_module(_ELSEWHERE.get(cmd_name, experiment))
+            module = importlib.import_module(experiment)
         except ModuleNotFoundError as error:
             if not (error.name or "").startswith(_CHECKOUT):
                 raise

@@ -16,8 +16,46 @@ __all__ = [
     "LongitudinalRow",
     "PlanRow",
     "PoisonRow",
+    "RecordsRun",
+    "TableError",
     "WireRun",
 ]
+
+
+class TableError(TypedDict):
+    """A table of `ldp-simulate records`; errors are shares of the users."""
+
+    table: str
+    cells: int
+    stated_error: float
+    """The standard error that an answer states, as a root mean square over the cells."""
+    error: float
+    """Root mean square over the cells, raw."""
+    possible_error: float
+    """The same of the values made possible."""
+    largest_error: float
+    covered: float
+    """The part of the 95% intervals that contain the truth."""
+    half_interval: float
+
+
+class RecordsRun(TypedDict):
+    """`ldp-simulate records`."""
+
+    users: int
+    epsilon: str
+    fields: int
+    form: str
+    """Which tables are drawn: ldp_server/planning/tables.py."""
+    tables_drawn: int
+    report_bits: int
+    planned_error: float
+    compared: dict[str, float]
+    """The planned error of each form that was compared."""
+    error: float
+    possible_error: float
+    covered: float
+    tables: list[TableError]
 
 
 class FrequencySeconds(TypedDict):

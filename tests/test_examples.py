@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
+import pickle
 import re
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
 from pathlib import Path
 
 import pytest
 
 from ldp_client import Collection
+from ldp_server.offline import count_part, parts_of
 from tests.forks import python
+from tests.server.offline.cases import COLLECTION, exported, loop
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
@@ -123,3 +129,35 @@ def test_every_example_is_run_and_explained() -> None:
             assert f"../examples/{example.name}" in page, example.name
         if example.suffix == ".py" and "def main(" in example.read_text("utf-8"):
             assert f'run("{example.name}"' in tests, example.name
+
+
+@pytest.mark.parametrize("name", ["recount_ray", "recount_spark", "recount_beam"])
+def test_a_recipe_of_a_recount_imports_without_its_engine(name: str) -> None:
+    recipe = load(name)
+    text = (EXAMPLES / f"{name}.py").read_text("utf-8")
+    assert recipe.count_part is count_part
+    assert "import ray" in text or "pyspark" in text or "apache_beam" in text
+
+
+def test_the_functions_of_the_recipes_give_the_counts_of_a_loop(tmp_path: Path) -> None:
+    """What the engines call, on a plain executor: in any order, in any groups, with results that were pickled."""
+    files = exported(tmp_path, 4000, 3000)
+    parts = parts_of(COLLECTION, files, 4)
+    spark, beam = load("recount_spark"), load("recount_beam")
+    with ThreadPoolExecutor(2) as threads:
+        counted = [pickle.dumps(oracle) for oracle in threads.map(count_part, parts)]
+    assert len(counted) > 2
+    oracles = [pickle.loads(one) for one in reversed(counted)]
+    assert reduce(spark.added, oracles).to_bytes() == loop(files)
+    oracles = [pickle.loads(one) for one in counted]
+    some = beam.together(COLLECTION.spec_bytes, oracles[1:])
+    total = beam.together(COLLECTION.spec_bytes, [some, oracles[0], beam.together(COLLECTION.spec_bytes, [])])
+    assert beam.written(str(tmp_path / "counts"), total) > 0
+    assert (tmp_path / "counts").read_bytes() == loop(files)
+
+
+def load(name: str):
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

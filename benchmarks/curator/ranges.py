@@ -14,11 +14,17 @@ from ldp_server.curator.noise import ExactDraws
 from ldp_server.curator.releases.learning.cuts import CutLearner
 from ldp_server.curator.releases.learning.labels import LabelCutLearner
 from ldp_server.curator.releases.partial.bits import Bits, texts_of
+from ldp_server.curator.releases.partial.mwem import PairTable, table_counts
+from ldp_server.curator.releases.partial.points import TextLearner
+from ldp_server.curator.releases.partial.prefixes import PrefixLearner
+from ldp_server.curator.releases.partial.projection import ProjectedConjunctions, projected
+from ldp_server.curator.releases.partial.shares import TextShares
 from ldp_server.curator.releases.partial.strings import FrequentStrings, plain_people
 from ldp_server.curator.releases.quantile import ExponentialQuantile
 from ldp_server.curator.releases.ranges.concave import ConcaveSearch, concave_search
 from ldp_server.curator.releases.ranges.quantiles import RecursiveQuantile
 from ldp_server.curator.releases.ranges.steps import Stretch, joined
+from ldp_server.curator.releases.sanitizing.numbers import NumberSanitizer
 from ldp_server.curator.releases.sanitizing.points import PointSanitizer
 from ldp_server.curator.releases.stability import StabilityHistogram
 
@@ -36,6 +42,8 @@ def rows(options: Options) -> Iterator[Row]:
     yield from _all_items(rng)
     yield from _labels(rng, 200 if options.full else 60)
     yield from _texts(rng, 10 if options.full else 3)
+    yield from _rules(rng, 20 if options.full else 6)
+    yield from _tables(rng, 10 if options.full else 3)
 
 
 def _narrow_gap(rng: np.random.Generator, runs: int) -> Iterator[Row]:
@@ -103,6 +111,18 @@ def _all_items(rng: np.random.Generator) -> Iterator[Row]:
         worst = max(abs(int(count) - (found.get(str(item)) or 0)) for item, count in truth.items()) / len(records)
         yield row(f"{name}, Zipf 1.3 over 20,000 items: largest error of a share", worst, "", target)
 
+    thresholds = NumberSanitizer(TENTH, 64, ONE, DELTA)
+    people = thresholds.smallest
+    yield row("all-thresholds, share 0.1, 64 bits: people that it needs", people, "", "<= 30000")
+    numbers = np.sort(rng.integers(0, 1 << 62, people) >> rng.integers(0, 60, people))
+    found_rows = thresholds.run(numbers.tolist(), DRAWS).rows
+    values = np.repeat([int(str(one.item)) for one in found_rows], [one.count or 0 for one in found_rows])
+    cuts = np.unique(np.concatenate([numbers, values, numbers + 1, values + 1]))
+    off = np.abs(np.searchsorted(numbers, cuts) - np.searchsorted(np.sort(values), cuts)).max() / people
+    yield row(
+        "all-thresholds, numbers of all magnitudes: largest error of a share below a threshold", off, "", "<= 0.1"
+    )
+
 
 def _labels(rng: np.random.Generator, runs: int) -> Iterator[Row]:
     """A threshold from public numbers: right for 95% of the people, with central noise and with randomized labels."""
@@ -149,3 +169,77 @@ def _texts(rng: np.random.Generator, runs: int) -> Iterator[Row]:
         yield row(f"plain histogram, {bits:,} characters: people needed", plain_people(bits, share, ONE), "")
         width = laplace_half_width(FrequentStrings(bits, share, ONE).scale, 0.05)
         yield row(f"tree, {bits:,} characters: interval of one count, half", width, "people")
+
+    for calibrated in (False, True):
+        name = "exact loss" if calibrated else "the lemma's noise"
+        crossing = next(b for b in range(65, 1024) if _fewer(b, share, calibrated=calibrated))
+        yield row(f"tree, {name}: characters from which it needs fewer people than the plain histogram", crossing, "")
+
+
+def _fewer(bits: int, share: Fraction, *, calibrated: bool) -> bool:
+    return FrequentStrings(bits, share, ONE, calibrated).smallest < plain_people(bits, share, ONE)
+
+
+def _rules(rng: np.random.Generator, runs: int) -> Iterator[Row]:
+    """Rules about texts, epsilon 1 for an attribute, and the distribution of texts."""
+    for bits in (64, 256):
+        text = TextLearner(bits, Fraction(1, 5), ONE)
+        made = PrefixLearner(bits, Fraction(1, 5), ONE)
+        yield row(f"learn-text, {bits} characters, a fifth of the people: people needed", text.smallest, "")
+        yield row(f"learn-text-threshold, {bits} characters, a fifth may be wrong: people needed", made.smallest, "")
+        right = 0
+        for _ in range(runs):
+            people = rng.integers(0, 2, (made.smallest, bits)).astype(np.uint8)
+            texts = texts_of(people)
+            z = sorted(texts)[len(texts) // 3]
+            labels = [one >= z for one in texts]
+            found = made.learn([texts], labels, DRAWS).rows
+            wrong = (
+                sum((one >= str(found[0].item)) != label for one, label in zip(texts, labels, strict=True))
+                if found
+                else 0
+            )
+            right += bool(found) and wrong <= made.share * len(texts)
+        yield row(
+            f"learn-text-threshold, {bits} characters: as good as promised, {runs} runs", right / runs, "", ">= 0.9"
+        )
+    kinds = rng.integers(0, 2, (60, 64)).astype(np.uint8)
+    chances = 1 / np.arange(1, 61)
+    made_shares = TextShares(64, ONE)
+    for many in (20_000, 80_000):
+        held = rng.choice(60, many, p=chances / chances.sum())
+        rows_of = made_shares.finest(many).counted(kinds[held], DRAWS)
+        shares = np.bincount(held, minlength=60) / many
+        told = {str(one.item): (one.count or 0) / many for one in rows_of}
+        off = sum((share - told.get(text, 0.0)) ** 2 for share, text in zip(shares, texts_of(kinds), strict=True))
+        yield row(f"text-shares, 64 characters, {many:,} people: squared errors together", off, "")
+
+
+def _tables(rng: np.random.Generator, runs: int) -> Iterator[Row]:
+    """Consistent counts of few people; a table from pairs. epsilon_0 = .5: rho = .125 for one attribute."""
+    bits, people = 12, 50
+    counts = ProjectedConjunctions(bits, 3, HALF)
+    raw = near = 0.0
+    for _ in range(runs):
+        held = (rng.random((people, bits)) < rng.random(bits)).astype(np.uint8)
+        truth = np.array([held[:, list(one)].all(1).sum() for one in counts.sets])
+        noisy = np.array(DRAWS.gaussian(truth.tolist(), counts.sigma)) / people
+        raw += float(np.mean((noisy - truth / people) ** 2)) / runs
+        near += float(np.mean((projected(noisy, bits, counts.sets) - truth / people) ** 2)) / runs
+    yield row("projected-counts, 12 attributes, 3 at once, 50 people: mean squared error, noisy", raw, "")
+    yield row("the same made consistent", near, "", "<= 0.01")
+    held = np.zeros((2000, 8), np.uint8)
+    for place in range(8):
+        held[:, place] = rng.random(2000) < 0.3 + 0.3 * (held[:, place - 1] if place else 0)
+    cells = np.arange(256)[:, None] >> np.arange(8)[None, ::-1] & 1
+    pairs = [(a, b) for a in range(8) for b in range(a)]
+    shares = np.array([float((held[:, a] & held[:, b]).mean()) for a, b in pairs])
+    for many, rho, rounds in ((1, Fraction(1, 8), 100), (4, Fraction(5, 4), 50)):
+        worst = 0.0
+        for _ in range(runs):
+            table = PairTable(8, rho, many, rounds).fitted(table_counts(held), DRAWS)
+            found = np.array([float((cells[:, a] & cells[:, b]) @ table) for a, b in pairs])
+            worst += float(np.abs(found - shares).max()) / runs
+        name = f"pair-table, 8 attributes, 2,000 people, {many} pairs a round, {rounds} rounds: largest error of a pair"
+        yield row(name, worst, "", "<= 0.1")
+    yield row("baseline, the table that knows nothing: largest error of a pair", float(np.abs(shares - 0.25).max()), "")

@@ -8,8 +8,10 @@ absolute error of a cell over all tables of two fields, as a share of the people
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -17,15 +19,17 @@ from benchmarks.curator import wrong
 from benchmarks.curator.outcomes import OutcomeLaw, largest_loss, law_of
 from benchmarks.row import Options, Row, row
 from ldp_client.protocol.domain import Field, Record, YesNo
+from ldp_server.curator.laws import laplace_half_width, laplace_law, laplace_tail
 from ldp_server.curator.noise import ExactDraws
 from ldp_server.curator.people import Record as Held
 from ldp_server.curator.workloads.average import LaplaceAverage
 from ldp_server.curator.workloads.fourier import LaplaceFourier, parities_of
+from ldp_server.curator.workloads.linear import CubeNoise
 from ldp_server.curator.workloads.mwem import MwemTables
 from ldp_server.curator.workloads.tables import LaplaceTables, WorkloadMechanism
 from ldp_server.curator.workloads.universe import Workload, pairs
 
-__all__ = ["SHAPES", "binary", "errors", "people", "rows"]
+__all__ = ["SHAPES", "binary", "errors", "people", "rows", "shifted", "stretch_loss"]
 
 SHAPES = (("mildew", 70, 6), ("czech", 1_841, 6), ("rochdale", 665, 8), ("nltcs", 21_574, 16))
 """Name, people, yes/no fields."""
@@ -101,6 +105,12 @@ def _audits() -> Iterator[Row]:
     ):
         laws = [_parities(made, cell) for cell in range(4)]
         yield row(name, _realised(laws) / 9, "", target)
+    kept = stretch_loss(1, 1000, printed=False)
+    yield row("audit, OnlineTables: realised / declared, 1,000 cells near", kept, "", "<= 1.001")
+    printed = stretch_loss(1, 1000, printed=True)
+    yield row("control, pure PMW as printed, 1,000 cells near: realised / declared", printed, "", ">= 1.5")
+    cube, laplace = CubeNoise(8, Fraction(1)).half_width(0.05), laplace_half_width(8.0, 0.05)
+    yield row("8 overlapping counts, epsilon 1: half-width, cube over Laplace", cube / laplace, "", "<= 0.6")
     average = LaplaceAverage(0, 10, Fraction(4))
     for sums, name, target in (
         (average, "audit, LaplaceAverage: realised epsilon / declared", "<= 1.001"),
@@ -136,3 +146,33 @@ def _sums(made: LaplaceAverage, value: int | None) -> tuple[int, int, int]:
         return 0, 0, 0
     z = 2 * value - made.lowest - made.highest
     return 1, z, z * z
+
+
+def stretch_loss(epsilon: float, near: int, *, printed: bool) -> float:
+    """Return the largest loss of "near" so many times and then "far", by integration over the noises.
+
+    |c - g| is 0 for one data set and 1 for the other, at every cell that is near; at the last one it is the other way
+    round. With `printed` the value that was compared is released, and the largest loss is that over all values.
+    """
+    return max(_stretch(epsilon, near, ends, printed) for ends in (((0, 1), (1, 0)), ((1, 0), (0, 1))))
+
+
+def _stretch(epsilon: float, near: int, ends: tuple[tuple[int, int], tuple[int, int]], printed: bool) -> float:
+    bars = np.arange(-60, 400)
+    scale, asked = 2 / epsilon, 4 / epsilon
+    threshold = round(6 * scale)
+    weights = [math.log(laplace_law(scale, int(bar) - threshold)) for bar in bars]
+    below = {z: np.array([math.log1p(-laplace_tail(asked, int(bar) - z)) for bar in bars]) for z in (0, 1)}
+    if printed:
+        values = range(threshold - 20, threshold + 200, 20)
+        told = [[_of_value(weights, near * below[a], bars, value, b, asked) for value in values] for a, b in ends]
+        return max(abs(a - b) for a, b in zip(told[0], told[1], strict=True))
+    above = {z: np.array([math.log(laplace_tail(asked, int(bar) - z)) for bar in bars]) for z in (0, 1)}
+    one, other = (np.logaddexp.reduce(weights + near * below[a] + above[b]) for a, b in ends)
+    return abs(float(one - other))
+
+
+def _of_value(weights: Sequence[float], before: Any, bars: Any, value: int, apart: int, asked: float) -> float:
+    """The logarithm of the probability that the last value is this one, and not below the bar."""
+    far = np.where(bars <= value, math.log(laplace_law(asked, value - apart)), -np.inf)
+    return float(np.logaddexp.reduce(weights + before + far))

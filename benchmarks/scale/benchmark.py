@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.row import Options, Row
+from benchmarks.scale.clusters import clusters
 from benchmarks.scale.collectors import calls
+from benchmarks.scale.costs import costs
 from benchmarks.scale.counting import counting
 from benchmarks.scale.moving import moving
 from benchmarks.scale.stores import beside_writers, closing, rates
@@ -26,7 +28,10 @@ SETTINGS = ("shared_buffers=256MB", "max_wal_size=4GB", "checkpoint_timeout=30mi
 
 
 def run(options: Options) -> Iterator[Row]:
-    """Measure everything; `--full` takes twice the rounds, and ten times the reports to count."""
+    """Measure everything, or a part: `--only stores`, `costs` (the unit costs of `ldp-server size`), `dask`.
+
+    `--full` takes twice the rounds, and ten times the reports to count.
+    """
     rounds = ROUNDS * (2 if options.full else 1)
     disk = Path("/var/tmp") if os.geteuid() == 0 else Path.cwd()  # noqa: S108 - a disk that the user nobody may use
     with (
@@ -34,6 +39,12 @@ def run(options: Options) -> Iterator[Row]:
         PrivatePostgres(disk, *SETTINGS) as server,
     ):
         folder, address = Path(name), server.address()
+        if not options.only or "costs" in options.only:
+            yield from costs(server, folder)
+        if "dask" in options.only or not options.only:
+            yield from clusters(folder, 100_000_000)
+        if options.only and "stores" not in options.only:
+            return
         store, embedded = open_store(address, folder), open_store("", folder)
         store.prepare()
         with embedded.serving():
@@ -42,5 +53,5 @@ def run(options: Options) -> Iterator[Row]:
             yield from beside_writers(address, folder)
             yield from closing(address, folder)
             yield from counting(address, folder, 100_000_000 if options.full else 10_000_000)
-        yield from moving(server, folder, 10_000_000 if options.full else 2_000_000)
+        yield from moving(server, folder, 10_000_000)
         yield from calls(address, folder, rounds)

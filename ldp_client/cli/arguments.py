@@ -27,6 +27,7 @@ def make_parser() -> argparse.ArgumentParser:
 
     ledger = _command(group, "ledger", commands.ledger, "show what is spent and left")
     ledger.add_argument("--reset", metavar="REASON", help="trust a damaged, lost or rolled-back ledger again")
+    ledger.add_argument("--fields", nargs="+", metavar="FILE", help="questions about records: show each field's cost")
 
     box = _command(group, "outbox", commands.outbox, "show what waits to be sent")
     box.add_argument("--flush", action="store_true", help="send what is due now")

@@ -74,17 +74,25 @@ def _warn(delivery: Delivery | None) -> None:
 
 def ledger(options: argparse.Namespace) -> int:
     """Show what is spent and left; with --reset, trust the ledger again first."""
+    from ldp_client.collection import Collection
+
     client = client_of(options)
     if options.reset is not None:
         found = client.reset(options.reset)
         sys.stderr.write(f"ldp-client: reset; found before: {found}\n")
     view = client.ledger()
+    totals = None if view.problem or not options.fields else client.fields(*map(Collection.load, options.fields))
     client.close(0)
     data = _ledger_data(view)
+    if totals is not None:
+        each = {name: decimal_text(spent) for name, spent in totals.fields.items()}
+        data["fields"] = {"person": decimal_text(totals.person), "each": each}
     if options.json:
         say_json(data)
     else:
         _show_ledger(data, view.questions)
+        if totals is not None:
+            say(str(totals))
     return 3 if view.problem else 0
 
 

@@ -66,12 +66,12 @@ from ldp_client.mechanisms.subset_selection import SubsetSelection
 from ldp_client.protocol.domain import Categories, Domain, Field, Integers, Record, YesNo
 from ldp_client.protocol.epsilon import Epsilon
 
-__all__ = ["MAX_CELLS", "MAX_TABLES", "DrawnTable", "Entry", "Form", "SampledTable", "parameters_of"]
+__all__ = ["MAX_CELLS", "MAX_REPORTS", "MAX_TABLES", "DrawnTable", "Entry", "Form", "SampledTable", "parameters_of"]
 
 MAX_TABLES = 1024
 MAX_CELLS = 1 << 24
 _MAX_WEIGHT = 1 << 32
-_MAX_REPORTS = 1 << 63
+MAX_REPORTS = 1 << 63
 
 Inner = RandomizedResponse | SubsetSelection | LinearHash
 
@@ -158,7 +158,7 @@ class SampledTable(Randomizer):
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
-        if self.starts[-1] > _MAX_REPORTS or sum(table.inner.size for table in tables) > MAX_CELLS:
+        if self.starts[-1] > MAX_REPORTS or sum(table.inner.size for table in tables) > MAX_CELLS:
             raise InvalidSpec(f"the tables have at most {MAX_CELLS} cells and 2^63 different reports in all")
 
     def _table(self, entry: Entry) -> DrawnTable:

@@ -169,7 +169,8 @@ def _parts_line(randomizer: Randomizer, epsilon: float) -> str:
     return (
         f"A report is about some fields of a record, which the device draws: eps = {_show(epsilon)} for the person, "
         f"eps = {_show(epsilon)} for each field that is drawn, eps = 0 for every other field. How often each field is "
-        f"drawn: {touched}.{rest} Fields that are correlated tell about each other."
+        f"drawn: {touched}.{rest} Fields that are correlated tell about each other. "
+        "Tables, and synthetic records that have them, are worked out from the reports: they use no further privacy."
     )
 
 

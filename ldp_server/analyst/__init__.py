@@ -2,6 +2,7 @@
 
 answer        what every answer can do: become a data frame, a file, a page, a plot
 answers       each kind of answer with the collection that it is about
+synthetic     all tables of a collection of records, and synthetic records that have them
 answers_over_time   the kinds about several periods or two collections
 merged        answers that are merged with a curator's release about volunteers
 client        Analyst: one method a call
@@ -21,6 +22,7 @@ from ldp_client.sending.target import Tls
 from ldp_server.analyst.aio import AsyncAnalyst
 from ldp_server.analyst.answer import Answer
 from ldp_server.analyst.answers import (
+    CollectionAreas,
     CollectionAttributes,
     CollectionAverage,
     CollectionAverages,
@@ -45,11 +47,13 @@ from ldp_server.analyst.merged import (
     with_volunteers,
 )
 from ldp_server.analyst.questions import EveryLook, Which
+from ldp_server.analyst.synthetic.records import CollectionTables, SyntheticRecords
 
 __all__ = [
     "Analyst",
     "Answer",
     "AsyncAnalyst",
+    "CollectionAreas",
     "CollectionAttributes",
     "CollectionAverage",
     "CollectionAverages",
@@ -67,11 +71,13 @@ __all__ = [
     "CollectionRegression",
     "CollectionRules",
     "CollectionSummary",
+    "CollectionTables",
     "CollectionTrend",
     "EveryLook",
     "Exported",
     "RoleNeeded",
     "ServerStatus",
+    "SyntheticRecords",
     "Timeouts",
     "Tls",
     "TokenRefused",

@@ -11,6 +11,7 @@ from ldp_server.analyst.answer import Answer, with_info
 from ldp_server.analyst.collections import CollectionInfo
 from ldp_server.answers.attributes import AttributesAnswer
 from ldp_server.answers.estimates import Coverage, Estimates
+from ldp_server.answers.fields.areas import AreasAnswer
 from ldp_server.answers.fields.averages import AveragesAnswer
 from ldp_server.answers.numbers import AverageAnswer, QuantilesAnswer, RangesAnswer
 from ldp_server.answers.over_time.periods import PeriodLine, PeriodSpan
@@ -22,6 +23,7 @@ from ldp_server.learning.line import LineAnswer
 from ldp_server.learning.rules import RulesAnswer
 
 __all__ = [
+    "CollectionAreas",
     "CollectionAttributes",
     "CollectionAverage",
     "CollectionAverages",
@@ -115,6 +117,17 @@ class CollectionAverages(Answer, AveragesAnswer):
     @classmethod
     def of(cls, response: pb.NumbersResponse) -> CollectionAverages:
         return _numbers(from_wire(cls, response.averages), response)
+
+
+@dataclass(frozen=True)
+class CollectionAreas(Answer, AreasAnswer):
+    """The users in areas of a map, and the collection that they are about."""
+
+    ROWS: ClassVar[str] = "areas"
+
+    @classmethod
+    def of(cls, response: pb.NumbersResponse) -> CollectionAreas:
+        return _numbers(from_wire(cls, response.areas), response)
 
 
 @dataclass(frozen=True)

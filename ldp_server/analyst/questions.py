@@ -5,14 +5,15 @@ returns what its annotation has in brackets.
 
 | method | answered by collections of |
 |---|---|
-| `estimate`, `top` | every mechanism but bounded-number, averaged-table, sampled-attribute and sampled-table |
+| `estimate`, `top` | every mechanism but bounded-number and those whose names begin with averaged or sampled |
 | `heavy_hitters` | the mechanisms for large domains |
 | `average` | bounded-number |
 | `averages` | averaged-table |
+| `map` | sampled-grid |
 | `quantiles`, `ranges`, `histogram` | hierarchy |
 | `attributes` | any mechanism over attributes |
 | `pairs`, `table` | the same but sampled-attribute |
-| `table` of some fields | sampled-table, and other mechanisms over records that can be listed |
+| `tables`, `table` of some fields | sampled-table, and other mechanisms over records that can be listed |
 | `gaps`, `rules` (relating.py) | the same |
 
 Any other collection refuses in a sentence that says which mechanism answers: `ServerRefused`, FAILED_PRECONDITION.
@@ -33,6 +34,7 @@ from ldp_client.errors import InvalidSpec, Unavailable
 from ldp_client.protocol.domain import FieldItem, Item
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.analyst.answers import (
+    CollectionAreas,
     CollectionAttributes,
     CollectionAverage,
     CollectionAverages,
@@ -43,6 +45,8 @@ from ldp_server.analyst.answers import (
     CollectionRanges,
 )
 from ldp_server.analyst.asking import Call, Pieces, asked
+from ldp_server.analyst.synthetic.records import CollectionTables
+from ldp_server.answers.fields.areas import Area
 from ldp_server.answers.numbers import Between
 from ldp_server.answers.over_time.periods import Periods, asked_periods
 from ldp_server.answers.records import Where
@@ -176,6 +180,30 @@ class Questions:
         return Call("Numbers", request, CollectionAverages.of, long=True)
 
     @asked
+    def map(
+        self,
+        which: Which,
+        areas: Iterable[Area] | None = None,
+        *,
+        confidence: float = 0.95,
+        together: bool = False,
+        periods: Periods | None = None,
+    ) -> Call[CollectionAreas]:
+        """Estimate how many users are in each of these areas of a map: ((first, last), (first, last)) of both fields.
+
+        Without areas: in each tile of the map. With `together`, all intervals are right at once.
+        """
+        wanted = [
+            pb.Area(**{name: pb.Between(first=str(a), last=str(b)) for name, (a, b) in zip("xy", area, strict=True)})
+            for area in areas or ()
+        ]
+        if areas is not None and not wanted:
+            raise InvalidSpec("ask for at least one area, or for the whole map")
+        question = pb.AreasQuestion(areas=wanted)
+        request = pb.NumbersRequest(**about(which, periods), **at(confidence), together=together, areas=question)
+        return Call("Numbers", request, CollectionAreas.of, long=True)
+
+    @asked
     def quantiles(
         self,
         which: Which,
@@ -284,6 +312,15 @@ class Questions:
         else:
             request.top.count = top
         return _estimates(request)
+
+    @asked
+    def tables(self, which: Which, *, periods: Periods | None = None) -> Call[CollectionTables]:
+        """Estimate all tables of the fields of records at once, and which sets of fields have a signal.
+
+        `.synthetic(records)` of the answer makes synthetic records that have these tables.
+        """
+        request = pb.TablesRequest(**about(which, periods))
+        return Call("Tables", request, CollectionTables.of, long=True)
 
     @asked
     def periods(self, which: Which, periods: Periods | None = None) -> Call[CollectionPeriods]:

@@ -4,6 +4,7 @@
 |---|---|
 | `ldp-server estimate` | `ldp_server.answers.estimates.Estimates` |
 | `ldp-server average`, `quantiles`, `ranges` | the answers of ldp_server/answers/numbers.py |
+| `ldp-server map` | `ldp_server.answers.fields.areas.AreasAnswer` |
 | `ldp-server averages` | `ldp_server.answers.fields.averages.AveragesAnswer` |
 | `ldp-server attributes` | `ldp_server.answers.attributes.AttributesAnswer`; with `--table` as `estimate` |
 | `ldp-server fair-map` | `ldp_server.fairness.named.MapOutcome` |

@@ -7,7 +7,7 @@ collections  collection create | list | show | close | delete, compact
 drafting     collection draft | compile
 queries      estimate, heavy-hitters
 questions    average, quantiles, ranges, attributes
-fields       averages: about several fields of records at once
+fields       averages, map: about several fields of records at once
 relations    gaps, rules, line, rules-plan, fair-map
 over_time    periods, trend, change, compare, and the options that name periods
 outputs      where an answer goes: a table, JSON, CSV, Parquet

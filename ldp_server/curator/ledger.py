@@ -242,7 +242,8 @@ class CuratorLedger:
                 if charging.kept is None:
                     raise InvalidSpec("nothing was released")
                 self._db.execute("INSERT OR IGNORE INTO contents VALUES (?, ?)", (digest, name))
-            self._remember(number + 1, hashlib.sha256(charging.kept.body).digest())
+            with self._transaction():  # one process after the other, and the last release is the one that is noted
+                self._remember(*self._last())
 
     def _check_content(self, name: str, digest: bytes) -> None:
         row = self._db.execute("SELECT data_set FROM contents WHERE digest = ?", (digest,)).fetchone()

@@ -61,6 +61,8 @@ class EmbeddedEnd(End):
         self._records, self._record_draft = data / VOLUNTEERS, data / f"{VOLUNTEERS}.moving"
         self._stack = ExitStack()
         self._db: sqlite3.Connection | None = None
+        self._held: sqlite3.Connection | None = None
+        """Volunteers' records, which nobody else changes meanwhile."""
 
     def hold(self) -> None:
         self._directory.require()
@@ -75,8 +77,9 @@ class EmbeddedEnd(End):
         self._open(self._log)
         if self._records.exists():  # a curator may be using it, and needs no server
             with translated(self._records):
-                held = self._stack.enter_context(closing(connect(self._records)))
-                held.execute("BEGIN IMMEDIATE")
+                self._held = self._stack.enter_context(closing(connect(self._records)))
+                self._held.execute("PRAGMA secure_delete = ON")
+                self._held.execute("BEGIN IMMEDIATE")
 
     def _lock(self) -> None:
         try:
@@ -111,6 +114,14 @@ class EmbeddedEnd(End):
         with translated(draft):
             draft.replace(self._directory.moved)
         self._durable()
+
+    def forget_volunteers(self) -> None:
+        if self._held is None:
+            return
+        with translated(self._records):
+            self._held.execute("DELETE FROM records")
+            self._held.execute("COMMIT")
+            self._held.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _durable(self) -> None:
         """Make the names of the directory durable."""

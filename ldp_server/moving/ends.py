@@ -46,6 +46,10 @@ class End(ABC):
         """Note where everything was moved, so that no server opens this store again. `InUse` if one does now."""
 
     @abstractmethod
+    def forget_volunteers(self) -> None:
+        """Delete the volunteers' records here, once they are in the new store: who withdraws means every copy."""
+
+    @abstractmethod
     def begin(self, origin: str) -> dict[Key, bytes]:
         """As the new store: be filled from `origin`, and say which pieces are there already, with their digests.
 

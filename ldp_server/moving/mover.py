@@ -75,6 +75,7 @@ def move(source: End, target: End, tell: Tell, *, again: bool = False) -> Moved:
             raise Corrupt(f"{target.name} does not hold what {source.name} holds ({wrong}): --again begins anew")
         source.leave(target.name)
         target.finish()
+        source.forget_volunteers()
     return Moved(tally, len(done), before, digest)
 
 
@@ -86,6 +87,7 @@ def _begin(source: End, target: End, tally: Tally, *, again: bool) -> dict[Key, 
     except InvalidSpec:
         if source.moved_to() is None:
             raise
+        source.forget_volunteers()  # if the run that moved everything was killed before it did
         raise InvalidSpec(f"everything in {source.name} was moved to {target.name} already") from None
 
 

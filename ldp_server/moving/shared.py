@@ -132,6 +132,9 @@ class SharedEnd(End):
             raise
         self._notices.check()
 
+    def forget_volunteers(self) -> None:
+        self._change("DELETE FROM hearsay.volunteers")
+
     def begin(self, origin: str) -> dict[Key, bytes]:
         if not self._there("moving"):
             schema_there = self._there("version")

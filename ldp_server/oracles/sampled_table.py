@@ -18,6 +18,7 @@ from ldp_server.arrays.transform import drawn as points_drawn
 from ldp_server.oracles.base import Oracle
 from ldp_server.oracles.independence.chances import Chance
 from ldp_server.oracles.linear_hash import report_chances
+from ldp_server.oracles.records.pooled import Pooling
 from ldp_server.oracles.records.state import TableCounts
 from ldp_server.oracles.shared.counts import Counts
 
@@ -31,13 +32,20 @@ class SampledTableOracle(Oracle):
     state: ClassVar[type[Counts]] = TableCounts
     instead: ClassVar[str] = "name the fields of a table that devices were asked about (`ldp-server estimate --fields`)"
     counts: TableCounts
+    pooling: Pooling | None = None
+    """What the tables say together, until the counts change (records/view.py)."""
 
     def __init__(self, randomizer: SampledTable) -> None:
         super().__init__(randomizer)
         self.tables = randomizer.tables
-        self.told = float(RandomizedResponse(randomizer.epsilon, 2).response.p)
-        """How likely a parity's answer is the truth."""
         self._likely = [float(randomizer.chance(j)) for j in range(len(self.tables))]
+
+    def set_counts(self, counts: Counts) -> None:
+        super().set_counts(counts)
+        self.pooling = None
+
+    def _forget(self) -> None:
+        self.pooling = None
 
     def points(self) -> Iterable[Iterable[npt.NDArray[np.integer]]]:
         """Each table that is answered by linear hash has points of its own."""

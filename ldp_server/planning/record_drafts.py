@@ -127,7 +127,7 @@ def _sentences(
     best, percent = designs[0], f"{goal.confidence * 100:.6g}%"
     error = best.standard_error(users)
     yield (
-        f"With {users:,} reports at epsilon = {epsilon}, the share of users in a cell that few are in is known to +- "
+        f"With {users:,} reports at epsilon = {epsilon}, the share of users in a cell is known to +- "
         f"{share_in_words(within)} of the users in the table that is known least ({percent} interval). The standard "
         f"error, averaged over all tables, is {share_in_words(error)}."
     )

@@ -1,26 +1,30 @@
 r"""Which tables of a record devices draw, with which weights and responses, for tables that are to be known.
 
-A *workload* is a list of tables: all single fields, all pairs, or given ones. Two forms are compared by the variance of
-a cell that few users are in, averaged over the workload:
+A *workload* is a list of tables: all single fields, all pairs, or given ones. Several forms are compared, each a set of
+tables that devices draw:
 
-    tables     one of the workload's tables is drawn and its cell answered, each by the response with the least
-               variance for so many cells. A table that lies in another one may be left out: it is a roll-up of that.
-               With V_T the variance per user, weights in proportion to sqrt(V_T) are the best for tables that tell
-               nothing about each other. A table that is asked for has the variance 1/sum of pi_S/V_S over the drawn
-               tables S that have its fields, pi_S the probability of S and V_S that of a roll-up's cell.
-    parities   for binary fields: one parity of fields is drawn. A cell of w fields has the variance
-               4^-w c^2 (sum over its parities S of 1/pi_S), c = coth(eps/2). The sum over the workload is least for
-               weights in proportion to sqrt(m_S), m_S the number of tables that have S: for all pairs of d fields, a
-               single is drawn sqrt(d-1) times as often as a pair.
+    tables               those of the workload
+    tables and roll-ups  those of them that lie in no other one: the others are roll-ups
+    tables and singles   also the single fields, where that helps
+    parities             for yes/no fields: the parities of all sets of fields that lie in a table of the workload
+    whole record         one table of all fields
 
-Which users draw which table adds to the variance of a cell that many users are in; both forms do so alike.
+Every cell is answered by the response with the least variance for so many cells. A table that is asked for is pooled
+from all drawn tables that share fields with it (ldp_server/oracles/records). With k_A its number of cells, s_i the
+number of elements of a field, and nu_T as in parts.py, its cell has the variance, averaged over the cells and for users
+who are spread evenly,
+
+    1/k_A^2 sum over non-empty S of A of prod of (s_i - 1) over S / I_S,   I_S = sum of pi_T/nu_T over T that know S
+
+over the number of users. pi_T is the probability that T is drawn. Its mean over the workload is a convex function of
+the pi_T. Its least value is found by multiplying each pi_T with the square root of its own derivative, as for optimal
+designs. For all pairs of d yes/no fields by parities this draws a single sqrt(d-1) times as often as a pair.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -29,22 +33,30 @@ import numpy as np
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.linear_hash import LinearHash
-from ldp_client.mechanisms.randomized_response import RandomizedResponse, Response
-from ldp_client.mechanisms.sampled_table import MAX_CELLS, MAX_TABLES, Form, parameters_of
+from ldp_client.mechanisms.randomized_response import RandomizedResponse
+from ldp_client.mechanisms.sampled_table import MAX_CELLS, MAX_REPORTS, MAX_TABLES, Form, parameters_of
 from ldp_client.mechanisms.subset_selection import SubsetSelection
 from ldp_client.protocol.domain import Record
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.answers.candidates import Kind, Wish, candidates
 from ldp_server.oracles import as_frequency, oracle_for
-from ldp_server.oracles.records.sources import Source
+from ldp_server.oracles.base import Floats
+from ldp_server.oracles.records.parts import DrawnPart, Places
+from ldp_server.oracles.records.pooled import subsets
 
 __all__ = ["TablesDesign", "design_tables", "tables_of"]
 
 _FINEST = 1000
 """The largest weight; the others are in proportion."""
+_LEAST_WEIGHT = 5
+_HELPS = 0.999
+"""Singles of their own are a form only if they make the variance smaller by so much."""
 _MEMORY = 256 << 20
+_WHOLE = 1 << 20
+"""The most cells of a whole record that are one table."""
+_ROUNDS = 400
+_STILL = 2e-4
 
-Places = tuple[int, ...]
 _Inner = RandomizedResponse | SubsetSelection | LinearHash
 
 
@@ -53,15 +65,16 @@ class TablesDesign:
     """The parameters of a sampled table, and how good they are for the workload."""
 
     form: str
-    """"tables", "tables and roll-ups" or "parities"."""
+    """Which tables are drawn, as in the module's docstring."""
     parameters: dict[str, tuple[int, ...]]
     per_user: float
-    """The variance of a cell's count that few users are in, over the number of reports; averaged over the workload."""
+    """The variance of a cell's count over the number of reports, for users who are spread evenly; averaged over the
+    workload."""
     worst_per_user: float
     """The same for the table of the workload that is known least."""
 
     def standard_error(self, users: int) -> float:
-        """Return the error of a cell's share that few users are in, averaged as a root mean square."""
+        """Return the error of a cell's share, averaged as a root mean square."""
         return math.sqrt(self.per_user / users)
 
 
@@ -89,64 +102,113 @@ def design_tables(
     """Return what can be asked for a workload, best first."""
     budget = epsilon if isinstance(epsilon, Epsilon) else Epsilon.parse(epsilon)
     wanted = tables_of(record, workload)
-    found = [_of_tables(record, budget, wanted, wanted, "tables")]
-    largest = tuple(one for one in wanted if not any(set(one) < set(other) for other in wanted))
-    if largest != wanted:
-        found.append(_of_tables(record, budget, wanted, largest, "tables and roll-ups"))
+    found = list[TablesDesign]()
+    for form, drawn in _forms(record, wanted):
+        room = MAX_REPORTS // len(drawn)
+        design = _designed(form, record, wanted, [_table(record, budget, one, room) for one in sorted(drawn)])
+        if not found or form != "tables and singles" or design.per_user < _HELPS * found[0].per_user:
+            found.append(design)
     if all(record.fields[place].binary for table in wanted for place in table):
-        found.append(_of_parities(budget, wanted))
+        sets = {subset for table in wanted for subset in subsets(table)}
+        _check_number(len(sets))
+        response = RandomizedResponse(budget, 2)
+        found.append(_designed("parities", record, wanted, [_Asked(one, True, response) for one in sorted(sets)]))
     return sorted(found, key=lambda one: one.per_user)
 
 
+def _forms(record: Record, wanted: Sequence[Places]) -> Iterator[tuple[str, set[Places]]]:
+    """Yield the different sets of tables that can be drawn, those of the workload first."""
+    _check_number(len(wanted))
+    largest = {one for one in wanted if not any(set(one) < set(other) for other in wanted)}
+    forms = {
+        "tables": set(wanted),
+        "tables and roll-ups": largest,
+        "tables and singles": {*wanted, *((place,) for table in wanted for place in table)},
+    }
+    if record.size <= _WHOLE:
+        forms["whole record"] = {tuple(range(len(record.names)))}
+    seen = list[set[Places]]()
+    for form, drawn in forms.items():
+        if drawn not in seen and (form == "tables" or len(drawn) <= MAX_TABLES):
+            seen.append(drawn)
+            yield form, drawn
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A table that may be drawn."""
+
+    places: Places
+    parity: bool
+    response: _Inner
+
+
+def _table(record: Record, epsilon: Epsilon, places: Places, room: int = MAX_REPORTS) -> _Asked:
+    cells = math.prod(record.sizes[place] for place in places)
+    if cells > MAX_CELLS:
+        raise InvalidSpec(f"a table has more than {MAX_CELLS} cells: ask for fewer fields, or make them coarser")
+    return _Asked(places, False, _best(epsilon, cells, room))
+
+
+def _designed(form: str, record: Record, wanted: Sequence[Places], drawn: Sequence[_Asked]) -> TablesDesign:
+    _check_number(len(drawn))
+    if sum(one.response.size for one in drawn) > MAX_CELLS:
+        raise InvalidSpec(f"the tables have more than {MAX_CELLS} cells: ask for fewer fields, or make them coarser")
+    matter = _Effects(record, wanted, drawn)
+    weights = _weights(matter.best().tolist())
+    lines = sorted(
+        (_mask(one.places), weight, *((Form.PARITY, 0) if one.parity else _response(one.response)))
+        for one, weight in zip(drawn, weights, strict=True)
+        if weight
+    )
+    variances = matter.variances(np.array(weights) / sum(weights))
+    return TablesDesign(form, parameters_of(lines), float(np.mean(variances)), float(max(variances)))
+
+
+class _Effects:
+    """How well the effects of all sets of fields are known, for probabilities of the tables."""
+
+    def __init__(self, record: Record, wanted: Sequence[Places], drawn: Sequence[_Asked]) -> None:
+        listed = sorted({subset for table in wanted for subset in subsets(table)})
+        number = {subset: j for j, subset in enumerate(listed)}
+        masks, own = np.array([_mask(one) for one in listed]), np.array([_mask(one.places) for one in drawn])
+        parity = np.array([one.parity for one in drawn])
+        known = np.where(parity[None, :], masks[:, None] == own[None, :], (masks[:, None] & ~own[None, :]) == 0)
+        self._knows = known / np.array([_noise(one.response, one.parity) for one in drawn])
+        self._needs = []
+        for table in wanted:
+            mine = list(subsets(table))
+            free = [math.prod(record.sizes[place] - 1 for place in subset) for subset in mine]
+            cells = math.prod(record.sizes[place] for place in table)
+            self._needs.append((np.array([number[one] for one in mine]), np.array(free) / cells**2))
+        self._matters = np.zeros(len(listed))
+        for places, parts in self._needs:
+            self._matters[places] += parts
+
+    def variances(self, chances: Floats) -> list[float]:
+        """Return the variance of a cell of each table of the workload, for one report."""
+        told = self._knows @ chances
+        return [float(np.sum(parts / told[places])) for places, parts in self._needs]
+
+    def best(self) -> Floats:
+        """Return the probabilities with the least mean of the variances."""
+        chances = np.full(self._knows.shape[1], 1 / self._knows.shape[1])
+        for _ in range(_ROUNDS):
+            slope = (self._matters / (self._knows @ chances) ** 2) @ self._knows
+            new = chances * np.sqrt(slope)
+            new /= new.sum()
+            moved, chances = float(np.abs(new - chances).max() / new.max()), new
+            if moved < _STILL:
+                break
+        return chances
+
+
 def _weights(parts: Sequence[float]) -> list[int]:
-    """Whole numbers in proportion to these, with the least common factor."""
-    whole = [max(1, round(_FINEST * part / max(parts))) for part in parts]
+    """Whole numbers in proportion to these, with the least common factor; 0 for what is hardly ever drawn."""
+    whole = [round(_FINEST * part / max(parts)) for part in parts]
+    whole = [one if one >= _LEAST_WEIGHT else 0 for one in whole]
     factor = math.gcd(*whole)
     return [one // factor for one in whole]
-
-
-def _chances(weights: Sequence[int]) -> list[float]:
-    return [weight / sum(weights) for weight in weights]
-
-
-def _of_parities(epsilon: Epsilon, wanted: Sequence[Places]) -> TablesDesign:
-    uses = Counter(
-        subset for table in wanted for size in range(1, len(table) + 1) for subset in combinations(table, size)
-    )
-    listed = sorted(uses, key=_mask)
-    _check_number(len(listed))
-    weights = _weights([math.sqrt(uses[one]) for one in listed])
-    chances = dict(zip(listed, _chances(weights), strict=True))
-    c = 1 / (2 * float(Response(epsilon, 2).p) - 1)
-    variances = [
-        c**2 / 4 ** len(table) * math.fsum(1 / pi for subset, pi in chances.items() if set(subset) <= set(table))
-        for table in wanted
-    ]
-    lines = [(_mask(one), weight, Form.PARITY, 0) for one, weight in zip(listed, weights, strict=True)]
-    return TablesDesign("parities", parameters_of(lines), float(np.mean(variances)), max(variances))
-
-
-def _of_tables(
-    record: Record, epsilon: Epsilon, wanted: Sequence[Places], drawn: Sequence[Places], form: str
-) -> TablesDesign:
-    listed = sorted(drawn, key=_mask)
-    _check_number(len(listed))
-    cells = [math.prod(record.sizes[place] for place in table) for table in listed]
-    if max(cells) > MAX_CELLS or sum(cells) > MAX_CELLS:
-        raise InvalidSpec(f"the tables have more than {MAX_CELLS} cells: ask for fewer fields, or make them coarser")
-    inner = [_best(epsilon, count) for count in cells]
-    weights = _weights([math.sqrt(_noise(one, 1)) for one in inner])
-    chances, variances = _chances(weights), []
-    for table in wanted:
-        own = math.prod(record.sizes[place] for place in table)
-        known = math.fsum(
-            pi / _noise(one, count // own)
-            for other, one, pi, count in zip(listed, inner, chances, cells, strict=True)
-            if set(table) <= set(other)
-        )
-        variances.append(1 / known)
-    lines = [(_mask(one), weight, *_response(made)) for one, weight, made in zip(listed, weights, inner, strict=True)]
-    return TablesDesign(form, parameters_of(lines), float(np.mean(variances)), max(variances))
 
 
 def _check_number(tables: int) -> None:
@@ -168,13 +230,16 @@ def _response(made: _Inner) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=1024)
-def _best(epsilon: Epsilon, cells: int) -> _Inner:
-    """The response with the least variance for so many cells, as the chooser of frequencies works it out."""
+def _best(epsilon: Epsilon, cells: int, room: int) -> _Inner:
+    """The response with the least variance for so many cells, as the chooser of frequencies works it out.
+
+    It has at most `room` different reports: those of all tables are numbered together.
+    """
     wish = Wish(1_000_000, cells, epsilon, _MEMORY, 0.0)
     fitting = [
         (one.per_user, made)
         for one in candidates(Kind.FREQUENCIES, wish)
-        if isinstance(made := one.randomizer, RandomizedResponse | SubsetSelection | LinearHash)
+        if isinstance(made := one.randomizer, RandomizedResponse | SubsetSelection | LinearHash) and made.bound <= room
     ]
     if not fitting:
         raise InvalidSpec(f"no response fits a table of {cells:,} cells: ask for fewer fields, or make them coarser")
@@ -182,7 +247,6 @@ def _best(epsilon: Epsilon, cells: int) -> _Inner:
 
 
 @lru_cache(maxsize=4096)
-def _noise(made: _Inner, size: int) -> float:
-    """The variance for one report of a user elsewhere, of a row of so many cells."""
-    rows = np.where(np.arange(made.size) < size, 0, -1)
-    return Source(as_frequency(oracle_for(made)), rows, 1).noise(0) if size < made.size else 1e-9
+def _noise(made: _Inner, parity: bool) -> float:
+    """nu_T."""
+    return DrawnPart((), (), parity, as_frequency(oracle_for(made))).noise

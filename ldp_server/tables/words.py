@@ -6,6 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from ldp_server.answers.words import item_text
+from ldp_server.tables.items import item_of
+
 __all__ = ["COVERAGE_WORDS", "item_words", "number", "percent", "printable"]
 
 COVERAGE_WORDS: Mapping[str, str] = {
@@ -34,6 +37,8 @@ def item_words(kind: str, cell: Any) -> str:
         return f"bytes {cell}"
     if kind == "attributes":
         return " + ".join(printable(name) for name in cell)
+    if kind == "record":
+        return item_text(item_of(kind, cell))
     return str(cell) if kind == "integer" else kind
 
 

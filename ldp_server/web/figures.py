@@ -14,11 +14,13 @@ from ldp_client.protocol.domain import Attributes, Item
 from ldp_server.analyst import CollectionSummary
 from ldp_server.answers.attributes import AttributesAnswer
 from ldp_server.answers.estimates import Coverage, Estimates, Verdict
+from ldp_server.answers.fields.areas import AreasAnswer
 from ldp_server.answers.fields.averages import AveragesAnswer
 from ldp_server.answers.numbers import AverageAnswer, QuantilesAnswer, RangesAnswer
 from ldp_server.answers.words import item_text, visible
 from ldp_server.fairness.gaps import GapsAnswer
 from ldp_server.heavy_hitters.results import HeavyHitters
+from ldp_server.web.charts.areas import area_map
 from ldp_server.web.charts.dots import Dot, DotChart, dots
 from ldp_server.web.charts.draw import STYLE
 from ldp_server.web.charts.heat import heat
@@ -66,12 +68,32 @@ def figure_of(
     return _few(title, answer)
 
 
+def _areas(title: str, answer: AreasAnswer) -> Figure:
+    if answer.map:
+        wide, narrow = (area_map(title, (answer.x, answer.y), answer.areas, width) for width in (WIDE, NARROW))
+        return Figure(wide, narrow, [("shade", "a darker tile is more users")])
+    lines = [
+        Dot(
+            f"{row.first_x:,} to {row.last_x:,}, {row.first_y:,} to {row.last_y:,}",
+            row.estimate,
+            row.low,
+            row.high,
+            _kind(row),
+        )
+        for row in answer.areas[:_MOST_DOTS]
+    ]
+    chart = DotChart(title, lines)
+    return Figure(dots(chart, WIDE), dots(chart, NARROW), [_DOT])
+
+
 def _few(title: str, answer: Any) -> Figure | None:
     """The chart of an answer with a few lines that are no users."""
     if isinstance(answer, GapsAnswer):
         return _groups(title, answer)
     if isinstance(answer, AverageAnswer | AveragesAnswer):
         return _average(title, answer) if isinstance(answer, AverageAnswer) else _averages(title, answer)
+    if isinstance(answer, AreasAnswer):
+        return _areas(title, answer)
     return None
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from ldp_server.answers.attributes import AttributesAnswer
 from ldp_server.answers.estimates import Coverage, Estimates
+from ldp_server.answers.fields.areas import AreasAnswer
 from ldp_server.answers.fields.averages import AveragesAnswer
 from ldp_server.answers.numbers import AverageAnswer, QuantilesAnswer, RangesAnswer
 from ldp_server.answers.words import item_text, visible, whole
@@ -82,6 +83,8 @@ def _few(answer: Any) -> TableView:
     if isinstance(answer, GapsAnswer):
         heads = (visible(answer.group), "share", "± error", _interval(answer.confidence), "users", "± error")
         return TableView(heads, [_group(row) for row in answer.rows])
+    if isinstance(answer, AreasAnswer):
+        return _areas(answer)
     raise TypeError(f"no table for {type(answer).__name__}")
 
 
@@ -107,6 +110,15 @@ def _averages(answer: AveragesAnswer) -> TableView:
     ]
     heads = ("cell", f"average of {visible(answer.number)}", "± error", interval, "who have one", interval)
     return TableView(heads, rows)
+
+
+def _areas(answer: AreasAnswer) -> TableView:
+    rows = [
+        [f"{row.first_x:,} to {row.last_x:,}", f"{row.first_y:,} to {row.last_y:,}", *_users(row)]
+        for row in answer.areas
+    ]
+    heads = (visible(answer.x), visible(answer.y), "users", "± noise", _interval(answer.confidence))
+    return TableView(heads, rows, frozenset())
 
 
 def _group(row: GroupShare) -> list[str]:

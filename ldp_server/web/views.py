@@ -14,9 +14,11 @@ from typing import Any
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
+from ldp_client.mechanisms.sampled_grid import SampledGrid
 from ldp_client.mechanisms.sampled_table import SampledTable
-from ldp_client.protocol.domain import Attributes, Integers, Record, YesNo
+from ldp_client.protocol.domain import Attributes, Domain, Integers, Record, YesNo
 from ldp_server.analyst import Analyst, CollectionHeavyHitters, CollectionSummary, EveryLook
+from ldp_server.answers.fields.areas import Area
 from ldp_server.answers.numbers import Between
 from ldp_server.fairness.gaps import TOLERANCE
 from ldp_server.heavy_hitters import BETA
@@ -27,6 +29,7 @@ from ldp_server.oracles.base import AttributesOracle, FrequencyOracle
 from ldp_server.oracles.bounded_number import BoundedNumberOracle
 from ldp_server.oracles.hierarchy import HierarchyOracle
 from ldp_server.oracles.records.view import TABLES_OF
+from ldp_server.oracles.sampled_grid import SampledGridOracle
 from ldp_server.oracles.sampled_table import SampledTableOracle
 from ldp_server.web.periods import NumberSpan, python_periods, shell_span
 
@@ -36,6 +39,7 @@ __all__ = [
     "VIEWS",
     "View",
     "ViewOptions",
+    "areas_text",
     "first_compared",
     "fitting",
     "look_for_items",
@@ -64,6 +68,7 @@ class ViewOptions:
     bins: int = 20
     shares: tuple[float, ...] = QUARTILES
     between: tuple[Between, ...] = ()
+    areas: tuple[Area, ...] = ()
     fields: tuple[str, ...] = ()
     """Of a table of records; of an audit, the field of the groups and that of the outcome."""
     tolerance: float = TOLERANCE
@@ -191,6 +196,20 @@ VIEWS: Mapping[str, View] = {
         "averages",
         lambda o: f"averages({{}}{_keywords(_once(o), together=True)})",
     ),
+    "map": View(
+        "Map",
+        lambda a, which, o: a.map(which, **_same(_once(o))),
+        lambda o: f"--together{_confidence(_once(o))}",
+        "map",
+        lambda o: f"map({{}}{_keywords(_once(o), together=True)})",
+    ),
+    "areas": View(
+        "Areas",
+        lambda a, which, o: a.map(which, o.areas or None, **_same(_once(o))),
+        lambda o: f"{areas_text(o.areas, '--area ')} --together{_confidence(_once(o))}",
+        "map",
+        lambda o: f"map({{}}, {list(o.areas)!r}{_keywords(_once(o), together=True)})",
+    ),
     "histogram": View(
         "Histogram",
         lambda a, which, o: a.histogram(which, o.bins, **_same(o)),
@@ -296,6 +315,8 @@ _HAS: Mapping[str, Callable[[Collection, CollectionSummary], bool]] = {
     "hitters": lambda _, s: s.decodes_heavy_hitters,
     "average": lambda c, _: _is(c, BoundedNumberOracle),
     "averages": lambda c, _: _is(c, AveragedTableOracle),
+    "map": lambda c, _: _is(c, SampledGridOracle),
+    "areas": lambda c, _: _is(c, SampledGridOracle),
     "histogram": lambda c, _: _is(c, HierarchyOracle),
     "quantiles": lambda c, _: _is(c, HierarchyOracle),
     "ranges": lambda c, _: _is(c, HierarchyOracle),
@@ -309,11 +330,22 @@ _HAS: Mapping[str, Callable[[Collection, CollectionSummary], bool]] = {
 def fitting(options: ViewOptions, collection: Collection, view: str = "") -> ViewOptions:
     """Return what can be asked: a small domain has fewer ranges than a reader's choice or the default."""
     domain = collection.domain
+    if isinstance(collection.randomizer, SampledGrid):
+        return options if options.areas else replace(options, areas=_middle(collection.domain))
     if isinstance(domain, Record) and view == "gaps" and len(options.fields) != 2:
         return replace(options, fields=first_compared(collection, domain))
     if isinstance(domain, Record) and not options.fields:
         return replace(options, fields=_first_fields(collection, domain))
     return replace(options, bins=min(options.bins, domain.count)) if isinstance(domain, Integers) else options
+
+
+def _middle(domain: Domain) -> tuple[Area, ...]:
+    """The middle of a map, half as wide and as high."""
+    x, y = (
+        (one.domain.lowest + one.domain.count // 4, one.domain.lowest + max(0, one.domain.count * 3 // 4 - 1))
+        for one in domain.fields  # type: ignore[attr-defined]  # a map is asked of a record of two integers
+    )
+    return ((x, y),)
 
 
 def first_compared(collection: Collection, domain: Record) -> tuple[str, ...]:
@@ -349,6 +381,7 @@ def read_options(given: Mapping[str, str], items: tuple[str, ...] = ()) -> ViewO
         bins=int(_real(given, "bins", 20, 1, _MOST_BINS)),
         shares=_shares(given.get("shares", "")),
         between=_between(given.get("between", "")),
+        areas=_areas(given.get("areas", "")),
         tolerance=_real(given, "tolerance", TOLERANCE, 0.001, 0.999),
         fields=tuple(name for part in given.get("fields", "").split(",") if (name := part.strip())),
         every_look=given.get("every_look") == "1",
@@ -387,3 +420,17 @@ def _between(text: str) -> tuple[Between, ...]:
     if len(found) > _MOST_SHARES or None in found:
         raise InvalidSpec(f"ranges are up to {_MOST_SHARES} of FIRST:LAST, such as 10:20 30:45")
     return tuple((int(one[1]), int(one[2])) for one in found if one is not None)
+
+
+def areas_text(areas: tuple[Area, ...], before: str = "") -> str:
+    """Areas as a reader writes them, each with a text before it."""
+    return " ".join(f"{before}{a}:{b},{c}:{d}" for (a, b), (c, d) in areas)
+
+
+def _areas(text: str) -> tuple[Area, ...]:
+    words = text.replace(";", " ").split()
+    found = [word.split(",") for word in words[: _MOST_SHARES + 1]]
+    if len(found) > _MOST_SHARES or not all(len(one) == 2 for one in found):
+        raise InvalidSpec(f"areas are up to {_MOST_SHARES} of FIRST:LAST,FIRST:LAST, such as 10:20,5:9")
+    sides = [_between(" ".join(one)) for one in found]
+    return tuple((x, y) for x, y in sides)

@@ -35,6 +35,7 @@ from ldp_server.worker.messages import (
     AskPeriods,
     AskRelations,
     AskSummarise,
+    AskTables,
     AskTrend,
     CheckpointWritten,
     Done,
@@ -51,6 +52,7 @@ _NamesPeriods = (
     pb.EstimateRequest
     | pb.NumbersRequest
     | pb.AttributesRequest
+    | pb.TablesRequest
     | pb.RelationsRequest
     | pb.HeavyHittersRequest
     | pb.ExportRequest
@@ -67,6 +69,7 @@ class Child:
             AskEstimate: self._estimate,
             AskNumbers: self._numbers,
             AskAttributes: self._attributes,
+            AskTables: self._tables,
             AskRelations: self._relations,
             AskSummarise: self._summarise,
             AskAdvance: self._advance,
@@ -100,6 +103,10 @@ class Child:
     def _attributes(self, question: AskAttributes, body: bytes) -> tuple[Answer, bytes]:
         request = pb.AttributesRequest.FromString(body)
         return Done(), estimating.attributes_of(self._get(question, request), request)
+
+    def _tables(self, question: AskTables, body: bytes) -> tuple[Answer, bytes]:
+        request = pb.TablesRequest.FromString(body)
+        return Done(), estimating.tables_of_fields(self._get(question, request), request)
 
     def _relations(self, question: AskRelations, body: bytes) -> tuple[Answer, bytes]:
         request = pb.RelationsRequest.FromString(body)

@@ -83,6 +83,10 @@ class Worker:
         """The serialised AttributesResponse to a serialised AttributesRequest."""
         return await self._answered(AskAttributes(number), request)
 
+    async def tables(self, number: int, request: bytes) -> bytes:
+        """The serialised TablesResponse to a serialised TablesRequest."""
+        return await self._answered(messages.AskTables(number), request)
+
     async def relations(self, number: int, request: bytes) -> bytes:
         """The serialised RelationsResponse to a serialised RelationsRequest."""
         return await self._answered(AskRelations(number), request)

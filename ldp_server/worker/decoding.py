@@ -17,8 +17,10 @@ from ldp_server.worker.messages import AskDecode
 
 __all__ = ["can_decode", "decode"]
 
-THREADS = min(2, os.cpu_count() or 1)
-"""Transforms and searches run on two threads: most of their time is spent outside of Python. Each takes 150 MB."""
+_MAY_USE = getattr(os, "sched_getaffinity", None)
+THREADS = min(2, len(_MAY_USE(0)) if _MAY_USE else os.cpu_count() or 1)
+"""Transforms and searches run on two threads, where this process may use two cores: most of their time is spent outside
+of Python. Each takes 150 MB."""
 
 
 def can_decode(mechanism: str) -> bool:

@@ -14,14 +14,24 @@ from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.answers import estimates, numbers
 from ldp_server.answers.attributes import attributes_answer
 from ldp_server.answers.estimates import Coverage, Estimates
+from ldp_server.answers.fields.areas import areas_answer
 from ldp_server.answers.fields.averages import averages_answer
 from ldp_server.answers.records import RecordTable
+from ldp_server.answers.synthetic.tables import tables_answer
 from ldp_server.answers.wire import integer_from_wire, item_from_wire, item_to_wire, to_wire
 from ldp_server.oracles import as_frequency
 from ldp_server.oracles.base import Oracle, Unsupported
 from ldp_server.worker.counts import CollectionCounts
 
-__all__ = ["attributes_of", "estimate", "field_values", "null_error", "numbers_of", "slices_of"]
+__all__ = [
+    "attributes_of",
+    "estimate",
+    "field_values",
+    "null_error",
+    "numbers_of",
+    "slices_of",
+    "tables_of_fields",
+]
 
 MOST = 1 << 20
 """The most items that one answer lists: some forty megabytes."""
@@ -111,14 +121,33 @@ def numbers_of(counts: CollectionCounts, request: pb.NumbersRequest) -> bytes:
         how = {"confidence": confidence, "coverage": coverage, "every_look": request.every_look}
         ranges = _ranges(counts, request.ranges, how)
         response.ranges.CopyFrom(to_wire(ranges, pb.RangesAnswer))
-    elif asked == "averages":
-        if request.every_look:
-            raise Unsupported("averages of cells have no intervals for every look: ask for one look")
-        each = averages_answer(collection, oracle, confidence=confidence, coverage=coverage)
-        response.averages.CopyFrom(to_wire(each, pb.AveragesAnswer))
     else:
-        raise InvalidSpec("ask for the average, for averages of cells, for quantiles or for ranges")
+        _of_fields(counts, request, response, {"confidence": confidence, "coverage": coverage})
     return counts.serialized(response)
+
+
+def _of_fields(
+    counts: CollectionCounts, request: pb.NumbersRequest, response: pb.NumbersResponse, how: dict[str, Any]
+) -> None:
+    """Write the answer about several fields of records."""
+    asked = request.WhichOneof("which")
+    if asked not in ("averages", "areas"):
+        raise InvalidSpec("ask for the average, for averages of cells, for areas, for quantiles or for ranges")
+    if request.every_look:
+        raise Unsupported("averages of cells and areas have no intervals for every look: ask for one look")
+    if asked == "averages":
+        averages = averages_answer(counts.collection, counts.oracle, **how)
+        response.averages.CopyFrom(to_wire(averages, pb.AveragesAnswer))
+    else:
+        wanted = [
+            (
+                (integer_from_wire(one.x.first), integer_from_wire(one.x.last)),
+                (integer_from_wire(one.y.first), integer_from_wire(one.y.last)),
+            )
+            for one in request.areas.areas
+        ]
+        areas = areas_answer(counts.collection, counts.oracle, wanted or None, **how)
+        response.areas.CopyFrom(to_wire(areas, pb.AreasAnswer))
 
 
 def _ranges(counts: CollectionCounts, asked: pb.RangesQuestion, how: dict[str, Any]) -> numbers.RangesAnswer:
@@ -143,3 +172,10 @@ def attributes_of(counts: CollectionCounts, request: pb.AttributesRequest) -> by
         every_look=request.every_look,
     )
     return counts.serialized(to_wire(found, pb.AttributesResponse))
+
+
+def tables_of_fields(counts: CollectionCounts, request: pb.TablesRequest) -> bytes:
+    """Return the serialised TablesResponse to a request, which names nothing but the collection and its periods."""
+    del request
+    found = tables_answer(counts.collection, counts.oracle)
+    return counts.serialized(to_wire(found, pb.TablesResponse))

@@ -34,6 +34,7 @@ __all__ = [
     "AskPeriods",
     "AskRelations",
     "AskSummarise",
+    "AskTables",
     "AskTrend",
     "CheckpointWritten",
     "Done",
@@ -75,6 +76,11 @@ class AskNumbers(Question):
 @dataclass(frozen=True, slots=True)
 class AskAttributes(Question):
     """Answer the AttributesRequest in the body with an AttributesResponse: `Done`."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskTables(Question):
+    """Answer the TablesRequest in the body with a TablesResponse: `Done`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +245,7 @@ QUESTIONS: dict[str, type[Question]] = {
         AskEstimate,
         AskNumbers,
         AskAttributes,
+        AskTables,
         AskRelations,
         AskSummarise,
         AskAdvance,

@@ -35,6 +35,7 @@ from tests.docs.test_pages import unknown
 
 ROLES = ("collect", "answer", "upkeep", "relay")
 CONFIGS = {role: next(KUBERNETES.rglob(f"{role}.toml")) for role in ROLES}
+GRANTS = ROOT / "ldp_server" / "store" / "postgres" / "grants.sql"
 SECRETS = (DEPLOY / "make-secrets").read_text("utf-8")
 
 
@@ -306,6 +307,13 @@ def test_users_and_their_roles_are_those_of_the_addresses():
     for who, words in ours().items():
         if "prepare" in who:
             assert granted[re.search(r"//(\w+)@", words[-1])[1]] == ""
+
+
+def test_every_role_of_the_schema_is_there_before_the_job_that_may_make_none():
+    script = (KUBERNETES / "store" / "postgres-init.sh").read_text()
+    named = set(re.findall(r"CREATE ROLE (\w+)", GRANTS.read_text()))
+    assert len(named) >= 2
+    assert named <= set(re.findall(r"^CREATE ROLE (\w+) NOLOGIN;", script, re.MULTILINE))
 
 
 def test_no_secret_is_in_the_tree():

@@ -20,6 +20,7 @@ from ldp_server.child import safe_command
 from ldp_server.config import Config
 from ldp_server.service.assemble import CollectionServer
 from ldp_server.store import AccessFile
+from ldp_server.testing import ServedProcess
 from ldp_server.testing import ServerProcess as RealServerProcess
 from tests.server.commands import Started, run_command
 
@@ -147,6 +148,14 @@ os.execv(sys.argv[2], sys.argv[2:])
 """
 
 
+def launched(process, command, log):
+    """Fork a process of `ldp_server.testing` in the place of a fresh interpreter."""
+    start = len(safe_command("ldp_server"))
+    if command[:start] != safe_command("ldp_server") or "GRPC_TRACE" in process._environment:
+        return ServedProcess._launch(process, command, log)  # gRPC reads its own variables when it is imported
+    return Started(command[start:], process._environment, log)
+
+
 class ServerProcess(RealServerProcess):
     """A server in a process of its own, with what the tests here ask of it. It is forked, unless a limit is set first.
 
@@ -158,10 +167,7 @@ class ServerProcess(RealServerProcess):
         super().__init__(data, *options, before=before, **more)
 
     def _launch(self, command, log):
-        start = len(safe_command("ldp_server"))
-        if command[:start] != safe_command("ldp_server") or "GRPC_TRACE" in self._environment:
-            return super()._launch(command, log)  # gRPC reads its own variables when it is imported
-        return Started(command[start:], self._environment, log)
+        return launched(self, command, log)
 
     @property
     def auth(self):

@@ -33,6 +33,7 @@ from ldp_server.analyst import EveryLook
 from ldp_server.answers import estimates, numbers
 from ldp_server.answers.attributes import attributes_answer
 from ldp_server.answers.estimates import Coverage
+from ldp_server.answers.fields.areas import areas_answer
 from ldp_server.answers.fields.averages import averages_answer
 from ldp_server.answers.over_time.change import TOLD_OF, change
 from ldp_server.answers.over_time.compare import compare
@@ -110,6 +111,16 @@ QUESTIONS = {
         lambda c, o: averages_answer(c, o, coverage=TOGETHER),
         lambda a, c, **p: a.averages(c, together=True, **p),
         ("averages", "--together"),
+    ),
+    "map": Doors(
+        lambda c, o: areas_answer(c, o, coverage=TOGETHER),
+        lambda a, c, **p: a.map(c, together=True, **p),
+        ("map", "--together"),
+    ),
+    "areas": Doors(
+        lambda c, o: areas_answer(c, o, [((1, 2), (4, 7)), ((0, 6), (3, 3))], confidence=0.9),
+        lambda a, c, **p: a.map(c, [((1, 2), (4, 7)), ((0, 6), (3, 3))], confidence=0.9, **p),
+        ("map", "--area", "1:2,4:7", "--area", "0:6,3:3", "--confidence", "0.9"),
     ),
     "quantiles": Doors(
         lambda c, o: numbers.quantiles_answer(c, o, (0.5, 0.9), coverage=TOGETHER),
@@ -199,6 +210,7 @@ ANSWERS: dict[str, set[str]] = {
     "hierarchy": LISTED | {"quantiles", "ranges", "histogram"},
     "bounded-number": {"average"},
     "averaged-table": {"averages"},
+    "sampled-grid": {"map", "areas"},
     "sampled-attribute": {"attributes"},
     "composed-response": LISTED | {"attributes", "pairs"},
     "randomized-response over attributes": LISTED | {"attributes", "pairs"},
@@ -271,7 +283,7 @@ def test_every_mechanism_has_a_line_and_every_call_a_question():
     assert {one.name for one in pb.DESCRIPTOR.services_by_name["Analyst"].methods} == asking | changing | others
 
 
-ROWS = ("rows", "items", "average", "averages", "quantiles", "ranges")
+ROWS = ("rows", "items", "average", "averages", "areas", "quantiles", "ranges")
 """The keys of the rows in the answers' JSON."""
 
 
@@ -572,6 +584,7 @@ EVERY_LOOK = {
     "hierarchy": {"ranges", "histogram"},
     "bounded-number": {"average"},
     "averaged-table": set(),
+    "sampled-grid": set(),
     "sampled-attribute": {"attributes"},
     # The frequencies of sets where its shell answers all sets but the true one alike, as in the example.
     "composed-response": {"given", "top", "every item", "table", "attributes", "pairs"},

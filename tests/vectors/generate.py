@@ -24,6 +24,7 @@ from ldp_client.mechanisms.compiled_channel import CompiledChannel
 from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.randomized_response import Response
+from ldp_client.mechanisms.sampled_grid import SampledGrid
 from ldp_client.mechanisms.sampled_table import SampledTable, parameters_of
 from ldp_client.mechanisms.shared.team_sketch import TeamSketch
 from ldp_client.protocol import packing
@@ -510,6 +511,25 @@ def averaged_collections() -> dict[str, Collection]:
     }
 
 
+def grid_collections() -> dict[str, Collection]:
+    """Places on a map: every response, sides that do not divide the range, and tiles alone."""
+    even = Record((Field("x", Integers(0, 8)), Field("y", Integers(-4, 8))))
+    odd = Record((Field("x", Integers(-3, 1001)), Field("y", Integers(10, (1 << 30) + 1))))
+    names = ("columns", "rows", "across", "down", "lines", "tiles", "lines_q", "tiles_q")
+    plain: dict[str, tuple[Record, str, tuple[int, ...]]] = {
+        "grid-even": (even, "1", (8, 4, 4, 2, 1, 2, 3, 4)),
+        "grid-odd": (odd, "2", (30, 12, 6, 4, 3, 5, 8, 0)),
+        "grid-tiles": (odd, "0.5", (1, 1, 7, 5, 0, 1, 0, 2)),
+        "grid-lines": (even, "4", (8, 8, 1, 1, 65536, 1, 0, 0)),
+    }
+    return {
+        name: Collection.create(
+            f"{name}?", record, "sampled-grid", epsilon, **NOVEMBER, parameters=dict(zip(names, numbers, strict=True))
+        )
+        for name, (record, epsilon, numbers) in plain.items()
+    }
+
+
 def channel_collections() -> dict[str, Collection]:
     """Compiled channels: two elements and many, with and without distances, more reports than elements."""
     fair, less = Response(Epsilon("1"), 3), N // 500
@@ -558,6 +578,10 @@ def boundary_words(collection: Collection) -> list[int]:
     elif isinstance(maker, CompiledChannel):
         limits = [2 * N - offset for offset in {*maker.offsets[0][:3], *maker.offsets[-1][-3:]}]
         found |= {word for limit in limits for word in (limit - 1, limit)}
+    elif isinstance(maker, SampledGrid):
+        ends = (maker.lines, 2 * maker.lines)
+        found |= {-(-end * N // maker.total) - less for end in ends for less in (0, 1)}
+        found |= {one.response.truth for one in maker.responses}
     elif isinstance(maker, AveragedTable):
         steps = [-(-v * N // maker.reach) for v in (1, maker.reach // 2, maker.reach - 1)]
         found |= {word for step in (*steps, maker.inner.response.truth) for word in (step - 1, step)}
@@ -842,6 +866,7 @@ FILES = {
     "fields": lambda: structured_vectors(field_collections()),
     "channels": lambda: structured_vectors(channel_collections()),
     "records": lambda: structured_vectors(record_collections()),
+    "grids": lambda: structured_vectors(grid_collections()),
     "averages": lambda: structured_vectors(averaged_collections()),
     "signed_lists": signed_list_vectors,
     "list_trees": list_tree_vectors,

@@ -787,6 +787,34 @@ def averaged_table(epsilon: str, sizes: list[int], number: int, q: int, index: i
     return linear_hash_report(epsilon, q, t, 0 if v < 0 else q * (1 + cell) + up, u[1], u[2])
 
 
+def sampled_grid(epsilon: str, sizes: list[int], grid: dict, index: int, u: list[int]) -> int:
+    x, y = index % sizes[0] - 1, index // sizes[0] - 1
+    width, height = sizes[0] - 1, sizes[1] - 1
+
+    def part(v: int, parts: int, count: int) -> int:
+        """The place of v / count, as a fraction of the range, among so many equal parts."""
+        return int(Fraction(v, count) * parts)
+
+    there = x >= 0 and y >= 0
+    tile = part(x, grid["across"], width) + grid["across"] * part(y, grid["down"], height)
+    cells = [
+        (grid["lines"], grid["columns"], part(x, grid["columns"], width), grid["lines_q"]),
+        (grid["lines"], grid["rows"], part(y, grid["rows"], height), grid["lines_q"]),
+        (grid["tiles"], grid["across"] * grid["down"], tile, grid["tiles_q"]),
+    ]
+    r, start = u[0] * sum(weight for weight, *_ in cells) // N, 0
+    for weight, count, cell, q in cells:
+        element = 1 + cell if there else 0
+        t = next(t for t in range(1, 25) if q**t >= count + 1) if q else 0
+        if r < weight:
+            if q:
+                return start + linear_hash_report(epsilon, q, t, element, u[1], u[2])
+            return start + response(epsilon, count + 1, element, u[1])
+        r -= weight
+        start += points(q, t) * q if q else count + 1
+    raise AssertionError("r is below the sum of the weights")
+
+
 # --- Compiled channels ----------------------------------------------------------------------------------------------
 
 

@@ -9,6 +9,7 @@ psql -v ON_ERROR_STOP=1 --no-psqlrc --quiet --username "$POSTGRES_USER" --dbname
 \\set keep \`cat $secrets/keep.password\`
 CREATE ROLE hearsay_collector NOLOGIN;
 CREATE ROLE hearsay_keeper NOLOGIN;
+CREATE ROLE hearsay_curator NOLOGIN;
 CREATE ROLE owner LOGIN NOSUPERUSER PASSWORD :'owner';
 CREATE ROLE collect LOGIN NOSUPERUSER PASSWORD :'collect' IN ROLE hearsay_collector;
 CREATE ROLE keep LOGIN NOSUPERUSER PASSWORD :'keep' IN ROLE hearsay_keeper;

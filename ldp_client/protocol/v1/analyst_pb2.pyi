@@ -368,13 +368,14 @@ class Rest(_message.Message):
     def __init__(self, estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
 
 class NumbersRequest(_message.Message):
-    __slots__ = ("collection_id", "id_prefix", "average", "quantiles", "ranges", "averages", "confidence", "together", "periods", "every_look")
+    __slots__ = ("collection_id", "id_prefix", "average", "quantiles", "ranges", "averages", "areas", "confidence", "together", "periods", "every_look")
     COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
     ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
     AVERAGE_FIELD_NUMBER: _ClassVar[int]
     QUANTILES_FIELD_NUMBER: _ClassVar[int]
     RANGES_FIELD_NUMBER: _ClassVar[int]
     AVERAGES_FIELD_NUMBER: _ClassVar[int]
+    AREAS_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     TOGETHER_FIELD_NUMBER: _ClassVar[int]
     PERIODS_FIELD_NUMBER: _ClassVar[int]
@@ -385,11 +386,12 @@ class NumbersRequest(_message.Message):
     quantiles: QuantilesQuestion
     ranges: RangesQuestion
     averages: AveragesQuestion
+    areas: AreasQuestion
     confidence: float
     together: bool
     periods: AskedPeriods
     every_look: bool
-    def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., average: _Optional[_Union[AverageQuestion, _Mapping]] = ..., quantiles: _Optional[_Union[QuantilesQuestion, _Mapping]] = ..., ranges: _Optional[_Union[RangesQuestion, _Mapping]] = ..., averages: _Optional[_Union[AveragesQuestion, _Mapping]] = ..., confidence: _Optional[float] = ..., together: bool = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ..., every_look: bool = ...) -> None: ...
+    def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., average: _Optional[_Union[AverageQuestion, _Mapping]] = ..., quantiles: _Optional[_Union[QuantilesQuestion, _Mapping]] = ..., ranges: _Optional[_Union[RangesQuestion, _Mapping]] = ..., averages: _Optional[_Union[AveragesQuestion, _Mapping]] = ..., areas: _Optional[_Union[AreasQuestion, _Mapping]] = ..., confidence: _Optional[float] = ..., together: bool = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ..., every_look: bool = ...) -> None: ...
 
 class AverageQuestion(_message.Message):
     __slots__ = ()
@@ -398,6 +400,20 @@ class AverageQuestion(_message.Message):
 class AveragesQuestion(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
+
+class AreasQuestion(_message.Message):
+    __slots__ = ("areas",)
+    AREAS_FIELD_NUMBER: _ClassVar[int]
+    areas: _containers.RepeatedCompositeFieldContainer[Area]
+    def __init__(self, areas: _Optional[_Iterable[_Union[Area, _Mapping]]] = ...) -> None: ...
+
+class Area(_message.Message):
+    __slots__ = ("x", "y")
+    X_FIELD_NUMBER: _ClassVar[int]
+    Y_FIELD_NUMBER: _ClassVar[int]
+    x: Between
+    y: Between
+    def __init__(self, x: _Optional[_Union[Between, _Mapping]] = ..., y: _Optional[_Union[Between, _Mapping]] = ...) -> None: ...
 
 class QuantilesQuestion(_message.Message):
     __slots__ = ("shares",)
@@ -422,20 +438,22 @@ class Between(_message.Message):
     def __init__(self, first: _Optional[str] = ..., last: _Optional[str] = ...) -> None: ...
 
 class NumbersResponse(_message.Message):
-    __slots__ = ("average", "quantiles", "ranges", "averages", "collection", "periods")
+    __slots__ = ("average", "quantiles", "ranges", "averages", "areas", "collection", "periods")
     AVERAGE_FIELD_NUMBER: _ClassVar[int]
     QUANTILES_FIELD_NUMBER: _ClassVar[int]
     RANGES_FIELD_NUMBER: _ClassVar[int]
     AVERAGES_FIELD_NUMBER: _ClassVar[int]
+    AREAS_FIELD_NUMBER: _ClassVar[int]
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
     PERIODS_FIELD_NUMBER: _ClassVar[int]
     average: AverageAnswer
     quantiles: QuantilesAnswer
     ranges: RangesAnswer
     averages: AveragesAnswer
+    areas: AreasAnswer
     collection: CollectionInfo
     periods: PeriodSpan
-    def __init__(self, average: _Optional[_Union[AverageAnswer, _Mapping]] = ..., quantiles: _Optional[_Union[QuantilesAnswer, _Mapping]] = ..., ranges: _Optional[_Union[RangesAnswer, _Mapping]] = ..., averages: _Optional[_Union[AveragesAnswer, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ...) -> None: ...
+    def __init__(self, average: _Optional[_Union[AverageAnswer, _Mapping]] = ..., quantiles: _Optional[_Union[QuantilesAnswer, _Mapping]] = ..., ranges: _Optional[_Union[RangesAnswer, _Mapping]] = ..., averages: _Optional[_Union[AveragesAnswer, _Mapping]] = ..., areas: _Optional[_Union[AreasAnswer, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ...) -> None: ...
 
 class AverageAnswer(_message.Message):
     __slots__ = ("reports", "confidence", "average", "every_look", "more_for_half", "independence")
@@ -508,6 +526,52 @@ class CellAverage(_message.Message):
     users_low: float
     users_high: float
     def __init__(self, item: _Optional[_Union[Item, _Mapping]] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., users: _Optional[float] = ..., users_error: _Optional[float] = ..., users_low: _Optional[float] = ..., users_high: _Optional[float] = ...) -> None: ...
+
+class AreasAnswer(_message.Message):
+    __slots__ = ("reports", "confidence", "coverage", "holders", "x", "y", "areas", "map", "more_for_half", "independence")
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    COVERAGE_FIELD_NUMBER: _ClassVar[int]
+    HOLDERS_FIELD_NUMBER: _ClassVar[int]
+    X_FIELD_NUMBER: _ClassVar[int]
+    Y_FIELD_NUMBER: _ClassVar[int]
+    AREAS_FIELD_NUMBER: _ClassVar[int]
+    MAP_FIELD_NUMBER: _ClassVar[int]
+    MORE_FOR_HALF_FIELD_NUMBER: _ClassVar[int]
+    INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
+    reports: int
+    confidence: float
+    coverage: str
+    holders: float
+    x: str
+    y: str
+    areas: _containers.RepeatedCompositeFieldContainer[AreaCount]
+    map: bool
+    more_for_half: int
+    independence: Independence
+    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., holders: _Optional[float] = ..., x: _Optional[str] = ..., y: _Optional[str] = ..., areas: _Optional[_Iterable[_Union[AreaCount, _Mapping]]] = ..., map: bool = ..., more_for_half: _Optional[int] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
+
+class AreaCount(_message.Message):
+    __slots__ = ("first_x", "last_x", "first_y", "last_y", "estimate", "standard_error", "low", "high", "on_lines")
+    FIRST_X_FIELD_NUMBER: _ClassVar[int]
+    LAST_X_FIELD_NUMBER: _ClassVar[int]
+    FIRST_Y_FIELD_NUMBER: _ClassVar[int]
+    LAST_Y_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATE_FIELD_NUMBER: _ClassVar[int]
+    STANDARD_ERROR_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    ON_LINES_FIELD_NUMBER: _ClassVar[int]
+    first_x: str
+    last_x: str
+    first_y: str
+    last_y: str
+    estimate: float
+    standard_error: float
+    low: float
+    high: float
+    on_lines: bool
+    def __init__(self, first_x: _Optional[str] = ..., last_x: _Optional[str] = ..., first_y: _Optional[str] = ..., last_y: _Optional[str] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., on_lines: bool = ...) -> None: ...
 
 class QuantilesAnswer(_message.Message):
     __slots__ = ("reports", "confidence", "coverage", "holders", "quantiles", "more_for_half", "independence")
@@ -630,6 +694,50 @@ class Held(_message.Message):
     low: float
     high: float
     def __init__(self, attributes: _Optional[_Iterable[str]] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
+
+class TablesRequest(_message.Message):
+    __slots__ = ("collection_id", "id_prefix", "periods")
+    COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
+    ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
+    collection_id: bytes
+    id_prefix: str
+    periods: AskedPeriods
+    def __init__(self, collection_id: _Optional[bytes] = ..., id_prefix: _Optional[str] = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ...) -> None: ...
+
+class TablesResponse(_message.Message):
+    __slots__ = ("reports", "tables", "signals", "collection", "periods", "independence")
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
+    TABLES_FIELD_NUMBER: _ClassVar[int]
+    SIGNALS_FIELD_NUMBER: _ClassVar[int]
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
+    INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
+    reports: int
+    tables: _containers.RepeatedCompositeFieldContainer[FieldsTable]
+    signals: _containers.RepeatedCompositeFieldContainer[FieldsSignal]
+    collection: CollectionInfo
+    periods: PeriodSpan
+    independence: Independence
+    def __init__(self, reports: _Optional[int] = ..., tables: _Optional[_Iterable[_Union[FieldsTable, _Mapping]]] = ..., signals: _Optional[_Iterable[_Union[FieldsSignal, _Mapping]]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
+
+class FieldsTable(_message.Message):
+    __slots__ = ("fields", "estimates")
+    FIELDS_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATES_FIELD_NUMBER: _ClassVar[int]
+    fields: _containers.RepeatedScalarFieldContainer[str]
+    estimates: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, fields: _Optional[_Iterable[str]] = ..., estimates: _Optional[_Iterable[float]] = ...) -> None: ...
+
+class FieldsSignal(_message.Message):
+    __slots__ = ("fields", "ratio", "told")
+    FIELDS_FIELD_NUMBER: _ClassVar[int]
+    RATIO_FIELD_NUMBER: _ClassVar[int]
+    TOLD_FIELD_NUMBER: _ClassVar[int]
+    fields: _containers.RepeatedScalarFieldContainer[str]
+    ratio: float
+    told: bool
+    def __init__(self, fields: _Optional[_Iterable[str]] = ..., ratio: _Optional[float] = ..., told: bool = ...) -> None: ...
 
 class RelationsRequest(_message.Message):
     __slots__ = ("collection_id", "id_prefix", "gaps", "rules", "line", "confidence", "periods")

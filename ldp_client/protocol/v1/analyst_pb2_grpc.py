@@ -79,6 +79,11 @@ class AnalystStub(object):
                 request_serializer=ldp_dot_v1_dot_analyst__pb2.AttributesRequest.SerializeToString,
                 response_deserializer=ldp_dot_v1_dot_analyst__pb2.AttributesResponse.FromString,
                 _registered_method=True)
+        self.Tables = channel.unary_unary(
+                '/ldp.v1.Analyst/Tables',
+                request_serializer=ldp_dot_v1_dot_analyst__pb2.TablesRequest.SerializeToString,
+                response_deserializer=ldp_dot_v1_dot_analyst__pb2.TablesResponse.FromString,
+                _registered_method=True)
         self.Relations = channel.unary_unary(
                 '/ldp.v1.Analyst/Relations',
                 request_serializer=ldp_dot_v1_dot_analyst__pb2.RelationsRequest.SerializeToString,
@@ -187,6 +192,13 @@ class AnalystServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Tables(self, request, context):
+        """All tables of the fields of records at once, and which sets of fields have a signal above the noise.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Relations(self, request, context):
         """How fields of records go together: gaps between groups, or rules that tell one field from others.
         """
@@ -290,6 +302,11 @@ def add_AnalystServicer_to_server(servicer, server):
                     servicer.Attributes,
                     request_deserializer=ldp_dot_v1_dot_analyst__pb2.AttributesRequest.FromString,
                     response_serializer=ldp_dot_v1_dot_analyst__pb2.AttributesResponse.SerializeToString,
+            ),
+            'Tables': grpc.unary_unary_rpc_method_handler(
+                    servicer.Tables,
+                    request_deserializer=ldp_dot_v1_dot_analyst__pb2.TablesRequest.FromString,
+                    response_serializer=ldp_dot_v1_dot_analyst__pb2.TablesResponse.SerializeToString,
             ),
             'Relations': grpc.unary_unary_rpc_method_handler(
                     servicer.Relations,
@@ -575,6 +592,33 @@ class Analyst(object):
             '/ldp.v1.Analyst/Attributes',
             ldp_dot_v1_dot_analyst__pb2.AttributesRequest.SerializeToString,
             ldp_dot_v1_dot_analyst__pb2.AttributesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Tables(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ldp.v1.Analyst/Tables',
+            ldp_dot_v1_dot_analyst__pb2.TablesRequest.SerializeToString,
+            ldp_dot_v1_dot_analyst__pb2.TablesResponse.FromString,
             options,
             channel_credentials,
             insecure,

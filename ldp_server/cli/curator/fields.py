@@ -12,6 +12,7 @@ from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Record
 from ldp_server.cli.drafting.drafts import read_field
+from ldp_server.cli.queries import read_items
 from ldp_server.cli.questions import BETWEEN
 from ldp_server.curator.releases.base import CentralMechanism
 from ldp_server.curator.workloads.kinds import WorkloadWish, workload_mechanism
@@ -31,7 +32,7 @@ _OPTIONS = (
     click.option(
         "--table", multiple=True, metavar="A,B", help="Of a workload: a table of these fields. [default: all pairs]"
     ),
-    click.option("--rounds", type=click.IntRange(1), help="Of mwem and pair-table: rounds (at first)."),
+    click.option("--rounds", type=click.IntRange(1), help="Of mwem, pair-table: rounds; of online: updates."),
     click.option(
         "--range", "ends", type=BETWEEN, metavar="FIRST:LAST", help="Of an average: the range of the numbers."
     ),
@@ -56,6 +57,7 @@ def workload_of(kind: str, noise: str, given: dict[str, Any], prices: dict[str, 
         tables=tuple(tuple(name.strip() for name in one.split(",")) for one in given["table"]),
         ends=given["ends"],
         rounds=given["rounds"],
+        groups=None if given["items"] is None else read_items(given["items"]),
     )
     return workload_mechanism(wish)
 

@@ -24,6 +24,7 @@ from ldp_server.cli.connection import json_option
 from ldp_server.cli.drafting.averages import AVERAGES, averages_goal
 from ldp_server.cli.show import busy, lines, print_json
 from ldp_server.planning import Draft, Goal, QuestionKind, draft
+from ldp_server.planning.areas import AreasDraft, AreasGoal, draft_areas
 from ldp_server.planning.averages import AveragesDraft, draft_averages
 from ldp_server.planning.record_drafts import TablesDraft, TablesGoal, draft_tables
 from ldp_server.store.errors import translated
@@ -42,7 +43,9 @@ _HELP = {
     QuestionKind.PAIRS: "the same, and to both of any two",
 }
 _TABLES = "tables"
-_KINDS = [*(kind.value for kind in QuestionKind), _TABLES, AVERAGES]
+_AREAS = "areas"
+_OF_FIELDS = (_TABLES, AVERAGES, _AREAS)
+_FieldsDraft = TablesDraft | AveragesDraft | AreasDraft
 _NUMBERS = (QuestionKind.AVERAGE, QuestionKind.QUANTILES, QuestionKind.RANGES)
 
 
@@ -79,7 +82,7 @@ _DRAFT_OPTIONS = (
     click.option("--question", help="What people are asked, in words that they see."),
     click.option(
         "--kind",
-        type=click.Choice(_KINDS),
+        type=click.Choice([*(kind.value for kind in QuestionKind), *_OF_FIELDS]),
         help="The kind of answer.",
     ),
     click.option("--answer", multiple=True, metavar="NAME", help="A possible answer, or an attribute; repeat it."),
@@ -91,7 +94,7 @@ _DRAFT_OPTIONS = (
         "--field",
         multiple=True,
         metavar="NAME: KIND",
-        help='Tables, averages: a field: "plan: free, paid", "age: 0..8", "member: yes/no" or "dark: yes".',
+        help='Tables, averages, areas: a field: "plan: free, paid", "age: 0..8", "member: yes/no" or "dark: yes".',
     ),
     click.option(
         "--table",
@@ -151,7 +154,7 @@ def drafted(file: Path, options: DraftOptions, as_json: bool) -> None:
     """
     if str(file) != "-" and file.exists():
         raise InvalidSpec(f"{file} exists already: give the name of a new file")
-    if options.kind in (_TABLES, AVERAGES):
+    if options.kind in _OF_FIELDS:
         _write(file, _of_fields(options, quiet=as_json), as_json=as_json)
         return
     asked = _Asked(options, terminal=sys.stdin.isatty() and str(options.answers) != "-")
@@ -165,7 +168,7 @@ def drafted(file: Path, options: DraftOptions, as_json: bool) -> None:
     _write(file, found, as_json=as_json)
 
 
-def _of_fields(options: DraftOptions, *, quiet: bool) -> TablesDraft | AveragesDraft:
+def _of_fields(options: DraftOptions, *, quiet: bool) -> _FieldsDraft:
     """Plan a question about the fields of records."""
     question = options.question
     if question is None:
@@ -185,6 +188,8 @@ def _of_fields(options: DraftOptions, *, quiet: bool) -> TablesDraft | AveragesD
         if options.kind == AVERAGES:
             goal = averages_goal(fields, options.number, wanted, options.confidence, options.share)
             return draft_averages(question, goal, **details)
+        if options.kind == _AREAS:
+            return draft_areas(question, AreasGoal(Record(fields), *wanted, options.confidence), **details)
         workload = tuple(tuple(name.strip() for name in one.split(",")) for one in options.table)
         default = "pairs" if len(fields) > 1 else "singles"
         return draft_tables(
@@ -205,7 +210,7 @@ def read_field(text: str) -> Field:
     return Field(name, Categories(tuple(one.strip() for one in values.split(","))))
 
 
-def _write(file: Path, found: Draft | TablesDraft | AveragesDraft, *, as_json: bool) -> None:
+def _write(file: Path, found: Draft | _FieldsDraft, *, as_json: bool) -> None:
     if str(file) != "-":
         with translated(file):
             file.write_text(found.text, encoding="utf-8")
@@ -217,7 +222,7 @@ def _write(file: Path, found: Draft | TablesDraft | AveragesDraft, *, as_json: b
         _tell(file, found)
 
 
-def _tell(file: Path, found: Draft | TablesDraft | AveragesDraft) -> None:
+def _tell(file: Path, found: Draft | _FieldsDraft) -> None:
     lines(*found.promise, f"Written to {file}: look through it, then `ldp-server collection create {file}`.")
 
 

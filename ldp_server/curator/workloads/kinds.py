@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeVar
@@ -12,7 +12,9 @@ from ldp_client.protocol.domain import Record
 from ldp_server.curator.releases.base import CentralMechanism
 from ldp_server.curator.workloads.average import LaplaceAverage
 from ldp_server.curator.workloads.fourier import GaussianFourier, LaplaceFourier
+from ldp_server.curator.workloads.linear import KNormCounts
 from ldp_server.curator.workloads.mwem import MwemTables
+from ldp_server.curator.workloads.online import OnlineTables
 from ldp_server.curator.workloads.tables import GaussianTables, LaplaceTables
 from ldp_server.curator.workloads.universe import Workload, pairs
 
@@ -35,6 +37,8 @@ class WorkloadWish:
     ends: tuple[int, int] | None = None
     """Of an average."""
     rounds: int | None = None
+    groups: Sequence[str] | None = None
+    """Lines of items, separated by tabs."""
 
     def need(self, value: T | None, option: str) -> T:
         if value is None:
@@ -71,6 +75,15 @@ def _mwem(wish: WorkloadWish) -> CentralMechanism:
     return MwemTables(wish.workload, wish.needed_epsilon, wish.rounds or 0)
 
 
+def _online(wish: WorkloadWish) -> CentralMechanism:
+    return OnlineTables(wish.workload, wish.needed_epsilon, wish.need(wish.rounds, "--rounds"))
+
+
+def _overlapping(wish: WorkloadWish) -> CentralMechanism:
+    lines = wish.need(wish.groups, "--items with a line for each group, its items separated by tabs")
+    return KNormCounts(tuple(tuple(dict.fromkeys(line.split("\t"))) for line in lines), wish.needed_epsilon)
+
+
 def _average(wish: WorkloadWish) -> CentralMechanism:
     lowest, highest = wish.need(wish.ends, "--range")
     return LaplaceAverage(lowest, highest, wish.needed_epsilon)
@@ -92,6 +105,12 @@ WORKLOAD_KINDS = {
     ),
     "fourier": WorkloadKind(
         _fourier, ("laplace", "gaussian"), "the same for fields with two values, by parities: smaller errors"
+    ),
+    "online": WorkloadKind(
+        _online, ("laplace",), "the same one cell after the other: a fit answers, and at most --rounds cells cost"
+    ),
+    "overlapping": WorkloadKind(
+        _overlapping, ("laplace",), "how many people hold one of the items of each line of --items; lines may overlap"
     ),
     "mwem": WorkloadKind(_mwem, ("laplace",), "the same by a distribution that is fitted: for few people"),
 }

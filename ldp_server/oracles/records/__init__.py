@@ -1,7 +1,11 @@
 """Tables of the fields of records, out of what the devices were asked.
 
 state      counts of the reports about each of several tables
-sources    which counts know something about a table that is asked for, and with which law
-view       such a table as an oracle: estimates of its cells, of slices and of sums, with errors and intervals
+parts      what one drawn table says about the effects of its fields, and what one report about it adds to a row
+pooled     a table that is asked for, from all drawn tables that share fields with it
+joint      all tables of a question together, made possible: not negative, and in agreement where they overlap
+sources    what the counts of a drawn table say about an asked table whose fields it all has
+direct     an asked table from such drawn tables alone: whole records, and tables too large to be pooled
+view       an asked table as an oracle: estimates of its cells, of slices and of sums, with errors and intervals
 mixture    the law of a sum of reports about several tables, inverted to intervals
 """

@@ -21,8 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_server.oracles.base import Floats
-from ldp_server.oracles.laws.normal import skewed_ends
-from ldp_server.oracles.laws.support import normal_quantile
+from ldp_server.oracles.laws.skewed import skewed_intervals
 from ldp_server.oracles.records.mixture import MixtureLaw
 from ldp_server.oracles.records.sources import Source
 
@@ -104,7 +103,7 @@ class Direct:
             for column, part, scale in zip(columns, law, (b, 1.0, 1.0), strict=True):
                 column[line, : len(part)] = part * scale
         counts = np.array([one.reports for one in self.sources], np.float64)
-        return MixtureLaw(float(self.users), counts, *columns)
+        return MixtureLaw(float(self.users), counts, columns[0], columns[1], columns[2])
 
     def _of_one_table(self, tail: float) -> tuple[Floats, Floats]:
         """Those of the table's own oracle: nothing is left to which users drew it."""
@@ -124,15 +123,4 @@ class Direct:
         return low, high
 
     def _skewed(self, tail: float) -> tuple[Floats, Floats]:
-        """Those of a skewed error that grows with the number of users in the row."""
-        z, raw = normal_quantile(tail), self.raw
-        second, third = self._moments(raw)
-        grown = self._moments(raw + 1)[0] - second
-        error = np.sqrt(second)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            skewness = np.where(second > 0, third / second**1.5, 0.0)
-        ends = np.array([skewed_ends(float(one), z) for one in skewness]).reshape(-1, 2)
-        half = z * z / 2 * np.maximum(grown, 0.0)
-        low = raw - ends[:, 0] * error
-        high = raw + np.maximum(ends[:, 1] * error, half + np.hypot(half, z * error))
-        return np.clip(low, 0, self.users), np.clip(high, 0, self.users)
+        return skewed_intervals(self.raw, self._moments, float(self.users), tail)

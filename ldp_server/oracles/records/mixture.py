@@ -48,6 +48,17 @@ class MixtureLaw:
     inside: Floats
     """S x V or R x S x V."""
     outside: Floats
+    step: float | None = None
+    """The largest distance between values of one table, where the values here are not those that reports add."""
+
+    def moments(self, holders: Floats) -> tuple[Floats, Floats]:
+        """Return the variance and the third central moment of each sum, with so many users counted."""
+        share = (np.clip(holders, 0, self.users) / self.users)[:, None, None]
+        chances = np.maximum(self.outside + share * (self.inside - self.outside), 0.0)
+        centre = (chances * self.values).sum(axis=2, keepdims=True)
+        moved = np.where(chances > 0, self.values - centre, 0.0)
+        second, third = ((chances * moved**power).sum(axis=2) @ self.counts for power in (2, 3))
+        return np.asarray(second), np.asarray(third)
 
     def intervals(self, sums: Floats, tail: float) -> tuple[Floats, Floats]:
         """Return the ends for f of the sums X that were seen; each end errs with probability `tail` at most."""
@@ -62,6 +73,8 @@ class MixtureLaw:
 
     def _step(self) -> Floats | float:
         """The largest distance between neighbouring values of a table that was drawn."""
+        if self.step is not None:
+            return self.step
         ordered = np.sort(np.where(self._used(), self.values, np.nan), axis=-1)
         gaps = np.where(self.counts[:, None] > 0, np.diff(ordered, axis=-1), 0.0)
         return np.asarray(np.nanmax(np.nan_to_num(gaps), axis=(-2, -1), initial=0.0))

@@ -7,15 +7,13 @@ that is asked of items can be asked of cells: given ones, all, the largest, with
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import combinations
+import math
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from ldp_client.mechanisms.base import Randomizer
-from ldp_client.mechanisms.randomized_response import RandomizedResponse
 from ldp_client.protocol.domain import Record
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.oracles import as_frequency, oracle_for
@@ -24,14 +22,18 @@ from ldp_server.oracles.laws.projection import below_simplex, norm_sub
 from ldp_server.oracles.linear_hash import LinearHashOracle
 from ldp_server.oracles.randomized_response import RandomizedResponseOracle
 from ldp_server.oracles.records.direct import Direct
-from ldp_server.oracles.records.parities import Parities, ParityCounts
+from ldp_server.oracles.records.parts import DrawnPart, Places
+from ldp_server.oracles.records.pooled import MOST_POOLED, Pooled, Pooling, subsets
 from ldp_server.oracles.records.sources import AskedTable, Source
 from ldp_server.oracles.sampled_table import SampledTableOracle
 from ldp_server.oracles.subset_selection import SubsetSelectionOracle
 
-__all__ = ["MOST_ROWS", "TABLES_OF", "FieldsView", "table_view"]
+__all__ = ["MOST_ROWS", "TABLES_OF", "FieldsView", "pooling", "table_view"]
 
 MOST_ROWS = 1 << 20
+MOST_CELLS = 1 << 18
+"""Of the fields that are needed, where tables are pooled; a larger table is that of the drawn tables that have it."""
+_NOBODY = "nobody was asked about these fields together yet: more users are needed"
 TABLES_OF: Final = (RandomizedResponseOracle, LinearHashOracle, SubsetSelectionOracle)
 """Oracles of whole records whose sums are tables."""
 
@@ -41,7 +43,7 @@ class FieldsView(FrequencyOracle):
 
     kind = Randomizer
 
-    def __init__(self, base: Oracle, rows: Direct | Parities, *, everybody: bool) -> None:
+    def __init__(self, base: Oracle, rows: Direct | Pooled, *, everybody: bool) -> None:
         super().__init__(base.randomizer)
         self._base, self._rows = base, rows
         self._everybody = everybody
@@ -79,7 +81,13 @@ class FieldsView(FrequencyOracle):
         return self._rows.raw.copy()
 
     def possible(self, raw: Floats) -> Floats:
-        """Return the nearest estimates of all cells that are possible; in a slice, they add up to n at most."""
+        """Return the nearest estimates of all cells that are possible; in a slice, they add up to n at most.
+
+        Where tables are pooled: the nearest of all tables of the question together, so that they agree (joint.py).
+        """
+        together = self._rows.possible() if isinstance(self._rows, Pooled) else None
+        if together is not None:
+            return together
         return (norm_sub if self._everybody else below_simplex)(raw, float(self.reports))
 
     def variance(self, frequencies: npt.ArrayLike) -> Floats:
@@ -135,24 +143,58 @@ def table_view(oracle: Oracle, record: Record, asked: AskedTable) -> FieldsView:
     raise Unsupported(f"{oracle.randomizer.name} gives no tables of fields: sampled-table does")
 
 
-def _of_tables(oracle: SampledTableOracle, record: Record, asked: AskedTable) -> Direct | Parities:
+def pooling(oracle: Oracle, record: Record) -> Pooling:
+    """Return what all tables that somebody drew say; of a sampled table it is kept until the counts change."""
+    if not isinstance(oracle, SampledTableOracle):
+        if not isinstance(oracle, TABLES_OF) or not oracle.can_list or len(record.names) > MOST_POOLED:
+            raise Unsupported(f"{oracle.randomizer.name} gives no tables of fields here: sampled-table does")
+        everything = DrawnPart(tuple(range(len(record.names))), record.sizes, False, oracle)
+        return Pooling(oracle.reports, record.sizes, (everything,))
+    if oracle.pooling is None:
+        drawn = oracle.counts.drawn()
+        parts = tuple(
+            DrawnPart(
+                table.places, tuple(record.sizes[place] for place in table.places), table.parity, _inner(oracle, j)
+            )
+            for j, table in enumerate(oracle.tables)
+            if drawn[j]
+        )
+        oracle.pooling = Pooling(oracle.reports, tuple(record.sizes), parts)
+    return oracle.pooling
+
+
+def _of_tables(oracle: SampledTableOracle, record: Record, asked: AskedTable) -> Direct | Pooled:
     needed = tuple(sorted(asked.needed))
-    direct = [
-        (j, table) for j, table in enumerate(oracle.tables) if not table.parity and asked.needed <= set(table.places)
-    ]
-    parities = _parities(oracle, needed)
-    if not direct and not parities:
+    if not _asked_together(oracle, needed):
         raise Unsupported(_unseen(oracle, record, needed))
-    sources = []
-    for j, table in direct:
-        inner = _inner(oracle, j)
-        if inner.reports:
-            sources.append(Source(inner, asked.rows_of(table.places), asked.rows))
-    if sources:
-        return Direct(oracle.reports, tuple(sources))
-    if direct or not all(one.reports for one in parities):
-        raise TooFewReports("nobody was asked about these fields together yet: more users are needed")
-    return Parities(oracle.reports, len(needed), tuple(parities), asked.rows_of(needed), asked.rows)
+    pooled = pooling(oracle, record)
+    cells = math.prod(record.sizes[place] for place in needed)
+    if len(needed) > MOST_POOLED or cells > MOST_CELLS or len(oracle.tables) == 1:
+        return _direct(oracle, record, asked)
+    if not all(pooled.weights(subset).any() for subset in subsets(needed)):
+        raise TooFewReports(_NOBODY)
+    return Pooled(pooled, asked)
+
+
+def _direct(oracle: SampledTableOracle, record: Record, asked: AskedTable) -> Direct:
+    """Of the drawn tables that have all fields alone."""
+    parts = [part for part in pooling(oracle, record).parts if not part.parity and asked.needed <= set(part.places)]
+    if not parts:
+        raise TooFewReports(_NOBODY)
+    return Direct(oracle.reports, tuple(Source(part.oracle, asked.rows_of(part.places), asked.rows) for part in parts))
+
+
+def _asked_together(oracle: SampledTableOracle, needed: Places) -> bool:
+    """Whether devices are asked about these fields together: in one table, or by the parities of all their subsets."""
+    if any(not table.parity and set(needed) <= set(table.places) for table in oracle.tables):
+        return True
+    known = {table.places for table in oracle.tables if table.parity}
+    if needed not in known:
+        return False
+    return all(
+        subset in known or any(not table.parity and set(subset) <= set(table.places) for table in oracle.tables)
+        for subset in subsets(needed)
+    )
 
 
 def _inner(oracle: SampledTableOracle, drawn: int) -> FrequencyOracle:
@@ -162,31 +204,6 @@ def _inner(oracle: SampledTableOracle, drawn: int) -> FrequencyOracle:
     inner.counts.values = oracle.counts.part(drawn)
     inner.counts.total = int(oracle.counts.drawn()[drawn])
     return inner
-
-
-def _parities(oracle: SampledTableOracle, needed: tuple[int, ...]) -> list[ParityCounts]:
-    """The parities of all non-empty subsets of these fields, or nothing if one of them is never drawn."""
-    known = {table.places: j for j, table in enumerate(oracle.tables) if table.parity or _is_bit(oracle, j)}
-    found = []
-    for subset in _subsets(needed):
-        j = known.get(subset)
-        if j is None:
-            return []
-        even, odd = (int(one) for one in oracle.counts.part(j))
-        mask = sum(1 << needed.index(place) for place in subset)
-        found.append(ParityCounts(mask, even, odd, oracle.told))
-    return found
-
-
-def _is_bit(oracle: SampledTableOracle, drawn: int) -> bool:
-    """Whether a table of one field is answered like a parity."""
-    inner = oracle.tables[drawn].inner
-    return isinstance(inner, RandomizedResponse) and inner.size == 2
-
-
-def _subsets(places: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    for size in range(1, len(places) + 1):
-        yield from combinations(places, size)
 
 
 def _unseen(oracle: SampledTableOracle, record: Record, needed: tuple[int, ...]) -> str:

@@ -41,6 +41,7 @@ NEEDS: Mapping[str, str] = {
     "Estimate": "ask",
     "Numbers": "ask",
     "Attributes": "ask",
+    "Tables": "ask",
     "Relations": "ask",
     "HeavyHitters": "ask",
     "ListPeriods": "ask",

@@ -81,6 +81,7 @@ class Operators:
             "Estimate": one("Estimate", pb.EstimateRequest, queries.estimate),
             "Numbers": one("Numbers", pb.NumbersRequest, queries.numbers),
             "Attributes": one("Attributes", pb.AttributesRequest, queries.attributes),
+            "Tables": one("Tables", pb.TablesRequest, queries.tables),
             "Relations": one("Relations", pb.RelationsRequest, queries.relations),
             "ListPeriods": one("ListPeriods", pb.ListPeriodsRequest, queries.periods),
             "Trend": one("Trend", pb.TrendRequest, queries.trend),

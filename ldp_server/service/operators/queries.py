@@ -31,6 +31,7 @@ Answers = (
     pb.EstimateResponse
     | pb.NumbersResponse
     | pb.AttributesResponse
+    | pb.TablesResponse
     | pb.RelationsResponse
     | pb.TrendResponse
     | pb.ChangeResponse
@@ -123,6 +124,12 @@ class Queries:
         with self._metrics.query.time():
             response = await self._sources.worker.attributes(live.record.number, request.SerializeToString())
         return response + await self._beside(pb.AttributesResponse, live)
+
+    async def tables(self, request: pb.TablesRequest) -> bytes:
+        live = self._collections.find_kept(request)
+        with self._metrics.query.time():
+            response = await self._sources.worker.tables(live.record.number, request.SerializeToString())
+        return response + await self._beside(pb.TablesResponse, live)
 
     async def relations(self, request: pb.RelationsRequest) -> bytes:
         live = self._collections.find_kept(request)

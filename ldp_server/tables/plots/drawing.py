@@ -12,6 +12,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_server.store.errors import translated
 from ldp_server.tables.extras import library
 from ldp_server.tables.items import ITEM, KIND
+from ldp_server.tables.plots.areas import draw_areas, is_map
 from ldp_server.tables.plots.canvas import Canvas, canvas
 from ldp_server.tables.plots.numbers import draw_histogram, draw_places, is_histogram
 from ldp_server.tables.plots.over_time import draw_changes, draw_differences, draw_trend, drawn_lines
@@ -76,7 +77,13 @@ def _of_users(table: AnswerTable, names: set[str], lines: Mapping[str, float], m
             with _titled(table, 1.4 + 0.42 * max(4, len(labels)), labels) as drawing:
                 draw_pairs(drawing, table)
             return _made(drawing)
-    return _rows(table, lines, most)
+    return _map(table) if "first_x" in names and is_map(table) else _rows(table, lines, most)
+
+
+def _map(table: AnswerTable) -> AnswerPlot:
+    with _titled(table, 6.0, []) as drawing:
+        draw_areas(drawing, table)
+    return _made(drawing)
 
 
 def _over_time(table: AnswerTable, most: int) -> AnswerPlot:

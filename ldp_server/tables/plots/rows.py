@@ -55,6 +55,9 @@ def _row(cells: Mapping[str, Any]) -> DrawnRow:
         return DrawnRow(item_words(cells[KIND], cells[ITEM]), *four, last=cells[KIND] in _LAST)
     if "attributes" in cells:
         return DrawnRow(" + ".join(cells["attributes"]), *four)
+    if "first_x" in cells:
+        sides = (f"{cells[f'first_{side}']:,} to {cells[f'last_{side}']:,}" for side in "xy")
+        return DrawnRow(", ".join(sides), *four)
     return DrawnRow(f"{cells['first']:,} to {cells['last']:,}", *four)
 
 

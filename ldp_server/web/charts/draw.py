@@ -25,6 +25,8 @@ text{fill:#1d2733}.minor{fill:#566270;font-size:12px}.grid{stroke:#e3e7ec}.axis{
 .truth{stroke:#0b7a3e;stroke-width:2.5}.quantile{stroke:#7a3fa0;stroke-width:1.5}.quantile-text{fill:#7a3fa0}
 .quantile-reach{stroke:#7a3fa0;stroke-width:5;opacity:.35}.cell{stroke:#fff}.on-dark{fill:#fff}.line{fill:none;stroke:#1b5aa6;stroke-width:2}
 .band{fill:#1b5aa6;opacity:.16}
+.shade-0{fill:#eceff3}.shade-1{fill:#dbe8f6}.shade-2{fill:#c4daf0}.shade-3{fill:#a9c9e9}.shade-4{fill:#8cb5e0}
+.shade-5{fill:#6fa1d6}.shade-6{fill:#3f7cc0}.shade-7{fill:#2b68ae}.shade-8{fill:#1c549a}.shade-9{fill:#113f7d}
 .series-0 .series-line,.series-0 .series-alone{stroke:#1b5aa6}
 .series-0 .series-band,.series-0 .series-dot{fill:#1b5aa6}
 .series-1 .series-line,.series-1 .series-alone{stroke:#b3561e;stroke-dasharray:7 3}

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from ldp_client.errors import InvalidSpec
-from ldp_server.analyst import CollectionSummary
+from ldp_server.analyst import Analyst, CollectionSummary, SyntheticRecords
 from ldp_server.answers.to_json import dump, to_json
 from ldp_server.web import figures
 from ldp_server.web.gate import Visit
@@ -26,6 +26,10 @@ FORMS: Mapping[str, str] = {
     "parquet": "application/vnd.apache.parquet",
     "svg": "image/svg+xml",
 }
+_MADE_UP = "synthetic"
+_SYNTHETIC = ((_MADE_UP, "csv"), (_MADE_UP, "parquet"))
+_RECORDS = 10_000
+_MOST_CELLS = 1 << 18
 _SVG_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox"
 
 
@@ -48,12 +52,16 @@ async def download_given(visit: Visit) -> Response:
 
 async def _download(visit: Visit, given: Mapping[str, str], items: tuple[str, ...] = ()) -> Response:
     name, form = visit.request.path_params["view"], visit.request.path_params["form"]
-    if name not in VIEWS or form not in FORMS:
+    if (name not in VIEWS or form not in FORMS) and (name, form) not in _SYNTHETIC:
         raise HTTPException(404)
     summary = await known(visit)
     which, options = summary.info.id.hex(), chosen_options(summary, given, items, name)
     if summary.info.state == "deleted":
         raise HTTPException(410, "This collection was deleted.")
+    if name == _MADE_UP:
+        made = await visit.site.ask_long((which, name, options.periods), _synthetic, visit.analyst, which, options)
+        data = await visit.site.call(_written, form, made, summary, options)
+        return as_file(data, form, f"{short(summary.info)}-{name}.{form}")
     if name == "gaps" and len(options.fields) != 2:
         raise InvalidSpec("name the field of the groups and that of the outcome")
     if name == "given" and not options.items:
@@ -68,6 +76,18 @@ async def _download(visit: Visit, given: Mapping[str, str], items: tuple[str, ..
         answer = await visit.site.ask(visit.analyst, which, name, options)
     data = await visit.site.call(_written, form, answer, summary, options)
     return as_file(data, form, f"{short(summary.info)}-{name}.{form}")
+
+
+def _synthetic(analyst: Analyst, which: str, options: ViewOptions) -> SyntheticRecords:
+    """Synthetic records of all fields, for a page: of a record whose law is fitted in a few seconds."""
+    found = analyst.tables(which, periods=options.periods)
+    size = found.record.size
+    if size > _MOST_CELLS:
+        raise InvalidSpec(
+            f"a page makes synthetic records of at most {_MOST_CELLS:,} different contents, and these have {size:,}: "
+            "use `ldp-server synthesize`, with --fields if they are more than it takes"
+        )
+    return found.synthetic(_RECORDS)
 
 
 def as_file(data: bytes, form: str, name: str) -> Response:

@@ -24,7 +24,16 @@ from ldp_server.web.guard import FORM_BYTES
 from ldp_server.web.pages.collections import short
 from ldp_server.web.pages.tabs import period_lines, tabs
 from ldp_server.web.periods import addressed, choices, read_periods
-from ldp_server.web.views import CONFIDENCES, VIEWS, ViewOptions, fitting, offered, read_options, takes_dictionary
+from ldp_server.web.views import (
+    CONFIDENCES,
+    VIEWS,
+    ViewOptions,
+    areas_text,
+    fitting,
+    offered,
+    read_options,
+    takes_dictionary,
+)
 
 __all__ = [
     "asked",
@@ -42,7 +51,19 @@ _UNFIT = {
     "fields": "its items are no records",
     "gaps": "no device is asked about groups and an outcome of yes and no together",
 }
-_CHOSEN = ("confidence", "threshold", "count", "bins", "shares", "between", "fields", "tolerance", "every_look", "beta")
+_CHOSEN = (
+    "confidence",
+    "threshold",
+    "count",
+    "bins",
+    "shares",
+    "between",
+    "areas",
+    "fields",
+    "tolerance",
+    "every_look",
+    "beta",
+)
 """The parts of an address that say what to show. None of them tells an item."""
 
 
@@ -181,7 +202,11 @@ def _coverage(answer: Any) -> str:
 def _chosen(options: ViewOptions, name: str) -> str:
     """What was chosen, as the end of an address."""
     default = ViewOptions()
-    found = {key: getattr(options, key) for key in _CHOSEN if key not in {"shares", "between", "fields", "every_look"}}
+    found = {
+        key: getattr(options, key)
+        for key in _CHOSEN
+        if key not in {"shares", "between", "areas", "fields", "every_look"}
+    }
     found = {key: value for key, value in found.items() if value != getattr(default, key)} | addressed(options.periods)
     if options.every_look:
         found["every_look"] = 1
@@ -189,6 +214,8 @@ def _chosen(options: ViewOptions, name: str) -> str:
         found["shares"] = " ".join(f"{share:.12g}" for share in options.shares)
     if options.between and name == "ranges":
         found["between"] = " ".join(f"{first}:{last}" for first, last in options.between)
+    if options.areas and name == "areas":
+        found["areas"] = areas_text(options.areas)
     if options.fields and name in ("fields", "gaps"):
         found["fields"] = ",".join(options.fields)
     return f"?{urlencode(found)}" if found else ""

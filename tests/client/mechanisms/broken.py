@@ -9,6 +9,7 @@ from ldp_client.mechanisms.averaged_table import AveragedTable
 from ldp_client.mechanisms.compiled_channel import CompiledChannel
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.randomized_response import RandomizedResponse, Response
+from ldp_client.mechanisms.sampled_grid import SampledGrid
 from ldp_client.mechanisms.sampled_table import SampledTable
 from ldp_client.mechanisms.subset_selection import SubsetSelection
 
@@ -146,6 +147,33 @@ class TellsTheEnd(AveragedTable):
     def randomize(self, index: int, words: Sequence[int]) -> int:
         report = super().randomize(index, words)
         return max(report, super().randomize(index, words[::-1])) if self.place(index)[1] > self.reach else report
+
+
+class GridByPlace(SampledGrid):
+    """Who is nowhere draws columns: which grid was drawn tells something."""
+
+    def randomize(self, index: int, words: Sequence[int]) -> int:
+        return super().randomize(index, (words[0] if self.elements(index)[0] else 0, *words[1:]))
+
+
+class GridByTheAnswersWord(SampledGrid):
+    """The word that draws the grid also answers its cell."""
+
+    def randomize(self, index: int, words: Sequence[int]) -> int:
+        return super().randomize(index, (words[0], words[0], *words[2:]))
+
+
+class NowhereIsTheFirstTile(SampledGrid):
+    """Who lacks a number is counted at the lowest place."""
+
+    def elements(self, index: int) -> tuple[int, int, int]:
+        columns, rows, tiles = super().elements(index)
+        return columns, rows, max(1, tiles)
+
+    def probability(self, index: int, report: int) -> Fraction:
+        return SampledGrid(self.epsilon, self.record, *self.parameters().values(), self.word_bits).probability(
+            index, report
+        )
 
 
 class LimitOnTheWrongSide(CompiledChannel):

@@ -20,11 +20,13 @@ def audited():
     return list(rows())
 
 
+@pytest.mark.long
 def test_every_row_of_the_audits_keeps_its_target(audited):
     assert all(row.ok for row in audited if row.target)
     assert sum(row.name.startswith("control") for row in audited) == 2
 
 
+@pytest.mark.long
 def test_every_new_kind_is_audited(audited):
     """By name, or as one that is post-processing of an audited one, or a sum of such."""
     named = " ".join([*AUDITS, *(row.name for row in audited)])

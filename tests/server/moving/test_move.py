@@ -1,6 +1,7 @@
 """A store is moved to another one, to the bit, however often the move is cut short."""
 
 import sqlite3
+from contextlib import closing
 
 import psycopg
 import pytest
@@ -13,6 +14,7 @@ from ldp_server.moving.shared import SharedEnd
 from ldp_server.store import AppendOutcome, DataDirectory, DirectoryLock
 from ldp_server.store.engines import open_store
 from ldp_server.store.errors import Corrupt, InUse
+from ldp_server.volunteers.kept import FILE
 from ldp_server.volunteers.opening import curated_records, served_records
 from tests.server.moving.filled import Filled, contents, goes_on, some
 from tests.server.store.contract.batches import a_batch, add
@@ -46,6 +48,14 @@ class Place:
             records.give_back(collection, fresh)
         records.close()
         return found
+
+    def records_left(self):
+        """How many sealed records lie here, whoever may open the store."""
+        if "://" in self.text:
+            with psycopg.connect(self.text) as connection:
+                return connection.execute("SELECT count(*) FROM hearsay.volunteers").fetchone()[0]
+        with closing(sqlite3.connect(self.folder / FILE)) as connection:
+            return connection.execute("SELECT count(*) FROM records").fetchone()[0]
 
     def change(self, statement):
         """Change a row behind the store's back."""
@@ -92,6 +102,7 @@ def test_everything_is_moved(place, pair):
     assert new.contents() == before
     with new.store.serving():
         goes_on(new.store, filled)
+    assert (old.records_left(), new.records_left() > 0) == (0, True)
     refused(old.contents, StorageError, "was moved to")
     if pair[0] == "sqlite":
         refused(lambda: curated_records(old.text), StorageError, "was moved to")
@@ -149,6 +160,7 @@ def test_a_move_that_is_cut_short_anywhere_goes_on(place, pair, monkeypatch):
     for name in ("begin", "write", "finish"):
         cuts.at(monkeypatch, kind, name)
     cuts.at(monkeypatch, origin, "leave")
+    cuts.at(monkeypatch, origin, "forget_volunteers")
     for _ in range(40):
         try:
             assert moved(old, new).went_on_after > 0
@@ -161,6 +173,7 @@ def test_a_move_that_is_cut_short_anywhere_goes_on(place, pair, monkeypatch):
         else:
             break
     assert cuts.steps > 34
+    assert old.records_left() == 0
     assert new.contents() == before
     with new.store.serving():
         goes_on(new.store, filled)

@@ -66,6 +66,7 @@ METHODS = {
     "Estimate": pb.EstimateRequest,
     "Numbers": pb.NumbersRequest,
     "Attributes": pb.AttributesRequest,
+    "Tables": pb.TablesRequest,
     "Relations": pb.RelationsRequest,
     "ServerStatus": pb.ServerStatusRequest,
     "HeavyHitters": pb.HeavyHittersRequest,

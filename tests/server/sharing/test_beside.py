@@ -36,6 +36,7 @@ async def known(server, collection):
     await until(lambda: server.server.parts.lifecycle.collections.get(collection.id) is not None)
 
 
+@pytest.mark.long
 async def test_volunteers_give_to_one_collector_and_withdraw_at_another(address, tmp_path, monkeypatch, capsys):
     """The whole way to a release, with two collectors that keep no files."""
     collection, keys = make_collection("Shared volunteers?"), tmp_path / "keys"

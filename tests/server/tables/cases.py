@@ -10,6 +10,7 @@ from ldp_client.privacy.statement import privacy_statement
 from ldp_client.protocol.domain import Attributes, Categories, Field, Integers, Record, Strings
 from ldp_server import heavy_hitters
 from ldp_server.analyst import (
+    CollectionAreas,
     CollectionAttributes,
     CollectionAverage,
     CollectionAverages,
@@ -25,6 +26,7 @@ from ldp_server.analyst import (
 from ldp_server.answers import estimates, numbers
 from ldp_server.answers.attributes import attributes_answer
 from ldp_server.answers.choose import Kind, choose
+from ldp_server.answers.fields.areas import areas_answer
 from ldp_server.answers.fields.averages import averages_answer
 from ldp_server.answers.over_time.change import change
 from ldp_server.answers.over_time.compare import compare
@@ -114,11 +116,7 @@ def of_every_kind(question="Which?"):
     chosen = choose(4000, 102, "2", Kind.AVERAGE).parameters
     number, oracle = counted(Integers(0, 101), "bounded-number", users.binomial(100, 0.4, 4000), "2", chosen, question)
     yield "average", answer(CollectionAverage, number, numbers.average_answer(number, oracle))
-    hostile = Record((Field("y", Integers(-5, 11)), Field("g", Categories(("=1+1", "<i>")))))
-    cells, oracle = counted(
-        hostile, "averaged-table", users.integers(13, 30, 4000), "2", {"number": 0, "q": 0}, question
-    )
-    yield "averages", answer(CollectionAverages, cells, averages_answer(cells, oracle))
+    yield from of_fields(question)
     habits = Attributes(("<b>smoke</b>", "drive", "vote \u202eetov", "drive + vote", "=read"))
     chosen = choose(4000, habits.size, "3", Kind.ATTRIBUTES, pairs=True)
     sets, oracle = counted(habits, chosen.mechanism, users.integers(0, 8, 4000), "3", chosen.parameters, question)
@@ -134,6 +132,23 @@ def of_every_kind(question="Which?"):
     for reports in simulate(words.randomizer, index_items(domain, items), seed=8):
         oracle.accumulate(pack(reports, words.randomizer.report_bytes))
     yield "heavy hitters", answer(CollectionHeavyHitters, words, heavy_hitters.decode(words, oracle))
+
+
+def of_fields(question):
+    """Answers about several fields of records."""
+    users = np.random.default_rng(7)
+    hostile = Record((Field("x", Integers(-5, 16)), Field("y", Integers(3, 8))))
+    sides = {"columns": 8, "rows": 4, "across": 4, "down": 2, "lines": 1, "tiles": 2, "lines_q": 0, "tiles_q": 3}
+    held = users.integers(0, 17 * 9, 4000)
+    tiles, drawn = counted(hostile, "sampled-grid", held, "3", sides, question)
+    yield "map", answer(CollectionAreas, tiles, areas_answer(tiles, drawn))
+    some = [((-5, 0), (3, 5)), ((1, 2), (4, 9))]
+    yield "areas", answer(CollectionAreas, tiles, areas_answer(tiles, drawn, some))
+    hostile = Record((Field("y", Integers(-5, 11)), Field("g", Categories(("=1+1", "<i>")))))
+    cells, oracle = counted(
+        hostile, "averaged-table", users.integers(13, 30, 4000), "2", {"number": 0, "q": 0}, question
+    )
+    yield "averages", answer(CollectionAverages, cells, averages_answer(cells, oracle))
 
 
 def over_time(question="Which?"):

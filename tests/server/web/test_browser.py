@@ -122,6 +122,8 @@ def every_page(world, scheduled):
         "hostile": ("top?threshold=260", "every", "given"),
         "hierarchy": ("histogram", "quantiles", "ranges?between=1:2+3:4"),
         "bounded-number": ("average",),
+        "averaged-table": ("averages",),
+        "sampled-grid": ("map",),
         "composed-response": ("attributes", "pairs"),
         "prefix-tree": ("hitters",),
         "empty": ("top",),

@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import numpy as np
+import pyarrow.parquet
 import pytest
 
 from ldp_client.collection import Collection
@@ -23,6 +24,7 @@ from ldp_server.planning import Goal, QuestionKind, solve
 from ldp_server.planning.promise import plan_in_words
 from ldp_server.web.pages.planning import KINDS, _domain
 from ldp_server.web.views import VIEWS, ViewOptions, fitting, offered, takes_dictionary
+from tests.server.analyst.conftest import deliver
 from tests.server.helpers import ServerProcess
 from tests.server.test_every_door import ANSWERS, an_item, written
 from tests.server.web.conftest import HOSTILE, USERS, browsing, site_for
@@ -31,7 +33,7 @@ QUESTION_OF = {
     "top": "top", "hitters": "heavy hitters", "average": "average", "histogram": "histogram",
     "quantiles": "quantiles", "ranges": "ranges", "attributes": "attributes", "pairs": "pairs",
     "every": "every item", "given": "given", "fields": "fields", "gaps": "gaps",
-    "averages": "averages",
+    "averages": "averages", "map": "map", "areas": "areas",
 }  # fmt: skip
 """The question of tests/server/test_every_door.py that a view asks. `table` there is `every` here."""
 SVG = "{http://www.w3.org/2000/svg}"
@@ -205,7 +207,14 @@ async def check_page(browser, which, view, found, options):
         page = await browser.get(f"/c/{which}/{view}{'?between=1:2+0:3' if view == 'ranges' else ''}")
     assert page.status_code == 200
     parsed = Page(page.text)
-    rows = found.get("rows") or found.get("items") or found.get("ranges") or found.get("quantiles") or []
+    rows = (
+        found.get("rows")
+        or found.get("items")
+        or found.get("ranges")
+        or found.get("quantiles")
+        or found.get("areas")
+        or []
+    )
     if view == "average":
         rows = [found["average"]]
         assert f"{rows[0]['estimate']:,.6g}" in page.text
@@ -319,6 +328,29 @@ async def test_files_hold_the_answer_and_no_formula(world, view):
         chart = await load("svg")
         assert "script" not in [tag.tag.removeprefix(SVG) for tag in ElementTree.fromstring(chart.text).iter()]
         assert "sandbox" in chart.headers["content-security-policy"]
+
+
+async def test_a_question_about_records_has_files_of_synthetic_ones(world):
+    known = world.collections["sampled-table"]
+    record, made = known.domain, {"parameters": known.randomizer.parameters(), "opens": 0, "closes": 1 << 33}
+    asked = Collection.create("Alike?", record, "sampled-table", "4", **made)
+    world.server.create(asked)
+    deliver(world.server, asked, np.where(np.arange(2000) % 3, 0, record.size - 1))
+    which = asked.id.hex()[:16]
+    async with browsing(world) as browser:
+        nothing = await browser.get(f"/c/{world.which('sampled-table')}/data/synthetic.csv")
+        assert nothing.status_code == 200 or "no signal" in nothing.text
+        assert f"/c/{which}/data/synthetic.csv" in (await browser.get(f"/c/{which}/fields")).text
+        found = await browser.get(f"/c/{which}/data/synthetic.csv")
+        rows = list(csv.DictReader(io.StringIO(found.text)))
+        assert len(rows) == 10_000
+        assert tuple(rows[0]) == record.names
+        parquet = await browser.get(f"/c/{which}/data/synthetic.parquet")
+        assert pyarrow.parquet.read_table(io.BytesIO(parquet.content)).num_rows == 10_000
+        assert (await browser.get(f"/c/{which}/data/synthetic.svg")).status_code == 404
+        other = await browser.get(f"/c/{world.which('hostile')}/data/synthetic.csv")
+        assert other.status_code in (400, 409, 422)
+        assert "domain of records" in other.text
 
 
 async def test_hostile_items_are_text_everywhere(world):
@@ -544,3 +576,20 @@ async def test_reports_that_are_copies_are_warned_about(world):
     del world.collections["copies"], world.held["copies"]
     assert warnings
     assert all(f"Warning: {warning}" in "".join(Page(page.text).texts) for warning in warnings)
+
+
+async def test_areas_are_read_from_a_field_and_wrong_ones_are_said(world):
+    which = world.which("sampled-grid")
+    async with browsing(world) as browser:
+        page = await browser.get(f"/c/{which}/areas?areas=1:2,4:7+0:6,3:3")
+        assert page.status_code == 200
+        assert "--area 1:2,4:7 --area 0:6,3:3 --together" in page.text
+        assert 'value="1:2,4:7 0:6,3:3"' in page.text
+        for wrong, status, said in (
+            ("1:2", 400, "areas are up to 50"),
+            ("1:2,3", 400, "ranges are up to"),
+            ("0:99,3:3", 409, "an area lies within 0 to 6 and 3 to 7"),
+        ):
+            page = await browser.get(f"/c/{which}/areas?areas={wrong}")
+            assert (page.status_code, said in page.text) == (status, True), wrong
+        assert (await browser.get(f"/c/{world.which('linear-hash')}/areas")).status_code == 409

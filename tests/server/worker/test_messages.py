@@ -24,6 +24,8 @@ QUESTIONS = [
     messages.AskEstimate(1),
     messages.AskNumbers(6),
     messages.AskAttributes(7),
+    messages.AskTables(14),
+    messages.AskRelations(15),
     messages.AskSummarise(2),
     messages.AskAdvance(3, 0.25),
     messages.AskCheckpoint(4),

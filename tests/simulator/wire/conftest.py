@@ -4,19 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ldp_server.child import safe_command
 from ldp_server.testing import RoleProcess, ServedProcess
 from tests.effort import at_length
-from tests.server.commands import Started
+from tests.server.helpers import launched
 
 
 @pytest.fixture
 def forked(monkeypatch):
-    start = len(safe_command("ldp_server"))
-
-    def launch(self, command, log):
-        if at_length() or command[:start] != safe_command("ldp_server"):
-            return ServedProcess._launch(self, command, log)
-        return Started(command[start:], self._environment, log)
-
-    monkeypatch.setattr(RoleProcess, "_launch", launch)
+    monkeypatch.setattr(RoleProcess, "_launch", ServedProcess._launch if at_length() else launched)

@@ -10,8 +10,8 @@ noise of scale 4 / epsilon: two counts move by 1 if one person's text changes, h
 
 With probability 95% every text that a share nu of the people have is listed, and all intervals hold. Smaller data sets
 are refused. The plain histogram of all 2^d texts, with noise of scale 2 / epsilon and a threshold that no empty text
-passes, needs (2 / epsilon)(d ln 2 + 3) / nu people and protects whole records at epsilon: it is better up to some
-hundred characters (`plain_people`). With a delta, `items` is better still, and needs no list either.
+passes, needs (2 / epsilon)(d ln 2 + 3) / nu people and protects whole records at epsilon: it needs fewer people up to
+some hundred characters (`plain_people`). With a delta, `items` is better still, and needs no list either.
 """
 
 from __future__ import annotations

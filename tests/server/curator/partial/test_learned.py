@@ -46,7 +46,7 @@ def threshold_data(bits, people, shape):
     return rows, numbers >= z
 
 
-@pytest.mark.parametrize("shape", ["even", "narrow", "end"])
+@pytest.mark.parametrize("shape", ["narrow", *(pytest.param(x, marks=pytest.mark.long) for x in ("even", "end"))])
 def test_a_threshold_of_texts_is_as_good_as_stated(shape):
     made, right = PrefixLearner(24, Fraction(1, 5), Fraction(4)), 0
     for _ in range(8):
@@ -93,10 +93,10 @@ def test_the_price_of_a_threshold_adds_up():
     assert Fraction(made._search[0]) >= 4 * made.steps
 
 
-@pytest.mark.parametrize("calibrated", [False, True])
+@pytest.mark.parametrize("calibrated", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_the_distribution_is_as_near_as_promised(calibrated):
     made = TextShares(16, Fraction(4), calibrated)
-    people, right = 8_000, 0
+    people, right = 5_000, 0
     kinds = RNG.integers(0, 2, (60, 16)).astype(np.uint8)
     chances = 1 / np.arange(1, 61)
     for _ in range(3):
@@ -113,7 +113,7 @@ def test_the_distribution_is_as_near_as_promised(calibrated):
 
 
 def test_how_many_changes_turn_a_rule():
-    for _ in range(30):
+    for _ in range(15):
         bits = int(RNG.integers(1, 7))
         weights, constant = RNG.integers(-3, 4, bits), int(RNG.integers(-2, 3))
         rows = np.array(list(itertools.product((0, 1), repeat=bits)), np.uint8)
@@ -173,6 +173,7 @@ def test_the_realised_loss_of_a_rule_is_at_most_its_price():
     assert 0.2 < largest <= 1 + 1e-9
 
 
+@pytest.mark.long
 def test_a_robust_rule_is_chosen():
     """The first rule is right for all and turns by one change; the second one is right as often and bears two."""
     rows = np.repeat(RNG.integers(0, 2, (4000, 1)), 5, axis=1).astype(np.uint8)

@@ -21,7 +21,9 @@ ONE = Fraction(1)
 RNG = np.random.default_rng(9)
 
 
-@pytest.mark.parametrize(("bits", "k"), [(4, 1), (5, 2), (5, 3)])
+@pytest.mark.parametrize(
+    ("bits", "k"), [(4, 2), pytest.param(5, 2, marks=pytest.mark.long), pytest.param(5, 3, marks=pytest.mark.long)]
+)
 def test_counts_move_as_the_price_says(bits, k):
     """The largest squared move of a whole record, and of one attribute, are those that rho is made from."""
     made, records = ProjectedConjunctions(bits, k, ONE), list(itertools.product("01", repeat=bits))

@@ -41,7 +41,7 @@ def history_losses(noise, counts, gained):
 
 
 @pytest.mark.parametrize(("scale", "step"), [(2.0, 3), (1.2, 2), (4.0, 5), (3.0, 1)])
-@pytest.mark.parametrize("levels", [1, 2, 3])
+@pytest.mark.parametrize("levels", [1, 2, pytest.param(3, marks=pytest.mark.long)])
 def test_the_loss_is_the_largest_of_all_histories(scale, step, levels):
     """All counts that fall from level to level, of the text that loses one person and of the one that gains one."""
     noise = TreeNoise(scale, step)
@@ -113,7 +113,9 @@ def test_the_noise_is_what_is_needed_and_the_lemma_allows_less():
     assert [tree_levels(bits) for bits in (2, 3, 4, 5, 64, 65)] == [1, 2, 2, 3, 6, 7]
 
 
-@pytest.mark.parametrize(("bits", "calibrated"), [(2, False), (3, True), (5, False), (40, True)])
+@pytest.mark.parametrize(
+    ("bits", "calibrated"), [(2, False), (5, True), pytest.param(40, True, marks=pytest.mark.long)]
+)
 def test_all_planted_texts_are_found_with_right_counts(bits, calibrated):
     made = FrequentStrings(bits, SHARE, Fraction(2), calibrated)
     rng, people, right = np.random.default_rng(bits), made.smallest, 0

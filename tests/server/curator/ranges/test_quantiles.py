@@ -50,20 +50,20 @@ def test_a_small_range_has_the_law_of_the_exponential_mechanism():
     assert smallest_delta(laws[0], laws[1], 0.4) > 1e-3
 
 
-@pytest.mark.parametrize("at", [HALF, Fraction(1, 4)])
+@pytest.mark.parametrize("at", [Fraction(1, 4), pytest.param(HALF, marks=pytest.mark.long)])
 def test_the_rank_is_as_near_as_promised_on_numbers_of_all_magnitudes(at):
     """The smallest data set that is not refused, at the far end of the range."""
     made = RecursiveQuantile(at, 4096, Fraction(2), DELTA)
     people, right = made.smallest, 0
     assert made.ranks < 250 < ExponentialQuantile(at, 4096, Fraction(2)).ranks
     numbers = sorted((1 << 4095) + (1 << (7 * k % 4000)) for k in range(people))
-    for _ in range(6):
+    for _ in range(4):
         rows = made.run(numbers, DRAWS).rows
         if rows:
             low, high = bisect_left(numbers, rows[0].item), bisect_right(numbers, rows[0].item)
             right += low - made.ranks <= at * people <= high + made.ranks
-            assert numbers[0] <= rows[0].item <= numbers[-1] or right < 6
-    assert right >= 4  # of 6 with 95% or more each: fewer with a probability under 0.3%
+            assert numbers[0] <= rows[0].item <= numbers[-1] or right < 4
+    assert right >= 2  # of 4 with 95% or more each: fewer with a probability under 0.05%
 
 
 def test_an_interior_point_of_one_number_that_everybody_has():

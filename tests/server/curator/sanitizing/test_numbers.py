@@ -31,7 +31,7 @@ def largest_error(numbers, rows):
     [
         (40, None, lambda people: RNG.integers(-(1 << 39), 1 << 39, people).tolist()),
         (40, DELTA, lambda people: [7] * (people // 2) + [1 << 38] * (people - people // 2)),
-        (900, DELTA, lambda people: [1 << (k % 890) for k in range(people)]),
+        pytest.param(900, DELTA, lambda people: [1 << (k % 890) for k in range(people)], marks=pytest.mark.long),
     ],
 )
 def test_every_threshold_is_as_near_as_promised(bits, delta, made):

@@ -35,7 +35,7 @@ def named_law(made, records):
 def worst_of(made, people):
     """An item that one person alone holds, beside one or two that many hold, becomes one more of the first."""
     worst = 0.0
-    for held in {people - 1, people // 2 + 1, people // 4}:
+    for held in {people - 1, people // 4}:
         rest = ["b"] * ((people - 1 - held) // 2) + ["d"] * (people - 1 - held - (people - 1 - held) // 2)
         laws = [named_law(made, ["a"] * held + rest + [last]) for last in "ca"]
         epsilon = float(made.epsilon)

@@ -85,6 +85,13 @@ def test_parities_and_an_average_from_the_shell(curator, home):
     assert (code, err) == (0, "")
     told = json.loads(json.loads(out)["release"])["details"]["average"]
     assert told["average"] == pytest.approx(float(AGES.mean()), abs=0.1)
+    code, out, err = curator("release", "online", *ALL, *FIELDS, "--epsilon", "20", "--rounds", "5")
+    assert (code, err) == (0, "")
+    assert "cost an update" in out
+    (home / "groups").write_text("free\tpaid\npaid\n")
+    code, out, err = curator("release", "overlapping", *ALL, "--column", "plan", "--items", "groups", "--epsilon", "9")
+    assert (code, err) == (0, "")
+    assert "free or paid" in out
     code, out, _ = curator("ledger", "panel")
     assert "average" in out
     code, out, _ = curator("release", "tables", *ALL, *FIELDS, "--rho", "0.5", "--conversion-delta", "1e-6")

@@ -87,10 +87,10 @@ def test_the_interval_of_a_cell_of_parities_holds():
         for _ in range(12):
             rows = made.run(records, DRAWS).rows
             inside.append(np.mean([row.low <= one <= row.high for row, one in zip(rows, truth, strict=True)]))
-            apart += [row.count - one for row, one in zip(rows[:4], truth[:4], strict=True)]
+            apart += [row.count - one for row, one in zip(rows[:40], truth[:40], strict=True)]
         assert np.mean(inside) >= 0.95
         stated = made.run(records, DRAWS).details["tables"][0]["variance"]
-        assert 0.3 < np.mean(np.square(apart)) / stated < 2.5
+        assert 0.4 < np.mean(np.square(apart)) / stated < 2.2
 
 
 def test_parities_beat_tables_of_the_same_price():

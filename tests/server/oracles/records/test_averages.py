@@ -112,7 +112,7 @@ def test_intervals_hold_in_small_cells_and_beside_a_large_one(epsilon, users, na
 @pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "users", "name"), MORE)
 def test_intervals_hold_over_the_grid(epsilon, users, name):
-    check_coverage(epsilon, users, name, 1000)
+    check_coverage(epsilon, users, name, 400)
 
 
 def test_a_law_without_the_count_of_its_cell_would_miss():

@@ -21,7 +21,7 @@ from ldp_server.oracles.base import TooFewReports, Unsupported
 from ldp_server.oracles.laws.projection import below_simplex, norm_sub
 from ldp_server.oracles.records.mixture import MixtureLaw
 from ldp_server.oracles.records.sources import AskedTable
-from ldp_server.oracles.records.view import table_view
+from ldp_server.oracles.records.view import pooling, table_view
 from tests.server.oracles.cases import filled, reports_of
 
 YES = YesNo(none_is_no=True)
@@ -217,6 +217,125 @@ def test_the_state_adds_up_and_damage_is_seen():
     oracle.counts.values[0] += 1  # a set with one cell too many
     with pytest.raises(ServerRefused, match="do not add up"):
         restore(collection, oracle.to_bytes())
+
+
+def test_tables_that_share_fields_agree_about_them_before_anything_is_projected():
+    for record, tables in ((MIXED, PAIRS), (BITS, PARITIES), (MIXED, [(1, 2, 0, 0), (3, 1, 2, 4), (6, 1, 3, 4)])):
+        oracle = filled(made(record, tables).randomizer, indexes(record, people(record, 900)), 4)
+        shapes = record.sizes
+        first = table_view(oracle, record, asked(record, (0, 1))).estimate_all().reshape(shapes[:2], order="F")
+        second = table_view(oracle, record, asked(record, (2, 1))).estimate_all().reshape(shapes[2:0:-1], order="F")
+        single = table_view(oracle, record, asked(record, (1,))).estimate_all()
+        assert first.sum(axis=0) == pytest.approx(single)
+        assert second.sum(axis=0) == pytest.approx(single)
+        assert single.sum() == pytest.approx(900)
+
+
+def _trial(seed):
+    """A crowd and a design of its own: sizes, shares, epsilon, forms and the number of users are drawn."""
+    rng = np.random.default_rng(seed)
+    binary = seed % 3 == 0
+    sizes = [2] * 4 if binary else rng.integers(2, 7, 3).tolist()
+    fields = [YES if size == 2 else Integers(1, size - 1) for size in sizes]
+    record = Record(tuple(Field(name, field) for name, field in zip("abcd", fields, strict=False)))
+    sets = [(1 << i, 3, 1, 0) for i in range(len(sizes))] if binary else []
+    pairs = [1 << i | 1 << j for i in range(len(sizes)) for j in range(i)]
+    forms = [(1, 0)] if binary else [(0, 0), (2, 2), (3, 3)]
+    tables = sorted(sets + [(mask, int(rng.integers(1, 9)), *forms[mask % len(forms)]) for mask in pairs])
+    users = int(rng.integers(200, 4000))
+    kinds = [rng.dirichlet(np.full(size, rng.uniform(0.05, 1)), 2) for size in sizes]
+    kind = rng.random(users) < 0.5
+    values = np.array(
+        [np.where(kind, rng.choice(len(a[0]), users, p=a[0]), rng.choice(len(a[0]), users, p=a[1])) for a in kinds]
+    )
+    return record, tables, str(rng.choice(["0.5", "1", "3"])), values
+
+
+def test_all_tables_made_possible_agree_and_are_together_never_worse_than_raw(request):
+    """In every trial, over all tables of the question: what is possible is convex, and holds the truth."""
+    better = trials = 0
+    for seed in range(1000 if request.config.getoption("--slow") else 60):
+        record, tables, epsilon, values = _trial(seed)
+        oracle = filled(made(record, tables, epsilon).randomizer, indexes(record, values), seed)
+        found = pooling(oracle, record)
+        if not found.possible:  # nobody drew some table
+            continue
+        before = after = 0.0
+        singles = {}
+        for places, table in found.possible.items():
+            true = truth(record, values, asked(record, places)).reshape(table.shape, order="F")
+            before += float(np.square(found.table(places) - true).sum())
+            after += float(np.square(table - true).sum())
+            assert table.min() >= 0
+            assert table.sum() == pytest.approx(values.shape[1])
+            for axis, place in enumerate(places):
+                sums = table.sum(axis=tuple(one for one in range(table.ndim) if one != axis))
+                assert sums == pytest.approx(singles.setdefault(place, sums), abs=1e-6 * values.shape[1])
+        assert after <= before * (1 + 1e-6)
+        better += after < before * 0.9
+        trials += 1
+    assert trials > 50
+    assert better > trials / 4
+
+
+def test_possible_values_that_are_asked_for_agree():
+    oracle = filled(made(MIXED, PAIRS).randomizer, indexes(MIXED, people(MIXED, 400)), 4)
+    views = {fields: table_view(oracle, MIXED, asked(MIXED, fields)) for fields in ((1, 0), (1, 2), (1,))}
+    sums = [view.possible(view.estimate_all()).reshape(5, -1, order="F").sum(axis=1) for view in views.values()]
+    assert sums[0] == pytest.approx(sums[1], abs=0.01)
+    assert sums[0] == pytest.approx(sums[2], abs=0.01)
+    alone = views[1, 0].estimate_all()
+    assert alone.min() < 0  # there was something to make possible
+    sliced = table_view(oracle, MIXED, asked(MIXED, (1,), ((2, [1]),)))
+    assert sliced.possible(sliced.estimate_all()).sum() <= 400
+
+
+@pytest.mark.parametrize("alone", [(1, 40, 0, 0), (2, 40, 2, 2)])
+def test_a_single_that_is_drawn_by_itself_helps_its_pairs_and_they_help_it(alone):
+    """Stated errors fall; that they are true is the test of tables above. Without pooling neither would change."""
+    pairs = [(3, 20, 2, 4), (6, 20, 3, 4)]
+    values = indexes(MIXED, people(MIXED, 3000))
+    field = alone[0].bit_length() - 1
+
+    def error(oracle):
+        view = table_view(oracle, MIXED, asked(MIXED, (field,)))
+        cells = np.arange(view.listed, dtype=np.uint64)
+        return float(np.mean(np.square(view.standard_errors(cells, np.full(len(cells), 10.0)))))
+
+    oracle = filled(made(MIXED, sorted([alone, *pairs])).randomizer, values, 3)
+    drawn = int(oracle.counts.drawn()[oracle.tables.index(next(one for one in oracle.tables if len(one.places) == 1))])
+    only = error(filled(made(MIXED, [alone]).randomizer, values, 3)) * oracle.reports / drawn
+    assert error(oracle) < only * 0.99  # nothing but the draws' own reports, if tables were not pooled
+
+
+def test_a_sum_of_cells_is_known_better_than_its_cells_by_themselves():
+    oracle = filled(made(BITS, PARITIES).randomizer, indexes(BITS, people(BITS, 3000)), 3)
+    view = table_view(oracle, BITS, asked(BITS, (0, 1)))
+    cells = np.arange(4, dtype=np.uint64)
+    raw = view.estimate_all()
+    assert view.sum_variance(cells[:2], raw[:2]) < float(np.square(view.standard_errors(cells[:2], raw[:2])).sum())
+    single = table_view(oracle, BITS, asked(BITS, (1,))).estimate_all()
+    assert raw[:2].sum() == pytest.approx(single[0])
+
+
+def test_a_slice_of_all_values_is_no_slice_and_one_of_a_field_that_is_asked_is_empty_elsewhere():
+    oracle = filled(made(MIXED, PAIRS).randomizer, indexes(MIXED, people(MIXED, 3000)), 3)
+    cells = np.arange(4, dtype=np.uint64)
+    plain, sliced = (table_view(oracle, MIXED, asked(MIXED, (0,), where)) for where in ((), ((2, [0, 1]),)))
+    assert sliced.estimate_all() == pytest.approx(plain.estimate_all())
+    for one, other in zip(
+        sliced.intervals(cells, sliced.estimate_all(), 0.05),
+        plain.intervals(cells, plain.estimate_all(), 0.05),
+        strict=True,
+    ):
+        assert np.abs(one - other).max() <= 3
+    own = table_view(oracle, MIXED, asked(MIXED, (0,), ((0, [1, 2]),)))
+    low, high = own.intervals(cells, own.estimate_all(), 0.05)
+    assert own.estimate_all()[[0, 3]].tolist() == low[[0, 3]].tolist() == high[[0, 3]].tolist() == [0, 0]
+    assert own.estimate_all()[1:3] == pytest.approx(plain.estimate_all()[1:3])
+    everybody = table_view(oracle, MIXED, asked(MIXED, (), ((1, range(5)),)))
+    low, high = everybody.intervals(cells[:2], everybody.estimate_all(), 0.05)
+    assert (low[1], high[1]) == (3000, 3000)
 
 
 def test_all_cells_of_a_table_are_everybody():

@@ -1,7 +1,11 @@
 """A database that cannot be used: one clear line each, and nothing acknowledged."""
 
+import asyncio
 import os
+import shutil
+import subprocess
 
+import grpc
 import psycopg
 import pytest
 
@@ -10,9 +14,14 @@ from ldp_server.store import AppendOutcome
 from ldp_server.store.engines import open_store
 from ldp_server.store.errors import DiskFull, InUse, ReadOnly, WrongVersion
 from ldp_server.store.postgres import access as access_module
+from ldp_server.store.postgres import connecting
 from ldp_server.store.postgres.schema import VERSION
 from tests.server.commands import run_command
-from tests.server.store.contract.batches import a_batch, add
+from tests.server.helpers import batch, make_collection, taken
+from tests.server.postgres import private_postgres
+from tests.server.sharing.helpers import shared
+from tests.server.store.contract.batches import a_batch, add, held
+from tests.server.store.shared.waiting import wait_for
 
 
 def refused(work, kind, match):
@@ -85,7 +94,7 @@ def test_a_database_that_takes_no_writes(store, log, aside):
 
 
 def test_a_disk_that_is_full(log, aside):
-    """The error that PostgreSQL gives for it, raised where it would be."""
+    """The error that PostgreSQL gives for it, raised where it would be. A disk that is really full is a longer test."""
     number, db = add(log), aside()
     db.execute(
         "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS "
@@ -98,6 +107,115 @@ def test_a_disk_that_is_full(log, aside):
         db.execute("DROP TRIGGER full_disk ON hearsay.segments")
         db.execute("DROP FUNCTION full_disk")
     assert log.append([a_batch(number)]) == [AppendOutcome.STORED]
+
+
+@pytest.fixture(scope="module")
+def lonely(tmp_path_factory):
+    """A server of the test's own, whose settings it changes."""
+    with private_postgres() as server:
+        open_store(server.address(), tmp_path_factory.mktemp("none")).prepare()
+        yield server
+
+
+@pytest.fixture
+def small_disk(lonely):
+    """A file system of 8 MB, which PostgreSQL's user may write to."""
+    if os.geteuid():
+        pytest.skip("needs root, to make a small file system")
+    path = lonely.root / f"small{os.urandom(4).hex()}"
+    path.mkdir()
+    options = ["-t", "tmpfs", "-o", "size=8m,mode=0777", "tmpfs", str(path)]
+    if subprocess.run(["/bin/mount", *options], capture_output=True, check=False).returncode:
+        pytest.skip("cannot mount a small file system here")
+    shutil.chown(path, lonely._user.pw_uid, lonely._user.pw_gid)
+    yield path
+    subprocess.run(["/bin/umount", "-l", str(path)], check=True)
+
+
+@pytest.mark.long
+def test_a_disk_that_is_really_full(lonely, small_disk, tmp_path):
+    """Reports go to a small tablespace until it is full. What was acknowledged is there, and with room it goes on."""
+    store = open_store(lonely.address(), tmp_path)
+    changed(lonely.address(), f"CREATE TABLESPACE small LOCATION '{small_disk}'",
+            "ALTER TABLE hearsay.segments SET TABLESPACE small")  # fmt: skip
+    log, kept = store.writer(), []
+    number = add(log)
+    with pytest.raises(DiskFull, match="no space left") as error:
+        while len(kept) < 200:
+            group = [a_batch(number, os.urandom(100_000))]
+            assert log.append(group) == [AppendOutcome.STORED]
+            kept += group
+    assert "\n" not in str(error.value)
+    assert 20 < len(kept) < 90
+    assert {one.batch_id for one in held(log, number)} == {one.batch_id for one in kept}
+    for _ in range(2):  # it is still full, and says so again
+        refused(lambda: log.append([a_batch(number, os.urandom(1_000_000))]), DiskFull, "no space left")
+    subprocess.run(["/bin/mount", "-o", "remount,size=32m", str(small_disk)], check=True)
+    assert log.append(group) == [AppendOutcome.STORED]
+    assert log.append(kept[:5]) == [AppendOutcome.DUPLICATE] * 5
+    assert log.count(number) == len(kept) + 1
+    changed(lonely.address(), "ALTER TABLE hearsay.segments SET TABLESPACE pg_default", "DROP TABLESPACE small")
+    log.close()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("setting", ["fsync", "full_page_writes"])
+def test_a_server_that_could_lose_what_it_acknowledged(lonely, tmp_path, setting):
+    store = open_store(lonely.address(), tmp_path)
+    changed(lonely.address(), f"ALTER SYSTEM SET {setting} = off", "SELECT pg_reload_conf()")
+    try:
+        with psycopg.connect(lonely.address(), autocommit=True) as side:
+            wait_for(side, f"SELECT current_setting('{setting}') = 'off'")
+        for work in (store.writer, store.prepare):
+            refused(work, StorageError, "fsync or full_page_writes off, and could lose")
+        store.reader().close()
+    finally:
+        changed(lonely.address(), f"ALTER SYSTEM RESET {setting}", "SELECT pg_reload_conf()")
+
+
+def test_a_server_that_is_too_old(store, monkeypatch):
+    monkeypatch.setattr(connecting, "OLDEST_SERVER", 10_000_000)
+    for work in (store.writer, store.reader, store.prepare):
+        refused(work, WrongVersion, r"is a server of version \d+, and 15 is the oldest that is supported")
+
+
+@pytest.mark.long
+async def test_clients_are_told_not_now_while_the_database_is_away(lonely, tmp_path):
+    """Apps and analysts alike; nothing is acknowledged, and everything goes on when it is back."""
+    collection, address = make_collection("Away?"), lonely.address()
+    async with shared(tmp_path / "d", address) as server:
+        await server.create(collection)
+        first, second = batch(collection, 3), batch(collection, 4)
+        assert not taken(await server.collector.Submit(first)).duplicate
+        await asyncio.to_thread(lonely.crash)
+        for call in (
+            lambda: server.collector.Submit(second),
+            lambda: server.show(collection),
+            lambda: server.create(make_collection("Another?")),
+        ):
+            with pytest.raises(grpc.aio.AioRpcError) as error:
+                await call()
+            assert error.value.code() in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED}
+            assert "\n" not in error.value.details()
+        await asyncio.to_thread(lonely.start)
+        for request, known in ((first, True), (second, False)):
+            for _ in range(600):
+                try:
+                    assert taken(await server.collector.Submit(request)).duplicate is known
+                    break
+                except grpc.aio.AioRpcError:
+                    await asyncio.sleep(0.1)
+            else:
+                pytest.fail("it never came back")
+        for _ in range(100):
+            try:
+                assert (await server.show(collection)).reports == 7
+                break
+            except grpc.aio.AioRpcError as error:
+                assert error.code() is grpc.StatusCode.UNAVAILABLE
+                await asyncio.sleep(0.1)
+        else:
+            pytest.fail("analysts are never answered again")
 
 
 def test_a_pool_that_is_empty(store, log, monkeypatch):

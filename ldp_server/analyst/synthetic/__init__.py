@@ -1,0 +1,1 @@
+"""Synthetic records, made where the analyst is: `records`."""

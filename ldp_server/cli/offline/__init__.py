@@ -1,0 +1,1 @@
+"""Commands for exported files, which need no server."""
