@@ -1,29 +1,19 @@
-r"""Linear regression of a field of records on others, out of tables of two fields.
+r"""Linear regression of a field of records on others, out of a table of all of them.
 
 A regression needs no rows, only moments: means, and means of products of two fields. Each is a sum over the cells of a
-table of two fields, with the numbers that the cells stand for. So it is enough that devices are asked about every pair
-of the fields. With M the matrix of the moments of (1, x_1, ..., x_d) and m those of these with y, the line is
-b = M^-1 m. Of yes and no, y is 1 and 0, and the line gives shares (a linear probability model).
-
-**Errors.** b is a smooth function of estimates whose covariances are known (delta method):
-
-- of one table of all fields, where devices are asked for one, or of tables of two that are drawn each by itself: all
-  their cells. Different tables have different devices, and their errors
-  are independent given who drew what; cells of one table have the covariances of its sums (shares.py).
-- of parities: the parities, which have different devices too. With A_S the mean of (-1)^(number of fields of S that
-  hold), E[x_i] = (1 - A_i)/2 and E[x_i x_j] = (1 - A_i - A_j + A_ij)/4. From n_S answers with the probability p of the
-  truth, A_S has the variance (1/(2p - 1)^2 - A_S^2)/n_S.
+table, with the numbers that the cells stand for. With M the matrix of the moments of (1, x_1, ..., x_d) and m those of
+these with y, the line is b = M^-1 m. Of yes and no, y is 1 and 0, and the line gives shares (a linear probability
+model). b is a smooth function of the cells, whose covariances are those of sums of cells (shares.py): its errors follow
+by the delta method.
 
 The intervals are normal. Where the fields do not tell each other apart at this noise, nothing is said: the smallest
 eigenvalue of the correlations of the x has to be `CLEAR` standard errors above 0.
 
-A moment is about the users who have both of its fields. Where fields are missing for many users, the line is about a
-mixture of users, and should not be asked for.
+Users who lack one of the fields are not counted.
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +23,6 @@ import numpy as np
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms.sampled_table import SampledTable
 from ldp_client.protocol.domain import Domain, Integers, Record, YesNo
 from ldp_server.answers.estimates import Coverage
 from ldp_server.answers.more import more_for_half
@@ -44,7 +33,6 @@ from ldp_server.oracles.base import Floats, Oracle, TooFewReports, Unsupported, 
 from ldp_server.oracles.independence.judge import widening
 from ldp_server.oracles.independence.result import INDEPENDENT, Independence
 from ldp_server.oracles.records.direct import Direct
-from ldp_server.oracles.records.parities import Parities
 from ldp_server.oracles.records.view import FieldsView
 
 __all__ = ["CLEAR", "Coefficient", "LineAnswer", "line_answer"]
@@ -85,7 +73,7 @@ class LineAnswer:
 
 @dataclass(frozen=True)
 class _Part:
-    """Estimates with their covariance, of shares or of parities, and the moments of two fields that they give."""
+    """Estimates of cells with their covariance, and the moments of two fields that they give."""
 
     values: Floats
     covariance: Floats
@@ -127,32 +115,13 @@ def _check_clear(smallest: float, error: float) -> None:
 def _parts(
     collection: Collection, oracle: Oracle, names: Sequence[str], numbers: Sequence[Floats]
 ) -> tuple[FieldsView, list[_Part]]:
-    """One table of all fields where there is one, else tables or parities of two fields."""
-    cells = math.prod(len(one) for one in numbers)
-    if cells <= _MOST_CELLS:
-        with contextlib.suppress(Unsupported):
-            view = RecordTable(collection, names).oracle(oracle)
-            if isinstance(view.made_of, Direct):
-                return view, [_table(view, numbers, list(range(len(names))))]
-    pairs = list(combinations(range(len(names)), 2))
-    views = {pair: RecordTable(collection, [names[i] for i in pair]).oracle(oracle) for pair in pairs}
-    view = views[pairs[0]]
-    if all(isinstance(one.made_of, Parities) for one in views.values()):
-        return view, [_parities(collection, views, names)]
-    _check_apart(collection, names)
-    return view, [_table(one, [numbers[i] for i in pair], list(pair)) for pair, one in views.items()]
-
-
-def _check_apart(collection: Collection, names: Sequence[str]) -> None:
-    """Refuse where one device's answer is in two of the tables: their errors would not be independent."""
-    made, record = collection.randomizer, collection.domain
-    apart = False
-    if isinstance(made, SampledTable) and isinstance(record, Record):
-        wanted = {record.names.index(name) for name in names}
-        drawn = [one for one in made.tables if len(wanted & set(one.places)) > 1]
-        apart = not any(one.parity or len(wanted & set(one.places)) > 2 for one in drawn)
-    if not apart:
-        raise Unsupported("a line takes tables of two fields, each drawn by itself: draft the question with pairs")
+    """The table of all fields, out of drawn tables that have them all: so the covariances of its cells are known."""
+    if math.prod(len(one) for one in numbers) > _MOST_CELLS:
+        raise InvalidSpec(f"a table of a line has at most {_MOST_CELLS} cells here: make the fields coarser")
+    view = RecordTable(collection, names).oracle(oracle)
+    if not isinstance(view.made_of, Direct):
+        raise Unsupported("a line takes a table of all its fields that devices are asked about: draft one with --table")
+    return view, [_table(view, numbers, list(range(len(names))))]
 
 
 def _numbers(name: str, domain: Domain) -> Floats:
@@ -190,33 +159,6 @@ def _of_cells(u: Floats, v: Floats) -> Callable[[Floats], Floats]:
         if total <= 0:
             raise TooFewReports("nobody seems to have both of two fields: more users are needed")
         return np.asarray(each @ cells / total)
-
-    return moments
-
-
-def _parities(collection: Collection, views: Mapping[Pair, FieldsView], names: Sequence[str]) -> _Part:
-    """All parities of one and two fields."""
-    record = collection.domain
-    values: dict[tuple[int, ...], tuple[float, float]] = {}
-    for pair, view in views.items():
-        rows = view.made_of
-        if not isinstance(rows, Parities) or not isinstance(record, Record):
-            continue  # `_parts` has asked
-        order = sorted(pair, key=lambda place: record.names.index(names[place]))
-        for one in rows.counts:
-            c = 1 / (2 * one.p - 1)
-            mean = c * (one.even - one.odd) / one.reports
-            subset = tuple(sorted(order[bit] for bit in range(2) if one.fields >> bit & 1))
-            values[subset] = mean, max(0.0, (c * c - mean * mean) / one.reports)
-    at = {subset: place for place, subset in enumerate(values)}
-    means, variances = np.array(list(values.values())).T
-    return _Part(means, np.diag(variances), {(i, j): _of_parities(at[(i,)], at[(j,)], at[i, j]) for i, j in views})
-
-
-def _of_parities(first: int, second: int, both: int) -> Callable[[Floats], Floats]:
-    def moments(means: Floats) -> Floats:
-        u, v = (1 - means[first]) / 2, (1 - means[second]) / 2
-        return np.array([u, v, u, v, (1 - means[first] - means[second] + means[both]) / 4])
 
     return moments
 

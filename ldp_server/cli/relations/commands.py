@@ -161,8 +161,8 @@ def _show_rules(found: CollectionRules) -> None:
 def line(analyst: Analyst, which: Which, fields: str, label: str, output: Output, **options: Any) -> None:
     """Estimate how a field of records depends on others: linear regression.
 
-    COLLECTION is an id, its first digits (at least four), or the collection's file. Its devices are asked about every
-    two of the fields.
+    COLLECTION is an id, its first digits (at least four), or the collection's file. Its devices are asked about all of
+    these fields in one table.
     """
     with busy("estimating", quiet=output.quiet):
         found = analyst.line(which, [name.strip() for name in fields.split(",")], label, **options)

@@ -58,7 +58,7 @@ class FieldsView(FrequencyOracle):
         return self._base.randomizer
 
     @property
-    def made_of(self) -> Direct | Parities:
+    def made_of(self) -> Direct | Pooled:
         """What its rows are estimated from."""
         return self._rows
 

@@ -35,13 +35,12 @@ def people(record, users=30_000):
     return cells, np.linalg.lstsq(design, z.astype(float), rcond=None)[0]
 
 
-def pairs_of(record, epsilon):
-    return design_tables(record, epsilon, "pairs")[0].parameters
+def one_table(record, epsilon):
+    return design_tables(record, epsilon, [["x", "y", "z"]])[0].parameters
 
 
 CASES = {
-    "parities": (BITS, "sampled-table", "2"),
-    "tables of two fields": (NUMBERS, "sampled-table", "3"),
+    "one drawn table": (NUMBERS, "sampled-table", "3"),
     "one table of all fields": (NUMBERS, "randomized-response", "3"),
 }
 
@@ -50,7 +49,7 @@ CASES = {
 def test_intervals_hold_the_line_of_the_crowd(case, request):
     """80% intervals of three coefficients, several crowds; fewer right ones have a probability of 1 in 400."""
     record, mechanism, epsilon = CASES[case]
-    collection = asked(record, mechanism, epsilon, pairs_of(record, epsilon) if mechanism == "sampled-table" else None)
+    collection = asked(record, mechanism, epsilon, one_table(record, epsilon) if mechanism == "sampled-table" else None)
     crowd, truth = people(record)
     right, found = np.zeros(3, int), []
     crowds = 25 if request.config.getoption("--long") else 8
@@ -68,7 +67,7 @@ def test_intervals_hold_the_line_of_the_crowd(case, request):
 
 def test_fields_that_are_the_same_are_refused():
     crowd = [({"x": told, "y": told, "z": told}, 3000) for told in (True, False)]
-    collection = asked(BITS, "sampled-table", "1", pairs_of(BITS, "1"))
+    collection = asked(BITS, "randomized-response", "1")
     with pytest.raises(TooFewReports, match="do not tell each other apart"):
         line_answer(collection, counted(collection, crowd, 1), ("x", "y"), "z")
 
@@ -91,5 +90,5 @@ def test_what_has_no_line_says_why():
         line_answer(asked(Categories(("a",))), oracle, ("x",), "z")
     large = Record((Field("x", Integers(0, 20)), Field("y", Integers(0, 20)), Field("z", YES)))
     whole = asked(large, epsilon="2")
-    with pytest.raises(Unsupported, match="draft the question with pairs"):
+    with pytest.raises(InvalidSpec, match="make the fields coarser"):
         line_answer(whole, counted(whole, [({"x": 1, "y": 2, "z": True}, 900)], 1), ("x", "y"), "z")
