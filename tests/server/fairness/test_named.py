@@ -57,6 +57,7 @@ def files(tmp_path):
     return loss, distances, first
 
 
+@pytest.mark.long
 def test_the_command_writes_a_map_that_a_device_takes(files, tmp_path, monkeypatch, capsys):
     loss, distances, first = files
     collection = Collection.create("Who are you?", TYPES, "randomized-response", "3", opens=0, closes=1 << 33)

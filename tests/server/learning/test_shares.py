@@ -32,16 +32,16 @@ def view_of(collection, people, seed):
 
 @pytest.mark.parametrize("mechanism", ["randomized-response", "subset-selection"])
 def test_covariances_are_those_of_the_estimates(mechanism):
-    """Estimated from one crowd, and seen over 200: within the chance error of a covariance."""
+    """Estimated from one crowd, and seen over 120: within the chance error of a covariance."""
     collection = asked(PEOPLE, mechanism, "1", {"d": 3} if mechanism == "subset-selection" else None)
     people = members("a", 900, 0.3) + members("b", 600, 0.5)
     one, other, overlapping = frozenset({7, 4}), frozenset({8, 5}), frozenset({7, 8, 1})
-    sums = [CellTotals(view_of(collection, people, seed)) for seed in range(200)]
+    sums = [CellTotals(view_of(collection, people, seed)) for seed in range(120)]
     seen = np.array([[found.estimate(cells) for cells in (one, other, overlapping)] for found in sums])
     spread = np.cov(seen.T)
     for i, j, cells in ((0, 1, (one, other)), (0, 2, (one, overlapping)), (0, 0, (one, one))):
         told = np.mean([found.covariance(*cells) for found in sums[:20]])
-        chance = math.sqrt((spread[i, i] * spread[j, j] + spread[i, j] ** 2) / 200)
+        chance = math.sqrt((spread[i, i] * spread[j, j] + spread[i, j] ** 2) / 120)
         assert abs(told - spread[i, j]) < 4 * chance, (i, j)
 
 
@@ -56,7 +56,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_intervals_of_shares_and_gaps_hold(case, request):
     """80% intervals: with 80% kept, fewer right ones have a probability of 1 in 400. `--long`: 150 crowds."""
-    crowds = 150 if request.config.getoption("--long") else 20
+    crowds = 150 if request.config.getoption("--long") else 10
     least = int(binom.ppf(1 / 400, crowds, 0.8))
     epsilon, users, shares = CASES[case]
     collection = asked(PEOPLE, epsilon=epsilon)
