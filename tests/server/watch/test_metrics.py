@@ -87,7 +87,7 @@ def test_the_build_and_the_processes(watched):
     assert build.labels["version"] == __version__
     for prefix in ("process", "hearsay_worker_process"):
         (memory,) = families[f"{prefix}_resident_memory_bytes"].samples
-        assert 1e7 < memory.value < 2e9
+        assert 1e6 < memory.value < 2e9  # tests fork the estimating process, and this is its small parent
     assert values(families["process_cpu_seconds"])[()] > 0
 
 
