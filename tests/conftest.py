@@ -71,7 +71,7 @@ def pytest_collection_modifyitems(config, items):
     if config.getoption("--slow"):
         return
     slow = pytest.mark.skip(reason="slow: a smaller version ran; pytest --slow runs this one too")
-    long = pytest.mark.skip(reason="long: a smaller version ran; pytest --long and .ci/run run this one too")
+    long = pytest.mark.skip(reason="long: pytest --long and .ci/run run it")
     for item in items:
         if "slow" in item.keywords:
             item.add_marker(slow)

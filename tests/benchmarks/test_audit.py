@@ -24,6 +24,7 @@ from tests.effort import examples
 
 
 @given(st.integers(1, 5000), st.data(), st.sampled_from([1e-6, 0.001, 0.05, 0.5]))
+@pytest.mark.long
 def test_clopper_pearson_against_scipy(trials, data, alpha):
     successes = data.draw(st.integers(0, trials))
     low, high = clopper_pearson(successes, trials, alpha)
@@ -35,6 +36,7 @@ def test_clopper_pearson_against_scipy(trials, data, alpha):
 
 
 @pytest.mark.parametrize("p", [0.01, 0.3, 0.9])
+@pytest.mark.thinned(1)
 def test_clopper_pearson_covers_exactly(p):
     """The probability of a wrong bound, summed over all outcomes, is at most alpha."""
     trials, alpha = 60, 0.05
@@ -63,7 +65,7 @@ def test_every_mechanism_passes_exactly(case):
 
 
 @pytest.mark.parametrize("leaky", BROKEN, ids=lambda c: c.name)
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(1)
 def test_every_leak_is_caught_exactly_and_from_outside(leaky):
     curve = leaky.law()
     assert curve.pure > float(leaky.epsilon) * 1.05
@@ -73,7 +75,7 @@ def test_every_leak_is_caught_exactly_and_from_outside(leaky):
 
 
 @pytest.mark.parametrize("sound", SOUND, ids=lambda c: c.name)
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(1)
 def test_the_same_clients_without_the_bug_pass(sound):
     assert sound.law().delta(sound.epsilon) == 0.0
     found = audit.audit_leaky(sound, 4000)

@@ -37,6 +37,7 @@ def question(mechanism, epsilon, run=0):
         pytest.param("subset-selection", "3", marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.thinned(1)
 def test_drawn_counts_have_the_law_of_packed_reports(mechanism, epsilon):
     """Means, variances and covariances of all cells, and the law of each cell."""
     collection = question(mechanism, epsilon)
@@ -87,6 +88,7 @@ def test_bias_is_in_standard_deviations():
     assert rows_of(tally)["bias"].value == pytest.approx(10 / np.std(np.linspace(9, 11, 400)))
 
 
+@pytest.mark.long
 def test_the_grid_has_every_setting(monkeypatch):
     names = {(s.mechanism, s.size) for size in benchmark.SIZES for s in settings(size, 30_000, "1")}
     assert {("subset-selection", 50), ("linear-hash", 1000), ("linear-hash", 65_536), ("hashtogram", 65_536)} <= names

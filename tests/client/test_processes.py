@@ -401,6 +401,7 @@ sys.modules["held"] = Held()
     assert len(stored(tmp_path)) == 1
 
 
+@pytest.mark.long
 def test_thousands_of_reports_offline_and_then_a_flush(tmp_path, request):
     """The server ends with exactly the reports that were kept. 512 are sent at once."""
     kept = 10_000 if request.config.getoption("--slow") else 1_600

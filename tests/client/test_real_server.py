@@ -78,6 +78,7 @@ def open_client(server, storage, **more):
     client.close(1.0)
 
 
+@pytest.mark.long
 def test_reports_arrive_once_through_restarts_and_kills(running, tmp_path):
     collections = [live(number) for number in range(4)]
     for collection in collections:
@@ -158,6 +159,7 @@ def write_key(path, key):
     return path
 
 
+@pytest.mark.long
 def test_the_servers_signed_list_is_believed(server, tmp_path):
     key = Ed25519PrivateKey.generate()
     public = key.public_key().public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)

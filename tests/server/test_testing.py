@@ -57,12 +57,14 @@ def test_it_is_killed_and_started_again_on_the_same_port(tmp_path):
         assert server.target == target
 
 
+@pytest.mark.long
 def test_it_drains_when_it_is_stopped(tmp_path):
     server = ServerProcess(tmp_path / "d").start()
     assert server.stop() == 0
     assert "draining" in server.log.read_text()
 
 
+@pytest.mark.long
 def test_it_says_why_it_did_not_start(tmp_path):
     config = tmp_path / "server.toml"
     config.write_text("[colector]\n")
@@ -105,6 +107,7 @@ sys.stdin.readline()
         pytest.param("os._exit(0)", marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.thinned(1)
 def test_it_ends_with_the_process_that_started_it(tmp_path, end):
     with subprocess.Popen(
         [sys.executable, "-c", SCRIPT.format(end=end), str(tmp_path / "d")],
@@ -119,6 +122,7 @@ def test_it_ends_with_the_process_that_started_it(tmp_path, end):
     wait_until(lambda: not alive(pid))
 
 
+@pytest.mark.long
 def test_it_drains_when_it_is_stopped_as_soon_as_it_listens(tmp_path):
     """The signal's handler is there before the line that says where the server listens."""
     for number in range(5):

@@ -256,6 +256,7 @@ def test_the_command_with_wrong_options(world, tmp_path):
             command(folder, server, *map(str, more))
 
 
+@pytest.mark.long
 async def test_the_command_follows_over_tls_until_it_is_told_to_end(tmp_path):
     """It prints each new head, and goes on while the server is away. A restarted server has its signatures."""
     for name in ("list.key", "witness.key"):

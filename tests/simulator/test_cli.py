@@ -40,7 +40,7 @@ OPTIONAL = {"smallest_share_all", "beta", "measured_error", "measured_seconds", 
 
 
 @pytest.mark.parametrize("name", RUNS)
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(1)
 def test_json_has_the_stated_keys_and_the_page_needs_nothing_else(name, tmp_path, capsys):
     arguments, shape = RUNS[name]
     assert main([*arguments, "--json", "--report", str(tmp_path / "out")]) == 0
@@ -60,6 +60,7 @@ def test_json_has_the_stated_keys_and_the_page_needs_nothing_else(name, tmp_path
 
 
 @pytest.mark.parametrize("name", RUNS)
+@pytest.mark.thinned(1)
 def test_tables_for_people(name, there, capsys):
     assert main([*RUNS[name][0], *there(name)]) == 0
     assert len(capsys.readouterr().out.splitlines()) > 4
@@ -149,6 +150,7 @@ def test_what_is_not_installed_is_said_in_one_line(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("library", ["click", "numpy", "rich"])
+@pytest.mark.thinned(1)
 def test_a_client_only_installation_says_what_is_missing(library):
     code = f"import sys; sys.modules[{library!r}] = None; from simulator.cli import main; main(['frequencies', '-h'])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False, text=True)

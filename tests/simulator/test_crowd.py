@@ -69,7 +69,7 @@ def boundaries(mechanism):
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: f"{m.name}-{m.epsilon}-{m.size}")
-@pytest.mark.thinned(40)
+@pytest.mark.thinned(1)
 def test_equal_words_make_equal_reports(mechanism):
     rng = np.random.default_rng(3)
     users = 40 if mechanism.name in REPRODUCTIONS else 1500

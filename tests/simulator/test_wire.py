@@ -85,6 +85,7 @@ def test_a_relay_between_counts_each_report_once_whatever_is_killed():
     assert 1 <= shape["relay_batches"] <= 340 // 40
 
 
+@pytest.mark.long
 def test_what_does_not_go_with_a_relay_is_refused():
     wanted = SimulationOptions(300, domain="16")
     for faults, more, said in [

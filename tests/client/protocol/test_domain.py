@@ -42,6 +42,7 @@ def test_index_and_item_are_inverse_on_the_whole_domain(domain: Domain) -> None:
 
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.integers(1, 1024), st.data())
+@pytest.mark.long
 def test_strings_are_numbered_by_length_and_then_in_order(max_bytes: int, data: st.DataObject) -> None:
     domain = Strings(max_bytes)
     index = data.draw(st.integers(1, domain.size - 1))

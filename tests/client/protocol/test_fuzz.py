@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -160,6 +161,7 @@ STARTS: list[dict[str, Any]] = [
 
 @settings(quick, max_examples=examples(1000, 250))
 @given(st.sampled_from(STARTS), st.sets(st.sampled_from(sorted(FIELDS)), min_size=1, max_size=3), st.data())
+@pytest.mark.long
 def test_specs_of_any_values_are_judged_alike(start: dict[str, Any], fields: set[str], data: st.DataObject) -> None:
     """A good spec with other values in one to three fields, in the right encoding: nothing but the rules decides."""
     question = {"text": "?", "epsilon": "1", "window": {"closes": 5}} | start
@@ -209,6 +211,7 @@ def good(draw: st.DrawFn) -> bytes:
 
 @quick
 @given(good())
+@pytest.mark.long
 def test_readable_forms_give_the_same_bytes_back(spec: bytes) -> None:
     assert agree(spec)
     collection = Collection.from_bytes(spec)
@@ -219,6 +222,7 @@ def test_readable_forms_give_the_same_bytes_back(spec: bytes) -> None:
 
 @quick
 @given(good(), st.data())
+@pytest.mark.long
 def test_reports_are_the_same_in_both_readings(spec: bytes, data: st.DataObject) -> None:
     collection = Collection.from_bytes(spec)
     question, _ = independent.read_collection(spec)
@@ -287,6 +291,7 @@ def read(reader: Any, form: Any) -> Collection | None:
 
 @settings(quick, max_examples=examples(600, 150))
 @given(spoiled())
+@pytest.mark.long
 def test_readable_forms_of_any_values_raise_one_error(data: dict[str, Any]) -> None:
     from_dict, from_json = read(Collection.from_dict, data), read(Collection.from_json, json.dumps(data))
     assert from_dict == from_json

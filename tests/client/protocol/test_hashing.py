@@ -167,6 +167,7 @@ def test_the_test_rejects_families_of_less_independence(k: int) -> None:
     assert quadruples(k, 20, PROGRESSION) < ALPHA
 
 
+@pytest.mark.long
 def test_pairs_of_real_hashes_do_not_meet_too_often() -> None:
     """20,000 members, T = 16: collisions of two indexes are binomial; |z| < 4.9 has alpha 1e-6."""
     for bits, x, y in ((32, 1, 2), (64, 1, 1 << 32), (1000, 0, 1 << 999)):

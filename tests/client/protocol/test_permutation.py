@@ -98,7 +98,7 @@ def least_p(tables: list[np.ndarray]) -> float:
 
 
 @pytest.mark.parametrize("name", populations())
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(1)
 def test_structured_populations_are_scattered(name: str) -> None:
     bits, indexes = populations()[name]
     assert len(set(indexes)) == USERS
@@ -116,7 +116,7 @@ def meetings(table: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("name", populations())
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(1)
 def test_chunks_meet_as_often_as_random_ones(name: str) -> None:
     """Meetings among n users in 512 cells: mean m = C(n,2)/512, variance m (1 - 1/512); |z| < 6 for every chunk."""
     bits, indexes = populations()[name]

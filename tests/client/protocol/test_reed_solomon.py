@@ -93,6 +93,7 @@ def test_the_arrays_agree_and_any_k_symbols_give_the_message(bits, k, m):
 
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from(SHAPES), st.randoms(use_true_random=False))
+@pytest.mark.long
 def test_errors_and_erasures_up_to_the_radius_and_beyond(shape, rng):
     bits, k, m = shape
     code = ReedSolomon(bits, k, m)

@@ -169,6 +169,7 @@ def test_the_full_list_comes_in_parts(list_client, server, operator):
 
 @pytest.mark.parametrize("held", [0, 1, PART_IDS - 1, PART_IDS, PART_IDS + 1, 2 * PART_IDS])
 @pytest.mark.parametrize("new", [0, 1, PART_IDS])
+@pytest.mark.thinned(1)
 def test_a_list_that_grows_across_the_edges_of_parts(list_client, server, operator, held, new):
     client = list_client()
     server.public = operator.sign([filler(held)])
@@ -299,6 +300,7 @@ def test_a_list_that_shrinks_while_it_is_fetched_ends(list_client, server, opera
     assert len(server.parts) == 2
 
 
+@pytest.mark.long
 def test_a_list_that_grows_for_ever_is_left_at_the_bound(list_client, server, operator):
     """Even an operator cannot keep a device busy: every answer signs a longer list."""
 

@@ -154,6 +154,7 @@ proofs = st.lists(st.one_of(st.sampled_from(IDS), st.binary(max_size=40)), max_s
 
 @settings(max_examples=300, deadline=None)
 @given(numbers, numbers, st.sampled_from(IDS), st.sampled_from(IDS), proofs)
+@pytest.mark.long
 def test_made_up_proofs_neither_pass_nor_raise(first, size, before, root, proof):
     """The entries themselves stand for roots: no proof of theirs exists, but that of a list with itself."""
     assert verify_consistency(first, before, size, root, proof) == (0 <= first == size and before == root and not proof)

@@ -80,6 +80,7 @@ async def test_errors_are_those_of_the_other(server, counted, aside):
             await nobody.status()
 
 
+@pytest.mark.long
 async def test_a_search_tells_its_progress_and_ends_with_its_task(aside, hitters):
     told, begun = [], asyncio.Event()
 
@@ -161,6 +162,7 @@ def test_one_client_in_one_event_loop_after_the_other(server, counted):
     assert [asyncio.run(ask()) for _ in range(2)] == [4000, 4000]
 
 
+@pytest.mark.long
 def test_a_server_that_goes_away_in_the_middle_of_a_search(tmp_path):
     """Both clients raise one error that says so, and go on when the server is there again."""
     with ServerProcess(tmp_path / "d") as server:

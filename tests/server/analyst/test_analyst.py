@@ -157,6 +157,7 @@ def test_a_domain_that_cannot_be_listed_says_so(analyst):
     assert len(analyst.estimate(collection, items=["abc", b"\xff\xfe"]).rows) == 2
 
 
+@pytest.mark.long
 def test_heavy_hitters_with_progress(analyst, hitters):
     told = []
     found = analyst.heavy_hitters(hitters, progress=lambda stage, share: told.append((stage, share)))

@@ -25,7 +25,7 @@ def collection_of(alternative, domain, epsilon, nonce=0):
 
 @pytest.mark.parametrize("size", [2, 3, 17, 300, 2000, 50_000])
 @pytest.mark.parametrize("epsilon", ["0.5", "1", "3", "6"])
-@pytest.mark.thinned(8)
+@pytest.mark.thinned(2)
 def test_every_alternative_keeps_its_promise(request, size, epsilon):
     """Mean square errors over a whole domain, of every alternative, against the promised ones."""
     users, estimates = 20_000, 4000 if request.config.getoption("--slow") else 600
@@ -105,6 +105,7 @@ def test_less_memory_decides_between_fields_where_it_is_much():
 
 @given(st.integers(1, 10**9), st.integers(2, 1 << 130), st.sampled_from(["0.01", "0.1", "1", "3.7", "9", "20"]))
 @settings(max_examples=60, deadline=None)
+@pytest.mark.long
 def test_a_pick_fits_its_memory_and_can_be_built(users, size, epsilon):
     memory = 64 << 20
     try:

@@ -16,6 +16,7 @@ from simulator import crowd
 
 
 @pytest.mark.parametrize("epsilon", ["1", "4"])
+@pytest.mark.thinned(1)
 def test_errors_are_as_promised(epsilon):
     k, users = 6, 4000
     rng = np.random.default_rng(1)
@@ -41,6 +42,7 @@ def test_errors_are_as_promised(epsilon):
     [("0.5", {"sampled-attribute"}), ("2", {"sampled-attribute"}), ("5", {"composed-response", "randomized-response"})],
 )
 @pytest.mark.parametrize("k", [4, 10])
+@pytest.mark.thinned(1)
 def test_who_wins(epsilon, winners, k):
     winner = choose(10**5, 1 << k, epsilon, Kind.ATTRIBUTES).mechanism
     assert winner in winners

@@ -53,6 +53,7 @@ def test_intervals_cover_in_every_decile_of_frequency(runs):
         assert slack < 0.02  # and the test would notice 93%
 
 
+@pytest.mark.long
 def test_intervals_cover_after_selection():
     """The top 20 are picked for having been overestimated; all their intervals together still hold."""
     collection, users = linear(), population(1025, 50_000, 3, distinct=1000)
@@ -68,6 +69,7 @@ def test_intervals_cover_after_selection():
     assert naive > 20  # intervals that ignore the selection would not do
 
 
+@pytest.mark.long
 def test_simultaneous_intervals_of_a_fixed_set():
     collection, users = linear(), population(1025, 20_000, 3)
     truth = truth_of(users, 1025)
@@ -125,6 +127,7 @@ def test_everything_else_after_picking_is_not_biased_and_not_too_wide(size, user
     assert np.mean(widths) < 2 * np.mean(fixed)
 
 
+@pytest.mark.long
 def test_all_of_the_top_hold_at_a_large_epsilon():
     """Counts are small there, and the law of a held item's count is skewed the other way."""
     collection = Collection.create("?", Integers(0, 50), "randomized-response", "8", **WINDOW)
@@ -173,6 +176,7 @@ def test_strings_of_any_length():
         estimates.every_item(collection, oracle)
 
 
+@pytest.mark.long
 def test_the_rest_makes_the_table_add_up():
     collection, users = linear(), population(1025, 50_000, 3, distinct=1000)
     truth = truth_of(users, 1025)

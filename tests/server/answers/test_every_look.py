@@ -128,7 +128,7 @@ def test_the_largest_items_hold_at_every_look(epsilon, runs):
     ("epsilon", "presence", "ends"),
     [("0.5", 0, False), ("1", 0, True), ("4", 0, False), ("4", 0, True), ("2", 64, True)],
 )
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(1)
 def test_averages_hold_at_every_look(epsilon, presence, ends, runs):
     domain = Integers(10, 101)
     asked = collection(domain, "bounded-number", epsilon, **bounded_number.design(epsilon, presence=presence))
@@ -175,7 +175,7 @@ def test_ranges_hold_at_every_look(epsilon, runs):
         ("randomized-response", "3", True),
     ],
 )
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(1)
 def test_attributes_hold_at_every_look(mechanism, epsilon, pairs, runs):
     domain = Attributes(("a", "b", "c"))
     parameters = composed_response.design(epsilon, 3) if mechanism == "composed-response" else {}

@@ -27,6 +27,7 @@ def held(users, share, runs):
     return found
 
 
+@pytest.mark.long
 def test_everything_else_holds_after_picking_from_few_reports():
     """300 users, one item at 95%. With the variance of a set fixed beforehand, 88% of the runs held."""
     assert stats.binom.sf(60 - held(300, 0.95, 60) - 1, 60, 0.05) > 0.01

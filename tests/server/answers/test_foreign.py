@@ -70,6 +70,7 @@ def test_the_three_ways_agree():
     assert together.rows[0].low < one.rows[0].low
 
 
+@pytest.mark.long
 def test_a_browsers_confidence_bit():
     """As the specification describes it: with the trigger rate, "high" or "low" is drawn evenly."""
     rate, users, high = 0.25, 4000, 1000

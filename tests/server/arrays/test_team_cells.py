@@ -64,6 +64,7 @@ SKETCHES = [
 
 
 @pytest.mark.parametrize("sketch", SKETCHES, ids=lambda s: f"{s.name}-{s.size.bit_length() - 1}-{s.teams}")
+@pytest.mark.thinned(1)
 def test_cells_and_the_way_back(sketch):
     rng = random.Random(sketch.teams)
     bits = (sketch.size - 1).bit_length()

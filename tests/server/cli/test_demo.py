@@ -109,6 +109,7 @@ def test_ctrl_c_ends_it_and_its_server(tmp_path):
     assert not list(tmp_path.glob("hearsay-demo-*"))
 
 
+@pytest.mark.long
 def test_a_refused_report_is_an_error(tmp_path):
     """Of a collection that the server does not know."""
     question = demo.listed_question(1000, "1")

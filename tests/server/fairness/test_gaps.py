@@ -82,6 +82,7 @@ SMALL = [made for made in LISTABLE if made.size <= 12 and made.bound <= 400]
 
 
 @pytest.mark.parametrize("made", SMALL, ids=label)
+@pytest.mark.thinned(1)
 def test_no_report_separates_two_items_by_more(made):
     """Every report: the distance of any two laws, as fractions."""
     laws = [[made.probability(x, y) for y in range(made.bound)] for x in range(made.size)]

@@ -32,6 +32,7 @@ def answers():
 
 
 @pytest.mark.parametrize("name", ["gaps", "rules", "line"])
+@pytest.mark.thinned(1)
 def test_rows_are_in_files_frames_and_plots(answers, name):
     found = answers[name]
     rows = list(csv_rows(found.to_csv()))

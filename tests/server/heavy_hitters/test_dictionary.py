@@ -67,6 +67,7 @@ def taken_of(spec, oracle, words, bars):
     return len(search.listed(candidates).messages)
 
 
+@pytest.mark.long
 def test_noise_lists_as_many_candidates_as_the_bars_allow():
     """At bars that allow 12 false ones, about 12 of 4,000 are listed; at bars that are one lower, far more."""
     spec = collection("expander-sketch", EXPANDER)
@@ -102,6 +103,7 @@ def test_candidates_are_listed_from_lower_frequencies(mechanism, parameters):
         assert decode(spec, oracle, dictionary=words, executor=threads) == found
 
 
+@pytest.mark.long
 def test_a_strong_item_does_not_lift_candidates_that_share_a_cell_with_it():
     """All 30,000 candidates, some of which share a cell with one of four items that hold half of the users."""
     spec = collection("expander-sketch", EXPANDER)

@@ -30,6 +30,7 @@ WIDE = Integers(0, (1 << 64) - 1)
     [(WIDE, "1"), (WIDE, "4"), (Strings(16), "1"), (Strings(32), "2"), (Integers(0, 1 << 20), "1")],
 )
 @pytest.mark.parametrize("memory", [1 << 30, 300 << 20])
+@pytest.mark.thinned(2)
 def test_plans_are_collections_that_fit(domain, epsilon, memory):
     for found in plans(10**6, domain, epsilon, memory=memory):
         assert found.memory_bytes <= memory
@@ -46,6 +47,7 @@ def test_plans_are_collections_that_fit(domain, epsilon, memory):
 SEED = bytes(range(SEED_BYTES))
 
 
+@pytest.mark.long
 def test_more_users_find_rarer_items_and_longer_items_cost():
     shares = [plan(n, WIDE, "1").reliable / n for n in (10**5, 10**6, 10**7)]
     assert shares == sorted(shares, reverse=True)
@@ -73,6 +75,7 @@ def test_what_cannot_be_planned_is_refused():
         plan(0, WIDE, "1")
 
 
+@pytest.mark.long
 def test_a_graph_is_searched_for():
     wanted = EXPANDER | {"teams": 12, "chunk_bits": 4, "degree": 4, "hash_bits": 2, "q": 7, "t": 5}
     spec = best_attempt(lambda number: collection("expander-sketch", wanted | {"attempt": number}))

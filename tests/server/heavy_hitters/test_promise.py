@@ -55,6 +55,7 @@ def test_a_smaller_beta_asks_for_more_holders():
     assert all(p.all_at_once > 1.05 * p.reliable for p in found)
 
 
+@pytest.mark.long
 def test_the_page_has_the_promises_of_the_formula():
     rows = re.findall(r"^\| (0\.\d+) \| (\d\.\d\d) \| (\d\.\d\d) \|$", PAGE, re.MULTILINE)
     assert len(rows) == 3

@@ -50,6 +50,7 @@ def test_the_law_bounds_what_the_tests_refuse(domain, users, epsilon, mechanism,
 
 @pytest.mark.parametrize(("count", "power"), [(6, 2), (6, 1), (11, 2)])
 @pytest.mark.parametrize("lack", [0.0, 0.6])
+@pytest.mark.thinned(1)
 def test_sums_of_lacks_have_their_law(count, power, lack):
     draws = np.random.default_rng(1).standard_normal((400_000, count)) - lack
     sums = (np.clip(draws, 0, None) ** power).sum(axis=1)

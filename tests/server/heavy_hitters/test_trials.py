@@ -17,6 +17,7 @@ from ldp_client.protocol.domain import Integers, Strings
 from ldp_client.protocol.epsilon import Epsilon
 
 
+@pytest.mark.long
 def test_a_trial_finds_what_it_planted():
     trial = run_trial(TrialSetting(Integers(0, (1 << 40) - 1), 50_000, "4").plant((2.0, 0.3), 2), 1)
     assert [hit for multiple, hit in trial.planted if multiple == 2.0] == [True, True]

@@ -95,6 +95,7 @@ def test_logistic_regression_is_near_the_one_with_true_labels():
         assert found.high >= plain - 0.03
 
 
+@pytest.mark.long
 def test_trees_learn_from_posterior_weights():
     """A tree of depth 4, out of three classes with none; half as good as true labels above chance, at least."""
     rng = np.random.default_rng(3)
@@ -110,6 +111,7 @@ def test_trees_learn_from_posterior_weights():
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
+@pytest.mark.thinned(1)
 def test_intervals_of_accuracy_hold(name, request):
     """A classifier that is right about 3 in 4 with a label: 80% intervals, several crowds."""
     collection, none = QUESTIONS[name]()

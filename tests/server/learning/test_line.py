@@ -47,6 +47,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.thinned(1)
 def test_intervals_hold_the_line_of_the_crowd(case):
     """80% intervals of three coefficients, several crowds; fewer right ones have a probability of 1 in 400."""
     record, mechanism, epsilon = CASES[case]

@@ -19,6 +19,7 @@ from tests.server.learning.populations import asked, counted
 AGE, BUYS = Field("age", Integers(0, 4)), Field("buys", YesNo(none_is_no=True))
 
 
+@pytest.mark.long
 def test_with_so_many_users_rules_are_good_enough():
     """At the expected number, and 40 crowds: the found threshold is at most 0.1 worse than the best in all but 6."""
     (_, need, _) = users_for_rules([AGE], BUYS, Epsilon("2"), 0.1, 0.05)

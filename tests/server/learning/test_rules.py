@@ -67,6 +67,7 @@ def test_what_is_no_better_than_a_constant_is_not_said_to_be():
     assert binom.sf(6, 30, 0.05) < 1 / 600
 
 
+@pytest.mark.long
 def test_the_errors_of_chosen_rules_are_inside_their_intervals():
     collection = asked(AGES, epsilon="1")
     people = buyers(3, 300)

@@ -31,6 +31,7 @@ def view_of(collection, people, seed):
 
 
 @pytest.mark.parametrize("mechanism", ["randomized-response", "subset-selection"])
+@pytest.mark.thinned(1)
 def test_covariances_are_those_of_the_estimates(mechanism):
     """Estimated from one crowd, and seen over 120: within the chance error of a covariance."""
     collection = asked(PEOPLE, mechanism, "1", {"d": 3} if mechanism == "subset-selection" else None)
@@ -54,6 +55,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.thinned(1)
 def test_intervals_of_shares_and_gaps_hold(case, request):
     """80% intervals: with 80% kept, fewer right ones have a probability of 1 in 400. `--long`: 150 crowds."""
     crowds = 150 if request.config.getoption("--long") else 10
@@ -96,6 +98,7 @@ def test_a_group_below_the_noise_is_not_known():
     assert math.isfinite(gap)
 
 
+@pytest.mark.long
 def test_shares_out_of_a_drawn_table_allow_for_the_draw():
     """Two thirds of the users were asked about something else; the intervals are wider, and hold."""
     tables = parameters_of([(0b011, 1, 0, 0), (0b101, 2, 0, 0)])

@@ -21,6 +21,7 @@ def command(*arguments):
     return run_command(["migrate", *arguments], dict(os.environ), None, 120)
 
 
+@pytest.mark.long
 def test_a_table_for_people_json_for_scripts_and_one_line_for_what_is_wrong(postgres, tmp_path):
     old, between, new = str(tmp_path / "old"), postgres.database(), str(tmp_path / "new")
     store = open_store("", tmp_path / "old")

@@ -138,6 +138,7 @@ def counts(tmp_path_factory):
     return found
 
 
+@pytest.mark.long
 def test_decodes_side_by_side_are_those_of_one_after_the_other(counts):
     jobs = [CountsFile(spec.spec_bytes, str(path)) for path, (spec, _) in counts.items()]
     expected = [answer for _, answer in counts.values()]
@@ -196,6 +197,7 @@ def test_bad_input_of_the_commands(counts, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.long
 def test_without_dask_one_line_says_what_to_install(tmp_path):
     (path,) = exported(tmp_path, 10)
     code = (

@@ -52,6 +52,7 @@ def test_scalar_and_vectorised_are_one(randomizer):
 
 
 @pytest.mark.parametrize("randomizer", CASES, ids=lambda r: f"{r.name}-{r.epsilon}")
+@pytest.mark.thinned(1)
 def test_unbiased_with_the_stated_variance(randomizer):
     users = people(3000, 2)
     truth = np.array([(users >> np.uint64(i) & np.uint64(1)).sum() for i in range(K)], float)
@@ -70,6 +71,7 @@ def test_unbiased_with_the_stated_variance(randomizer):
 
 
 @pytest.mark.parametrize("randomizer", COMPOSED, ids=lambda r: str(r.epsilon))
+@pytest.mark.thinned(1)
 def test_pairs_and_the_full_table(randomizer):
     users = people(4000, 3)
     pairs = list(itertools.combinations(range(K), 2))
@@ -145,6 +147,7 @@ def test_the_error_of_a_set_is_read_off_the_reports():
     assert np.mean(bound) > 1.5 * np.mean(errors)
 
 
+@pytest.mark.long
 def test_at_a_very_large_epsilon_sets_have_the_exact_law():
     """The shell is the true set alone, so this is randomized response on the sets: few counts, no normal errors."""
     names = Attributes(tuple(f"a{i}" for i in range(6)))

@@ -63,6 +63,7 @@ def test_sums_have_the_stated_variance():
     assert np.mean(np.square(sums)) / np.mean(stated) == pytest.approx(1, abs=0.4)
 
 
+@pytest.mark.long
 def test_sums_of_neighbours_hold():
     """Hashes of numbers in a row share cells unevenly; with the variance of random hashes too many ends miss."""
     weights = np.arange(1.0, 1001) ** -1.1

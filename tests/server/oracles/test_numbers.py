@@ -72,6 +72,7 @@ def test_averages_are_unbiased_and_covered(randomizer, absent):
 
 
 @pytest.mark.parametrize("randomizer", [tree("1"), tree("3")], ids=str)
+@pytest.mark.thinned(1)
 def test_quantiles_are_covered_and_close(randomizer):
     users = ages(20_000, 3, 0.2)
     held = np.sort(users[users > 0].astype(int) - 1)
@@ -107,6 +108,7 @@ def test_agreement_adds_up_and_helps():
     assert agreed_error < 0.15 * raw_error
 
 
+@pytest.mark.long
 def test_estimates_of_single_integers_are_unbiased():
     randomizer = Hierarchy(Epsilon("2"), 28, 3, 7)
     users = np.minimum(ages(4000, 5), np.uint64(27))
@@ -260,7 +262,7 @@ def nearly_nobody(users):
         (nearly_nobody, 1000, "10", (0, 250), False),
     ],
 )
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(1)
 def test_intervals_of_ranges_where_users_are_alike(crowd_of, users, epsilon, between, narrow):
     """Which users drew which level does no harm where all levels say the same; rare numbers do not look certain."""
     collection = Collection.create(

@@ -38,7 +38,7 @@ def outcomes(law, held, picked):
 @pytest.mark.parametrize("crowd", CROWDS)
 @pytest.mark.parametrize(("items", "picked"), [(60, 20), (800, 20), (800, 1)])
 @pytest.mark.parametrize(("p", "s"), [(0.5, 0.27), (0.6, 0.004)])
-@pytest.mark.thinned(8)
+@pytest.mark.thinned(2)
 def test_the_excess_is_right_on_average(crowd, items, picked, p, s):
     errors, misses = outcomes(SupportLaw(20_000, p, s), CROWDS[crowd](items), picked)
     assert abs(errors.mean()) < 0.25 + 3.5 / math.sqrt(RUNS)

@@ -33,6 +33,7 @@ def test_the_support_of_few_elements_is_that_of_the_transform():
     assert support_of_few(table, few, q, t) == pytest.approx(support(table, q, t)[few], abs=1e-3)
 
 
+@pytest.mark.long
 def test_neighbours_are_correlated_where_a_third_item_is_popular():
     """Sums of linear-hash estimates: the stated variance is the measured one, and not the sum of the single ones."""
     randomizer = LinearHash(Epsilon("3"), 169, 13, 2)
@@ -134,7 +135,7 @@ def coverage(randomizer, users, some, runs, seed):
 
 
 @pytest.mark.parametrize(("users", "crowd"), [(50, "0.95"), (300, "0.5"), (300, "-0.5"), (1000, "0.5")])
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(1)
 def test_sums_hold_where_few_reports_support_a_whole_line(users, crowd):
     """30 neighbours, q = 53. With a variance from the counts 18%, 68%, 68% and 93% of the runs held."""
     randomizer, some, runs = LinearHash(Epsilon("4"), 1001, 53, 2), np.arange(1, 31, dtype=np.uint64), 40

@@ -64,7 +64,7 @@ def mean_square_is_one(scores, factor=1.0):
 
 
 @pytest.mark.parametrize("randomizer", CASES, ids=label)
-@pytest.mark.thinned(16)
+@pytest.mark.thinned(3)
 def test_unbiased_with_the_stated_variance(request, randomizer):
     long = request.config.getoption("--slow")
     few = 1200 if long else min(1200, max(200, 3600 // randomizer.size))

@@ -22,6 +22,7 @@ WHICH = np.arange(0, dtype=np.uint64)
 
 
 @pytest.mark.parametrize(("k", "d", "epsilon"), [(2, 1, "1"), (5, 2, "0.5"), (6, 3, "1"), (7, 1, "2"), (7, 2, "3")])
+@pytest.mark.thinned(1)
 def test_the_variance_of_a_sum_by_the_exact_law(k, d, epsilon):
     randomizer = SubsetSelection(Epsilon(epsilon), k, d)
     held = np.array([0, 0, 0, 1, 1, *range(k)])
@@ -49,6 +50,7 @@ def test_the_whole_domain_adds_up():
     assert oracle.sum_variance(WHICH, np.full(12, 1000 / 12)) == pytest.approx(0, abs=1e-6)
 
 
+@pytest.mark.long
 def test_sums_of_real_reports():
     """300 runs: the mean square error of a sum of five estimates is the stated variance, and not 30% off."""
     randomizer = SubsetSelection(Epsilon("1"), 16, 4)

@@ -38,6 +38,7 @@ def test_the_third_is_worked_out():
 
 
 @pytest.mark.parametrize("epsilon", ["1", "4"])
+@pytest.mark.thinned(1)
 def test_the_promise_is_that_of_the_interval(epsilon):
     """Half an interval of a cell with the planned share, with everybody at an end or half at each: the worse."""
     record = Record(RECORD.fields[:2])

@@ -62,6 +62,7 @@ def shell(monkeypatch, capsys, *arguments, stdin=None):
 
 
 @pytest.mark.parametrize("kind", K)
+@pytest.mark.thinned(1)
 def test_a_draft_loads_and_its_comments_say_what_will_be_learned(kind, tmp_path):
     found = draft("What?\n[window]", GOALS[kind], schedule=Schedule(86_400, 30), **WINDOW)
     file = tmp_path / "draft.ldp"
@@ -80,6 +81,7 @@ def test_a_draft_loads_and_its_comments_say_what_will_be_learned(kind, tmp_path)
 
 
 @pytest.mark.parametrize("kind", K)
+@pytest.mark.thinned(1)
 def test_a_relay_never_buys_a_larger_local_epsilon(kind):
     """The plan is that of the question without a relay: whoever works with the relay sees the same reports."""
     plain, relayed = (draft("What?", GOALS[kind], **WINDOW, smallest_batch=size) for size in (None, 1 << 20))
@@ -90,6 +92,7 @@ def test_a_relay_never_buys_a_larger_local_epsilon(kind):
 
 
 @pytest.mark.parametrize("kind", K)
+@pytest.mark.thinned(1)
 def test_create_takes_what_draft_wrote(kind, server, tmp_path, monkeypatch, capsys):
     file = tmp_path / "draft.ldp"
     flags = ["--kind", kind.value, *FLAGS[kind], "--users", 1_000_000, "--epsilon", "1", "--per-day", 5000]

@@ -104,7 +104,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.thinned(5)
+@pytest.mark.thinned(1)
 def test_the_predicted_error_is_the_printed_one_and_the_real_one(name):
     goal, answer = CASES[name]
     if answer is frequency:
@@ -141,6 +141,7 @@ def bounds(runs):
     return tuple((1 - 2 / (9 * degrees) + z * math.sqrt(2 / (9 * degrees))) ** 3 for z in (-3.9, 3.9))
 
 
+@pytest.mark.long
 def test_the_quantile_is_as_far_off_as_planned():
     goal = Goal(K.QUANTILES, MINUTES, USERS, "2", sample=(0.0, *([1.0] * 200)))
     plan = solve(goal)
@@ -169,7 +170,7 @@ def test_without_a_sample_an_average_is_never_worse_than_planned():
 
 
 @pytest.mark.parametrize("name", [*CASES, "quantiles", "heavy hitters"])
-@pytest.mark.thinned(6)
+@pytest.mark.thinned(1)
 def test_each_of_the_three_is_found_from_the_other_two(name):
     if name == "heavy hitters":
         goal = Goal(K.HEAVY_HITTERS, Strings(8), 300_000, "2")

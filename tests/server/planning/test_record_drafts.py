@@ -35,6 +35,7 @@ def drafted(**given):
     return draft_tables("Who?", TablesGoal(RECORD, "pairs", **given), opens=0, closes=9)
 
 
+@pytest.mark.long
 def test_the_third_is_worked_out():
     found = drafted(users=10_000, epsilon="1")
     assert drafted(epsilon="1", within=found.within).users == pytest.approx(10_000, abs=2)

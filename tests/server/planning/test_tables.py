@@ -48,6 +48,7 @@ def test_all_pairs_of_yes_no_fields_are_asked_by_weighted_parities():
     ("record", "workload"),
     [(MIXED, "pairs"), (MIXED, [("a",), ("b", "a"), ("c",)]), (Record(BITS.fields[:4]), "pairs"), (MIXED, "singles")],
 )
+@pytest.mark.thinned(1)
 def test_the_stated_variance_is_that_of_the_tables(record, workload):
     """Of users who are spread evenly, worked out at the draws of many users, which are nearly as expected."""
     users, wanted = 50_000, tables_of(record, workload)

@@ -157,6 +157,7 @@ def test_a_wrong_setting_is_named_in_one_line(tmp_path, text, said):
         load_relay_config(path)
 
 
+@pytest.mark.long
 def test_a_relay_from_start_to_ctrl_c_over_tls(config, collection, collector):
     with RelayProcess(config) as relay:
         credentials = grpc.ssl_channel_credentials((collector.folder / "ca.pem").read_bytes())

@@ -22,6 +22,7 @@ def collector():
         yield servicer
 
 
+@pytest.mark.long
 def test_a_full_disk_loses_nothing_that_was_acknowledged(tmp_path, collector):
     collection = collector.collection
     config = tmp_path / "relay.toml"

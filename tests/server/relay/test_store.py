@@ -80,6 +80,7 @@ def naive(order):
         order[place], order[other] = order[other], order[place]
 
 
+@pytest.mark.long
 def test_every_unit_is_at_every_place_equally_often():
     """Size 6, 800 releases, error rate 10^-6. A rotation and the naive shuffle are rejected."""
     runs, size = 800, 6

@@ -82,6 +82,7 @@ def test_a_full_disk_at_the_start_is_an_error_with_its_exit_code(tmp_path):
         assert "Traceback" not in found.stderr
 
 
+@pytest.mark.long
 def test_a_file_that_may_not_grow_is_a_full_disk(tmp_path):
     """Without a file system of its own: the kernel refuses to let the server's files grow."""
     server = ServerProcess(tmp_path / "d", file_limit=3 << 20)

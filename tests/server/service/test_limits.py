@@ -32,6 +32,7 @@ async def test_a_client_that_disappears_mid_stream_disturbs_nobody(tmp_path):
         await until(lambda: value("hearsay_streams") == 0)
 
 
+@pytest.mark.long
 async def test_a_reader_that_never_reads_is_not_read_from_for_ever(tmp_path):
     limits = LimitsConfig(stream_batches=16, stream_bytes=100_000)
     async with live(tmp_path / "d", limits=limits) as server:
@@ -169,6 +170,7 @@ async def test_a_stream_of_huge_messages_is_refused_by_length(tmp_path):
         taken(await server.collector.Submit(batch(collection)))
 
 
+@pytest.mark.long
 async def test_a_message_that_unpacks_to_something_huge_is_refused(tmp_path):
     async with live(tmp_path / "d") as server:
         call = server.channel.unary_unary("/ldp.v1.Collector/Submit")

@@ -5,11 +5,13 @@ import subprocess
 import sys
 
 import grpc
+import pytest
 
 from ldp_client.protocol.v1 import collector_pb2_grpc
 from tests.server.helpers import ServerProcess, batch, make_collection, taken
 
 
+@pytest.mark.long
 def test_lines_of_grpc_s_core_are_json_too(tmp_path):
     collection = make_collection()
     with ServerProcess(tmp_path / "d", environment={"GRPC_VERBOSITY": "DEBUG", "GRPC_TRACE": "http"}) as server:

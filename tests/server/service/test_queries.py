@@ -230,6 +230,7 @@ def every_mechanism():
     return found
 
 
+@pytest.mark.long
 async def test_every_mechanism_is_taken_counted_and_answered_or_refused_in_words(tmp_path):
     """Whatever a mechanism can be asked: no question ends the child or leaves a defect behind."""
     from ldp_client.coins import draw_words

@@ -79,6 +79,7 @@ async def listed(server):
     return await server.collector.ListCollections(pb.ListCollectionsRequest())
 
 
+@pytest.mark.long
 async def test_what_a_witness_signed_at_one_collector_is_shown_by_all(address, tmp_path, publish):
     one, two = make_collection("First of the list?"), make_collection("Second of the list?")
     witness = load_private_key(tmp_path / "witness.key")

@@ -244,6 +244,7 @@ while True:
 """
 
 
+@pytest.mark.long
 def test_a_kill_while_blocks_are_finished_and_rows_laid_anew_loses_and_doubles_nothing(tmp_path):
     path = tmp_path / "log.db"
     log = SqliteLog(path)

@@ -75,6 +75,7 @@ def asked_of(scheduled, name, kind, page):
 
 
 @pytest.mark.parametrize(("view", "name", "kind"), ASKED)
+@pytest.mark.thinned(3)
 async def test_charts_tables_and_files_have_the_numbers_of_the_analyst(world, scheduled, view, name, kind):
     which = scheduled.which(name)
     fields = {"kind": kind, "confidence": "0.9", "together": "1", **given(scheduled, name, kind)}
@@ -198,6 +199,7 @@ def test_the_error_of_each_picked_interval_is_that_of_all_items_at_once(among, l
 
 
 @pytest.mark.parametrize("name", KINDS)
+@pytest.mark.thinned(1)
 async def test_every_view_file_command_and_line_respects_the_period(world, scheduled, name, monkeypatch, capsys):
     which, (first, second, third, last) = scheduled.which(name), scheduled.periods
     counts = {first: EACH_DAY, second: EACH_DAY + 100, third: EACH_DAY + 200, last: EACH_DAY + 300}

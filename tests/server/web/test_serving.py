@@ -173,6 +173,7 @@ def test_a_port_that_is_taken_is_one_line(tmp_path):
         assert "cannot listen" in done.stderr
 
 
+@pytest.mark.long
 def test_without_the_extra_it_says_what_to_install(tmp_path):
     code = (
         "import sys; sys.modules['starlette'] = None; sys.argv = ['ldp-server', 'web']\n"

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from ldp_client.collection import Schedule
 from ldp_client.ledger.database import Storage
 from ldp_client.privacy.statement import privacy_statement
@@ -18,6 +20,7 @@ from tests.server.web.test_pages import Page
 DAY = 86_400
 
 
+@pytest.mark.long
 async def test_the_statement_of_a_question_with_a_relay(tmp_path):
     new_key(tmp_path / "keys", 90 * DAY, NOW)
     collection = make_collection(

@@ -70,6 +70,7 @@ def test_subset_selection_in_a_small_domain():
         assert shape["coverage"] > 0.9
 
 
+@pytest.mark.long
 def test_a_domain_too_large_to_list_is_probed():
     options = replace(BASE, domain="4294967296", population="mixture:0.8*zipf:1.1:2000+0.2*singletons", runs=3)
     found = frequencies.run(options)
@@ -128,6 +129,7 @@ def test_a_broken_promise_is_seen():
     assert not plan.verify(table[:1], BASE)
 
 
+@pytest.mark.long
 def test_users_needed_are_enough_and_not_too_many(request):
     """With so many users, an item of that share is told apart from nothing 95% of the time (within 3.3 sd)."""
     runs = 400 if request.config.getoption("--slow") else 60
@@ -163,6 +165,7 @@ def test_poison_in_a_small_domain(mechanism):
         assert row["damage"] == pytest.approx(row["expected"], rel=0.01)
 
 
+@pytest.mark.long
 def test_a_year_of_the_mechanism_that_suits_a_small_domain_best():
     """The default of the command: 32 elements, epsilon 1, the chooser's mechanism, whichever that is."""
     rows = longitudinal.run(Year(SimulationOptions(2000, domain="32"), days=60, every=59))
@@ -204,6 +207,7 @@ def test_supports_are_what_the_exact_law_favours(randomizer):
             np.testing.assert_array_equal(found[i], [p > max(law) * Fraction(999, 1000) for p in law])
 
 
+@pytest.mark.long
 def test_a_year_of_daily_reports():
     """The reference value: 365 reports at epsilon = 1 and delta = 1e-6 cost 244.6 exactly."""
     rows = longitudinal.run(Year(SimulationOptions(3000, domain="16"), every=73))
@@ -231,6 +235,7 @@ def test_impossible_years_are_refused(year):
 
 
 @pytest.mark.parametrize("mechanism", ["expander-sketch", "prefix-tree"])
+@pytest.mark.thinned(1)
 def test_poison_in_a_sketch(mechanism):
     """In a tree only the last level's users count, scaled up: the same on average, with more spread (sd 3.5% here)."""
     options = SimulationOptions(20_000, domain="strings:4", population="zipf:1.1:100")

@@ -24,6 +24,7 @@ def changed(**changes):
     return replace(SMALL, options=replace(OPTIONS, **changes), **own)
 
 
+@pytest.mark.long
 def test_planted_items_are_listed_beside_their_truth():
     found = heavy_hitters.run(SMALL)
     shape = found.shape
@@ -52,11 +53,13 @@ def test_a_dictionary_finds_rarer_items():
             heavy_hitters.run(replace(plain, dictionary=size))
 
 
+@pytest.mark.long
 def test_results_do_not_depend_on_processes():
     lists = [heavy_hitters.run(changed(users=70_000, runs=1, processes=p)).shape["list"] for p in (1, 2)]
     assert lists[0] == lists[1]
 
 
+@pytest.mark.long
 def test_words_are_found_as_words(tmp_path):
     file = tmp_path / "words.csv"
     file.write_text("the,50\nof,30\nß,3\na,1\n")
@@ -67,6 +70,7 @@ def test_words_are_found_as_words(tmp_path):
     assert found.shape["smallest_all_found"] is None
 
 
+@pytest.mark.long
 def test_an_item_that_is_not_there_counts_as_false(monkeypatch):
     """The truth is hidden from the scorer: then every listed item is a false one."""
     monkeypatch.setattr(heavy_hitters, "_truth", lambda counted, named: {})

@@ -87,6 +87,7 @@ def test_fields_of_a_copula_correlate_as_asked_and_have_their_shares():
         correlated((3,), 10, 0.1, 1)
 
 
+@pytest.mark.long
 def test_measured_errors_are_the_stated_ones_and_intervals_hold():
     """Five crowds: a root mean square over 74 cells that share their fields is within a quarter of what is stated."""
     measured, stated, covered = [], [], []
@@ -103,6 +104,7 @@ def test_measured_errors_are_the_stated_ones_and_intervals_hold():
     assert np.mean(covered) > 0.9
 
 
+@pytest.mark.long
 def test_what_goes_together_is_found_and_drawn():
     found = run(correlated((3, 3, 3), 60_000, 0.7, 3), "3")
     pairs = np.triu_indices(3, 1)
@@ -114,6 +116,7 @@ def test_what_goes_together_is_found_and_drawn():
         assert "field 1" in text
 
 
+@pytest.mark.long
 def test_the_command(tmp_path, capsys):
     rows = [[("free", "paid")[i % 3 == 0], i % 5, ("yes", "no")[i % 2]] for i in range(2000)]
     file = written(tmp_path, ["plan", "age", "dark"], rows)

@@ -31,6 +31,7 @@ def without_clocks(path):
         return [{k: v for k, v in row.items() if k not in CLOCKS} for row in csv.DictReader(stream)]
 
 
+@pytest.mark.long
 def test_a_grid_is_simulated_in_order(tmp_path):
     loaded = sweep.load(written(tmp_path))
     rows = sweep.run(loaded)
@@ -42,6 +43,7 @@ def test_a_grid_is_simulated_in_order(tmp_path):
     assert without_clocks(loaded.output) == [{k: v for k, v in row.items() if k not in CLOCKS} for row in rows]
 
 
+@pytest.mark.long
 def test_parquet_holds_the_same_numbers(tmp_path):
     pq = pytest.importorskip("pyarrow.parquet")
     loaded = sweep.load(written(tmp_path))
@@ -51,6 +53,7 @@ def test_parquet_holds_the_same_numbers(tmp_path):
     assert [row["max_error"] for row in table] == [float(row["max_error"]) for row in rows]
 
 
+@pytest.mark.long
 def test_processes_do_not_change_results(tmp_path):
     one, two = sweep.load(written(tmp_path)), sweep.load(written(tmp_path, GRID, "other.toml"))
     sweep.run(one)
@@ -89,6 +92,7 @@ def test_an_interrupted_sweep_goes_on_where_it_was(tmp_path, monkeypatch):
     assert len(done) == 12
 
 
+@pytest.mark.long
 def test_rows_of_another_grid_are_kept(tmp_path):
     loaded = sweep.load(written(tmp_path))
     sweep.run(loaded)

@@ -66,6 +66,7 @@ def test_more_volunteers_are_worth_more_and_the_seed_decides():
 ASKED = ["hybrid", "--users", "5000", "--runs", "1", "--shares", "0.1", "--kind", "items", "--kind", "median"]
 
 
+@pytest.mark.long
 def test_the_command(capsys):
     assert main([*ASKED, "--json"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

@@ -28,6 +28,7 @@ PANEL = Panel(
 )
 
 
+@pytest.mark.long
 def test_plots_are_well_formed_and_stay_the_same():
     for svg in (
         draw([PANEL, PANEL, PANEL]),

@@ -51,6 +51,7 @@ def test_a_population_that_says_how_many_items_it_has_needs_no_domain(capsys):
 
 
 @pytest.mark.parametrize(("command", "table"), [("frequencies", "top"), ("wire", "answers")])
+@pytest.mark.thinned(1)
 def test_the_reserved_element_is_shown_as_none(command, table, there, tmp_path, capsys):
     asked = [command, "--domain", "16", "--users", "500", "--population", "mixture:0.9*none+0.1*uniform"]
     assert main([*asked, *there(command), "--report", str(tmp_path)]) == 0
@@ -136,7 +137,7 @@ def test_tables_and_pages_have_no_raw_dicts_and_no_long_numbers(arguments, tmp_p
     ],
     ids=lambda arguments: arguments[0],
 )
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(1)
 def test_nothing_is_drawn_unless_a_report_is_wanted(arguments, there, tmp_path, monkeypatch, capsys):
     from matplotlib.figure import Figure
 

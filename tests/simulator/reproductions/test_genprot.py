@@ -228,6 +228,7 @@ def test_the_error_of_none_is_that_of_all_categories_together():
 
 
 @pytest.mark.parametrize(("epsilon", "bits"), [("0.2", 5), ("0.5", 4), ("1", 4), ("2", 3)])
+@pytest.mark.thinned(1)
 def test_a_report_takes_log_t_bits(epsilon, bits):
     """The theorem's report is the number of a draw: T = ceil(5 ln(1/eps_b)) is 19, 14, 11, 7 here."""
     maker = GenProt(Epsilon(epsilon), 102, SEED, **design(epsilon))

@@ -64,6 +64,7 @@ def test_amplification_is_close_to_the_square_of_the_share(rho, share, ratio):
     assert 1 < worst <= ratio * 1.001
 
 
+@pytest.mark.long
 def test_the_cliff():
     """At rho = s = 0.01 the gain is gone from order 462 on, next to ln(1/s)/rho = 460.5."""
     first = next(a for a in range(2, 600) if hidden_renyi(lambda k: 0.01 * k, a, 0.01) > 13 * 0.01**3 * a)
@@ -96,6 +97,7 @@ def test_visible_participation_is_an_average_not_a_square(divergence, order, sha
     st.fractions(min_value=Fraction(1, 100), max_value=1, max_denominator=100),
     st.integers(2, 9),
 )
+@pytest.mark.long
 def test_dummies_of_a_random_item_are_amplified_as_stated(epsilon, share, k):
     e = Fraction(math.exp(epsilon)).limit_denominator(10**9)
     rows = [[(e if x == y else Fraction(1)) / (e + k - 1) for y in range(k)] for x in range(k)]

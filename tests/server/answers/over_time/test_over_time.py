@@ -66,6 +66,7 @@ def test_over_52_looks_nothing_is_seen_where_nothing_changes(request, users, sha
     assert binomial_above(hits, runs, 0.2) > 1e-4
 
 
+@pytest.mark.long
 def test_looks_without_a_correction_see_changes_where_there_are_none():
     """The same crowds, each week compared with the one before at 80%: the test above can fail."""
     collection, coins, hits = question("8"), np.random.default_rng(11), 0
@@ -133,6 +134,7 @@ def test_what_has_no_exact_law_is_refused():
 
 
 @pytest.mark.parametrize(("users", "shares", "epsilon"), [((20, 400), (0.5, 0.5), "8"), ((12, 40), (0.0, 0.1), "3")])
+@pytest.mark.thinned(1)
 def test_the_interval_of_a_difference_holds(request, users, shares, epsilon):
     """Few reports beside many, and a large epsilon: where a narrower interval failed. Each alone at 90%."""
     collection, runs = question(epsilon), 400 if request.config.getoption("--slow") else 40
@@ -147,6 +149,7 @@ def test_the_interval_of_a_difference_holds(request, users, shares, epsilon):
     assert binomial_above(missed, runs, 0.1) > 1e-4
 
 
+@pytest.mark.long
 def test_all_intervals_of_a_trend_hold_at_once(request):
     """Two items in eight periods of 25 users, together at 80%; picked items would be another question."""
     collection, runs = question("5"), 200 if request.config.getoption("--slow") else 15

@@ -109,6 +109,7 @@ def test_what_goes_together_does_so_in_the_records_and_what_does_not_is_left_out
     assert law.shares.sum() == pytest.approx(1)
 
 
+@pytest.mark.long
 def test_noise_is_told_from_a_signal_as_often_as_stated():
     """Users spread evenly have no effect at all: one is told in a tenth of the questions at most, and not in none."""
     record = Record(tuple(Field(name, Integers(1, 3)) for name in "abc"))

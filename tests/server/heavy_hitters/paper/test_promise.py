@@ -91,6 +91,7 @@ def test_the_promise_is_kept_often():
     assert false <= 5
 
 
+@pytest.mark.long
 def test_a_plan_has_an_expander_and_says_what_it_costs():
     plan = paper_plan(1_000_000, Integers(1, (1 << 32) - 1), "1")
     sketch = paper_create("a question", Integers(1, (1 << 32) - 1), "1", plan.parameters).randomizer

@@ -65,7 +65,7 @@ def test_an_excess_is_no_evidence():
 
 
 @pytest.mark.parametrize("silent", range(TEAMS))
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(1)
 def test_what_one_team_knows_nothing_of_is_taken_for_a_mixture(silent):
     for seed in range(4):
         rng, arrays = scores(seed)
@@ -92,6 +92,7 @@ def sharing(rng, item, teams):
     raise AssertionError("no such element was found")
 
 
+@pytest.mark.long
 def test_two_items_are_not_mistaken_for_one_that_shares_their_cells():
     """The mixture scores higher than either of its parents, is in balance, and is refused for them."""
     for seed in range(6):
@@ -104,6 +105,7 @@ def test_two_items_are_not_mistaken_for_one_that_shares_their_cells():
         assert listed(arrays) == {key(one), key(other)}
 
 
+@pytest.mark.long
 def test_a_crowd_of_equal_items_is_listed_whole_and_alone():
     """So many that the paths that mix them fill a search: it is widened before anything is believed."""
     for seed in range(2):

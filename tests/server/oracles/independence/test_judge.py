@@ -46,6 +46,7 @@ def copied(randomizer, part, seed, users=USERS):
 
 @pytest.mark.parametrize("randomizer", EVERY, ids=label)
 @pytest.mark.parametrize("crowd_kind", ["one item", "skewed"])
+@pytest.mark.thinned(1)
 def test_no_honest_crowd_is_warned_about(randomizer, crowd_kind):
     spread = np.random.default_rng(1).integers(0, min(randomizer.size, 2000), 3000)
     users = np.full(3000, 1) if crowd_kind == "one item" else spread

@@ -39,6 +39,7 @@ def exact_tails(draws, values, most):
 
 @pytest.mark.parametrize(("draws", "values"), [(20, 100), (60, 64), (10, 100_000), (25, 4096)])
 @pytest.mark.parametrize("failure", [1e-4, 7e-7, 1e-9])
+@pytest.mark.thinned(1)
 def test_the_limit_is_that_of_the_exact_law(draws, values, failure):
     """It may be one pair too many, or too few by so little that the failure probability grows by a third."""
     law = PairsLaw([(draws, values)])
@@ -57,6 +58,7 @@ def test_the_normal_law_would_warn_too_often(draws, values):
     assert (beyond > 15) == (draws == 1000)
 
 
+@pytest.mark.long
 def test_honest_draws_stay_below_their_limits():
     """At limits of 1 in 50 and 1 in 1,000, about so many of 20,000 honest runs are above, and no more."""
     rng, law = np.random.default_rng(3), PairsLaw([(200, 500)])
@@ -86,6 +88,7 @@ def test_copies_are_caught_from_the_stated_part_on():
         assert low <= caught / 1500 <= high
 
 
+@pytest.mark.long
 def test_several_draws_are_weighed_by_what_they_tell():
     """A coarse draw beside a fine one neither hides copies nor adds alarms."""
     rng = np.random.default_rng(5)

@@ -83,6 +83,7 @@ MORE = [
 
 
 @pytest.mark.parametrize(("epsilon", "users", "name", "numbers"), SETTINGS)
+@pytest.mark.thinned(1)
 def test_intervals_hold_wherever_people_are(epsilon, users, name, numbers):
     check_coverage(epsilon, users, name, numbers, 40)
 
@@ -124,6 +125,7 @@ def test_the_agreed_grids_are_the_least_squares_solution():
     assert np.allclose(mine, fitted, atol=1e-3 * math.sqrt(n))
 
 
+@pytest.mark.long
 def test_errors_of_areas_on_lines_are_those_that_are_measured():
     made, (x, y) = grid("1", FEW), crowds("spread", 1500)
     areas = [AREAS[0], AREAS[3]]

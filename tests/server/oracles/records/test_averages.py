@@ -105,6 +105,7 @@ def check_coverage(epsilon, users, name, trials):
 
 
 @pytest.mark.parametrize(("epsilon", "users", "name"), SETTINGS)
+@pytest.mark.thinned(1)
 def test_intervals_hold_in_small_cells_and_beside_a_large_one(epsilon, users, name):
     check_coverage(epsilon, users, name, 40)
 
@@ -115,6 +116,7 @@ def test_intervals_hold_over_the_grid(epsilon, users, name):
     check_coverage(epsilon, users, name, 400)
 
 
+@pytest.mark.long
 def test_a_law_without_the_count_of_its_cell_would_miss():
     """The check fails where intervals are too narrow: with the law of a response that lies less."""
     mechanism = made("1", 3)

@@ -81,7 +81,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("users", [60, 2000])
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(1)
 def test_tables_slices_and_counts_hold_and_are_as_wide_as_stated(name, users, request):
     """Over all cells: bounds that fail once in ten thousand runs of the test. Runs of one crowd are independent."""
     record, tables, epsilon, questions = CASES[name]
@@ -111,6 +111,7 @@ def test_tables_slices_and_counts_hold_and_are_as_wide_as_stated(name, users, re
 
 
 @pytest.mark.parametrize("name", ["parities", "mixed"])
+@pytest.mark.thinned(1)
 def test_intervals_of_picked_cells_and_of_the_rest_hold(name, request):
     """The largest cells are picked for errors that are positive: all their intervals at once, and that of the rest."""
     record, tables, epsilon, _ = CASES[name]
@@ -157,7 +158,7 @@ def _exact(law, holders):
     ("counts", "told"),
     [((5,), (0.73,)), ((1,), (0.9,)), ((6, 3), (0.73, 0.73)), ((8, 2), (0.98, 0.7)), ((4, 4, 3), (0.6, 0.8, 0.95))],
 )
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(1)
 def test_intervals_of_a_few_reports_hold_by_counting_all_sums(counts, told, request):
     """Nothing is sampled: for every number of holders, the probability of all sums whose interval has it."""
     if len(counts) > 2 and not request.config.getoption("--slow"):
@@ -251,6 +252,7 @@ def _trial(seed):
     return record, tables, str(rng.choice(["0.5", "1", "3"])), values
 
 
+@pytest.mark.long
 def test_all_tables_made_possible_agree_and_are_together_never_worse_than_raw(request):
     """In every trial, over all tables of the question: what is possible is convex, and holds the truth."""
     better = trials = 0

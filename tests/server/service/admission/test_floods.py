@@ -27,6 +27,7 @@ def test_idle_streams_of_one_address_keep_nobody_else_out():
         assert target.question() < PATIENCE
 
 
+@pytest.mark.long
 def test_calls_of_many_addresses_keep_neither_health_checks_nor_operators_out():
     with (
         attacked("[limits]\ncalls = 20\ncalls_by_address = 20\n") as target,
@@ -38,11 +39,13 @@ def test_calls_of_many_addresses_keep_neither_health_checks_nor_operators_out():
         assert target.question() < PATIENCE
 
 
+@pytest.mark.long
 def test_streams_on_which_nothing_moves_end():
     with attacked("[limits]\nidle_seconds = 1\n") as target, streams.idle_streams(target.port, 20, 1) as made:
         wait_until(lambda: made[0].opened == 20 and streams.still_open(made) == 0)
 
 
+@pytest.mark.long
 def test_a_gateway_that_is_silent_for_long_loses_nothing():
     with attacked("[limits]\nidle_seconds = 1\n") as target:
         sent = [
@@ -66,6 +69,7 @@ def test_a_gateway_that_is_silent_for_long_loses_nothing():
             assert analyst.show(target.collection).reports == 1 + 2 * 3  # one was sent when the server was new
 
 
+@pytest.mark.long
 def test_connections_of_one_address_are_limited():
     with (
         attacked("[limits]\nconnections = 60\nconnections_by_address = 10\n") as target,
@@ -75,6 +79,7 @@ def test_connections_of_one_address_are_limited():
         assert target.health() < PATIENCE
 
 
+@pytest.mark.long
 def test_connections_age_and_a_call_under_way_may_end():
     with attacked("[limits]\nconnection_seconds = 1\n") as target:
         with closing(RawConnection(target.port)) as one:
@@ -94,6 +99,7 @@ def test_unfinished_messages_take_bounded_memory(path):
         assert target.submit() < PATIENCE
 
 
+@pytest.mark.long
 def test_a_message_that_never_ends_is_given_up():
     with attacked("[limits]\nidle_seconds = 1\n") as target, closing(RawConnection(target.port)) as one:
         number = one.open("/ldp.v1.Collector/Submit", b"\x00\x00\x00\x01\x00begun")

@@ -131,6 +131,7 @@ def lonely(tmp_path_factory):
         yield server
 
 
+@pytest.mark.long
 def test_what_no_standby_has_is_not_acknowledged(lonely, tmp_path):
     """A commit that waits, is cancelled and "succeeds" is asked about again, and a duplicate waits as long."""
     import psycopg

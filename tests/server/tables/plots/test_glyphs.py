@@ -43,6 +43,7 @@ def test_another_font_draws_what_the_first_one_lacks(fonts):
 @pytest.mark.parametrize(
     ("label", "drawn"), [("中文", r"\u4e2d\u6587"), ("👍", r"\U0001f44d"), ("a中", r"a\u4e2d"), ("❤️", "❤️")]
 )
+@pytest.mark.thinned(1)
 def test_what_no_font_has_is_an_escape_with_the_true_text_as_title(fonts, label, drawn):
     assert glyphs.drawable(label) == drawn.encode().decode()
     svg = intervals("plain", label)
@@ -64,6 +65,7 @@ def test_a_long_label_is_drawn_short_and_keeps_its_text(fonts):
 
 
 @pytest.mark.parametrize("label", [r"$\frac$", "$a$", "a\nb", "tab\t", "\x1b[31m", "<script>", "", " "])
+@pytest.mark.thinned(2)
 def test_no_label_is_a_formula_or_breaks_the_svg(label):
     assert ET.fromstring(intervals(label)).tag.endswith("svg")
 
