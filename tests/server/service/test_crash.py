@@ -25,6 +25,8 @@ class Sender(threading.Thread):
         self.acknowledged: set[bytes] = set()
         self.sent: set[bytes] = set()
         self.again = threading.Event()
+        """While it is set the sender may open a stream."""
+        self.again.set()
         self.broken = threading.Event()
         """Set once a stream has broken and everything that came through it is in."""
         self.problems: list[str] = []
@@ -42,6 +44,7 @@ class Sender(threading.Thread):
             if not left:
                 self.finished = True
                 return
+            self.again.wait(PATIENCE)
             try:
                 with grpc.insecure_channel(self.server.target) as channel:
                     for response in collector_pb2_grpc.CollectorStub(channel).SubmitStream(self._requests(left)):
@@ -52,8 +55,6 @@ class Sender(threading.Thread):
                 if error.code() not in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}:
                     self.problems.append(f"{error.code()}: {error.details()}")
                 self.broken.set()
-                self.again.wait(10)
-                self.again.clear()
 
 
 def export(server, collection):
@@ -75,6 +76,8 @@ def crash_again_and_again(tmp_path, kills):
         sender.start()
     for _ in range(kills):
         time.sleep(coins.uniform(0.02, 0.5))
+        for sender in senders:
+            sender.again.clear()  # nobody sends between the restart and the count
         server.kill()
         # An answer that is still on its way to a sender is about a batch that was sent and is durable.
         acknowledged = sum(len(sender.acknowledged) for sender in senders)
@@ -87,7 +90,6 @@ def crash_again_and_again(tmp_path, kills):
     for sender in senders:
         while not sender.finished and sender.is_alive():
             sender.join(5)
-            sender.again.set()
         assert sender.problems == []
     expected = oracle_for(collection)
     for request in (r for requests in batches for r in requests):
@@ -156,6 +158,8 @@ def test_a_stop_under_load_counts_what_it_acknowledged_and_knows_the_rest(tmp_pa
     for sender in senders:
         sender.start()
     wait_until(lambda: sum(len(sender.acknowledged) for sender in senders) > 100)
+    for sender in senders:
+        sender.again.clear()
     server.process.send_signal(number)
     assert server.process.wait(PATIENCE) == 0
     server.stop()
