@@ -20,6 +20,7 @@ from ldp_client.ledger.view import AnsweredView, MadeView
 from ldp_client.mechanisms.sampled_table import SampledTable
 from ldp_client.privacy.attributes import AttributeFilter
 from ldp_client.protocol.domain import Record
+from ldp_client.trust.policy import decimal_text
 
 if TYPE_CHECKING:
     from ldp_client.collection import Collection
@@ -39,8 +40,8 @@ class FieldTotals:
     """The part of the person's that is about no field of the questions that were given."""
 
     def __str__(self) -> str:
-        each = ", ".join(f"{name} {float(spent):g}" for name, spent in self.fields.items())
-        return f"per field: {each or 'none'}; the person: {float(self.person):g}"
+        each = ", ".join(f"{name} {decimal_text(spent)}" for name, spent in self.fields.items())
+        return f"per field: {each or 'none'}; the person: {decimal_text(self.person)}"
 
 
 def field_totals(spent: Fraction, answered: Iterable[AnsweredView], asked: Iterable[Collection]) -> FieldTotals:

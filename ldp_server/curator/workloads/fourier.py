@@ -45,6 +45,7 @@ from ldp_server.curator.laws import gaussian_variance, laplace_variance
 from ldp_server.curator.people import Record
 from ldp_server.curator.prices import CentralPrice
 from ldp_server.curator.releases.base import BETA, Outcome, clipped
+from ldp_server.curator.releases.thresholds import laplace_log_mgf, sum_width
 from ldp_server.curator.workloads.tables import WorkloadMechanism
 
 __all__ = ["GaussianFourier", "LaplaceFourier", "parities_of"]
@@ -110,9 +111,7 @@ class _Fourier(WorkloadMechanism):
 
     def _width(self, fields: int, people: int) -> int:
         """Return by how much a cell of a table may be off with probability 95%, its rounding included."""
-        draws = 2**fields - 1
-        steps = (self._largest * math.exp(-0.25 * one) for one in range(40))
-        bound = min((draws * self._log_mgf(s) + math.log(2 / BETA)) / s for s in steps if s > 0)
+        bound = sum_width(2**fields - 1, self._log_mgf, BETA / 2)
         return int(min(math.ceil(2.0 ** (1 - fields) * bound + 0.5), people))
 
     @abstractmethod
@@ -121,11 +120,6 @@ class _Fourier(WorkloadMechanism):
     @abstractmethod
     def _log_mgf(self, s: float) -> float:
         """Return log E[e^(sZ)]."""
-
-    @property
-    @abstractmethod
-    def _largest(self) -> float:
-        """An s up to which the moments are finite."""
 
     @property
     @abstractmethod
@@ -150,13 +144,7 @@ class LaplaceFourier(_Fourier):
         return draws.laplace(counts, self.scale)
 
     def _log_mgf(self, s: float) -> float:
-        """(1-q)^2 / ((1 - q e^s) (1 - q e^-s)) with q = e^(-1 / scale)."""
-        rate = 1 / self.scale
-        return 2 * math.log(-math.expm1(-rate)) - math.log(math.expm1(s - rate) * math.expm1(-s - rate))
-
-    @property
-    def _largest(self) -> float:
-        return 0.999 / self.scale
+        return laplace_log_mgf(self.scale)(s)
 
     @property
     def _variance(self) -> float:
@@ -183,10 +171,6 @@ class GaussianFourier(_Fourier):
     def _log_mgf(self, s: float) -> float:
         """The discrete Gaussian is subgaussian with its own sigma (Canonne, Kamath, Steinke 2020)."""
         return s * s * self.sigma * self.sigma / 2
-
-    @property
-    def _largest(self) -> float:
-        return 40 / self.sigma
 
     @property
     def _variance(self) -> float:
