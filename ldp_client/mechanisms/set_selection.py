@@ -21,7 +21,7 @@ probability e A/(e A + B).
 The integer law. A report takes four words. Let N = 2^64 and M = 2^128.
 
 1. The first word u decides: one of the A sets if u < T, else one of the B.
-2. The next two make one number v of 128 bits. The rank is B + (v A >> 128) for the A sets, or v B >> 128 for the others.
+2. The next two make one number v of 128 bits. The rank is B + (v A >> 128) for one of the A sets, else v B >> 128.
 3. The last word draws where the run begins, r s >> 64. It is read for every set, and matters where s > m.
 
 Put the user's m elements on the last m places, in their order, and all others before them, in theirs. In the order of
@@ -164,7 +164,7 @@ class SetSelection(Randomizer):
         return math.comb(self.elements, self.d)
 
     def members(self, index: int, start: int) -> int:
-        """Return the user's m elements, a bit for each place; `start` is the item that the run of a cut set begins at."""
+        """Return the user's m elements, a bit for each place; the run of a cut set begins at its item `start`."""
         held = index.bit_count()
         cut = held > self.most
         stay, found, seen, cycle = (held, self.most - 1)[cut], 0, 0, held or 1

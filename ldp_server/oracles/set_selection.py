@@ -14,8 +14,8 @@ Sums. A user who holds j of c elements has the report hold Z of them, with E[Z] 
     E[Z(Z - 1)] = (c (c-1) - (c-j)(c-j-1)) r + (c-j)(c-j-1) r0,
 
 r how likely a report holds two elements of which one is its user's at least, r0 two that are not. So Var[Z] = v(j) is
-quadratic in j. How j varies between users is not known, only its mean is. If v is concave, the sum of v(j) over users is
-at most n v(mean); if it is convex, at most that of a crowd in which j is 0 or min(m, c). `sum_variance` is this bound.
+quadratic in j. How j varies between users is not known, only its mean is. If v is concave, the sum of v(j) over users
+is at most n v(mean); if it is convex, at most that of a crowd in which j is 0 or min(m, c). `sum_variance` is this.
 """
 
 from __future__ import annotations
