@@ -9,7 +9,7 @@ from ldp_client.mechanisms.set_selection import SetSelection
 from ldp_server.arrays.hashing import Indexes, limb
 from ldp_server.arrays.subsets import ranks_of, scaled, subsets
 
-__all__ = ["held_elements", "randomize"]
+__all__ = ["held_elements", "held_items", "randomize"]
 
 U64 = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.bool_]

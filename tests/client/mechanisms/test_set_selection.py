@@ -79,6 +79,7 @@ def test_the_words_draw_the_start_evenly():
 
 @pytest.mark.parametrize(("k", "most", "d"), SMALL)
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "4"])
+@pytest.mark.thinned(5)
 def test_the_law_by_listing_all_sets(k, most, d, epsilon):
     """Every set with an element of the user's has e^epsilon times the probability of one with none."""
     maker, elements = made(k, most, d, epsilon), k + most + 1
@@ -117,6 +118,7 @@ def test_support_and_pairs_by_the_exact_law(k, most, d):
 
 @pytest.mark.parametrize("epsilon", ["0.01", "0.5", "1", "3", "10", "20"])
 @pytest.mark.parametrize(("k", "most"), [(2, 2), (3, 3), (20, 4), (60, 5), (100, 3), (240, 15), (127, 127)])
+@pytest.mark.thinned(11)
 def test_declared(epsilon, k, most):
     for d in {1, 2, largest_report(k, most), design(epsilon, k, most)["d"]}:
         if d <= largest_report(k, most):
