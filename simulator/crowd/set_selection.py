@@ -13,6 +13,7 @@ __all__ = ["held_elements", "held_items", "randomize"]
 
 U64 = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.bool_]
+Counts = npt.NDArray[np.int64]
 
 _LOW32, _32, _LIMB = np.uint64(0xFFFFFFFF), np.uint64(32), 32
 _CHUNK = 1 << 13
@@ -37,7 +38,8 @@ def held_elements(randomizer: SetSelection, indexes: Indexes, starts: U64) -> Pl
     factor = held.astype(np.uint64)
     start = ((starts >> _32) * factor + ((starts & _LOW32) * factor >> _32) >> _32).astype(np.intp)
     cut = held > most
-    stay, seen = np.where(cut, most - 1, held), np.cumsum(items, axis=0) - items
+    stay: Counts = np.where(cut, most - 1, held)
+    seen: Counts = np.cumsum(items, axis=0) - items
     kept = items & ((seen - start) % np.maximum(held, 1) < stay)
     fillers = ~cut & (np.arange(most)[:, None] < most - held)
     return np.concatenate((kept, fillers, cut[None, :]))
@@ -52,7 +54,7 @@ def _reports(randomizer: SetSelection, indexes: Indexes, words: U64) -> U64:
         scaled(words[:, 1], words[:, 2], randomizer.others),
     )
     drawn = subsets(randomizer.elements, np.full(len(words), randomizer.d, np.intp), ranks)
-    own = np.cumsum(members, axis=0) - members
+    own: Counts = np.cumsum(members, axis=0) - members
     moved = np.where(members, last + own, np.arange(randomizer.elements)[:, None] - own)
     return ranks_of(np.take_along_axis(drawn, moved, axis=0), randomizer.d)
 
