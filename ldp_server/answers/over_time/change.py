@@ -54,6 +54,7 @@ from ldp_server.answers.numbers import share_of
 from ldp_server.answers.over_time.compare import Direction
 from ldp_server.answers.over_time.copies import accepted_set, worst_of
 from ldp_server.answers.over_time.trend import TrendQuestion, attribute_place
+from ldp_server.answers.sets import single_items
 from ldp_server.oracles import as_frequency
 from ldp_server.oracles.base import FrequencyOracle, Oracle, TooFewReports, Unsupported
 from ldp_server.oracles.composed_response import ComposedResponseOracle
@@ -63,8 +64,8 @@ from ldp_server.oracles.laws.support import SupportLaw
 __all__ = ["TOLD_OF", "ChangeAnswer", "ChangeLine", "Look", "always_valid", "change", "log_ratio"]
 
 TOLD_OF = (
-    "It is told of items of randomized-response, linear-hash, subset-selection and, where its shell answers all other "
-    "sets alike, composed-response, and of attributes of composed-response."
+    "It is told of items of randomized-response, linear-hash, subset-selection, set-selection and, where its shell "
+    "answers all other sets alike, composed-response, and of attributes of composed-response."
 )
 """Which mechanisms can be asked for a change; a test compares it with what is answered."""
 _STEPS = 60
@@ -200,6 +201,7 @@ class _Crowd:
 
 
 def _crowd(collection: Collection, oracle: Oracle, asked: TrendQuestion, name: str) -> tuple[_Crowd, Independence]:
+    oracle = single_items(oracle)
     _law(oracle, asked)  # what has none is refused for this, whatever its reports are
     honest, seen = accepted_set(oracle, name)
     law, supports = _law(honest, asked), _supports(collection, honest, asked)

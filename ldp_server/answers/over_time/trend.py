@@ -25,6 +25,7 @@ from ldp_server.answers.attributes import attributes_answer
 from ldp_server.answers.estimates import Coverage, item_indexes
 from ldp_server.answers.numbers import share_of
 from ldp_server.answers.over_time.copies import accepted_set, worst_of
+from ldp_server.answers.sets import single_items
 from ldp_server.answers.words import item_text
 from ldp_server.oracles import as_frequency
 from ldp_server.oracles.base import FrequencyOracle, Oracle, Unsupported
@@ -123,7 +124,7 @@ class TrendAnswer:
 def values_of(collection: Collection, oracle: Oracle, asked: TrendQuestion, confidence: float) -> list[Value]:
     """Return the values of one set of reports, each with an interval of this confidence, taken alone."""
     if asked.items:
-        return _items(collection, accepted(as_frequency(oracle))[0], asked, confidence)
+        return _items(collection, accepted(as_frequency(single_items(oracle)))[0], asked, confidence)
     if asked.attributes:
         return _attributes(collection, oracle, asked.attributes, confidence)
     if asked.ranges:
