@@ -7,9 +7,11 @@ of the answer at once (Coverage.TOGETHER, Bonferroni).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+
+import numpy as np
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
@@ -20,6 +22,7 @@ from ldp_server.answers.numbers import Between, share_of
 from ldp_server.oracles.base import Oracle, TooFewReports, Unsupported
 from ldp_server.oracles.independence.judge import accepted
 from ldp_server.oracles.independence.result import INDEPENDENT, Independence
+from ldp_server.oracles.looks.areas import MapScores
 from ldp_server.oracles.sampled_grid import SampledGridOracle
 
 __all__ = ["MOST_AREAS", "Area", "AreaCount", "AreasAnswer", "areas_answer"]
@@ -66,6 +69,8 @@ class AreasAnswer:
     more_for_half: int | None = None
     """How many more reports half the error takes, as a share of the users, where areas lie on lines."""
     independence: Independence = INDEPENDENT
+    every_look: bool = False
+    """Whether the intervals are right at every number of reports at once, and not only at one."""
 
 
 def areas_answer(
@@ -75,6 +80,7 @@ def areas_answer(
     *,
     confidence: float = 0.95,
     coverage: Coverage = Coverage.EACH,
+    every_look: bool = False,
 ) -> AreasAnswer:
     """Answer the question for these areas, or for all tiles of the map."""
     if not isinstance(oracle, SampledGridOracle) or not isinstance(collection.domain, Record):
@@ -82,16 +88,20 @@ def areas_answer(
     honest, seen = accepted(oracle)
     if not honest.reports:
         raise TooFewReports("this collection has no reports yet")
-    domains = [one.domain for one in collection.domain.fields if isinstance(one.domain, Integers)]
+    domains = map_sides(collection)
     wanted = _tiles(honest, domains) if areas is None else list(areas)
-    _check(wanted, domains)
-    each = seen.confidence(share_of(confidence, coverage, len(wanted)))
+    check_areas(wanted, domains)
+    each = share_of(confidence, coverage, len(wanted))
+    scores = MapScores(honest) if every_look else None
     rows = []
     for area in wanted:
-        x, y = ((first - one.lowest, last - one.lowest) for one, (first, last) in zip(domains, area, strict=True))
-        found = honest.area(x, y, each)
-        error = seen.error(found.error)
-        rows.append(AreaCount(*area[0], *area[1], found.estimate, error, found.low, found.high, found.on_lines))
+        x, y = area_places(domains, area)
+        found = honest.area(x, y, each if every_look else seen.confidence(each))
+        ends = found.low, found.high
+        if scores is not None:
+            ends = _stretched(found.estimate, scores.area(x, y).ends((1 - each) / 2), honest.reports, seen)
+        error, middle = seen.error(found.error), min(max(found.estimate, ends[0]), ends[1])
+        rows.append(AreaCount(*area[0], *area[1], middle, error, *ends, found.on_lines))
     across, up = collection.domain.names
     return AreasAnswer(
         honest.reports,
@@ -104,10 +114,30 @@ def areas_answer(
         areas is None,
         more_for_half(honest),
         seen,
+        every_look,
     )
 
 
-def _check(wanted: list[Area], domains: list[Integers]) -> None:
+def map_sides(collection: Collection) -> list[Integers]:
+    """Return the domains of the two fields of a map."""
+    if not isinstance(collection.domain, Record):
+        raise Unsupported(f"{collection.randomizer.name} gives no areas of a map: a collection with sampled-grid does")
+    return [one.domain for one in collection.domain.fields if isinstance(one.domain, Integers)]
+
+
+def area_places(domains: Sequence[Integers], area: Area) -> Area:
+    """Return the sides of an area as distances from the lowest integers."""
+    x, y = ((first - one.lowest, last - one.lowest) for one, (first, last) in zip(domains, area, strict=True))
+    return x, y
+
+
+def _stretched(estimate: float, ends: Between, most: int, seen: Independence) -> tuple[float, float]:
+    """The ends with copies, as numbers of users."""
+    low, high = seen.stretched(*(np.array([one], np.float64) for one in (estimate, *ends)), most)
+    return float(low[0]), float(high[0])
+
+
+def check_areas(wanted: list[Area], domains: list[Integers]) -> None:
     if not 1 <= len(wanted) <= MOST_AREAS:
         raise InvalidSpec(f"ask for 1 to {MOST_AREAS} areas")
     for area in wanted:

@@ -127,7 +127,7 @@ def test_what_has_no_exact_law_is_refused():
     found = weeks(collection, [[1, 2, 3]] * 2, 1)
     with pytest.raises(Unsupported, match="no exact law"):
         change(collection, found, ITEM)
-    with pytest.raises(InvalidSpec, match="items or attributes"):
+    with pytest.raises(InvalidSpec, match="items, attributes, cells and areas"):
         change(collection, found, TrendQuestion(average=True))
     with pytest.raises(TooFewReports, match="two periods"):
         change(question(), weeks(question(), [[1]], 1), ITEM)
