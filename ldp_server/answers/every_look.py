@@ -37,7 +37,7 @@ from ldp_client.mechanisms.bounded_number import BoundedNumber
 from ldp_client.mechanisms.composed_response import ComposedResponse
 from ldp_client.mechanisms.hierarchy import Hierarchy
 from ldp_client.mechanisms.linear_hash import LinearHash
-from ldp_client.mechanisms.sampled_attribute import SampledAttribute
+from ldp_client.mechanisms.records.sampled_attribute import SampledAttribute
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.arrays.transform import weights_of_reports
 from ldp_server.oracles.base import Floats, FrequencyOracle, Oracle, Unsupported
@@ -50,8 +50,8 @@ from ldp_server.oracles.laws.every_look import Tilted, bennett, drawn_ends, supp
 from ldp_server.oracles.laws.support import SupportLaw
 from ldp_server.oracles.looks.tables import hash_means
 from ldp_server.oracles.randomized_response import RandomizedResponseOracle
+from ldp_server.oracles.records.sampled_attribute import SampledAttributeOracle
 from ldp_server.oracles.records.view import FieldsView
-from ldp_server.oracles.sampled_attribute import SampledAttributeOracle
 
 __all__ = ["attribute_ends", "average_ends", "frequency_ends", "range_ends"]
 

@@ -62,14 +62,14 @@ from ldp_server.answers.over_time.copies import accepted_set, worst_of
 from ldp_server.answers.over_time.crowds import Averaged, Counted, Crowd, Scored
 from ldp_server.answers.over_time.trend import MOST_LINES, TrendQuestion, attribute_place
 from ldp_server.oracles import as_frequency
-from ldp_server.oracles.averaged_table import AveragedTableOracle
 from ldp_server.oracles.base import FrequencyOracle, Oracle, TooFewReports, Unsupported
 from ldp_server.oracles.composed_response import ComposedResponseOracle
 from ldp_server.oracles.independence.result import INDEPENDENT, Independence
 from ldp_server.oracles.laws.support import SupportLaw
 from ldp_server.oracles.looks.areas import MapScores
 from ldp_server.oracles.looks.averages import CellLook
-from ldp_server.oracles.sampled_grid import SampledGridOracle
+from ldp_server.oracles.records.averaged_table import AveragedTableOracle
+from ldp_server.oracles.records.sampled_grid import SampledGridOracle
 
 __all__ = ["TOLD_OF", "ChangeAnswer", "ChangeLine", "Look", "always_valid", "change", "log_ratio"]
 

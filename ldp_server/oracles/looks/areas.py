@@ -26,10 +26,10 @@ from ldp_server.arrays.transform import weights_of_reports
 from ldp_server.oracles.base import Floats
 from ldp_server.oracles.looks.sums import Ends, ScoreSum
 from ldp_server.oracles.looks.tables import hash_means
-from ldp_server.oracles.sampled_grid import SampledGridOracle
-from ldp_server.oracles.sampled_grid.agreeing import AgreedGrids, agreed
-from ldp_server.oracles.sampled_grid.areas import looked_at
-from ldp_server.oracles.sampled_grid.sums import GridReports
+from ldp_server.oracles.records.sampled_grid import SampledGridOracle
+from ldp_server.oracles.records.sampled_grid.agreeing import AgreedGrids, agreed
+from ldp_server.oracles.records.sampled_grid.areas import looked_at
+from ldp_server.oracles.records.sampled_grid.sums import GridReports
 
 __all__ = ["AreaScores", "MapScores"]
 

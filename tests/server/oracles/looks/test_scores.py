@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ldp_client.collection import Collection
-from ldp_client.mechanisms.averaged_table import design as averaged
-from ldp_client.mechanisms.sampled_table import parameters_of
+from ldp_client.mechanisms.records.averaged_table import design as averaged
+from ldp_client.mechanisms.records.sampled_table import parameters_of
 from ldp_client.protocol.domain import Categories, Field, Integers, Record, YesNo
 from ldp_server.arrays.packing import pack
 from ldp_server.oracles import oracle_for
