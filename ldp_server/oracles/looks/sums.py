@@ -94,7 +94,7 @@ class ScoreSum:
 
     def _tilted(self, sign: float) -> Tilted:
         spread = math.sqrt(max(self.outside, 1e-12))
-        found, log_weights = tilts(spread, max(self.most, -self.least), sign=sign)
+        found, log_weights = tilts(spread, max(self.most, -self.least, 1.0), sign=sign)
         holder, other = (
             bennett(
                 found,
