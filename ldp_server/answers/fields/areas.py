@@ -131,9 +131,10 @@ def area_places(domains: Sequence[Integers], area: Area) -> Area:
     return x, y
 
 
-def _stretched(estimate: float, ends: Between, most: int, seen: Independence) -> tuple[float, float]:
+def _stretched(estimate: float, ends: tuple[float, float], most: int, seen: Independence) -> tuple[float, float]:
     """The ends with copies, as numbers of users."""
-    low, high = seen.stretched(*(np.array([one], np.float64) for one in (estimate, *ends)), most)
+    middle, *found = (np.array([one], np.float64) for one in (estimate, *ends))
+    low, high = seen.stretched(middle, found[0], found[1], most)
     return float(low[0]), float(high[0])
 
 

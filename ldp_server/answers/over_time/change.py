@@ -66,7 +66,7 @@ from ldp_server.oracles.base import FrequencyOracle, Oracle, TooFewReports, Unsu
 from ldp_server.oracles.composed_response import ComposedResponseOracle
 from ldp_server.oracles.independence.result import INDEPENDENT, Independence
 from ldp_server.oracles.laws.support import SupportLaw
-from ldp_server.oracles.looks.areas import MapScores
+from ldp_server.oracles.looks.areas import AreaScores, MapScores
 from ldp_server.oracles.looks.averages import CellLook
 from ldp_server.oracles.records.averaged_table import AveragedTableOracle
 from ldp_server.oracles.records.sampled_grid import SampledGridOracle
@@ -197,7 +197,7 @@ def _crowd(collection: Collection, oracle: Oracle, asked: TrendQuestion, name: s
     if asked.of_table:
         table = asked.table(collection)
         view, cells = table.oracle(honest), item_indexes(table.collection, asked.items_of(collection))
-        scores = [one.weighed(times) for one in view.look_sums(cells.tolist())]
+        scores = tuple(one.weighed(times) for one in view.look_sums(cells.tolist()))
         return Scored(view.reports, tuple(view.estimate(cells).tolist()), scores), seen
     if asked.areas:
         return _areas(collection, honest, asked.areas, times), seen
@@ -208,12 +208,12 @@ def _crowd(collection: Collection, oracle: Oracle, asked: TrendQuestion, name: s
     return Counted(law, law.reports, law.reports / times, weighed, always_valid), seen
 
 
-def _areas(collection: Collection, oracle: Oracle, areas: Sequence[Area], times: float) -> Scored:
+def _areas(collection: Collection, oracle: Oracle, areas: Sequence[Area], times: float) -> Scored[AreaScores]:
     found = areas_answer(collection, oracle, areas)  # says what is wrong with them
     if not isinstance(oracle, SampledGridOracle):
         raise AssertionError("an answer about areas is one of a map")
     scores, domains = MapScores(oracle), map_sides(collection)
-    sums = [scores.area(*area_places(domains, area)).weighed(times) for area in areas]
+    sums = tuple(scores.area(*area_places(domains, area)).weighed(times) for area in areas)
     return Scored(oracle.reports, tuple(one.estimate for one in found.areas), sums)
 
 

@@ -11,9 +11,9 @@ Copies: each report counts as 1/w of a report (change.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol, Self
+from typing import Generic, Protocol, Self, TypeVar
 
 from ldp_server.oracles.laws.support import SupportLaw
 from ldp_server.oracles.looks.areas import AreaScores
@@ -22,6 +22,7 @@ from ldp_server.oracles.looks.sums import Ends, ScoreSum
 
 __all__ = ["Averaged", "Counted", "Crowd", "Interval", "Scored"]
 
+S = TypeVar("S", ScoreSum, AreaScores)
 Interval = Callable[[float, float, float], Ends]
 
 
@@ -68,19 +69,19 @@ class Counted:
 
 
 @dataclass(frozen=True)
-class Scored:
+class Scored(Generic[S]):
     """The sums of scores of each cell or area, and the estimates of how many users are counted."""
 
     reports: int
     estimates: tuple[float, ...]
-    sums: Sequence[ScoreSum] | Sequence[AreaScores]
+    sums: tuple[S, ...]
 
     def with_more(self, other: Self) -> Self:
         return replace(
             self,
             reports=self.reports + other.reports,
             estimates=tuple(map(sum, zip(self.estimates, other.estimates, strict=True))),
-            sums=[one.with_more(two) for one, two in zip(self.sums, other.sums, strict=True)],  # type: ignore[arg-type]
+            sums=tuple(one.with_more(two) for one, two in zip(self.sums, other.sums, strict=True)),
         )
 
     def share(self, place: int) -> float:

@@ -182,10 +182,7 @@ def likely_parts(oracle: Oracle, record: Record) -> list[LikelyPart]:
     """Return all tables that a device may draw, also those that nobody drew yet."""
     if not isinstance(oracle, SampledTableOracle):
         return [LikelyPart(one, 1.0) for one in pooling(oracle, record).parts]
-    return [
-        LikelyPart(_drawn_part(oracle, record, j), float(oracle.randomizer.chance(j)))
-        for j in range(len(oracle.tables))
-    ]
+    return [LikelyPart(_drawn_part(oracle, record, j), chance) for j, chance in enumerate(oracle.likely)]
 
 
 def _drawn_part(oracle: SampledTableOracle, record: Record, drawn: int) -> DrawnPart:

@@ -170,11 +170,19 @@ def test_all_intervals_of_a_trend_hold_at_once(request):
 
 
 def test_a_question_is_one_kind_of_value():
-    for wrong in ({}, {"items": ("a",), "average": True}):
+    for wrong in (
+        {},
+        {"items": ("a",), "average": True},
+        {"fields": ("a",), "areas": (((0, 1), (0, 1)),)},
+        {"where": (("a", (True,)),), "averages": True},
+        {"cells": ({"a": True},)},
+        {"where": (("a", (True,)),), "cells": ({"a": True},)},
+    ):
         with pytest.raises(InvalidSpec, match="one of them"):
             TrendQuestion(**wrong)
     with pytest.raises(InvalidSpec, match="at most"):
-        TrendQuestion(quantiles=(0.5,) * 101)
+        TrendQuestion(quantiles=(0.5,) * 101).labels(question())
+    assert len(TrendQuestion(quantiles=(0.5,) * 100).labels(question())) == 100
     with pytest.raises(InvalidSpec, match="outside"):
         trend(question(), weeks(question(), [[1, 2]], 1), TrendQuestion(items=("zzz",)), count=1)
     with pytest.raises(Unsupported, match="not about attributes"):
