@@ -8,7 +8,7 @@ of the answer at once (Coverage.TOGETHER, Bonferroni).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -25,7 +25,7 @@ from ldp_server.oracles.independence.result import INDEPENDENT, Independence
 from ldp_server.oracles.looks.areas import MapScores
 from ldp_server.oracles.records.sampled_grid import SampledGridOracle
 
-__all__ = ["MOST_AREAS", "Area", "AreaCount", "AreasAnswer", "areas_answer"]
+__all__ = ["MOST_AREAS", "Area", "AreaCount", "AreasAnswer", "area_places", "areas_answer", "map_sides"]
 
 MOST_AREAS = 4096
 
@@ -90,18 +90,13 @@ def areas_answer(
         raise TooFewReports("this collection has no reports yet")
     domains = map_sides(collection)
     wanted = _tiles(honest, domains) if areas is None else list(areas)
-    check_areas(wanted, domains)
+    _check(wanted, domains)
     each = share_of(confidence, coverage, len(wanted))
-    scores = MapScores(honest) if every_look else None
-    rows = []
-    for area in wanted:
-        x, y = area_places(domains, area)
-        found = honest.area(x, y, each if every_look else seen.confidence(each))
-        ends = found.low, found.high
-        if scores is not None:
-            ends = _stretched(found.estimate, scores.area(x, y).ends((1 - each) / 2), honest.reports, seen)
-        error, middle = seen.error(found.error), min(max(found.estimate, ends[0]), ends[1])
-        rows.append(AreaCount(*area[0], *area[1], middle, error, *ends, found.on_lines))
+    rows = (
+        _at_every_look(honest, domains, wanted, each, seen)
+        if every_look
+        else _rows(honest, domains, wanted, seen.confidence(each), seen)
+    )
     across, up = collection.domain.names
     return AreasAnswer(
         honest.reports,
@@ -110,12 +105,34 @@ def areas_answer(
         honest.holders(),
         across,
         up,
-        tuple(rows),
+        rows,
         areas is None,
         more_for_half(honest),
         seen,
         every_look,
     )
+
+
+def _rows(
+    oracle: SampledGridOracle, domains: Sequence[Integers], areas: Sequence[Area], each: float, seen: Independence
+) -> tuple[AreaCount, ...]:
+    """The count of each area."""
+    found = [(area, oracle.area(*area_places(domains, area), each)) for area in areas]
+    return tuple(
+        AreaCount(*x, *y, one.estimate, seen.error(one.error), one.low, one.high, one.on_lines) for (x, y), one in found
+    )
+
+
+def _at_every_look(
+    oracle: SampledGridOracle, domains: Sequence[Integers], areas: Sequence[Area], each: float, seen: Independence
+) -> tuple[AreaCount, ...]:
+    """The same with the intervals of ldp_server/oracles/looks/areas.py."""
+    scores, rows = MapScores(oracle), []
+    for area, row in zip(areas, _rows(oracle, domains, areas, each, seen), strict=True):
+        ends = scores.area(*area_places(domains, area)).ends((1 - each) / 2)
+        low, high = _stretched(row.estimate, ends, oracle.reports, seen)
+        rows.append(replace(row, estimate=min(max(row.estimate, low), high), low=low, high=high))
+    return tuple(rows)
 
 
 def map_sides(collection: Collection) -> list[Integers]:
@@ -138,7 +155,7 @@ def _stretched(estimate: float, ends: tuple[float, float], most: int, seen: Inde
     return float(low[0]), float(high[0])
 
 
-def check_areas(wanted: list[Area], domains: list[Integers]) -> None:
+def _check(wanted: list[Area], domains: list[Integers]) -> None:
     if not 1 <= len(wanted) <= MOST_AREAS:
         raise InvalidSpec(f"ask for 1 to {MOST_AREAS} areas")
     for area in wanted:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ldp_client.collection import Collection
 from ldp_client.mechanisms.records.averaged_table import AveragedTable
-from ldp_client.protocol.domain import Integers, Item, Record
+from ldp_client.protocol.domain import Domain, Integers, Item, Record
 from ldp_server.answers.estimates import Coverage
 from ldp_server.answers.more import more_for_half
 from ldp_server.answers.numbers import share_of
@@ -86,11 +86,17 @@ def averages_answer(
         raise Unsupported(f"an answer has the averages of at most {MOST_AVERAGES} cells; this table has {cells.size}")
     each = share_of(confidence, coverage, 2 * cells.size)
     sums, tail = honest.sums(), (1 - each) / 2
-    found = sums.means(tail if every_look else seen.tail(tail))
-    if every_look:
-        found = _at_every_look(sums, found, tail, seen)
+    found = _at_every_look(sums, tail, seen) if every_look else sums.means(seen.tail(tail))
     field = collection.domain.fields[honest.place]
-    lowest, reach = (field.domain.lowest, honest.reach) if isinstance(field.domain, Integers) else (0, 0)
+    lowest = field.domain.lowest if isinstance(field.domain, Integers) else 0
+    rows = _rows(cells, (lowest, honest.reach), found, seen)
+    about = (honest.reports, confidence, coverage, honest.holders(), field.name)
+    return AveragesAnswer(*about, rows, more_for_half(honest), seen, every_look)
+
+
+def _rows(cells: Domain, field: tuple[int, int], found: CellMeans, seen: Independence) -> tuple[CellAverage, ...]:
+    """The answer of each cell in the field's unit; `field` is its lowest number and how far it reaches."""
+    lowest, reach = field
     columns = (
         lowest + reach * found.means,
         seen.errors(reach * found.errors),
@@ -102,18 +108,7 @@ def averages_answer(
         found.users_high,
     )
     lines = zip(*(column.tolist() for column in columns), strict=True)
-    rows = tuple(CellAverage(cells.item(i), *line) for i, line in enumerate(lines))
-    return AveragesAnswer(
-        honest.reports,
-        confidence,
-        coverage,
-        honest.holders(),
-        field.name,
-        rows,
-        more_for_half(honest),
-        seen,
-        every_look,
-    )
+    return tuple(CellAverage(cells.item(i), *line) for i, line in enumerate(lines))
 
 
 def cells_with_averages(collection: Collection, most: int) -> list[Item]:
@@ -126,8 +121,9 @@ def cells_with_averages(collection: Collection, most: int) -> list[Item]:
     return [made.cells.item(index) for index in range(made.cells.size)]
 
 
-def _at_every_look(sums: CellSums, found: CellMeans, tail: float, seen: Independence) -> CellMeans:
-    """Return the same with the intervals of ldp_server/oracles/looks/averages.py."""
+def _at_every_look(sums: CellSums, tail: float, seen: Independence) -> CellMeans:
+    """The averages with the intervals of ldp_server/oracles/looks/averages.py."""
+    found = sums.means(tail)
     looks = [CellLook.of(sums, cell) for cell in range(len(found.means))]
     low, high = np.array([one.averages(tail) for one in looks]).T
     users_low, users_high = np.array([one.users(tail) for one in looks]).T

@@ -59,7 +59,7 @@ from ldp_server.answers.fields.averages import cells_with_averages
 from ldp_server.answers.numbers import share_of
 from ldp_server.answers.over_time.compare import Direction
 from ldp_server.answers.over_time.copies import accepted_set, worst_of
-from ldp_server.answers.over_time.crowds import Averaged, Counted, Crowd, Scored
+from ldp_server.answers.over_time.crowds import Averaged, Crowd, Scored, Supported
 from ldp_server.answers.over_time.trend import MOST_LINES, TrendQuestion, attribute_place
 from ldp_server.oracles import as_frequency
 from ldp_server.oracles.base import FrequencyOracle, Oracle, TooFewReports, Unsupported
@@ -205,7 +205,7 @@ def _crowd(collection: Collection, oracle: Oracle, asked: TrendQuestion, name: s
         return _averages(collection, honest, times), seen
     law, supports = _law(honest, asked), _supports(collection, honest, asked)
     weighed = tuple(one / times for one in supports)
-    return Counted(law, law.reports, law.reports / times, weighed, always_valid), seen
+    return Supported(law, law.reports, law.reports / times, weighed, always_valid), seen
 
 
 def _areas(collection: Collection, oracle: Oracle, areas: Sequence[Area], times: float) -> Scored[AreaScores]:

@@ -2,7 +2,7 @@
 
 Each kind has estimates and always-valid intervals of what is true of those who could report:
 
-    counted    supports of items or attributes, which are binomial counts (change.py)
+    supported  supports of items or attributes, which are binomial counts (change.py)
     scored     sums of scores: cells of tables of fields, areas of maps (ldp_server/oracles/looks)
     averaged   averages of a number in cells (ldp_server/oracles/looks/averages.py)
 
@@ -20,7 +20,7 @@ from ldp_server.oracles.looks.areas import AreaScores
 from ldp_server.oracles.looks.averages import CellLook
 from ldp_server.oracles.looks.sums import Ends, ScoreSum
 
-__all__ = ["Averaged", "Counted", "Crowd", "Interval", "Scored"]
+__all__ = ["Averaged", "Crowd", "Interval", "Scored", "Supported"]
 
 S = TypeVar("S", ScoreSum, AreaScores)
 Interval = Callable[[float, float, float], Ends]
@@ -40,7 +40,7 @@ class Crowd(Protocol):
 
 
 @dataclass(frozen=True)
-class Counted:
+class Supported:
     """How many of the reports support each item or attribute."""
 
     law: SupportLaw
@@ -48,7 +48,7 @@ class Counted:
     counted: float
     """The same, where copies count as less."""
     supports: tuple[float, ...]
-    """Counted in the same way."""
+    """Supported in the same way."""
     ends: Interval
     """For reports, supports and alpha: the ends for the chance of a support at every number of reports."""
 

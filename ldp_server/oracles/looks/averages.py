@@ -32,7 +32,7 @@ from ldp_server.oracles.records.averages import FOR_THE_COUNT, CellLaw, CellSums
 
 __all__ = ["CellLook"]
 
-_GRID = 129
+_GRID = 33
 _HALVINGS = 20
 _SLACK = 1e-6
 _COUNTED = np.array([0.0, 1.0, 1.0, 2.0])

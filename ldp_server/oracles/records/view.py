@@ -31,7 +31,7 @@ from ldp_server.oracles.records.sampled_table import SampledTableOracle
 from ldp_server.oracles.records.sources import AskedTable, Source
 from ldp_server.oracles.subset_selection import SubsetSelectionOracle
 
-__all__ = ["MOST_ROWS", "TABLES_OF", "FieldsView", "drawn_view", "pooling", "table_view"]
+__all__ = ["MOST_ROWS", "TABLES_OF", "FieldsView", "drawn_view", "likely_parts", "pooling", "table_view"]
 
 MOST_ROWS = 1 << 20
 MOST_CELLS = 1 << 18

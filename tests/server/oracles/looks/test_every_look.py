@@ -99,7 +99,7 @@ def users(kind, coins, number):
     return np.where(there, one, other)
 
 
-def ever_missed(kind, run, *, every_look, looks=10):
+def ever_missed(kind, run, *, every_look, looks=8):
     """Whether any look on the way from 60 to 20,000 reports has an interval that does not hold the truth."""
     collection, coins = question(kind), np.random.default_rng([run, len(kind)])
     steps = np.unique(np.geomspace(60, 20_000, looks).astype(int))
@@ -114,7 +114,7 @@ def ever_missed(kind, run, *, every_look, looks=10):
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["table", "averages", "map"])
 def test_over_many_looks_the_truth_is_never_outside_more_often_than_said(kind):
-    runs = 20
+    runs = 14
     assert binomial_above(sum(ever_missed(kind, run, every_look=True) for run in range(runs)), runs, 1 - HALF) > 1e-4
 
 
@@ -122,7 +122,7 @@ def test_over_many_looks_the_truth_is_never_outside_more_often_than_said(kind):
 @pytest.mark.parametrize("kind", ["table", "averages"])
 def test_intervals_of_one_look_miss_over_many_looks(kind):
     """The test above can fail. (On a map the ends of one look reach over what cut cells leave open.)"""
-    runs = 20
+    runs = 14
     missed = sum(ever_missed(kind, run, every_look=False) for run in range(runs))
     assert binomial_above(missed, runs, 1 - HALF) < 1e-3
 
@@ -176,12 +176,12 @@ def moved(kind):
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["table", "averages", "map"])
 def test_over_many_weeks_nothing_is_seen_where_nothing_changes(kind):
-    collection, coins, runs = question(kind, "6"), np.random.default_rng(6), 12
+    collection, coins, runs = question(kind, "6"), np.random.default_rng(6), 10
     hits = 0
     for run in range(runs):
         weeks = [
             ((week, week, week + 1), counted(collection, users(kind, coins, 150), 50 * run + week))
-            for week in range(15)
+            for week in range(8)
         ]
         hits += any(line.changed for line in change(collection, weeks, ASKED[kind], confidence=HALF).lines)
     assert binomial_above(hits, runs, 1 - HALF) > 1e-4
