@@ -45,6 +45,7 @@ from ldp_server.service.signed_list import ListPublisher
 from ldp_server.service.structure import StructureCheck
 from ldp_server.store import (
     AccessTokens,
+    Committing,
     DataDirectory,
     GroupCommit,
     ReportLog,
@@ -68,7 +69,7 @@ class Parts:
     access: AccessTokens | None
     """None where nobody asks."""
     log: ReportLog
-    commit: GroupCommit[ReportLog]
+    commit: Committing
     keeping: GroupCommit[ReportLog]
     """Where everything but appending is done: the same thread, unless the store is shared."""
     worker: Worker
@@ -137,9 +138,7 @@ class _Assembly:
         publisher = self._publisher(keys)
         collections = self._collections(log, publisher)
         waiting = Waiting(collections, metrics, config.limits.waiting_bytes, clock)
-        commit = GroupCommit(log, collections.in_range, waiting.delivered, log.counted_units, linger=linger)
-        self._stack.push_async_callback(asyncio.to_thread, commit.stop)
-        keeping = opening.keeping(commit, collections)
+        commit, keeping = opening.commits(log, collections, waiting, linger)
         unsealing = self._unsealing(keys, verifiers, waiting, commit)
         ingest = Ingest(collections, self._control(verifiers), waiting, commit, clock, unsealing)
         worker = self._worker(nice=10, remembered=None if opening.shared else _remembered(collections, waiting))
@@ -257,7 +256,7 @@ class _Assembly:
         )
 
     def _unsealing(
-        self, keys: KeyDirectory, verifiers: Verifiers, waiting: Waiting, commit: GroupCommit[ReportLog]
+        self, keys: KeyDirectory, verifiers: Verifiers, waiting: Waiting, commit: Committing
     ) -> Unsealing:
         self._metrics.sealing_key_ends.set_function(keys.ends)
         pool = OpeningPool(self._config.sealing.workers)

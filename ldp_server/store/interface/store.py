@@ -56,6 +56,8 @@ class Store(ABC):
     """For people: a path, or an address without its password."""
     shared: bool
     """Whether other servers may write to it at the same time."""
+    shards: int = 1
+    """How many databases it has."""
 
     @abstractmethod
     def serving(self) -> AbstractContextManager[object]:
@@ -68,6 +70,10 @@ class Store(ABC):
     @abstractmethod
     def writer(self) -> ReportLog:
         """A log to write to. It is opened here, and checked."""
+
+    def writers(self) -> Sequence[ReportLog]:
+        """A log to append to for each database, for a thread of its own."""
+        return [self.writer()]
 
     @abstractmethod
     def reader(self) -> LogReader:

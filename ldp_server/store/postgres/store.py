@@ -29,8 +29,9 @@ class PostgresStore(Store):
 
     shared = True
 
-    def __init__(self, address: str) -> None:
-        self._destination = Destination(address)
+    def __init__(self, address: str, destination: Destination | None = None) -> None:
+        """`destination` is the address as one of several databases."""
+        self._destination = destination or Destination(address)
         self.name = self._destination.name
 
     def serving(self) -> AbstractContextManager[object]:
