@@ -392,7 +392,10 @@ def _value(hint: Any, value: object, folder: Path, name: str, prints: str) -> ob
             raise InvalidSpec(f"{name} is a table: [{name}]")
         return _read(hint, value, folder, f"{name}.", prints)
     if hint is StoreAddress:
-        return " ".join([_of(str, one, name) for one in (value if isinstance(value, list) else [value])])
+        addresses = [_of(str, one, name) for one in (value if isinstance(value, list) else [value])]
+        for one in addresses:
+            check_address(one)
+        return " ".join(addresses)
     if hint in {Path, Path | None}:
         return _path(value, folder, name, required=hint is Path)
     if hint == tuple[Path, ...]:
