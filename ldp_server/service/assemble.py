@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from grpc_health.v1 import health_pb2
-from grpc_health.v1._async import HealthServicer
 
 from ldp_client.errors import StorageError
 from ldp_server.config import Config, split_address
@@ -33,6 +32,7 @@ from ldp_server.service.collector import Collector, Ingest, Unsealing, Waiting
 from ldp_server.service.collector.issuer_keys import ISSUER_KEYS, issuer_key_methods
 from ldp_server.service.collector.volunteering import VOLUNTEERS, VolunteerCalls
 from ldp_server.service.compaction import Compaction
+from ldp_server.service.health import DrainingHealth
 from ldp_server.service.intake import StreamLimits
 from ldp_server.service.lifecycle import CreationRules, Lifecycle
 from ldp_server.service.live import LiveCollections
@@ -255,9 +255,7 @@ class _Assembly:
             drop_after=retention.drop_seconds,
         )
 
-    def _unsealing(
-        self, keys: KeyDirectory, verifiers: Verifiers, waiting: Waiting, commit: Committing
-    ) -> Unsealing:
+    def _unsealing(self, keys: KeyDirectory, verifiers: Verifiers, waiting: Waiting, commit: Committing) -> Unsealing:
         self._metrics.sealing_key_ends.set_function(keys.ends)
         pool = OpeningPool(self._config.sealing.workers)
         self._stack.push_async_callback(pool.close)
@@ -297,7 +295,7 @@ class CollectionServer(RunningServer):
         self.metrics = Metrics(config.watch.collections)
         self._spans = spans_to(config.watch.traces) if spans is None else spans
         self._clock = clock
-        self._health = HealthServicer()
+        self._health = DrainingHealth()
         self._parts: Parts | None = None
         self._ports: Ports | None = None
 

@@ -14,7 +14,10 @@ __all__ = ["curated_records", "served_records"]
 
 
 def served_records(store: str, data: Path) -> SealedRecords:
-    """Return the records of a server with this store, made if they are missing. Of several databases the first has them."""
+    """Return the records of a server with this store, made if they are missing.
+
+    Of several databases the first one has them.
+    """
     if not store:
         return KeptRecords(data / FILE)
     open_store(store, data)  # says what is not installed

@@ -45,6 +45,7 @@ class StoreOpening:
             self._stack.enter_context(DirectoryLock(self._directory.create()))
         if self._role is SERVE:
             self.store.prepare()
+        self.store.require_rights(keeps=self._role.answers or self._role.keeps)
         return self._stack.enter_context(contextlib.closing(self.store.writer()))
 
     def access(self) -> AccessTokens | None:
@@ -71,9 +72,7 @@ class StoreOpening:
         self._stack.push_async_callback(asyncio.to_thread, commit.stop)
         if not self.shared or not (self._role.answers or self._role.keeps):
             return commit, commit
-        return commit, self._keeping(
-            self._stack.enter_context(contextlib.closing(self.store.writer())), collections
-        )
+        return commit, self._keeping(self._stack.enter_context(contextlib.closing(self.store.writer())), collections)
 
     def _keeping(self, log: ReportLog, collections: LiveCollections) -> GroupCommit[ReportLog]:
         keeping: GroupCommit[ReportLog] = GroupCommit(log, collections.in_range, lambda *_: None)

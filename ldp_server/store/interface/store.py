@@ -68,6 +68,10 @@ class Store(ABC):
         """Make what is missing, and bring an older schema up to date; with `roles` also the roles that it knows."""
 
     @abstractmethod
+    def require_rights(self, *, keeps: bool) -> None:
+        """Raise `ReadOnly` and name what is missing, unless this user may append or, with `keeps`, do everything else."""
+
+    @abstractmethod
     def writer(self) -> ReportLog:
         """A log to write to. It is opened here, and checked."""
 

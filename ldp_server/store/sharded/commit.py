@@ -30,9 +30,7 @@ class ShardedCommit:
         """`shards_of` says over how many databases a collection is spread, by its number."""
         self._deliver = deliver
         self._shards_of = shards_of
-        self._writers = [
-            GroupCommit(log, check, self._delivered, log.counted_units, linger=linger) for log in logs
-        ]
+        self._writers = [GroupCommit(log, check, self._delivered, log.counted_units, linger=linger) for log in logs]
 
     @property
     def failure(self) -> StorageError | None:

@@ -47,6 +47,6 @@ def _take_over(other: PostgresLog, row: Row) -> None:
     def work(db: Connection) -> None:
         db.execute("SELECT pg_advisory_xact_lock(7900, %s)", (number,))  # waits for who is inside an append
         if db.execute(_COPY.encode(), (*decided, number)).fetchone() is None:
-            raise StorageError(f"{other.name} lacks a collection that the first database has: `ldp-server doctor` looks")
+            raise StorageError(f"{other.name} lacks a collection that the first database has: `ldp-server doctor`")
 
     other.transaction(work)

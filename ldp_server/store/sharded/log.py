@@ -123,7 +123,8 @@ class ShardedLog(ShardedReader, ReportLog):
         log.finish(local)
 
     def gather(self) -> bool:
-        return any([self._tended(shard, log.gather) for shard, log in enumerate(self._logs)])
+        more = [self._tended(shard, log.gather) for shard, log in enumerate(self._logs)]
+        return any(more)
 
     def lay_anew(self) -> bool:
         for shard, log in enumerate(self._logs):
@@ -133,7 +134,8 @@ class ShardedLog(ShardedReader, ReportLog):
         return False
 
     def sweep(self) -> bool:
-        return any([self._tended(shard, log.sweep) for shard, log in enumerate(self._logs)])
+        more = [self._tended(shard, log.sweep) for shard, log in enumerate(self._logs)]
+        return any(more)
 
     def _tended(self, shard: int, work: Callable[[], bool]) -> bool:
         """Do what is to be done in one database. If it is away the others are not to wait for it."""
@@ -150,7 +152,7 @@ class ShardedLog(ShardedReader, ReportLog):
         return more
 
     def purge(self) -> bool:
-        return all([log.purge() for log in self._logs])
+        return all(log.purge() for log in self._logs)
 
     def write_part(self, part: FoldPart) -> None:
         log, local = self._log_at(part.number)

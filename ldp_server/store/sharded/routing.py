@@ -1,11 +1,12 @@
 """Which database a batch goes to.
 
-A batch with an admission token goes where the hash of the token says, any other where the hash of its id says, among the
-databases over which its collection is spread. That number is fixed when the collection is made: `add` writes it into
-the row, and nothing changes it. So the same batch goes to the same database for ever, also after databases were added.
+A batch with an admission token goes where the hash of the token says, any other where the hash of its id says, among
+the databases over which its collection is spread. That number is fixed when the collection is made: `add` writes it
+into the row, and nothing changes it. So the same batch goes to the same database for ever, also after databases were
+added.
 
-**Nothing is counted twice.** What prevents that is three sets, each with a unique index in one database: ids of batches,
-used tokens, digests of sealed units. It suffices that all uses of one element meet in one database.
+**Nothing is counted twice.** What prevents that is three sets, each with a unique index in one database: ids of
+batches, used tokens, digests of sealed units. It suffices that all uses of one element meet in one database.
 
 - *A token.* All batches that show it go to the database of its hash. The second one is refused there.
 - *The id of a batch without a token.* All batches of this id go to the database of its hash.

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ldp_client.errors import InvalidSpec
+from ldp_server.store.errors import FINAL, ReadOnly, StorageError
 from ldp_server.store.interface.store import Changed, CosignedList, Store, StoreUsage
 from ldp_server.store.postgres import PostgresStore, schema
 from ldp_server.store.postgres.access import PostgresAccess
@@ -59,6 +60,14 @@ class ShardedStore(Store):
             for connection, name in opened if roles else ():
                 with translated(name):
                     schema.grant(connection)
+
+    def require_rights(self, *, keeps: bool) -> None:
+        for place, one in enumerate(self._destinations):
+            try:
+                PostgresStore(one.address, one).require_rights(keeps=keeps)
+            except StorageError as error:
+                if not place or isinstance(error, (*FINAL, ReadOnly)):
+                    raise  # else it is away, and waited for
 
     def writer(self) -> ShardedLog:
         return ShardedLog(self._opened(lambda one, patient: PostgresLog(one, patient=patient)))

@@ -1,12 +1,10 @@
 """Several servers on one store of two databases."""
 
 import asyncio
-import os
 
 import grpc
 import pytest
 
-from ldp_client.errors import StorageError
 from ldp_client.protocol.v1 import analyst_pb2
 from ldp_server.config import parse_config
 from ldp_server.oracles import oracle_for
@@ -70,7 +68,9 @@ async def test_answers_are_those_of_an_oracle_before_and_after_folding(address, 
         assert [one.shard for one in log.periods(number)] == [0, 1]
         await until(lambda: all(log.last(one.number) >= 8 for one in log.periods(number)))
         assert (await answer.show(collection)).batches == 40
-        names = [{request.batch_id for request in requests if shard_of(request.batch_id, 2) == shard} for shard in (0, 1)]
+        names = [
+            {request.batch_id for request in requests if shard_of(request.batch_id, 2) == shard} for shard in (0, 1)
+        ]
         for one in log.periods(number):
             assert {found.batch_id for group in log.read_all(one.number, 0) for found in group} == names[one.shard]
         request = analyst_pb2.CollectionRequest(collection_id=collection.id)

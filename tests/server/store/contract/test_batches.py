@@ -282,5 +282,7 @@ def test_recent_batches_that_are_laid_anew_stay_what_they_are(log):
     while log.lay_anew():
         pass
     assert log.purge()
-    assert sorted(held(log, number), key=lambda b: b[1]) == sorted([StoredBatch(0, b.batch_id, b.payload) for b in batches], key=lambda b: b[1])
+    assert sorted(held(log, number), key=lambda b: b[1]) == sorted(
+        [StoredBatch(0, b.batch_id, b.payload) for b in batches], key=lambda b: b[1]
+    )
     assert log.append(batches) == [DUPLICATE] * 12
