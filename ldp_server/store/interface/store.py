@@ -69,7 +69,7 @@ class Store(ABC):
 
     @abstractmethod
     def require_rights(self, *, keeps: bool) -> None:
-        """Raise `ReadOnly` and name what is missing, unless this user may append or, with `keeps`, do everything else."""
+        """Raise `ReadOnly` and name what is missing, unless this user may append and, with `keeps`, do the rest."""
 
     @abstractmethod
     def writer(self) -> ReportLog:

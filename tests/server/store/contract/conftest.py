@@ -8,7 +8,7 @@ from ldp_server.store.engines import open_store
 from tests.server.store.contract.batches import draw
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgres", "two databases"])
+@pytest.fixture(scope="module", params=["sqlite", "postgres", pytest.param("two databases", marks=pytest.mark.long)])
 def store(request, tmp_path_factory):
     data = tmp_path_factory.mktemp("store")
     if request.param == "sqlite":
