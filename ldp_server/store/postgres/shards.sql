@@ -8,3 +8,6 @@ CREATE TABLE hearsay.shard (
 
 -- Over how many of them the batches of a collection are spread: the first ones. It never changes.
 ALTER TABLE hearsay.collections ADD COLUMN shards integer NOT NULL DEFAULT 1;
+
+-- Whoever may use the schema must see it; roles that were made before have no right to a new table.
+GRANT SELECT ON hearsay.shard TO PUBLIC;

@@ -74,10 +74,7 @@ async def test_answers_are_those_of_an_oracle_before_and_after_folding(address, 
         for one in log.periods(number):
             assert {found.batch_id for group in log.read_all(one.number, 0) for found in group} == names[one.shard]
         request = analyst_pb2.CollectionRequest(collection_id=collection.id)
-        await answer.analyst.CloseCollection(request, metadata=answer.auth)
-        for one in (first, second):
-            more = [batch(collection) for _ in range(6)]
-            assert {reason(found) for found in await send(one, more)} <= {"COLLECTION_CLOSED", "WINDOW_CLOSED"}
+        await close_and_send(answer, (first, second), collection)
         await upkeep.server.parts.compaction.lead()
         await answer.analyst.CompactCollection(request, metadata=answer.auth)
         await upkeep.server.parts.compaction.sweep()
@@ -86,6 +83,15 @@ async def test_answers_are_those_of_an_oracle_before_and_after_folding(address, 
         assert (await answer.show(collection)).reports == 120
         log.check()
         log.close()
+
+
+async def close_and_send(answer, collectors, collection):
+    """When closing has returned, no database takes anything."""
+    request = analyst_pb2.CollectionRequest(collection_id=collection.id)
+    await answer.analyst.CloseCollection(request, metadata=answer.auth)
+    for one in collectors:
+        more = [batch(collection) for _ in range(6)]
+        assert {reason(found) for found in await send(one, more)} <= {"COLLECTION_CLOSED", "WINDOW_CLOSED"}
 
 
 @pytest.fixture

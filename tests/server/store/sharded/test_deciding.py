@@ -92,20 +92,19 @@ def test_a_collection_enters_all_or_none_wherever_it_is_cut(store, monkeypatch):
     assert steps > 5
 
 
-def test_numbers_are_above_all_that_a_database_has_seen(store, log, monkeypatch):
-    """A copy that a killed process left in the last database keeps its number for its collection."""
+def test_numbers_are_above_all_that_a_database_has_seen(log, monkeypatch):
+    """A copy that a killed process left in the second database keeps its number for its collection."""
     new = a_collection()
     with monkeypatch.context() as cutting:
-        enter = PostgresLog.add
-        Kills(cutting, 4)  # the home, and the highest number and the id in the second database, and its copy
+        # The home, the highest number and the id in the two others, the copy in the second: and not that in the third.
+        Kills(cutting, 6)
         with pytest.raises(Killed):
             log.add(new)
-        assert enter is PostgresLog.add
     log.recover()
-    left = max(one.records()[-1].number for one in log._logs[1:])
-    first, second = log.add(a_collection()).number, log.add(a_collection()).number
-    assert first >= left
-    assert second == first + 1
+    left = log._logs[1].record_of(new.id).number
+    assert log.record_of(new.id) is None
+    assert [log.add(a_collection()).number for _ in range(2)] == [left + 1, left + 2]
+    assert log.add(new).number == left
 
 
 def test_a_copy_is_never_replaced_by_that_of_another_collection(log):
