@@ -23,7 +23,7 @@ _SAID = frozenset({health_pb2.HealthCheckResponse.NOT_SERVING, health_pb2.Health
 """What need not be said again when the server drains."""
 
 
-class DrainingHealth(HealthServicer):
+class DrainingHealth(HealthServicer):  # type: ignore[misc]  # grpcio has no types
     """Health that also tells when the server began to drain. A watch ends then: the server would wait for it."""
 
     def __init__(self) -> None:

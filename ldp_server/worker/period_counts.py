@@ -99,10 +99,9 @@ class PeriodCounter:
         record, oracle, recent = counts.record, counts.oracle, sorted(counts.recent)
         tie = self._log.tie(record.number, counts.sequence) or _fold_tie(record)
         about = (counts.collection.id, record.period, counts.sequence)
-        held = (oracle.reports, counts.batches, tie, recent, oracle.to_bytes(), record.shard)
+        state, shard = oracle.to_bytes(), record.shard
         path = write_checkpoint(
-            self._states,
-            Checkpoint(*about, *held),
+            self._states, Checkpoint(*about, oracle.reports, counts.batches, tie, recent, state, shard)
         )
         counts.saved = counts.batches
         return path

@@ -300,7 +300,7 @@ def test_a_run_that_is_ended_leaves_no_process(readable, number):
         time.sleep(0.1)
     end = os.killpg if number == signal.SIGINT else os.kill
     end(program.pid, number)
-    _, said = program.communicate(timeout=120)
+    _, said = program.communicate(timeout=300)
     assert program.returncode == 130, said
     assert "Traceback" not in said
     assert not list(readable.glob("hearsay-*"))
