@@ -9,7 +9,9 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ldp_server.curator.draws import laplace_scale
+import numpy as np
+
+from ldp_server.curator.draws import gaussian_scale, laplace_scale
 from ldp_server.curator.releases.gap_max import ObviousAnswer
 from ldp_server.curator.releases.histogram import LaplaceHistogram
 from ldp_server.curator.releases.mode import GRAIN, Mode
@@ -17,12 +19,14 @@ from ldp_server.curator.releases.ranges.concave import ConcaveSearch
 from ldp_server.curator.releases.stability import StabilityHistogram
 from ldp_server.curator.workloads.average import LaplaceAverage
 from ldp_server.curator.workloads.fourier import LaplaceFourier
+from ldp_server.curator.workloads.matrix.answers import LinearAnswers
 from ldp_server.curator.workloads.mwem import MwemTables
 from ldp_server.curator.workloads.tables import LaplaceTables
 
 __all__ = [
     "AddRemoveFourier",
     "AddRemoveHistogram",
+    "AddRemoveLinear",
     "AddRemoveStability",
     "AddRemoveTables",
     "PrintedConcaveSearch",
@@ -116,6 +120,18 @@ class AddRemoveFourier(LaplaceFourier):
     @property
     def scale(self) -> float:
         return laplace_scale(self.moved, 2 * self.epsilon)
+
+
+@dataclass(frozen=True)
+class AddRemoveLinear(LinearAnswers):
+    """The matrix mechanism with its printed sensitivity: the largest column of the strategy, not the distance of two."""
+
+    @property
+    def scale(self) -> float:
+        rows = self.plan.rows
+        if self.paid.epsilon is not None:
+            return laplace_scale(int(np.abs(rows).sum(axis=0).max()), self.paid.epsilon)
+        return gaussian_scale(int(np.square(rows).sum(axis=0).max()), self.paid.rho or Fraction(1))
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ MODULES = {
     "compact": ["collections"],
     "compare": ["over_time.commands"],
     "config": ["serving"],
-    "curator": ["curator.commands", "curator.releasing", "curator.merging", "curator.synthesizing"],
+    "curator": ["curator.commands", "curator.releasing", "curator.merging", "curator.strategies", "curator.synthesizing"],
     "demo": ["serving"],
     "doctor": ["local"],
     "estimate": ["queries"],

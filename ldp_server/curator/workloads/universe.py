@@ -23,7 +23,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Domain, FieldItem, FieldItems, Integers, Record, YesNo
 from ldp_server.curator import people
 
-__all__ = ["MOST_CELLS", "Cells", "Workload", "pairs", "text_indexes"]
+__all__ = ["MOST_CELLS", "Cells", "Workload", "encoded", "pairs", "text_indexes"]
 
 MOST_CELLS = 1 << 20
 """Of all fields together: a release keeps a number for each."""
@@ -103,13 +103,14 @@ class Workload:
         nothing = FieldItems({one.name: one.domain.item(0) for one in part.fields})  # type: ignore[misc]  # text, int, bool
         return [part.item(index) or nothing for index in range(part.size)]
 
-    def encoded(self, columns: Sequence[Sequence[people.Record]]) -> list[people.Record]:
-        """Return the index of each person's record, from one column of text for each field."""
-        total = np.zeros(len(columns[0]), np.int64)
-        for field, stride, column in zip(self.record.fields, self.record.strides, columns, strict=False):
-            known = text_indexes(field.domain)
-            total += stride * np.fromiter((known.get(one, 0) for one in column), np.int64, len(column))
-        return [*total.tolist()]
+
+def encoded(record: Record, columns: Sequence[Sequence[people.Record]]) -> list[people.Record]:
+    """Return the index of each person's record, from one column of text for each field."""
+    total = np.zeros(len(columns[0]), np.int64)
+    for field, stride, column in zip(record.fields, record.strides, columns, strict=False):
+        known = text_indexes(field.domain)
+        total += stride * np.fromiter((known.get(one, 0) for one in column), np.int64, len(column))
+    return [*total.tolist()]
 
 
 def pairs(record: Record) -> tuple[tuple[str, ...], ...]:
