@@ -10,15 +10,20 @@ import itertools
 from collections.abc import Iterator
 from fractions import Fraction
 
+import numpy as np
+import numpy.typing as npt
+
 from benchmarks.curator import wrong
 from benchmarks.row import Row, row
 from ldp_client.protocol.domain import Categories, Field, Integers, YesNo
 from ldp_client.protocol.domain import Record as Fields
+from ldp_server.curator.workloads.knorm.hull import HullNoise, hull_noise
+from ldp_server.curator.workloads.knorm.polytope import lattice_box
 from ldp_server.curator.workloads.matrix.answers import LinearAnswers
 from ldp_server.curator.workloads.matrix.plans import STRATEGIES, Price
 from ldp_server.curator.workloads.matrix.queries import LinearQueries, condition, ranges_of
 
-__all__ = ["moved", "rows"]
+__all__ = ["hull_loss", "moved", "rows"]
 
 
 def moved(made: LinearAnswers) -> float:
@@ -35,8 +40,42 @@ def moved(made: LinearAnswers) -> float:
     return worst
 
 
+def hull_loss(noise: HullNoise, moves: npt.NDArray[np.int64]) -> float:
+    """Return the largest loss of the noise over the points of a box, for all moves of one person.
+
+    The law is the mixture that the draws make: q^(the norm of the noise's own body, rounded up).
+    """
+    box = lattice_box(noise.body.dimension, 4)
+    factors = noise.factors.astype(np.float64)
+    inner = np.rint(np.linalg.lstsq(factors, moves.T.astype(np.float64), rcond=None)[0]).astype(np.int64).T
+    norms = _norms(noise, box)
+    return max(float(np.abs(_norms(noise, box + move) - norms).max()) for move in inner) / noise.scale
+
+
+def _norms(noise: HullNoise, points: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    normals, levels = noise.body.facets
+    return np.asarray((-(-(points @ normals.T) // levels)).max(axis=1))
+
+
 def rows() -> Iterator[Row]:
-    """Yield a row for each kind of strategy and noise, and for the printed sensitivity."""
+    """Yield a row for each kind of strategy and noise, and for what is printed."""
+    yield from _linear()
+    for name, answers in (
+        ("three nested groups", [tuple(int(k >= j) for k in range(3)) for j in range(4)]),
+        ("two of four groups", [(0,) * 4, *(v for v in itertools.product((0, 1), repeat=4) if sum(v) == 2)]),
+    ):
+        moves = np.unique([np.subtract(one, other) for one in answers for other in answers], axis=0)
+        noise = hull_noise(answers, Fraction(1))
+        if noise is None:
+            raise AssertionError("these polytopes are small")
+        yield row(
+            f"audit, overlapping, hull of {name}: realised epsilon / declared", hull_loss(noise, moves), "", "<= 1.001"
+        )
+        printed = hull_loss(wrong.PrintedHull.of(answers, Fraction(1)), moves)
+        yield row(f"control, hull of the answers of {name}: realised epsilon / declared", printed, "", ">= 1.5")
+
+
+def _linear() -> Iterator[Row]:
     fields = Fields(
         (Field("plan", Categories(("free", "paid"))), Field("age", Integers(0, 6)), Field("dark", YesNo(True)))
     )

@@ -1,4 +1,6 @@
-"""The commands of the curator: create, release, merge, strategies, synthesize, ledger, show, verify, forget. They call no server.
+"""The commands of the curator: create, release, merge, strategies, synthesize, ledger, show, verify, forget.
+
+They call no server.
 
 commands   create, ledger, show, verify, forget
 releasing  release

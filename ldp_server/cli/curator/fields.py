@@ -33,7 +33,9 @@ _QUERY_OPTIONS = (
         "--table", multiple=True, metavar="A,B", help="Of a workload: a table of these fields. [default: all pairs]"
     ),
     click.option(
-        "--query", multiple=True, metavar='"A: VALUES; B: VALUES"',
+        "--query",
+        multiple=True,
+        metavar='"A: VALUES; B: VALUES"',
         help='Of linear: who is counted, such as "age: 2..5; dark: yes". Repeat it.',
     ),
     click.option("--ranges", multiple=True, metavar="FIELD", help="Of linear: all ranges of a field of whole numbers."),

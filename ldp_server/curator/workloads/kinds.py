@@ -12,7 +12,7 @@ from ldp_client.protocol.domain import Record
 from ldp_server.curator.releases.base import CentralMechanism
 from ldp_server.curator.workloads.average import LaplaceAverage
 from ldp_server.curator.workloads.fourier import GaussianFourier, LaplaceFourier
-from ldp_server.curator.workloads.linear import KNormCounts
+from ldp_server.curator.workloads.knorm.counts import KNormCounts
 from ldp_server.curator.workloads.matrix.answers import LinearAnswers
 from ldp_server.curator.workloads.matrix.plans import Price
 from ldp_server.curator.workloads.matrix.queries import LinearQueries, condition, ranges_of, table_queries

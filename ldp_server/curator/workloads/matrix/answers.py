@@ -1,11 +1,11 @@
 """Answers to linear queries of one's own, through the strategy that errs least (matrix mechanism).
 
 Instead of the queries the rows of a strategy A are measured: how many people are in each of some sets, or the
-difference of two such numbers. The queries follow from the rows, and agree with each other. Li, Hay, Rastogi, Miklau and
-McGregor (2010); McKenna, Miklau, Hay and Machanavajjhala (2018).
+difference of two such numbers. The queries follow from the rows, and agree with each other. Li, Hay, Rastogi, Miklau
+and McGregor (2010); McKenna, Miklau, Hay and Machanavajjhala (2018).
 
-Privacy. Replacing a record turns one column of A into another one, so A x moves by the distance of two columns, which is
-known exactly (sensitivity.py). With D the largest distance
+Privacy. Replacing a record turns one column of A into another one, so A x moves by the distance of two columns, which
+is known exactly (sensitivity.py). With D the largest distance
 
     laplace     scale D_1 / epsilon          epsilon-private
     gaussian    sigma^2 = D_2^2 / (2 rho)    rho-zCDP
@@ -25,7 +25,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -59,7 +58,9 @@ class LinearAnswers(FieldsMechanism):
 
     @property
     def price(self) -> CentralPrice:
-        return CentralPrice.pure(self.paid.epsilon) if self.paid.epsilon is not None else CentralPrice(rho=self.paid.rho)
+        return (
+            CentralPrice.pure(self.paid.epsilon) if self.paid.epsilon is not None else CentralPrice(rho=self.paid.rho)
+        )
 
     def parameters(self) -> dict[str, Any]:
         return {"fields": self.asked.record.describe()["fields"], "strategy": self.plan.name}
@@ -67,6 +68,11 @@ class LinearAnswers(FieldsMechanism):
     @cached_property
     def plan(self) -> Plan:
         return best_plan(self.asked, self.paid, self.strategy)
+
+    @cached_property
+    def half_widths(self) -> list[float]:
+        """How far each answer may be off with probability 95%, but for rounding."""
+        return self.plan.widths(BETA)
 
     @property
     def scale(self) -> float:
@@ -84,7 +90,7 @@ class LinearAnswers(FieldsMechanism):
         rounding = 0.5 + people * plan.off + 1e-6
         rows = [
             clipped(query.item, round(answer), math.ceil(width + rounding), people)
-            for query, answer, width in zip(self.asked.queries, found.tolist(), plan.widths(BETA), strict=True)
+            for query, answer, width in zip(self.asked.queries, found.tolist(), self.half_widths, strict=True)
         ]
         errors = [round(float(error), 4) for error in np.sqrt(plan.variances)]
         note = (
@@ -92,4 +98,3 @@ class LinearAnswers(FieldsMechanism):
             f"{len(plan.rows):,} rows for {len(rows):,} queries"
         )
         return Outcome(tuple(rows), note, details={"strategy": plan.name, "standard_errors": errors})
-

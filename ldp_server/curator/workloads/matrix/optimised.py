@@ -8,15 +8,16 @@ scale is the largest distance of two columns of A.
 squared distance falls along its gradient; the largest distance is smoothed, and the best weights by the exact one are
 kept. It may stop in a local minimum. The error of whatever it finds is known exactly.
 
-**Gaussian noise** (`best_gram`): minimise tr(V X^+) where (e_i - e_j)^T X (e_i - e_j) <= 1 for all columns i, j. That is
-convex in X. With multipliers m_ij >= 0 and the Laplacian L of the graph with these weights the optimum has X^+ V X^+ = L,
-so X = L^+1/2 (L^1/2 V L^1/2)^1/2 L^+1/2, and tr(V X^+) = T with T = tr((L^1/2 V L^1/2)^1/2). For any m >= 0 duality says
+**Gaussian noise** (`best_gram`): minimise tr(V X^+) where (e_i - e_j)^T X (e_i - e_j) <= 1 for all columns i, j. That
+is convex in X. With multipliers m_ij >= 0 and the Laplacian L of the graph with these weights the optimum has X^+ V X^+
+= L, so X = L^+1/2 (L^1/2 V L^1/2)^1/2 L^+1/2, and tr(V X^+) = T with T = tr((L^1/2 V L^1/2)^1/2). For any m >= 0
+duality says
 
     no strategy has tr(V X^+) times the squared distance below T^2 / (sum of m)
 
 so the bound is known beside what was found. Each m_ij is multiplied by the squared distance of its columns, over and
-over. For neighbours by adding or removing, this is the fixed point of Denisov, McMahan, Rush, Smith and Thakurta (2022);
-the eigen-design of Li and Miklau (2012) allows the eigenvectors of V as rows only.
+over. For neighbours by adding or removing, this is the fixed point of Denisov, McMahan, Rush, Smith and Thakurta
+(2022); the eigen-design of Li and Miklau (2012) allows the eigenvectors of V as rows only.
 """
 
 from __future__ import annotations

@@ -106,10 +106,15 @@ class Plan:
         return found
 
 
-def plans(asked: LinearQueries, price: Price, say: Callable[[str], None] = lambda _: None) -> list[Plan]:
-    """Return a plan for each strategy that can answer these queries, the smallest error first."""
+def plans(
+    asked: LinearQueries,
+    price: Price,
+    say: Callable[[str], None] = lambda _: None,
+    names: Sequence[str] = STRATEGIES,
+) -> list[Plan]:
+    """Return a plan for each of these strategies that can answer the queries, the smallest error first."""
     found = []
-    for name in STRATEGIES:
+    for name in names:
         say(f"strategy {name}")
         tried = (_plan(name, rows, asked, price) for rows in _rows(name, asked, price))
         made = [plan for plan in tried if plan is not None]
@@ -122,9 +127,8 @@ def best_plan(asked: LinearQueries, price: Price, name: str | None = None) -> Pl
     """Return the plan with the smallest error, or that of a strategy by its name."""
     if name is not None and name not in STRATEGIES:
         raise InvalidSpec(f"--strategy: one of {', '.join(STRATEGIES)}")
-    for plan in plans(asked, price):
-        if name in {None, plan.name}:
-            return plan
+    for plan in plans(asked, price, names=STRATEGIES if name is None else [name]):
+        return plan
     raise InvalidSpec(f"the strategy {name!r} cannot answer these queries: leave --strategy out for the best one")
 
 

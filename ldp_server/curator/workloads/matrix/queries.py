@@ -20,7 +20,7 @@ import numpy.typing as npt
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import FieldItems, Integers, Record
 from ldp_server.curator import people
-from ldp_server.curator.workloads.universe import Workload, text_indexes
+from ldp_server.curator.workloads.universe import Workload, indexes_of, text_indexes
 
 __all__ = ["MOST_COLUMNS", "LinearQueries", "Query", "condition", "ranges_of", "table_queries"]
 
@@ -44,6 +44,7 @@ class Query:
 def condition(record: Record, text: str) -> Query:
     """Read a condition, such as "age: 2..5, 8; dark: yes"."""
     held: dict[int, frozenset[int]] = {}
+    said = []
     for part in text.split(";"):
         name, colon, values = part.partition(":")
         if not colon or name.strip() not in record.names:
@@ -51,10 +52,10 @@ def condition(record: Record, text: str) -> Query:
         place = record.names.index(name.strip())
         if place in held:
             raise InvalidSpec(f"a query names each field once; {name.strip()!r} is there twice")
-        held[place] = frozenset(
-            index for value in values.split(",") for index in _indexes(record, place, value.strip())
-        )
-    return Query("; ".join(" ".join(part.split()) for part in text.split(";")), tuple(sorted(held.items())))
+        listed = [value.strip() for value in values.split(",")]
+        held[place] = frozenset(index for value in listed for index in _indexes(record, place, value))
+        said.append(f"{name.strip()}: {', '.join(listed)}")
+    return Query("; ".join(said), tuple(sorted(held.items())))
 
 
 def _indexes(record: Record, place: int, value: str) -> list[int]:
@@ -155,8 +156,8 @@ class LinearQueries:
 
     def counts(self, records: Sequence[people.Record]) -> Integer:
         """Return how many people are in each combination."""
-        indexes = np.fromiter((int(one or 0) for one in records), np.int64, len(records))
-        found, step = np.zeros(len(records), np.int64), 1
+        indexes = indexes_of(records)
+        found, step = np.zeros(len(indexes), np.int64), 1
         for place, size in enumerate(self.sizes):
             groups = np.array(self.groups[place])
             found += step * groups[indexes // self.record.strides[place] % self.record.sizes[place]]

@@ -94,7 +94,7 @@ PLAIN: Final[Mapping[str, Callable[[LinearQueries], Integer | None]]] = {
 
 def marginal_rows(asked: LinearQueries) -> tuple[Integer, tuple[int, ...]] | None:
     """Return the cells of all tables of fields that a query is about together, and the number of each row's table."""
-    about = {tuple(place for place, held in query.held if 0 < len(held)) for query in asked.queries}
+    about = {tuple(place for place, held in query.held if len(held) > 0) for query in asked.queries}
     used = {tuple(place for place in one if asked.sizes[place] > 1) for one in about}
     sets = sorted({part for one in used for size in range(1, len(one) + 1) for part in combinations(one, size)})
     if not sets or len(sets) > _MOST_SETS:

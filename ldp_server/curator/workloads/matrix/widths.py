@@ -10,11 +10,11 @@ A discrete draw Z has a continuous twin Y with |Z - Y| <= 1: the Y with the same
 So a sum of c_r Z_r is within sum |c_r| of the sum of c_r Y_r. The rows of a strategy are scaled up so far that this is
 small beside the noise.
 
-For Gaussian noise that sum is normal. For Laplace noise its characteristic function is f(t) = prod 1 / (1 + b^2 c_r^2 t^2)
-with the scale b, and P(sum > w) = 1/2 - (1/pi) integral from 0 of sin(w t) f(t) / t dt. With steps of h, at h (k + 1/2),
-the sum over k is the integral up to probabilities of values beyond 2 pi / h - w, which Chernoff's bound makes smaller
-than 1e-9. From T on f(t) <= f(T) (T / t)^k with k = sum 2 b^2 c_r^2 T^2 / (1 + b^2 c_r^2 T^2), because -d ln f / d ln t
-grows. So what is left out is at most (2 / pi) f(T) / k, and it is added to the probability.
+For Gaussian noise that sum is normal. For Laplace noise its characteristic function is f(t) = prod 1 / (1 + b^2 c_r^2
+t^2) with the scale b, and P(sum > w) = 1/2 - (1/pi) integral from 0 of sin(w t) f(t) / t dt. With steps of h, at h (k +
+1/2), the sum over k is the integral up to probabilities of values beyond 2 pi / h - w, which Chernoff's bound makes
+smaller than 1e-9. From T on f(t) <= f(T) (T / t)^k with k = sum 2 b^2 c_r^2 T^2 / (1 + b^2 c_r^2 T^2), because -d ln f
+/ d ln t grows. So what is left out is at most (2 / pi) f(T) / k, and it is added to the probability.
 
 Coefficients are rounded up to a step of a hundredth. That makes the sum less peaked around 0 (Birnbaum 1948, for
 symmetric laws with one mode), so its tail is larger.

@@ -1,4 +1,4 @@
-"""The release through a strategy: what a person moves, the printed sensitivity caught, errors and intervals, the shell."""
+"""The release through a strategy: what a person moves, what is printed is caught, errors, intervals, the shell."""
 
 import itertools
 import json
@@ -26,7 +26,8 @@ from ldp_server.curator.workloads.matrix.widths import gaussian_sum_width, lapla
 FIELDS = Record((Field("plan", Categories(("free", "paid"))), Field("age", Integers(0, 6)), Field("dark", YesNo(True))))
 TEXTS = ("age: 1..3", "age: 2..5; plan: paid", "dark: yes; plan: none, free")
 ASKED = LinearQueries(
-    FIELDS, (*(condition(FIELDS, text) for text in TEXTS), *table_queries(FIELDS, [("dark",)]), *ranges_of(FIELDS, "age"))
+    FIELDS,
+    (*(condition(FIELDS, text) for text in TEXTS), *table_queries(FIELDS, [("dark",)]), *ranges_of(FIELDS, "age")),
 )
 PURE, RHO = Price(epsilon=Fraction(1)), Price(rho=Fraction(1, 8))
 PRICES = pytest.mark.parametrize("price", [PURE, RHO], ids=["laplace", "gaussian"])
@@ -102,44 +103,36 @@ def test_without_noise_the_answers_are_the_truth(price, name):
     assert [row.count for row in LinearAnswers(ASKED, price, name).run(records, Silent()).rows] == truth
 
 
-class Seeded(ExactDraws):
-    """The same laws from a seeded generator, many at once."""
-
-    def __init__(self, seed):
-        self.rng = np.random.default_rng(seed)
-
-    def laplace(self, values, scale):
-        q = math.exp(-1 / scale)
-        return (np.array(values) + self.rng.geometric(1 - q, len(values)) - self.rng.geometric(1 - q, len(values))).tolist()
-
-    def gaussian(self, values, sigma):
-        return np.rint(np.array(values) + self.rng.normal(0, sigma, len(values))).astype(int).tolist()
+def noises(made, runs, rng):
+    """The noise of each row of the strategy, for so many runs."""
+    shape = (runs, len(made.plan.rows))
+    if not made.paid.pure:
+        return np.rint(rng.normal(0, made.scale, shape))
+    q = math.exp(-1 / made.scale)
+    return rng.geometric(1 - q, shape) - rng.geometric(1 - q, shape)
 
 
 @PRICES
 @pytest.mark.parametrize("name", ["identity", "hierarchy", "optimised"])
 def test_errors_and_intervals_are_those_that_were_printed(price, name):
-    made, draws = LinearAnswers(ASKED, price, name), Seeded(7)
-    records = np.random.default_rng(5).integers(0, FIELDS.size, 4000).tolist()
-    truth = ASKED.matrix @ ASKED.counts(records)
-    found = [made.run(records, draws).rows for _ in range(400)]
-    off = np.array([[row.count for row in rows] for rows in found]) - truth
-    assert np.sqrt(np.square(off).mean(axis=0)) == pytest.approx(np.sqrt(made.plan.variances + 1 / 12), rel=0.2)
-    inside = np.mean([[row.low <= one <= row.high for row, one in zip(rows, truth, strict=True)] for rows in found], 0)
-    assert inside.min() >= 0.91
-    assert inside.mean() <= 0.975  # the widths are not much more than needed
+    made = LinearAnswers(ASKED, price, name)
+    off = noises(made, 20_000, np.random.default_rng(7)) @ made.plan.answers.T
+    assert np.square(off).mean(axis=0) == pytest.approx(made.plan.variances, rel=0.1)
+    inside = (np.abs(off) <= np.array(made.half_widths)).mean(axis=0)
+    assert inside.min() >= 0.943
+    assert inside.max() <= 0.962  # the widths are not wider than needed
 
 
 def test_the_exact_sampler_gives_the_printed_error():
-    """4,000 draws: the variance is within 15% with a probability of 1 - 1e-7, the noise having kurtosis 6 at most."""
-    made = LinearAnswers(ASKED, PURE)
-    silent = LinearAnswers(ASKED, PURE).run([0] * 50, Silent()).rows
-    off = [
-        row.count - one.count
-        for _ in range(4000 // len(ASKED.queries) + 1)
-        for row, one in zip(made.run([0] * 50, ExactDraws()).rows, silent, strict=True)
-    ]
-    assert np.mean(np.square(off)) == pytest.approx(made.plan.variances.mean() + 1 / 12, rel=0.35)
+    """1,680 draws: their mean square is within 30% but for a probability of 1e-7 (kurtosis 6)."""
+    made, silent = LinearAnswers(ASKED, PURE, "identity"), Silent()
+    rows = [made.noisy([0] * 50, ExactDraws()) for _ in range(60)]
+    made.noisy([0] * 50, silent)
+    off = np.array(rows) - np.array(silent.values[0])
+    assert off.size == 1680
+    assert np.square(off).mean() == pytest.approx(2 * made.scale**2, rel=0.35)
+    row = made.run([0] * 50, ExactDraws()).rows[0]
+    assert row.high - row.low <= 2 * (math.ceil(made.half_widths[0] + 1))
 
 
 def test_an_interval_stays_between_nobody_and_everybody():
@@ -157,7 +150,9 @@ def tail_of_two(scale, w):
 
 def test_the_width_of_one_draw_is_its_quantile():
     for scale in (50.0, 8000.0):
-        assert laplace_sum_width(np.array([1.0]), scale, 0.05) == pytest.approx(scale * math.log(20), rel=0.012, abs=1.1)
+        assert laplace_sum_width(np.array([1.0]), scale, 0.05) == pytest.approx(
+            scale * math.log(20), rel=0.012, abs=1.1
+        )
         assert laplace_sum_width(np.array([1.0]), scale, 0.05) >= laplace_half_width(scale, 0.05)
         assert gaussian_sum_width(np.array([1.0]), scale, 0.05) == pytest.approx(1.96 * scale, rel=1e-3, abs=1.1)
 
@@ -176,19 +171,19 @@ def test_a_small_coefficient_changes_little_and_zeros_nothing():
 
 
 @pytest.mark.parametrize("beta", [0.2, 0.05, 0.001])
-@pytest.mark.parametrize("parts", [[1.0] * 40, [1.0, 0.7, 0.2, 0.2], [3.0, *[0.05] * 200]])
+@pytest.mark.parametrize("parts", [[1.0] * 40, [1.0, 0.7, 0.2, 0.2], [3.0, *[0.4] * 100]])
 def test_the_width_of_a_sum_holds_and_is_not_wide(parts, beta):
     """Beside the law of the sum by convolution on a fine grid."""
-    parts, step = np.array(parts), 0.02
-    grid = np.arange(-20_000, 20_001) * step
+    parts, step = np.array(parts), 0.05
+    grid = np.arange(-(1 << 12), 1 << 12) * step
     wave = np.ones(len(grid), complex)
-    for part in parts:
+    for part, times in zip(*np.unique(parts, return_counts=True), strict=True):
         law = np.exp(-np.abs(grid) / part)
-        wave *= np.fft.fft(np.fft.ifftshift(law / law.sum()))
+        wave *= np.fft.fft(np.fft.ifftshift(law / law.sum())) ** times
     law = np.fft.fftshift(np.fft.ifft(wave).real)
     scale = 3000.0
     width = (laplace_sum_width(parts, scale, beta) - parts.sum()) / scale
-    assert law[np.abs(grid) > width].sum() <= beta * 1.001
+    assert law[np.abs(grid) > width + step].sum() <= beta * 1.0001
     assert law[np.abs(grid) > width * 0.97].sum() > beta
 
 
@@ -213,7 +208,9 @@ def test_the_width_of_discrete_draws_holds_where_they_are_coarse(scale):
 def test_what_is_asked_for():
     wish = WorkloadWish("linear", "laplace", epsilon=Fraction(1), record=FIELDS)
     assert len(workload_mechanism(wish).asked.queries) == 3 * 7 + 3 * 2 + 7 * 2  # all pairs of fields
-    wish = WorkloadWish("linear", "gaussian", rho=Fraction(1), record=FIELDS, queries=("age: 3", "age:3"), ranges=("age",))
+    wish = WorkloadWish(
+        "linear", "gaussian", rho=Fraction(1), record=FIELDS, queries=("age: 3", "age:3"), ranges=("age",)
+    )
     made = workload_mechanism(wish)
     assert len(made.asked.queries) == 21 + 1  # the same query is asked once
     assert made.parameters()["strategy"] == made.plan.name
@@ -252,7 +249,7 @@ def test_strategies_and_a_release_from_the_shell(curator, tmp_path):
     told = json.loads(out)
     assert code == 0
     assert told["bound"] is None
-    assert [one["strategy"] for one in told["strategies"]][0] in STRATEGIES
+    assert next(one["strategy"] for one in told["strategies"]) in STRATEGIES
     assert told["strategies"][0]["error"] <= told["strategies"][1]["error"] * 1.001
     assert told["queries"][1]["item"] == {"text": "dark: no"}
     assert 0 < told["queries"][1]["standard_error"] < told["queries"][1]["half_width"]

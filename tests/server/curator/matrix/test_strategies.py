@@ -28,7 +28,7 @@ def holds(record, query, index):
 def of_mixed(*texts, ranges=(), tables=()):
     asked = [condition(MIXED, text) for text in texts]
     asked += [query for name in ranges for query in ranges_of(MIXED, name)]
-    return LinearQueries(MIXED, tuple([*asked, *table_queries(MIXED, tables)]))
+    return LinearQueries(MIXED, (*asked, *table_queries(MIXED, tables)))
 
 
 # -- queries
@@ -70,7 +70,7 @@ def test_a_condition_that_makes_no_sense_is_refused(text, said):
 
 
 def test_a_name_of_a_query_has_single_spaces():
-    assert condition(MIXED, " age:  2..4;dark: yes").item == "age: 2..4; dark: yes"
+    assert condition(MIXED, " age:  2..4,7;dark :yes").item == "age: 2..4, 7; dark: yes"
 
 
 def test_values_that_no_query_tells_apart_are_one():
@@ -300,7 +300,7 @@ def test_weights_are_never_worse_than_their_start(price):
 def test_weights_find_what_no_plain_strategy_has():
     ages = Record((*MIXED.fields[::2], Field("age", Integers(0, 7))))
     others = [condition(ages, text) for text in ("plan: paid; age: 2..4", "dark: yes; plan: none, free")]
-    asked = LinearQueries(ages, tuple([*ranges_of(ages, "age"), *others]))
+    asked = LinearQueries(ages, (*ranges_of(ages, "age"), *others))
     found = {plan.name: plan.error for plan in plans.plans(asked, PURE)}
     assert found["optimised"] < 0.9 * min(error for name, error in found.items() if name in PLAIN)
 

@@ -45,7 +45,6 @@ def test_a_table_counts_what_the_domain_of_records_counts():
 
 
 def test_columns_of_text_become_cells():
-    work = Workload(MIXED, pairs(MIXED))
     found = encoded(MIXED, [["free", "paid", None, "gold"], ["0", "3", "9", None], ["yes", "no", None, "TRUE"]])
     want = [{"plan": "free", "age": 0, "dark": True}, {"plan": "paid", "age": 3, "dark": False}, None, None]
     assert found == [MIXED.index(one) for one in want]
