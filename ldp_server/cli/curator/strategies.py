@@ -17,7 +17,7 @@ from ldp_server.cli.curator.fields import query_options, wish_of
 from ldp_server.cli.show import busy, item_text, lines, print_json, table, whole
 from ldp_server.curator.prices import decimal
 from ldp_server.curator.releases.base import BETA
-from ldp_server.curator.workloads.matrix.plans import Plan, gaussian_bound, plans
+from ldp_server.curator.workloads.matrix.plans import StrategyPlan, gaussian_bound, plans
 from ldp_server.curator.workloads.matrix.queries import LinearQueries
 
 __all__ = ["StrategiesShape", "strategies"]
@@ -74,7 +74,9 @@ def strategies(as_json: bool, **given: Any) -> None:
         _show(asked, found, widths, bound)
 
 
-def _shape(asked: LinearQueries, found: list[Plan], widths: list[float], bound: float | None) -> StrategiesShape:
+def _shape(
+    asked: LinearQueries, found: list[StrategyPlan], widths: list[float], bound: float | None
+) -> StrategiesShape:
     errors = np.sqrt(found[0].variances).tolist()
     return {
         "queries": [
@@ -89,11 +91,11 @@ def _shape(asked: LinearQueries, found: list[Plan], widths: list[float], bound: 
     }
 
 
-def _largest(plan: Plan) -> float:
+def _largest(plan: StrategyPlan) -> float:
     return float(np.sqrt(plan.variances.max()))
 
 
-def _show(asked: LinearQueries, found: list[Plan], widths: list[float], bound: float | None) -> None:
+def _show(asked: LinearQueries, found: list[StrategyPlan], widths: list[float], bound: float | None) -> None:
     title = f"Strategies for {whole(len(asked.queries))} queries"
     columns = [("strategy", ""), ("rows", "right"), ("error of a query", "right"), ("largest", "right")]
     cells = [(plan.name, whole(len(plan.rows)), f"{plan.error:.4g}", f"{_largest(plan):.4g}") for plan in found]

@@ -22,6 +22,7 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from ldp_client.errors import InvalidSpec
 from ldp_server.curator.draws import Draws, laplace_scale
@@ -130,9 +131,9 @@ def group_noises(answers: Sequence[tuple[int, ...]], epsilon: Fraction) -> list[
 
 def _moved(answers: Sequence[tuple[int, ...]]) -> int:
     """Return the largest distance of two answers, or a bound of it where there are very many."""
-    rows = np.array(answers, np.int64)
+    rows: npt.NDArray[np.int64] = np.array(answers, np.int64)
     if len(rows) > _MOST_PATTERNS:
-        return min(rows.shape[1], 2 * int(rows.sum(axis=1).max()))
+        return min(int(rows.shape[1]), 2 * int(rows.sum(axis=1).max()))
     sizes = rows.sum(axis=1)
     return int((sizes[:, None] + sizes[None, :] - 2 * rows @ rows.T).max())
 

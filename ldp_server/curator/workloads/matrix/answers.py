@@ -35,7 +35,7 @@ from ldp_server.curator.draws import Draws
 from ldp_server.curator.people import Record
 from ldp_server.curator.prices import CentralPrice
 from ldp_server.curator.releases.base import BETA, Outcome, clipped
-from ldp_server.curator.workloads.matrix.plans import Plan, Price, best_plan
+from ldp_server.curator.workloads.matrix.plans import StrategyPlan, Price, best_plan
 from ldp_server.curator.workloads.matrix.queries import LinearQueries
 from ldp_server.curator.workloads.tables import FieldsMechanism
 
@@ -66,7 +66,7 @@ class LinearAnswers(FieldsMechanism):
         return {"fields": self.asked.record.describe()["fields"], "strategy": self.plan.name}
 
     @cached_property
-    def plan(self) -> Plan:
+    def plan(self) -> StrategyPlan:
         return best_plan(self.asked, self.paid, self.strategy)
 
     @cached_property

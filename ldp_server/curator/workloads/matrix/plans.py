@@ -29,7 +29,7 @@ from ldp_server.curator.workloads.matrix.sensitivity import largest_l1, largest_
 from ldp_server.curator.workloads.matrix.strategies import PLAIN, all_rows, marginal_rows, without_constants
 from ldp_server.curator.workloads.matrix.widths import gaussian_sum_width, laplace_sum_width
 
-__all__ = ["STRATEGIES", "Plan", "Price", "best_plan", "gaussian_bound", "plans"]
+__all__ = ["STRATEGIES", "StrategyPlan", "Price", "best_plan", "gaussian_bound", "plans"]
 
 STRATEGIES = (*PLAIN, "marginals", "optimised")
 _FINE = 1 << 12
@@ -56,7 +56,7 @@ class Price:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class StrategyPlan:
     """A strategy, the noise that its price takes, and the answers from it."""
 
     name: str
@@ -111,7 +111,7 @@ def plans(
     price: Price,
     say: Callable[[str], None] = lambda _: None,
     names: Sequence[str] = STRATEGIES,
-) -> list[Plan]:
+) -> list[StrategyPlan]:
     """Return a plan for each of these strategies that can answer the queries, the smallest error first."""
     found = []
     for name in names:
@@ -123,7 +123,7 @@ def plans(
     return sorted(found, key=lambda plan: plan.error)
 
 
-def best_plan(asked: LinearQueries, price: Price, name: str | None = None) -> Plan:
+def best_plan(asked: LinearQueries, price: Price, name: str | None = None) -> StrategyPlan:
     """Return the plan with the smallest error, or that of a strategy by its name."""
     if name is not None and name not in STRATEGIES:
         raise InvalidSpec(f"--strategy: one of {', '.join(STRATEGIES)}")
@@ -203,7 +203,7 @@ def _independent(rows: Integer) -> Integer:
     return np.eye(columns, dtype=np.int64) if len(kept) == columns - 1 else rows[kept]
 
 
-def _plan(name: str, rows: Integer, asked: LinearQueries, price: Price) -> Plan | None:
+def _plan(name: str, rows: Integer, asked: LinearQueries, price: Price) -> StrategyPlan | None:
     """Return a plan without rows that no answer uses; None where an answer does not follow from the rows."""
     rows = rows[rows.any(axis=1)]
     wanted = asked.matrix.astype(np.float64)
@@ -218,4 +218,4 @@ def _plan(name: str, rows: Integer, asked: LinearQueries, price: Price) -> Plan 
     left = wanted - answers @ rows
     people = left.mean(axis=1)
     off = float(np.abs(left - people[:, None]).max())
-    return Plan(name, rows, answers, people, off, price) if off < _RIGHT else None
+    return StrategyPlan(name, rows, answers, people, off, price) if off < _RIGHT else None

@@ -80,7 +80,7 @@ def ranges_of(record: Record, name: str) -> list[Query]:
     if domain.size * (domain.size - 1) // 2 > _MOST_QUERIES:
         raise InvalidSpec(f"the field {name!r} has more than {_MOST_QUERIES:,} ranges: make it coarser")
     return [
-        Query(f"{name}: {domain.item(first)}..{domain.item(last)}", ((place, frozenset(range(first, last + 1))),))
+        Query(f"{name}: {domain.item(first)!s}..{domain.item(last)!s}", ((place, frozenset(range(first, last + 1))),))
         for first in range(1, domain.size)
         for last in range(first, domain.size)
     ]
