@@ -204,6 +204,8 @@ class WebConfig:
     trusted_proxies: tuple[str, ...] = ()
     public: bool = False
     released: Path | None = None
+    curator_releases: Path | None = None
+    curator_key: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -308,6 +310,8 @@ def _check_sharing(config: Config) -> None:
 
 
 def _check_addresses(config: Config) -> None:
+    if (config.web.curator_releases is None) != (config.web.curator_key is None):
+        raise InvalidSpec("web.curator_releases and web.curator_key belong together: set both, or neither")
     for text in config.admission.trusted_proxies:
         try:
             ip_network(text)

@@ -42,6 +42,7 @@ MODULES = {
         "curator.merging",
         "curator.strategies",
         "curator.synthesizing",
+        "curator.agent",
     ],
     "demo": ["serving"],
     "doctor": ["local"],
@@ -84,6 +85,7 @@ VARIABLES = {
     "LDP_SERVER_CERT": "PEM: a client certificate (--cert)",
     "LDP_SERVER_KEY": "PEM: its key (--key)",
     "LDP_CURATOR_HOME": "the curator's directory (--home)",
+    "LDP_CURATOR_AGENT": "the socket of the curator's key agent (--agent)",
     "NO_COLOR, COLUMNS": "plain tables; the width of a terminal's tables",
 }
 

@@ -52,6 +52,8 @@ class AcrossAsked:
     view: str
     options: AcrossOptions
     lines: tuple[PeriodLine, ...]
+    volunteers: bool = False
+    """Whether a curator has released something about it."""
 
 
 async def trend(visit: Visit) -> Response:
@@ -69,7 +71,8 @@ async def _across(visit: Visit, view: str) -> Response:
     if summary.info.state == "deleted":
         return _page(visit, AcrossAsked(summary, view, AcrossOptions(""), ()))
     lines = await period_lines(visit, summary)
-    asked = AcrossAsked(summary, view, AcrossOptions(next(iter(kinds_of(summary, view)), "")), lines)
+    first, curated = next(iter(kinds_of(summary, view)), ""), await visit.site.has_curated(summary.info.id)
+    asked = AcrossAsked(summary, view, AcrossOptions(first), lines, curated)
     problem, status, shown = "", 200, None
     try:
         asked = replace(asked, options=await _options(visit, asked))
@@ -135,7 +138,8 @@ def _page(
     fields = _fields(options)
     values = {
         "summary": summary, "info": summary.info, "asked": summary.info.collection, "which": which,
-        "views": ACROSS, "all_views": ACROSS, "name": asked.view, "tabs": tabs(summary, asked.view, options.periods),
+        "views": ACROSS, "all_views": ACROSS, "name": asked.view,
+        "tabs": tabs(summary, asked.view, options.periods, volunteers=asked.volunteers),
         "options": options, "confidences": sorted({*CONFIDENCES, options.confidence}), "fields": fields,
         "kinds": kinds_of(summary, asked.view) if summary.info.state != "deleted" else {},
         "period_choices": _choices(asked), "period_fields": addressed(options.periods),

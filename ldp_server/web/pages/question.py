@@ -170,7 +170,8 @@ async def _page(
     values = {
         "summary": summary, "info": summary.info, "asked": summary.info.collection, "which": short(summary.info),
         "views": [] if summary.info.state == "deleted" else offered(summary), "all_views": VIEWS, "name": name,
-        "tabs": tabs(summary, name, options.periods), **(await _periods(visit, summary, options)),
+        "tabs": tabs(summary, name, options.periods, volunteers=await visit.site.has_curated(summary.info.id)),
+        **(await _periods(visit, summary, options)),
         "options": options, "confidences": sorted({*CONFIDENCES, options.confidence}), "answer": answer,
         "figure": figure, "table": table, "part": part, "coverage": _coverage(answer),
         "intake": visit.site.intake.note(summary.info.id, summary.reports),

@@ -35,7 +35,7 @@ from ldp_server.curator.draws import Draws
 from ldp_server.curator.people import Record
 from ldp_server.curator.prices import CentralPrice
 from ldp_server.curator.releases.base import BETA, Outcome, clipped
-from ldp_server.curator.workloads.matrix.plans import StrategyPlan, Price, best_plan
+from ldp_server.curator.workloads.matrix.plans import Price, StrategyPlan, best_plan
 from ldp_server.curator.workloads.matrix.queries import LinearQueries
 from ldp_server.curator.workloads.tables import FieldsMechanism
 

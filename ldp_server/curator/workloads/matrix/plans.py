@@ -29,7 +29,7 @@ from ldp_server.curator.workloads.matrix.sensitivity import largest_l1, largest_
 from ldp_server.curator.workloads.matrix.strategies import PLAIN, all_rows, marginal_rows, without_constants
 from ldp_server.curator.workloads.matrix.widths import gaussian_sum_width, laplace_sum_width
 
-__all__ = ["STRATEGIES", "StrategyPlan", "Price", "best_plan", "gaussian_bound", "plans"]
+__all__ = ["STRATEGIES", "Price", "StrategyPlan", "best_plan", "gaussian_bound", "plans"]
 
 STRATEGIES = (*PLAIN, "marginals", "optimised")
 _FINE = 1 << 12
