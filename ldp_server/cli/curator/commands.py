@@ -201,7 +201,7 @@ def forget(volunteers: str, collection: Path, yes: bool, as_json: bool) -> None:
         if as_json:
             raise InvalidSpec("--json cannot ask: add --yes")
         click.confirm(f"Delete all volunteers' records of the collection {which.hex()[:12]}?", abort=True)
-    with closing(curated_records(volunteers)) as kept:
+    with closing(curated_records(volunteers)) as kept, kept.curating():
         gone = kept.forget(which)
     if as_json:
         print_json({"collection": which.hex(), "deleted": gone})
