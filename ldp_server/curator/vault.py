@@ -69,18 +69,7 @@ def opened(
 
     `records` is the data directory of the collection server, or the address of its store. `keys` are entered here.
     """
-    if budget.accounting != "pure":
-        raise InvalidSpec("volunteers agree to an epsilon: make their data set with a budget of --epsilon")
-    if not isinstance(collection.domain, Categories | Strings | Integers | DomainOfRecords):
-        raise InvalidSpec(
-            f"volunteers' answers of a {collection.domain.kind} domain are not released: ask for categories, strings, "
-            "integers or records of such fields"
-        )
-    if budget.delta > MOST_DELTA:
-        raise InvalidSpec(
-            f"volunteers agree to an epsilon and to no chance that it fails: make their data set with a --delta of at "
-            f"most {float(MOST_DELTA):g}"
-        )
+    _check(collection, budget)
     with keys, closing(curated_records(str(records))) as kept, kept.curating() as still_mine:
         before = set(kept.used(collection.id))
         rows = kept.take(collection.id, now)
@@ -101,6 +90,22 @@ def opened(
             unused = fresh - set(found) if released.done else fresh
             if unused and still_mine():
                 kept.give_back(collection.id, sorted(unused))
+
+
+def _check(collection: Collection, budget: DataSetBudget) -> None:
+    """Refuse what volunteers did not agree to, and domains of which nothing is released."""
+    if budget.accounting != "pure":
+        raise InvalidSpec("volunteers agree to an epsilon: make their data set with a budget of --epsilon")
+    if not isinstance(collection.domain, Categories | Strings | Integers | DomainOfRecords):
+        raise InvalidSpec(
+            f"volunteers' answers of a {collection.domain.kind} domain are not released: ask for categories, strings, "
+            "integers or records of such fields"
+        )
+    if budget.delta > MOST_DELTA:
+        raise InvalidSpec(
+            f"volunteers agree to an epsilon and to no chance that it fails: make their data set with a --delta of at "
+            f"most {float(MOST_DELTA):g}"
+        )
 
 
 def _columns(domain: Domain, items: Sequence[Item]) -> dict[str, list[Record]]:
