@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.curator import accuracy, audits, audits_ranges, hybrid, inference, ranges, speed, workloads
+from benchmarks.curator import (
+    accuracy,
+    audits,
+    audits_ranges,
+    audits_shifts,
+    hybrid,
+    inference,
+    ranges,
+    speed,
+    workloads,
+)
 from benchmarks.row import Options, Row
 
 __all__ = ["run"]
@@ -14,6 +24,7 @@ def run(options: Options) -> Iterator[Row]:
     """Yield all rows."""
     yield from audits.rows()
     yield from audits_ranges.rows()
+    yield from audits_shifts.rows()
     yield from accuracy.rows(options)
     yield from ranges.rows(options)
     yield from hybrid.rows(options)
