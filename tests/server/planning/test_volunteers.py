@@ -174,6 +174,7 @@ def test_the_command(shell):
     areas = ("--kind", "areas", "--field", "x: 0..8", "--field", "y: 0..8", "--users", "50000", "--epsilon", "1")
     for wrong, said in (
         ((*areas, "--volunteers", "0.1"), "not with areas"),
+        (("--kind", "sets", *frequencies[2:], "--volunteers", "0.1"), "not merged with sets"),
         ((*frequencies, "--volunteers", "2"), "between 0 and 1"),
         ((*frequencies, "--volunteer-epsilon", "2"), "goes with --volunteers"),
         ((*frequencies, "--volunteers", "0.1", "--volunteer-epsilon", "much"), "epsilon"),
