@@ -180,8 +180,7 @@ def test_over_many_weeks_nothing_is_seen_where_nothing_changes(kind):
     hits = 0
     for run in range(runs):
         weeks = [
-            ((week, week, week + 1), counted(collection, users(kind, coins, 150), 50 * run + week))
-            for week in range(8)
+            ((week, week, week + 1), counted(collection, users(kind, coins, 150), 50 * run + week)) for week in range(8)
         ]
         hits += any(line.changed for line in change(collection, weeks, ASKED[kind], confidence=HALF).lines)
     assert binomial_above(hits, runs, 1 - HALF) > 1e-4
