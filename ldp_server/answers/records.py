@@ -38,7 +38,7 @@ _MOST_VALUES = 1 << 16
 def table_domain(domain: Domain, fields: Sequence[str], where: Sequence[str]) -> Domain:
     """Return the domain of the cells of a table: the collection's own where no table is asked for."""
     if not fields and not where:
-        return domain
+        return domain.counted
     if not isinstance(domain, Record):
         raise Unsupported("tables of fields are asked of a domain of records; this collection has none")
     return domain.part(fields) if fields else COUNTED

@@ -218,6 +218,8 @@ def show_estimates(found: CollectionEstimates) -> None:
         columns.append(("frequent?", ""))
     caption = f"{whole(found.reports)} reports; {COVERAGE[found.coverage]}"
     table(found.question, columns, [row[: len(columns)] for row in cells], caption)
+    if found.sets is not None:
+        lines(*found.sets.in_words(found.reports))
     show_independence(found.independence)
     if len(found.rows) > _SHOWN:
         lines(f"{len(found.rows) - _SHOWN:,} more are not shown: --json prints all")

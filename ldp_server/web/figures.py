@@ -190,7 +190,7 @@ def _estimates(
     collection = summary.info.collection
     if answer.fields:
         return DotChart(title, rows, threshold=options.threshold)
-    items = {Coverage.EACH: 1, Coverage.TOGETHER: len(answer.rows), Coverage.SELECTED: collection.domain.size}
+    items = {Coverage.EACH: 1, Coverage.TOGETHER: len(answer.rows), Coverage.SELECTED: collection.domain.counted.size}
     among = items[answer.coverage]
     error = summary.standard_error
     if error and options.periods is not None:

@@ -32,6 +32,7 @@ from ldp_server.oracles.records.averaged_table import AveragedTableOracle
 from ldp_server.oracles.records.sampled_grid import SampledGridOracle
 from ldp_server.oracles.records.sampled_table import SampledTableOracle
 from ldp_server.oracles.records.view import TABLES_OF
+from ldp_server.oracles.set_selection import SetSelectionOracle
 from ldp_server.web.periods import NumberSpan, python_periods, shell_span
 
 __all__ = [
@@ -361,7 +362,7 @@ _HAS: Mapping[str, Callable[[Collection, CollectionSummary], bool]] = {
     "attributes": lambda c, _: _counts_attributes(c, AttributesOracle, FrequencyOracle),
     "pairs": lambda c, _: _counts_attributes(c, FrequencyOracle) and c.domain.size > 2,
     "every": lambda _, s: s.lists_domain,
-    "given": lambda c, _: _is(c, FrequencyOracle),
+    "given": lambda c, _: _is(c, FrequencyOracle, SetSelectionOracle),
 }
 
 

@@ -17,6 +17,7 @@ from ldp_server.answers.estimates import Coverage, Estimates
 from ldp_server.answers.fields.areas import Area, areas_answer
 from ldp_server.answers.fields.averages import averages_answer
 from ldp_server.answers.records import RecordTable
+from ldp_server.answers.sets import single_items
 from ldp_server.answers.synthetic.tables import tables_answer
 from ldp_server.answers.wire import integer_from_wire, item_from_wire, item_to_wire, to_wire
 from ldp_server.oracles import as_frequency
@@ -45,7 +46,7 @@ def null_error(oracle: Oracle) -> float:
     if not oracle.reports:
         return 0.0
     try:
-        return float(np.sqrt(as_frequency(oracle).variance(np.zeros(1))[0]))
+        return float(np.sqrt(as_frequency(single_items(oracle)).variance(np.zeros(1))[0]))
     except InvalidSpec:
         return 0.0
 
@@ -89,7 +90,7 @@ def _listed(collection: Collection, oracle: Oracle, request: pb.EstimateRequest,
     which = request.WhichOneof("which")
     coverage = Coverage.TOGETHER if request.together else Coverage.EACH
     if which == "all":
-        if collection.domain.size > MOST:
+        if collection.domain.counted.size > MOST:
             raise InvalidSpec(f"an answer lists at most {MOST} items: ask for the top ones, or for given items")
         return estimates.every_item(collection, oracle, coverage=coverage, **asked)
     if which == "top":

@@ -44,9 +44,8 @@ def _question(asked: pb.Asked) -> TrendQuestion:
 def _oracles(found: PeriodsOfCollection) -> Iterator[tuple[tuple[int, int, int], Oracle]]:
     """Each period with its counts, one after the other."""
     schedule = found.schedule
-    for counts in found.counts:
-        period = counts.record.period
-        yield (period, schedule.begins(period), schedule.begins(period + 1)), counts.oracle
+    for period, oracle in found.counts:
+        yield (period, schedule.begins(period), schedule.begins(period + 1)), oracle
 
 
 def _span(found: PeriodsOfCollection) -> pb.PeriodSpan:

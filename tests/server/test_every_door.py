@@ -76,7 +76,7 @@ def an_item(collection):
     """An item that can be written on a line."""
     if isinstance(collection.domain, Record):
         return collection.domain.item(5)
-    items = (collection.domain.item(index) for index in range(1, 400))
+    items = (collection.domain.counted.item(index) for index in range(1, min(400, collection.domain.counted.size)))
     return next(item for item in items if not isinstance(item, bytes) and item_text(item).isalnum())
 
 
@@ -90,7 +90,7 @@ QUESTIONS = {
         heavy_hitters.decode, lambda a, c, **p: a.heavy_hitters(c, limit=1000, **p), ("heavy-hitters",)
     ),
     "heavy hitters of a dictionary": Doors(
-        lambda c, o: heavy_hitters.decode(c, o, dictionary=Dictionary.of(c.domain, [an_item(c)])),
+        lambda c, o: heavy_hitters.decode(c, o, dictionary=Dictionary.of(c.domain.counted, [an_item(c)])),
         lambda a, c, **p: a.heavy_hitters(c, limit=1000, dictionary=[written(an_item(c))], **p),
         ("heavy-hitters", "--dictionary", "-"),
     ),
@@ -216,6 +216,7 @@ ANSWERS: dict[str, set[str]] = {
     "randomized-response over attributes": LISTED | {"attributes", "pairs"},
     "sampled-table": TABLES,
     "compiled-channel": LISTED,
+    "set-selection": LISTED,
     "randomized-response over a record": LISTED | TABLES | {"line"},
 }
 USERS = 3000
@@ -395,6 +396,7 @@ CHANGES = {
     "randomized-response": {"items"},
     "linear-hash": {"items"},
     "subset-selection": {"items"},
+    "set-selection": {"items"},
     "sampled-table": {"fields", "where", "cells"},
     "averaged-table": {"averages"},
     "sampled-grid": {"areas"},
@@ -614,6 +616,7 @@ EVERY_LOOK = {
     "randomized-response over attributes": {"given", "top", "every item", "table", "attributes", "pairs"},
     "sampled-table": {"fields", "slice", "count"},
     "compiled-channel": set(),
+    "set-selection": {"given", "top", "every item", "table"},
     "randomized-response over a record": {"given", "top", "every item", "table", "fields", "slice", "count"},
 }
 """Which answers have intervals that hold at every look."""

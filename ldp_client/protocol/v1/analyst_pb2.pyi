@@ -300,7 +300,7 @@ class Slice(_message.Message):
     def __init__(self, field: _Optional[str] = ..., items: _Optional[_Iterable[_Union[Item, _Mapping]]] = ...) -> None: ...
 
 class EstimateResponse(_message.Message):
-    __slots__ = ("reports", "items", "estimates", "standard_errors", "lows", "highs", "consistent", "verdicts", "confidence", "coverage", "everything_else", "collection", "periods", "every_look", "more_for_half", "independence", "fields", "where")
+    __slots__ = ("reports", "items", "estimates", "standard_errors", "lows", "highs", "consistent", "verdicts", "confidence", "coverage", "everything_else", "collection", "periods", "every_look", "more_for_half", "independence", "fields", "where", "sets")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     ESTIMATES_FIELD_NUMBER: _ClassVar[int]
@@ -319,6 +319,7 @@ class EstimateResponse(_message.Message):
     INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
     FIELDS_FIELD_NUMBER: _ClassVar[int]
     WHERE_FIELD_NUMBER: _ClassVar[int]
+    SETS_FIELD_NUMBER: _ClassVar[int]
     reports: int
     items: _containers.RepeatedCompositeFieldContainer[Item]
     estimates: _containers.RepeatedScalarFieldContainer[float]
@@ -337,7 +338,38 @@ class EstimateResponse(_message.Message):
     independence: Independence
     fields: _containers.RepeatedScalarFieldContainer[str]
     where: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, reports: _Optional[int] = ..., items: _Optional[_Iterable[_Union[Item, _Mapping]]] = ..., estimates: _Optional[_Iterable[float]] = ..., standard_errors: _Optional[_Iterable[float]] = ..., lows: _Optional[_Iterable[float]] = ..., highs: _Optional[_Iterable[float]] = ..., consistent: _Optional[_Iterable[float]] = ..., verdicts: _Optional[_Iterable[_Union[Verdict, str]]] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., everything_else: _Optional[_Union[Rest, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ..., every_look: bool = ..., more_for_half: _Optional[int] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ..., fields: _Optional[_Iterable[str]] = ..., where: _Optional[_Iterable[str]] = ...) -> None: ...
+    sets: SetSizes
+    def __init__(self, reports: _Optional[int] = ..., items: _Optional[_Iterable[_Union[Item, _Mapping]]] = ..., estimates: _Optional[_Iterable[float]] = ..., standard_errors: _Optional[_Iterable[float]] = ..., lows: _Optional[_Iterable[float]] = ..., highs: _Optional[_Iterable[float]] = ..., consistent: _Optional[_Iterable[float]] = ..., verdicts: _Optional[_Iterable[_Union[Verdict, str]]] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., everything_else: _Optional[_Union[Rest, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ..., every_look: bool = ..., more_for_half: _Optional[int] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ..., fields: _Optional[_Iterable[str]] = ..., where: _Optional[_Iterable[str]] = ..., sets: _Optional[_Union[SetSizes, _Mapping]] = ...) -> None: ...
+
+class SetSizes(_message.Message):
+    __slots__ = ("most", "at_most", "cut", "average", "average_low", "average_high")
+    MOST_FIELD_NUMBER: _ClassVar[int]
+    AT_MOST_FIELD_NUMBER: _ClassVar[int]
+    CUT_FIELD_NUMBER: _ClassVar[int]
+    AVERAGE_FIELD_NUMBER: _ClassVar[int]
+    AVERAGE_LOW_FIELD_NUMBER: _ClassVar[int]
+    AVERAGE_HIGH_FIELD_NUMBER: _ClassVar[int]
+    most: int
+    at_most: _containers.RepeatedCompositeFieldContainer[SizeCount]
+    cut: SizeCount
+    average: float
+    average_low: float
+    average_high: float
+    def __init__(self, most: _Optional[int] = ..., at_most: _Optional[_Iterable[_Union[SizeCount, _Mapping]]] = ..., cut: _Optional[_Union[SizeCount, _Mapping]] = ..., average: _Optional[float] = ..., average_low: _Optional[float] = ..., average_high: _Optional[float] = ...) -> None: ...
+
+class SizeCount(_message.Message):
+    __slots__ = ("items", "estimate", "standard_error", "low", "high")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATE_FIELD_NUMBER: _ClassVar[int]
+    STANDARD_ERROR_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    items: int
+    estimate: float
+    standard_error: float
+    low: float
+    high: float
+    def __init__(self, items: _Optional[int] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
 
 class Independence(_message.Message):
     __slots__ = ("z", "variance_factor", "widened", "visible_from", "cut", "warnings")

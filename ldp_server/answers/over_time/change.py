@@ -61,6 +61,7 @@ from ldp_server.answers.over_time.compare import Direction
 from ldp_server.answers.over_time.copies import accepted_set, worst_of
 from ldp_server.answers.over_time.crowds import Averaged, Crowd, Scored, Supported
 from ldp_server.answers.over_time.trend import MOST_LINES, TrendQuestion, attribute_place
+from ldp_server.answers.sets import single_items
 from ldp_server.oracles import as_frequency
 from ldp_server.oracles.base import FrequencyOracle, Oracle, TooFewReports, Unsupported
 from ldp_server.oracles.composed_response import ComposedResponseOracle
@@ -74,9 +75,9 @@ from ldp_server.oracles.records.sampled_grid import SampledGridOracle
 __all__ = ["TOLD_OF", "ChangeAnswer", "ChangeLine", "Look", "always_valid", "change", "log_ratio"]
 
 TOLD_OF = (
-    "It is told of items of randomized-response, linear-hash, subset-selection and, where its shell answers all other "
-    "sets alike, composed-response, of attributes of composed-response, of tables of fields of sampled-table, of "
-    "averages of cells of averaged-table, and of areas of sampled-grid."
+    "It is told of items of randomized-response, linear-hash, subset-selection, set-selection and, where its shell "
+    "answers all other sets alike, composed-response, of attributes of composed-response, of tables of fields of "
+    "sampled-table, of averages of cells of averaged-table, and of areas of sampled-grid."
 )
 """Which mechanisms can be asked for a change; a test compares it with what is answered."""
 _STEPS = 60
@@ -190,6 +191,7 @@ def change(
 
 
 def _crowd(collection: Collection, oracle: Oracle, asked: TrendQuestion, name: str) -> tuple[Crowd, Independence]:
+    oracle = single_items(oracle)
     if asked.items or asked.attributes:
         _law(oracle, asked)  # what has none is refused for this, whatever its reports are
     honest, seen = accepted_set(oracle, name)

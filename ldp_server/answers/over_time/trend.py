@@ -28,6 +28,7 @@ from ldp_server.answers.fields.averages import CellAverage, averages_answer, cel
 from ldp_server.answers.numbers import share_of
 from ldp_server.answers.over_time.copies import accepted_set, worst_of
 from ldp_server.answers.records import RecordTable
+from ldp_server.answers.sets import single_items
 from ldp_server.answers.words import item_text
 from ldp_server.oracles import as_frequency
 from ldp_server.oracles.base import FrequencyOracle, Oracle, Unsupported
@@ -171,7 +172,10 @@ def values_of(collection: Collection, oracle: Oracle, asked: TrendQuestion, conf
     """Return the values of one set of reports, each with an interval of this confidence, taken alone."""
     if asked.items:
         return _items(
-            collection, accepted(as_frequency(oracle))[0], (asked.items, asked.labels(collection)), confidence
+            collection,
+            accepted(as_frequency(single_items(oracle)))[0],
+            (asked.items, asked.labels(collection)),
+            confidence,
         )
     if asked.of_table:
         table, lines = asked.table(collection), (asked.items_of(collection), asked.labels(collection))

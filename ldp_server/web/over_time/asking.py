@@ -119,4 +119,4 @@ def _values(
     which, periods = where
     rows = analyst.estimate(which, top=options.count, periods=periods).rows
     found = [row.item for row in rows]
-    return {"items": found}, len(found), summary.info.collection.domain.size
+    return {"items": found}, len(found), summary.info.collection.domain.counted.size
