@@ -15,12 +15,14 @@ Errors. The estimate of a set S of elements adds up g[y] = sum over x in S of M[
     sum over y of g[y]^2 E[C_y]  -  how many users hold an element of S,
 
 because the mean of g is 1 for these users and 0 for all others. The counts give both terms without bias; the result is
-kept between the least and the largest value that any crowd can have. Intervals come from the law of the sum
+kept between the least and the largest value that any crowd with so many holders can have. Intervals come from the law
+of the sum: the exact one where few reports make all of its noise (laws/exact_sums.py), else by a saddlepoint
 (laws/table_sums.py).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -31,6 +33,7 @@ from ldp_client.mechanisms.compiled_channel import CompiledChannel
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.oracles.base import Floats, FrequencyOracle, Unsupported
 from ldp_server.oracles.independence.chances import Chance
+from ldp_server.oracles.laws.exact_sums import LEAST_TAIL, ExactSums, few_events
 from ldp_server.oracles.laws.support import normal_quantile
 from ldp_server.oracles.laws.table_sums import TableSums
 
@@ -96,15 +99,35 @@ class CompiledChannelOracle(FrequencyOracle):
             return np.zeros(len(sums)), np.zeros(len(sums))
         seen = np.maximum(self.estimate_all(), 0.0) + 1e-9 * self.reports
         values = sets @ self._inverse
-        law = TableSums(
-            self._table,
-            values,
-            self._spread(values, sets * seen, sets > 0),
-            self._spread(values, (1 - sets) * seen, sets == 0),
-            self.reports,
-        )
-        low, high = law.intervals(sums, normal_quantile(tail))
+        inside = self._spread(values, sets * seen, sets > 0)
+        outside = self._spread(values, (1 - sets) * seen, sets == 0)
+        low, high = np.zeros(len(sums)), np.zeros(len(sums))
+        few = few_events(self._table, values, self.reports) & (tail >= LEAST_TAIL)
+        for place in np.flatnonzero(few):
+            crowds = (self._crowds(values[place], part * seen, part > 0) for part in (sets[place], 1 - sets[place]))
+            exact = ExactSums(self._table, values[place], self._seen(), *crowds)
+            low[place], high[place] = exact.interval(tail)
+        if not few.all():
+            law = TableSums(self._table, values[~few], inside[~few], outside[~few], self.reports)
+            low[~few], high[~few] = law.intervals(sums[~few], normal_quantile(tail))
         return np.clip(low, 0, self.reports), np.clip(np.maximum(high, low), 0, self.reports)
+
+    def _seen(self) -> npt.NDArray[np.int64]:
+        return self.counts.values.astype(np.int64)
+
+    def _crowds(self, values: Floats, seen: Floats, allowed: npt.NDArray[np.bool_]) -> Floats:
+        """Return how users may be spread over the allowed elements: as it seems, or a part at an extreme element."""
+        noise = self._table @ values**2 - (self._table @ values) ** 2
+        off = values - (self._table @ values)[:, None]
+        skewed = (self._table * off**3).sum(axis=1)
+        shown = seen / max(float(seen.sum()), 1e-300)
+        part = min(1.0, _HEDGE / math.sqrt(self.reports))
+        lines = [shown]
+        for merit in (noise, -noise, skewed, -skewed):
+            extreme = np.zeros(len(seen))
+            extreme[np.where(allowed, merit, -np.inf).argmax()] = 1
+            lines.append((1 - part) * shown + part * extreme)
+        return np.array(lines)
 
     def _spread(self, values: Floats, seen: Floats, allowed: npt.NDArray[np.bool_]) -> Floats:
         """How users may be spread over the allowed elements: as it seems, and a part at the element of most noise.
@@ -121,8 +144,20 @@ class CompiledChannelOracle(FrequencyOracle):
     def sum_variance(self, indexes: Indexes, frequencies: npt.ArrayLike) -> float:
         """Return the variance of the sum of these estimates, from the counts."""
         row = self._inverse[indexes.astype(np.intp)].sum(axis=0)
-        holders = min(max(0.0, float(np.sum(np.asarray(frequencies, np.float64)))), float(self.reports))
-        return max(0.0, float(row**2 @ self.counts.values.astype(np.float64)) - holders)
+        noise = row**2 @ self._table.T - (row @ self._table.T) ** 2  # of one user who holds each element
+        inside = np.zeros(len(noise), dtype=bool)
+        inside[indexes.astype(np.intp)] = True
+        if inside.all() or not inside.any():
+            return 0.0  # the estimates add up to the reports
+        total = float(np.sum(np.asarray(frequencies, np.float64)))
+        found = float(row**2 @ self.counts.values.astype(np.float64)) - total
+        holders = min(max(0.0, total), float(self.reports))
+        others = self.reports - holders
+        least, most = (
+            holders * float(end(noise[inside], initial=start)) + others * float(end(noise[~inside]))
+            for end, start in ((np.min, np.inf), (np.max, 0.0))
+        )
+        return min(max(found, least), most)
 
     def sum_interval(self, indexes: Indexes, estimates: Floats, tail: float) -> tuple[float, float]:
         sets = np.zeros((1, self.randomizer.size))
