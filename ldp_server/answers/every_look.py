@@ -36,7 +36,7 @@ from ldp_client.mechanisms.bounded_number import BoundedNumber
 from ldp_client.mechanisms.composed_response import ComposedResponse
 from ldp_client.mechanisms.hierarchy import Hierarchy
 from ldp_client.mechanisms.linear_hash import LinearHash
-from ldp_client.mechanisms.sampled_attribute import SampledAttribute
+from ldp_client.mechanisms.records.sampled_attribute import SampledAttribute
 from ldp_server.arrays.transform import support, weights_of_reports
 from ldp_server.oracles.base import Floats, FrequencyOracle, Oracle, Unsupported
 from ldp_server.oracles.bounded_number import BoundedNumberOracle
@@ -47,7 +47,7 @@ from ldp_server.oracles.laws.agreement import Agreement
 from ldp_server.oracles.laws.every_look import Tilted, bennett, drawn_ends, support_ends, tilts
 from ldp_server.oracles.laws.support import SupportLaw
 from ldp_server.oracles.randomized_response import RandomizedResponseOracle
-from ldp_server.oracles.sampled_attribute import SampledAttributeOracle
+from ldp_server.oracles.records.sampled_attribute import SampledAttributeOracle
 
 __all__ = ["attribute_ends", "average_ends", "frequency_ends", "range_ends"]
 

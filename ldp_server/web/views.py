@@ -14,8 +14,8 @@ from typing import Any
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms.sampled_grid import SampledGrid
-from ldp_client.mechanisms.sampled_table import SampledTable
+from ldp_client.mechanisms.records.sampled_grid import SampledGrid
+from ldp_client.mechanisms.records.sampled_table import SampledTable
 from ldp_client.protocol.domain import Attributes, Domain, Integers, Record, YesNo
 from ldp_server.analyst import Analyst, CollectionHeavyHitters, CollectionSummary, EveryLook
 from ldp_server.answers.fields.areas import Area
@@ -24,13 +24,13 @@ from ldp_server.fairness.gaps import TOLERANCE
 from ldp_server.heavy_hitters import BETA
 from ldp_server.heavy_hitters.dictionary import words_of
 from ldp_server.oracles import ORACLES
-from ldp_server.oracles.averaged_table import AveragedTableOracle
 from ldp_server.oracles.base import AttributesOracle, FrequencyOracle
 from ldp_server.oracles.bounded_number import BoundedNumberOracle
 from ldp_server.oracles.hierarchy import HierarchyOracle
+from ldp_server.oracles.records.averaged_table import AveragedTableOracle
+from ldp_server.oracles.records.sampled_grid import SampledGridOracle
+from ldp_server.oracles.records.sampled_table import SampledTableOracle
 from ldp_server.oracles.records.view import TABLES_OF
-from ldp_server.oracles.sampled_grid import SampledGridOracle
-from ldp_server.oracles.sampled_table import SampledTableOracle
 from ldp_server.web.periods import NumberSpan, python_periods, shell_span
 
 __all__ = [

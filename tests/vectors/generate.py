@@ -18,14 +18,14 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from ldp_client.collection import Collection, Schedule
 from ldp_client.errors import InvalidSpec, PolicyRefused
 from ldp_client.mechanisms import MECHANISMS, bounded_number, composed_response, hierarchy, subset_selection
-from ldp_client.mechanisms.averaged_table import AveragedTable
 from ldp_client.mechanisms.base import Randomizer
 from ldp_client.mechanisms.compiled_channel import CompiledChannel
 from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.randomized_response import Response
-from ldp_client.mechanisms.sampled_grid import SampledGrid
-from ldp_client.mechanisms.sampled_table import SampledTable, parameters_of
+from ldp_client.mechanisms.records.averaged_table import AveragedTable
+from ldp_client.mechanisms.records.sampled_grid import SampledGrid
+from ldp_client.mechanisms.records.sampled_table import SampledTable, parameters_of
 from ldp_client.mechanisms.shared.team_sketch import TeamSketch
 from ldp_client.protocol import packing
 from ldp_client.protocol.domain import Attributes, Categories, Domain, Field, Integers, Item, Record, Strings, YesNo

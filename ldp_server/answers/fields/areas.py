@@ -20,7 +20,7 @@ from ldp_server.answers.numbers import Between, share_of
 from ldp_server.oracles.base import Oracle, TooFewReports, Unsupported
 from ldp_server.oracles.independence.judge import accepted
 from ldp_server.oracles.independence.result import INDEPENDENT, Independence
-from ldp_server.oracles.sampled_grid import SampledGridOracle
+from ldp_server.oracles.records.sampled_grid import SampledGridOracle
 
 __all__ = ["MOST_AREAS", "Area", "AreaCount", "AreasAnswer", "areas_answer"]
 

@@ -14,10 +14,10 @@ from ldp_client.protocol.domain import Integers, Item, Record
 from ldp_server.answers.estimates import Coverage
 from ldp_server.answers.more import more_for_half
 from ldp_server.answers.numbers import share_of
-from ldp_server.oracles.averaged_table import AveragedTableOracle
 from ldp_server.oracles.base import Oracle, TooFewReports, Unsupported
 from ldp_server.oracles.independence.judge import accepted
 from ldp_server.oracles.independence.result import INDEPENDENT, Independence
+from ldp_server.oracles.records.averaged_table import AveragedTableOracle
 
 __all__ = ["MOST_AVERAGES", "AveragesAnswer", "CellAverage", "averages_answer"]
 

@@ -24,8 +24,8 @@ from ldp_server.oracles.randomized_response import RandomizedResponseOracle
 from ldp_server.oracles.records.direct import Direct
 from ldp_server.oracles.records.parts import DrawnPart, Places
 from ldp_server.oracles.records.pooled import MOST_POOLED, Pooled, Pooling, subsets
+from ldp_server.oracles.records.sampled_table import SampledTableOracle
 from ldp_server.oracles.records.sources import AskedTable, Source
-from ldp_server.oracles.sampled_table import SampledTableOracle
 from ldp_server.oracles.subset_selection import SubsetSelectionOracle
 
 __all__ = ["MOST_ROWS", "TABLES_OF", "FieldsView", "drawn_view", "pooling", "table_view"]

@@ -9,7 +9,7 @@ import pytest
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.bounded_number import design
-from ldp_client.mechanisms.sampled_table import parameters_of
+from ldp_client.mechanisms.records.sampled_table import parameters_of
 from ldp_client.protocol.domain import Categories, Field, FieldItems, Integers, Record, YesNo
 from ldp_server.analyst import average_with_volunteers, with_volunteers
 from ldp_server.answers.merging.averages import CohortAverage, merged_average

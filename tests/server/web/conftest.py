@@ -158,7 +158,7 @@ class Browser:
     def __init__(self, site: Site, base: str = HERE, address: str = "127.0.0.1", **more) -> None:
         self.site = site
         transport = httpx.ASGITransport(application(site), client=(address, 50_000))
-        self.http = httpx.AsyncClient(transport=transport, base_url=base, timeout=120, **more)
+        self.http = httpx.AsyncClient(transport=transport, base_url=base, timeout=300, **more)
 
     async def get(self, path: str, **more) -> httpx.Response:
         return await self.http.get(path, **more)

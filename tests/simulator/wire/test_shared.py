@@ -295,7 +295,7 @@ def test_ctrl_c_leaves_no_process(readable):
     while not reports_there(readable) and time.monotonic() < until:
         time.sleep(0.1)
     os.killpg(program.pid, signal.SIGINT)
-    _, said = program.communicate(timeout=120)
+    _, said = program.communicate(timeout=300)
     assert program.returncode == 130, said
     assert "Traceback" not in said
     assert not list(readable.glob("hearsay-*"))

@@ -1,11 +1,11 @@
-"""Many places in one grid each, the twin of ldp_client/mechanisms/sampled_grid."""
+"""Many places in one grid each, the twin of ldp_client/mechanisms/records/sampled_grid."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from ldp_client.mechanisms.sampled_grid import SampledGrid
+from ldp_client.mechanisms.records.sampled_grid import SampledGrid
 from ldp_server.arrays.hashing import Indexes
 from simulator import crowd
 from simulator.crowd.randomized_response import scale

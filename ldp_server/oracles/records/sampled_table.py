@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.randomized_response import RandomizedResponse
-from ldp_client.mechanisms.sampled_table import SampledTable
+from ldp_client.mechanisms.records.sampled_table import SampledTable
 from ldp_server.arrays.transform import drawn as points_drawn
 from ldp_server.oracles.base import Oracle
 from ldp_server.oracles.independence.chances import Chance

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ldp_client.mechanisms.sampled_attribute import SampledAttribute
+from ldp_client.mechanisms.records.sampled_attribute import SampledAttribute
 from ldp_server.oracles.base import AttributesOracle, Floats, binomial_variance
 from ldp_server.oracles.independence.chances import Chance
 from ldp_server.oracles.laws.support import SupportLaw, normal_quantile

@@ -12,7 +12,7 @@ from scipy import stats
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.composed_response import ComposedResponse, design
-from ldp_client.mechanisms.sampled_attribute import SampledAttribute
+from ldp_client.mechanisms.records.sampled_attribute import SampledAttribute
 from ldp_client.protocol.domain import Attributes
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.oracles import as_frequency, oracle_for, restore

@@ -13,15 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_client.mechanisms.linear_hash import LinearHash
-from ldp_client.mechanisms.sampled_grid import SampledGrid
+from ldp_client.mechanisms.records.sampled_grid import SampledGrid
 from ldp_server.arrays.transform import drawn
 from ldp_server.oracles.base import Floats, NumbersOracle, TooFewReports
 from ldp_server.oracles.independence.chances import Chance
 from ldp_server.oracles.linear_hash import LinearHashOracle, report_chances
 from ldp_server.oracles.randomized_response import RandomizedResponseOracle
-from ldp_server.oracles.sampled_grid.agreeing import AgreedGrids, agreed
-from ldp_server.oracles.sampled_grid.areas import AreaBounds, area_bounds
-from ldp_server.oracles.sampled_grid.sums import GridReports
+from ldp_server.oracles.records.sampled_grid.agreeing import AgreedGrids, agreed
+from ldp_server.oracles.records.sampled_grid.areas import AreaBounds, area_bounds
+from ldp_server.oracles.records.sampled_grid.sums import GridReports
 
 __all__ = ["SampledGridOracle"]
 

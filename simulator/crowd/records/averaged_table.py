@@ -1,11 +1,11 @@
-"""Many rounded numbers with their cells, the twin of ldp_client/mechanisms/averaged_table.py."""
+"""Many rounded numbers with their cells, the twin of ldp_client/mechanisms/records/averaged_table.py."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from ldp_client.mechanisms.averaged_table import AveragedTable
+from ldp_client.mechanisms.records.averaged_table import AveragedTable
 from ldp_server.arrays.hashing import Indexes
 from simulator import crowd
 

@@ -1,11 +1,11 @@
-"""Many answers about one table each, the twin of ldp_client/mechanisms/sampled_table.py."""
+"""Many answers about one table each, the twin of ldp_client/mechanisms/records/sampled_table.py."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from ldp_client.mechanisms.sampled_table import SampledTable
+from ldp_client.mechanisms.records.sampled_table import SampledTable
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.arrays.tables import cells_of
 from simulator import crowd

@@ -1,11 +1,11 @@
-"""Many answers about one attribute each, the twin of ldp_client/mechanisms/sampled_attribute.py."""
+"""Many answers about one attribute each, the twin of ldp_client/mechanisms/records/sampled_attribute.py."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from ldp_client.mechanisms.sampled_attribute import SampledAttribute
+from ldp_client.mechanisms.records.sampled_attribute import SampledAttribute
 from ldp_server.arrays.hashing import Indexes
 from simulator.crowd.randomized_response import choose, scale
 

@@ -20,10 +20,11 @@ response to a function of the item, so the ratio of its probabilities under any 
 response, at most e_low <= e^epsilon. Places in the same cells of all three grids have the same law.
 
 Estimation. n_j users drew grid j, and (n/n_j) times the response's estimate is unbiased for all users. The three grids
-are made to agree by least squares (ldp_server/oracles/sampled_grid). With V the variance of a count for each user, an
-area of m tiles has the variance m V n / (share of the users who draw tiles) or less, and of a tile that is cut by an
-area's side nobody knows which part of its users is inside. So few users get a coarse grid: noise and cut tiles then
-err about as much. `design` takes the sizes of hybrid grids (Yang et al., VLDB 2021), with e = e^epsilon and n users
+are made to agree by least squares (ldp_server/oracles/records/sampled_grid). With V the variance of a count for each
+user, an area of m tiles has the variance m V n / (share of the users who draw tiles) or less, and of a tile that is cut
+by an area's side nobody knows which part of its users is inside. So few users get a coarse grid: noise and cut tiles
+then err about as much. `design` takes the sizes of hybrid grids (Yang et al., VLDB 2021), with e = e^epsilon and n
+users
 
     columns and rows   cube root of (2n/3) (e-1)^2 0.7^2 / (4 e)
     tiles to a side   square root of 0.06 (e-1) sqrt(n/(3 e))

@@ -6,8 +6,8 @@ import pytest
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms.sampled_attribute import SampledAttribute
-from ldp_client.mechanisms.sampled_table import MAX_TABLES, SampledTable, parameters_of
+from ldp_client.mechanisms.records.sampled_attribute import SampledAttribute
+from ldp_client.mechanisms.records.sampled_table import MAX_TABLES, SampledTable, parameters_of
 from ldp_client.privacy.statement import privacy_statement
 from ldp_client.protocol.domain import Categories, Field, Integers, Record, YesNo
 from ldp_client.protocol.epsilon import Epsilon

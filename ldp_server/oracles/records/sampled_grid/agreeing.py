@@ -22,11 +22,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ldp_client.mechanisms.sampled_grid import SampledGrid
+from ldp_client.mechanisms.records.sampled_grid import SampledGrid
 from ldp_server.oracles.base import Floats
 from ldp_server.oracles.hierarchy import RangeCount
 from ldp_server.oracles.laws.projection import norm_sub
-from ldp_server.oracles.sampled_grid.sums import GridReports
+from ldp_server.oracles.records.sampled_grid.sums import GridReports
 
 __all__ = ["AgreedGrids", "agreed"]
 

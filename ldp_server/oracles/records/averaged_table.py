@@ -1,8 +1,9 @@
 """The oracle of a number and the cell of a table: how many users each cell has, and their average.
 
-The response estimates how many users are rounded down and up in each cell (ldp_client/mechanisms/averaged_table.py).
-Their sum is the number of users with a number there; the part that is rounded up is the average, as a part of the
-range. What the two estimates of a cell can err by together is the matter of records/averages.py.
+The response estimates how many users are rounded down and up in each cell
+(ldp_client/mechanisms/records/averaged_table.py). Their sum is the number of users with a number there; the part that
+is rounded up is the average, as a part of the range. What the two estimates of a cell can err by together is the matter
+of records/averages.py.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from ldp_client.mechanisms.averaged_table import AveragedTable
 from ldp_client.mechanisms.linear_hash import LinearHash
+from ldp_client.mechanisms.records.averaged_table import AveragedTable
 from ldp_server.oracles.base import Floats, NumbersOracle
 from ldp_server.oracles.independence.chances import Chance
 from ldp_server.oracles.linear_hash import LinearHashOracle

@@ -8,7 +8,7 @@ import pytest
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms.sampled_grid import MAX_LINES, MAX_TILES, SampledGrid, design
+from ldp_client.mechanisms.records.sampled_grid import MAX_LINES, MAX_TILES, SampledGrid, design
 from ldp_client.protocol.domain import Categories, Field, Integers, Record
 from ldp_client.protocol.epsilon import Epsilon
 from tests.client.mechanisms import broken

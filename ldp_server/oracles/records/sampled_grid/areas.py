@@ -22,7 +22,7 @@ import numpy as np
 from ldp_client.errors import InvalidSpec
 from ldp_server.oracles.base import Floats
 from ldp_server.oracles.hierarchy import RangeCount
-from ldp_server.oracles.sampled_grid.agreeing import AgreedGrids
+from ldp_server.oracles.records.sampled_grid.agreeing import AgreedGrids
 
 __all__ = ["AreaBounds", "area_bounds"]
 

@@ -8,9 +8,9 @@ import pytest
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms.averaged_table import AveragedTable, design, one_estimate
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.randomized_response import RandomizedResponse
+from ldp_client.mechanisms.records.averaged_table import AveragedTable, design, one_estimate
 from ldp_client.protocol.domain import Categories, Field, Integers, Record, YesNo
 from ldp_client.protocol.epsilon import Epsilon
 from tests.client.mechanisms import broken
