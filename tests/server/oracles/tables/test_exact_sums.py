@@ -12,7 +12,7 @@ import pytest
 from ldp_client.mechanisms.compiled_channel import CompiledChannel
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.oracles import oracle_for
-from ldp_server.oracles.laws.exact_sums import ExactSums, few_events
+from ldp_server.oracles.laws.tables.exact_sums import ExactSums, few_events
 from ldp_server.planning.channels import ChannelGoal, compile_channel, line_distances, named_loss
 
 TABLE = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]])
