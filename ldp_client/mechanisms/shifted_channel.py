@@ -61,7 +61,16 @@ from ldp_client.mechanisms.shared.axis import Axis, geometric
 from ldp_client.protocol.domain import Categories, Domain, Field, Integers, Record, YesNo
 from ldp_client.protocol.epsilon import EXP_BITS, Epsilon, floor_exp
 
-__all__ = ["MAX_ELEMENTS", "MAX_PLACES", "MAX_STEP", "ShiftedChannel", "axis_counts", "design", "parameters_of"]
+__all__ = [
+    "MAX_ELEMENTS",
+    "MAX_PLACES",
+    "MAX_STEP",
+    "NotPrivate",
+    "ShiftedChannel",
+    "axis_counts",
+    "design",
+    "parameters_of",
+]
 
 MAX_PLACES = 4096
 MAX_ELEMENTS = 1 << 20

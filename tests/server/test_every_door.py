@@ -216,6 +216,7 @@ ANSWERS: dict[str, set[str]] = {
     "randomized-response over attributes": LISTED | {"attributes", "pairs"},
     "sampled-table": TABLES,
     "compiled-channel": LISTED,
+    "shifted-channel": LISTED,
     "randomized-response over a record": LISTED | TABLES | {"line"},
 }
 USERS = 3000
@@ -592,6 +593,7 @@ EVERY_LOOK = {
     "randomized-response over attributes": {"given", "top", "every item", "table", "attributes", "pairs"},
     "sampled-table": set(),
     "compiled-channel": set(),
+    "shifted-channel": set(),
     "randomized-response over a record": {"given", "top", "every item", "table"},
 }
 """Which answers have intervals that hold at every look."""

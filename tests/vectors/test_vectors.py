@@ -416,7 +416,7 @@ def test_reasons_are_those_of_the_wire() -> None:
 
 # --- Attributes, numbers, subsets: a file of collections and their reports --------------------------------------------
 
-STRUCTURED_FILES = ("numbers", "subset_selection", "fields", "channels", "records", "averages", "grids")
+STRUCTURED_FILES = ("numbers", "subset_selection", "fields", "channels", "shifts", "records", "averages", "grids")
 STRUCTURED = {v["name"]: v for file in STRUCTURED_FILES for v in committed(file) if "name" in v}
 assert genprot.GenProt.name in {vector["mechanism"] for vector in STRUCTURED.values()}
 
@@ -465,6 +465,9 @@ SECOND = {
     ),
     "subset-selection": lambda e, n, p, x, u: independent.subset_selection(e, n + 1, p["d"], x, u),
     "compiled-channel": lambda e, n, p, x, u: independent.compiled_channel(p["weights"], n + 1, x, u),
+    "shifted-channel": lambda e, n, p, x, u: independent.shifted_channel(
+        n if isinstance(n, list) else [n + 1], p, x, u
+    ),
     "sampled-table": independent.sampled_table,
     "sampled-grid": independent.sampled_grid,
     "averaged-table": lambda e, n, p, x, u: independent.averaged_table(e, n, p["number"], p["q"], x, u),

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 
+from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.epsilon import floor_exp
 
 __all__ = ["Axis", "geometric"]
@@ -119,10 +120,12 @@ class Axis:
 
 
 def geometric(epsilon: Fraction, shapes: Sequence[tuple[int, int, int]]) -> list[Axis]:
-    """Return the best axes for places, line (0) or ring (1), and step of each, in weights over 2^64.
+    """Return the best axes for places (at least 1), line (0) or ring (1), and step of each, in weights over 2^64.
 
     Rounding may break the bound for this epsilon by some parts in 2^64: whoever needs it gives a little less.
     """
+    if any(count < 1 or step < 1 for count, _, step in shapes):
+        raise InvalidSpec("shifted-channel: a step is a whole number of at least 1, and an axis has an item at least")
     blank = [Axis(bool(ring), step, (1, 1), (), (1,) * count) for count, ring, step in shapes]
     furthest = sum(axis.reach for axis in blank)
     return [_best(axis, epsilon / furthest) for axis in blank]
