@@ -69,7 +69,7 @@ class ShiftedChannelOracle(FrequencyOracle):
 
     def _each(self, name: str) -> Floats:
         """The product of a number for each element of each axis."""
-        return reduce(np.kron, [getattr(axis, name) for axis in reversed(self._axes)])
+        return np.asarray(reduce(np.kron, [getattr(axis, name) for axis in reversed(self._axes)]))
 
     def estimate_all(self) -> Floats:
         if self._found is None:
@@ -102,12 +102,12 @@ class ShiftedChannelOracle(FrequencyOracle):
     def _moments(self, indexes: Indexes) -> tuple[Floats, Floats, Floats, Floats]:
         """Of each of these elements: E[g^2] and E[g^3] of its holders, and the sums of g^2 and g^3 over the reports."""
         at = indexes.astype(np.intp)
-        own = (self._each(name)[at] for name in ("squares", "cubes"))
+        own_second, own_third = (self._each(name)[at] for name in ("squares", "cubes"))
         second, third = (
             self._through(self.counts.values, lambda axis, power=power: axis.inverse**power)[at]  # type: ignore[misc]
             for power in (2, 3)
         )
-        return (*own, second, third)
+        return own_second, own_third, second, third
 
     def _law(
         self, held: tuple[Floats, Floats], sums: tuple[Floats, Floats], estimates: Floats, ends: tuple[Floats, Floats]

@@ -576,7 +576,7 @@ def shift_collections() -> dict[str, Collection]:
             )
         ]
     )
-    many, hours = Integers(-150, 300), Record((Field("day", YesNo()), Field("hour", Integers(0, 24))))
+    many, hours = Integers(-30, 60), Record((Field("day", YesNo()), Field("hour", Integers(0, 24))))
     town = Record((Field("x", Integers(0, 12)), Field("y", Integers(3, 9)), Field("in", YesNo(none_is_no=True))))
     plain: dict[str, tuple[Domain, str, dict[str, Any]]] = {
         "shift-line": (Integers(7, 3), "1.5", line),
@@ -607,6 +607,15 @@ def few_items(domain: Domain) -> list[Item]:
     return [None, domain.item(1), domain.item(domain.size - 1), "elsewhere"]
 
 
+def axis_words(maker: shifted_channel.ShiftedChannel) -> set[int]:
+    """The first, middle and last boundaries of every table of a shifted channel."""
+    lists = [
+        one for axis in maker.axes for one in ([*accumulate(axis.moves)], [*accumulate(axis.empties)], axis.absent)
+    ]
+    marks = {end for one in lists for end in (*one[:2], one[len(one) // 2], *one[-3:])}
+    return {mark - less for mark in marks for less in (0, 1)}
+
+
 def boundary_words(collection: Collection) -> list[int]:
     """Words on both sides of every boundary of the mechanism's law."""
     maker = collection.randomizer
@@ -617,10 +626,7 @@ def boundary_words(collection: Collection) -> list[int]:
         limits = [2 * N - offset for offset in {*maker.offsets[0][:3], *maker.offsets[-1][-3:]}]
         found |= {word for limit in limits for word in (limit - 1, limit)}
     elif isinstance(maker, shifted_channel.ShiftedChannel):
-        for axis in maker.axes:
-            ends = [*accumulate(axis.moves)][:-1], [*accumulate(axis.empties)][:-1], axis.absent
-            marks = {end for one in ends for end in (*one[:2], *one[len(one) // 2 :][:1], *one[-2:])}
-            found |= {mark - less for mark in marks for less in (0, 1)}
+        found |= axis_words(maker)
     elif isinstance(maker, SampledGrid):
         ends = (maker.lines, 2 * maker.lines)
         found |= {-(-end * N // maker.total) - less for end in ends for less in (0, 1)}

@@ -109,6 +109,7 @@ def compiled(
     if out.exists():
         raise InvalidSpec(f"{out} exists already: give the name of a new file")
     asked = Collection.load(file)
+    found: CompiledTable | ShiftedTable
     with busy("looking for the best table", quiet=as_json):
         if (
             isinstance(asked.domain, Record)

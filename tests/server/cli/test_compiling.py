@@ -140,7 +140,7 @@ def test_a_record_of_a_line_and_a_ring(tmp_path):
 
 def test_a_bound_is_said_where_the_table_is_not_the_best(tmp_path):
     file = asked(tmp_path, Integers(0, 100))
-    done = compile_it(file, tmp_path / "out.toml", "--metric", "line", "--loss", "absolute")
+    done = compile_it(file, tmp_path / "out.toml", "--metric", "line", "--loss", "absolute", "--users", "90")
     assert "no table for this metric is below" in done.stdout
     assert "single items cannot be told from each other" in done.stdout
     ring = compile_it(file, tmp_path / "ring.toml", "--metric", "ring", "--loss", "squared", "--json")
