@@ -1,8 +1,9 @@
-"""The commands of the curator: create, release, merge, synthesize, ledger, show, verify, forget. They call no server.
+"""The curator's commands: create, release, merge, synthesize, ledger, show, verify, forget, agent. They call no server.
 
 commands   create, ledger, show, verify, forget
 releasing  release
 merging    merge
+agent      agent
 fields     the options of releases about several fields
 synthesizing   synthesize
 both_sources   what volunteers add to `estimate` and `average`
