@@ -20,7 +20,7 @@ from ldp_server.curator.releases.base import BETA
 from ldp_server.curator.workloads.matrix.plans import StrategyPlan, gaussian_bound, plans
 from ldp_server.curator.workloads.matrix.queries import LinearQueries
 
-__all__ = ["StrategiesShape", "strategies"]
+__all__ = ["StrategiesShape", "StrategyShape", "strategies"]
 
 _SHOWN = 60
 
