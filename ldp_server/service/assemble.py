@@ -59,6 +59,10 @@ from ldp_server.worker.remembered import RememberedAnswers
 
 __all__ = ["CollectionServer", "Parts"]
 
+_SEARCH_NICENESS = 12
+"""Searches yield to the server and to other questions, and still get on where other programs keep the machine busy: at
+19, one of ten busy sessions is given seventy times as much."""
+
 Clock = Callable[[], float]
 
 
@@ -240,7 +244,7 @@ class _Assembly:
         return Lifecycle(collections, commit, self._directory.states, rules, self._clock)
 
     def _queries(self, collections: LiveCollections, worker: Worker) -> Queries:
-        decoders = Decoders(lambda: self._worker(nice=19))
+        decoders = Decoders(lambda: self._worker(nice=_SEARCH_NICENESS))
         self._stack.push_async_callback(decoders.close)
         sources = QuerySources(worker, decoders)
         return Queries(collections, sources, self._config.limits, self._metrics, self._clock)
