@@ -16,7 +16,9 @@ from benchmarks.scale.clusters import clusters
 from benchmarks.scale.collectors import calls
 from benchmarks.scale.costs import costs
 from benchmarks.scale.counting import counting
+from benchmarks.scale.ids import ids
 from benchmarks.scale.moving import moving
+from benchmarks.scale.shards import shards
 from benchmarks.scale.stores import beside_writers, closing, rates
 from ldp_server.private_postgres import PrivatePostgres
 from ldp_server.store.engines import open_store
@@ -28,7 +30,7 @@ SETTINGS = ("shared_buffers=256MB", "max_wal_size=4GB", "checkpoint_timeout=30mi
 
 
 def run(options: Options) -> Iterator[Row]:
-    """Measure everything, or a part: `--only stores`, `costs` (the unit costs of `ldp-server size`), `dask`.
+    """Measure everything, or a part: `--only stores`, `shards`, `ids`, `costs` (those of `ldp-server size`), `dask`.
 
     `--full` takes twice the rounds, and ten times the reports to count.
     """
@@ -43,6 +45,10 @@ def run(options: Options) -> Iterator[Row]:
             yield from costs(server, folder)
         if "dask" in options.only or not options.only:
             yield from clusters(folder, 100_000_000)
+        if "shards" in options.only or not options.only:
+            yield from shards(disk, folder, SETTINGS, rounds)
+        if "ids" in options.only or not options.only:
+            yield from ids(server, folder, rounds)
         if options.only and "stores" not in options.only:
             return
         store, embedded = open_store(address, folder), open_store("", folder)

@@ -29,6 +29,13 @@ class Meter:
 
     def seconds(self) -> float:
         """Processor time of the server's processes so far, with those that have ended."""
+        while True:
+            try:
+                return self._seconds()
+            except FileNotFoundError:  # one ended between: its time is the server's own when it is read anew
+                continue
+
+    def _seconds(self) -> float:
         fields = Path(f"/proc/{self._server.pid}/stat").read_text().rpartition(")")[2].split()
         total = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
         children = Path(f"/proc/{self._server.pid}/task/{self._server.pid}/children").read_text()

@@ -4,6 +4,7 @@ pieces     what is moved, in small pieces with a digest each
 ends       what a store must do to be moved from, or to
 embedded   SQLite in a data directory as such an end
 shared     PostgreSQL as such an end (an extra)
+sharded    several databases as such an end
 mover      the move itself: it can be interrupted anywhere, and goes on where it was
 """
 

@@ -19,7 +19,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_server.moving.embedded import EmbeddedEnd
 from ldp_server.moving.ends import End
 from ldp_server.moving.pieces import SLICE, START, Key, Piece, PieceKind, Tally, digest_of
-from ldp_server.store.engines import check_address, needing_postgres
+from ldp_server.store.engines import addresses_of, check_address, needing_postgres
 from ldp_server.store.errors import Corrupt
 
 __all__ = ["Moved", "move", "open_end"]
@@ -48,8 +48,10 @@ def open_end(text: str) -> End:
         return EmbeddedEnd(Path(text))
     check_address(text)
     with needing_postgres():
-        from ldp_server.moving.shared import SharedEnd  # noqa: PLC0415 - an extra
-    return SharedEnd(text)
+        from ldp_server.moving.sharded import ShardedEnd  # noqa: PLC0415 - an extra
+        from ldp_server.moving.shared import SharedEnd  # noqa: PLC0415
+    addresses = addresses_of(text)
+    return SharedEnd(text) if len(addresses) == 1 else ShardedEnd(addresses)
 
 
 def move(source: End, target: End, tell: Tell, *, again: bool = False) -> Moved:

@@ -181,6 +181,12 @@ class SharedEnd(End):
             self._change("DROP TABLE hearsay.moving")
             raise
 
+    def holds_collections(self) -> bool:
+        """Whether there are collections here, and not because a move has begun to fill it."""
+        if not self._there("collections") or self._there("moving"):
+            return False
+        return bool(self._ask("SELECT EXISTS (SELECT FROM hearsay.collections)")[0][0])
+
     def unfinished(self) -> bool:
         return self._there("moving")
 

@@ -168,7 +168,7 @@ def _warnings(load: Load, databases: int, upkeep: float, memory: float) -> list[
     found = []
     if databases > 1:
         found.append(
-            f"{databases} databases of {load.database_cores:g} cores: send in larger batches, or divide the users"
+            f"{databases} databases of {load.database_cores:g} cores: send in larger batches, or name so many in store"
         )
     if upkeep > 0.8:
         found.append("one upkeep works at a time, and it would need more than a core: send in larger batches")

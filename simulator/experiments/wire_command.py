@@ -18,7 +18,7 @@ from simulator.report.page import Report, Section, Table
 from simulator.report.terminal import print_table, progress_bar
 from simulator.report.values import item_text, summary
 from simulator.shapes import WireRun
-from simulator.wire.deployment import MAX_COLLECTORS, PRIVATE
+from simulator.wire.deployment import MAX_COLLECTORS, MAX_SHARDS, PRIVATE
 from simulator.wire.ending import ended_by_sigterm
 from simulator.wire.faults import Faults
 
@@ -79,6 +79,12 @@ BROKEN = 5
     help="Their PostgreSQL, such as postgresql://hearsay@db/test; the collection stays in it. `private` starts one. "
     "[default with --collectors: private]",
 )
+@click.option(
+    "--shards",
+    type=click.IntRange(1, MAX_SHARDS),
+    metavar="N",
+    help="With --collectors and a private store: so many PostgreSQLs that are one store. [default: 1]",
+)
 @click.option("--one-port", is_flag=True, help="All collectors on one port. [default: a port for each]")
 @click.option(
     "--faults",
@@ -91,7 +97,7 @@ BROKEN = 5
 @output_options
 def command(
     options: SimulationOptions, output: OutputOptions, server: str | None, token_file: Path | None, faults: str,
-    collectors: int | None, store: str | None, one_port: bool, **asked: Any,
+    collectors: int | None, store: str | None, shards: int | None, **asked: Any,
 ) -> int:  # fmt: skip
     """Send to a real server process, with faults, and check that every report was counted exactly once."""
     wrong = Faults.parse(faults)
@@ -99,7 +105,7 @@ def command(
     if (server is None) != (token_file is None):
         raise InvalidSpec("--server and --token-file (an operator's token) belong together")
     remote = wire.Remote(server, token_file) if server is not None and token_file is not None else None
-    shared = _shared(collectors, store, one_port=one_port)
+    shared = _shared(collectors, store, shards, one_port=asked.pop("one_port"))
     if remote is not None and shared is not None:
         raise InvalidSpec("--server names a server that runs; --collectors starts several: give one of them")
     with ended_by_sigterm(), progress_bar("reports", options.users) as advance:
@@ -117,14 +123,16 @@ def command(
     return 0 if found.shape["exactly_once"] and found.same_estimates else BROKEN
 
 
-def _shared(collectors: int | None, store: str | None, *, one_port: bool) -> wire.SharedStore | None:
+def _shared(
+    collectors: int | None, store: str | None, shards: int | None, *, one_port: bool
+) -> wire.SharedStore | None:
     """The collectors that were asked for. A store in the environment alone asks for none."""
     if collectors is None:
         context = click.get_current_context()
-        if one_port or context.get_parameter_source("store") is click.core.ParameterSource.COMMANDLINE:
-            raise InvalidSpec("--store and --one-port are for several collectors: give --collectors N")
+        if one_port or shards or context.get_parameter_source("store") is click.core.ParameterSource.COMMANDLINE:
+            raise InvalidSpec("--store, --shards and --one-port are for several collectors: give --collectors N")
         return None
-    return wire.SharedStore(store or PRIVATE, collectors, one_port)
+    return wire.SharedStore(store or PRIVATE, collectors, one_port, shards or 1)
 
 
 def show(found: wire.WireResult) -> None:

@@ -16,17 +16,18 @@ import numpy as np
 
 from ldp_client.errors import InvalidSpec
 from ldp_server.private_postgres import PrivatePostgres
-from ldp_server.store.engines import check_address, open_store
+from ldp_server.store.engines import addresses_of, check_address, open_store
 from ldp_server.testing import RoleProcess
 from simulator.wire.faults import Faults
 from simulator.wire.proxy import FailingNetwork
 from simulator.wire.skewed import skewed_by
 
-__all__ = ["MAX_COLLECTORS", "PRIVATE", "Deployment", "SharedStore", "destination", "through"]
+__all__ = ["MAX_COLLECTORS", "MAX_SHARDS", "PRIVATE", "Deployment", "SharedStore", "destination", "through"]
 
 PRIVATE = "private"
 """The address of a PostgreSQL that is started for the run."""
 MAX_COLLECTORS = 16
+MAX_SHARDS = 8
 _SETTINGS = ("shared_buffers=64MB", "max_wal_size=1GB")
 _SKEW = 8
 """Part of the seed of the clocks that are wrong."""
@@ -40,13 +41,19 @@ class SharedStore:
     collectors: int = 2
     one_port: bool = False
     """Whether all of them listen on one port."""
+    shards: int = 1
+    """Over how many databases the store is spread, if they are started for the run."""
 
     def check(self, faults: Faults) -> None:
         """Refuse what cannot be."""
         if not 1 <= self.collectors <= MAX_COLLECTORS:
             raise InvalidSpec(f"--collectors: 1 to {MAX_COLLECTORS}")
+        if not 1 <= self.shards <= MAX_SHARDS:
+            raise InvalidSpec(f"--shards: 1 to {MAX_SHARDS}")
         if self.address != PRIVATE:
             check_address(self.address)
+            if self.shards > 1:
+                raise InvalidSpec("--shards starts databases of its own: name several addresses in --store, or private")
             if "crash-store" in faults.repeated:
                 raise InvalidSpec("crash-store kills PostgreSQL: only with --store private")
         if faults.kill_after is not None:
@@ -61,8 +68,9 @@ class Deployment:
     ) -> None:
         """`settings` are more sections of the collectors' configuration."""
         self._folder, self._settings, self._one_port = folder, settings, wanted.one_port
-        self.postgres = stack.enter_context(PrivatePostgres(None, *_SETTINGS)) if wanted.address == PRIVATE else None
-        self.address = wanted.address if self.postgres is None else self.postgres.address()
+        of_our_own = wanted.shards if wanted.address == PRIVATE else 0
+        self.databases = [stack.enter_context(PrivatePostgres(None, *_SETTINGS)) for _ in range(of_our_own)]
+        self.address = " ".join(one.address() for one in self.databases) or wanted.address
         open_store(self.address, folder).prepare()
         self.network = stack.enter_context(FailingNetwork()) if "cut" in faults.repeated else None
         coins = np.random.Generator(np.random.SFC64(np.random.SeedSequence([seed, _SKEW])))
@@ -98,9 +106,13 @@ class Deployment:
         """The store's address for a collector: the begin of a way that may fail."""
         if self.network is None:
             return self.address
-        where, rest = destination(self.address)
-        here = self.network.open(f"the store, from collector {number}", where)
-        return through(here, rest)
+        ways = []
+        addresses = addresses_of(self.address)
+        for shard, address in enumerate(addresses, 1):
+            where, rest = destination(address)
+            name = f"database {shard} of the store" if len(addresses) > 1 else "the store"
+            ways.append(through(self.network.open(f"{name}, from collector {number}", where), rest))
+        return " ".join(ways)
 
     def _ways_to_collectors(self) -> list[str]:
         targets = [self.collectors[0].target] if self._one_port else [one.target for one in self.collectors]

@@ -103,13 +103,16 @@ class Disturbances:
         self._until_it_runs(self._deployment.upkeep.start)
         return "upkeep was killed"
 
-    def _crash_store(self, _: np.random.Generator) -> str:
-        postgres = self._deployment.postgres
-        if postgres is None:
+    def _crash_store(self, coins: np.random.Generator) -> str:
+        databases = self._deployment.databases
+        if not databases:
             raise Unavailable("crash-store needs a PostgreSQL of the run's own")
+        number = int(coins.integers(len(databases))) if len(databases) > 1 else 0
+        postgres = databases[number]
         postgres.crash()
         postgres.start()
-        return "all processes of PostgreSQL were killed, and it recovered"
+        which = f"database {number + 1}" if len(databases) > 1 else "PostgreSQL"
+        return f"all processes of {which} were killed, and it recovered"
 
     def _cut(self, coins: np.random.Generator) -> str:
         network = self._deployment.network

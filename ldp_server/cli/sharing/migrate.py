@@ -24,8 +24,9 @@ __all__ = ["migrate"]
 def migrate(old: str, new: str, again: bool, as_json: bool) -> None:
     """Move everything from one store to another, and compare it to the bit. Stop all servers of the old one before.
 
-    A store is a data directory (SQLite), or an address such as postgresql://owner@db/hearsay. It can be stopped at any
-    time: the same command goes on. When it is done no server opens the old store any more.
+    A store is a data directory (SQLite), or an address such as postgresql://owner@db/hearsay, or several of them with
+    a space between. It can be stopped at any time: the same command goes on. When it is done no server opens the old
+    store any more.
     """
     source, target = open_end(old), open_end(new)
     try:

@@ -51,11 +51,13 @@ def calls(submissions: Sequence[Submission]) -> list[_Call]:
     """Split a group into calls, in the order of collections and, inside a call, of ids: then no two groups can block
     each other. No id and no token is twice in a call: the second one is in a later call and meets the first.
     """
-    names = [one.batch_id for one in submissions]
+    if not submissions:
+        return []
+    collections, names, _, _, tokens, periods, _ = zip(*submissions, strict=True)  # column by column: half the time
     order = sorted(range(len(names)), key=names.__getitem__)
-    kinds = {(one.collection, one.period, one.token_id) for one in submissions}
-    if len(kinds) == 1 and len(set(names)) == len(names) and submissions[0].token_id is None:
-        return [_Call(submissions[0].collection, submissions[0].period, order)]  # nearly always
+    alike = len(set(collections)) == len(set(periods)) == 1 and not any(tokens)
+    if alike and len(set(names)) == len(names):
+        return [_Call(collections[0], periods[0], order)]  # nearly always
     return _split(submissions, order)
 
 
@@ -94,28 +96,27 @@ def append(db: Connection, submissions: Sequence[Submission]) -> list[AppendOutc
 
 
 def _values(call: _Call, batches: Sequence[Submission]) -> tuple[object, ...]:
-    lengths = [len(one.payload) for one in batches]
-    units, owners = _units(batches)
+    _, names, digests, payloads, tokens, _, units_of_each = zip(*batches, strict=True)
+    lengths = list(map(len, payloads))
+    units, owners = _units(units_of_each) if any(units_of_each) else (None, None)
     return (
         call.collection,
         call.period,
-        uuids([one.batch_id for one in batches]),
-        uuids([one.digest for one in batches]),
-        None if batches[0].token_id is None else uuids([one.token_id or b"" for one in batches]),
+        uuids(names),
+        uuids(digests),
+        None if tokens[0] is None else uuids([token or b"" for token in tokens]),
         None if len(set(lengths)) == 1 else lengths,
         units,
         owners,
-        b"".join([one.payload for one in batches]),
+        b"".join(payloads),
     )
 
 
-def _units(batches: Sequence[Submission]) -> tuple[Uuids | None, list[int] | None]:
+def _units(units_of_each: Sequence[bytes]) -> tuple[Uuids, list[int]]:
     """The digests of sealed units, and for each the place of its batch, from 1 on."""
-    if not any(one.units for one in batches):
-        return None, None
     digests, owners = [], []
-    for owner, one in enumerate(batches, 1):
-        found = [one.units[start : start + DIGEST_BYTES] for start in range(0, len(one.units), DIGEST_BYTES)]
+    for owner, units in enumerate(units_of_each, 1):
+        found = [units[start : start + DIGEST_BYTES] for start in range(0, len(units), DIGEST_BYTES)]
         digests += found
         owners += [owner] * len(found)
     return uuids(digests), owners

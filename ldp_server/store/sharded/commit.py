@@ -49,6 +49,10 @@ class ShardedCommit:
     def submit(self, ticket: Ticket) -> None:
         """Let a ticket wait for the next group of its database; a batch of units for those of several."""
         parts = split(ticket.submission, self._shards_of(ticket.submission.collection))
+        if parts[-1][0] >= len(self._writers):  # databases were added, and this server has run since before
+            ticket.error = StorageError("the store has more databases than this server knows: name all, and restart it")
+            self._deliver([ticket], 0.0)
+            return
         if len(parts) == 1:
             self._writers[parts[0][0]].submit(ticket)
             return

@@ -20,14 +20,20 @@ from tests.server.moving.filled import Filled, contents, goes_on, some
 from tests.server.store.contract.batches import a_batch, add
 
 WAYS = [("sqlite", "postgres"), pytest.param(("postgres", "sqlite"), marks=pytest.mark.long)]
-PAIRS = [*WAYS, pytest.param(("postgres", "postgres"), marks=pytest.mark.long)]
+PAIRS = [
+    *WAYS,
+    pytest.param(("postgres", "postgres"), marks=pytest.mark.long),
+    pytest.param(("sqlite", "two databases"), marks=pytest.mark.long),
+    pytest.param(("postgres", "two databases"), marks=pytest.mark.long),
+]
 
 
 class Place:
     """Where a store is, and may come to be."""
 
     def __init__(self, kind, postgres, folder):
-        self.text = str(folder) if kind == "sqlite" else postgres.database()
+        databases = {"sqlite": 0, "postgres": 1, "two databases": 2}[kind]
+        self.text = " ".join(postgres.database() for _ in range(databases)) or str(folder)
         self.folder = folder
         self.store = open_store("" if kind == "sqlite" else self.text, folder)
 
@@ -52,7 +58,7 @@ class Place:
     def records_left(self):
         """How many sealed records lie here, whoever may open the store."""
         if "://" in self.text:
-            with psycopg.connect(self.text) as connection:
+            with psycopg.connect(self.text.split()[0]) as connection:
                 return connection.execute("SELECT count(*) FROM hearsay.volunteers").fetchone()[0]
         with closing(sqlite3.connect(self.folder / FILE)) as connection:
             return connection.execute("SELECT count(*) FROM records").fetchone()[0]
@@ -145,11 +151,13 @@ class Cuts:
         monkeypatch.setattr(home, name, cut)
 
 
-@pytest.mark.parametrize("pair", WAYS, ids="-".join)
+@pytest.mark.parametrize(
+    "pair", [*WAYS, pytest.param(("sqlite", "two databases"), marks=pytest.mark.long)], ids="-".join
+)
 def test_a_move_that_is_cut_short_anywhere_goes_on(place, pair, monkeypatch):
     """In each run after one more durable step. What was moved is not moved again."""
     monkeypatch.setattr(mover, "TOGETHER", 1)
-    for module in ("ends", "embedded", "shared"):  # several pieces of each kind
+    for module in ("ends", "embedded", "shared", "sharded"):  # several pieces of each kind
         for name, size in (("SLICE", 3), ("RECORDS", 4)):
             monkeypatch.setattr(f"ldp_server.moving.{module}.{name}", size, raising=False)
     old, new = map(place, pair)
@@ -166,7 +174,9 @@ def test_a_move_that_is_cut_short_anywhere_goes_on(place, pair, monkeypatch):
             assert moved(old, new).went_on_after > 0
         except Cut:
             if not (pair[1] == "sqlite" and DataDirectory(new.store._directory.root).log.exists()):
-                refused(new.contents, StorageError, "being filled by|no Hearsay schema")
+                refused(
+                    new.contents, StorageError, "being filled by|no Hearsay schema|not one of several databases yet"
+                )
         except InvalidSpec as error:
             assert "already" in str(error)
             break

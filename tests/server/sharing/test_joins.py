@@ -64,9 +64,11 @@ class Role(RoleProcess):
         return super()._launch(command, log) if at_length() else launched(self, command, log)
 
 
-@pytest.fixture(scope="module")
-def address(postgres, tmp_path_factory):
-    found = postgres.database()
+@pytest.fixture(
+    scope="module", params=[1, pytest.param(2, marks=pytest.mark.slow)], ids=["one database", "two databases"]
+)
+def address(request, postgres, tmp_path_factory):
+    found = " ".join(postgres.database() for _ in range(request.param))
     open_store(found, tmp_path_factory.mktemp("none")).prepare()
     return found
 

@@ -64,6 +64,8 @@ def test_what_does_not_go_together_is_refused(where, faults, said):
     ("arguments", "said"),
     [
         (["--one-port"], "give --collectors"),
+        (["--shards", "2"], "give --collectors"),
+        (["--collectors", "2", "--shards", "2", "--store", "postgresql://x"], "--shards starts databases of its own"),
         (["--store", "private"], "give --collectors"),
         (["--collectors", "2", "--server", "localhost:1", "--token-file", "/none"], "give one of them"),
         (["--faults", "cut=1s"], "need several collectors"),
@@ -104,7 +106,7 @@ class Endless:
 
     def __init__(self):
         self.said, self.collectors, self.upkeep, self.restarts, self.fails = [], [self, self], self, 0, 2
-        self.network, self.postgres, self.routes = self, self, ["a", "b"]
+        self.network, self.databases, self.routes = self, [self], ["a", "b"]
 
     def kill(self):
         self.said.append("kill")
@@ -181,10 +183,12 @@ def test_two_collectors_count_each_report_once(postgres):
 @pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.usefixtures("forked")
-def test_everything_goes_wrong_and_each_report_is_counted_once(monkeypatch):
+@pytest.mark.parametrize("shards", [1, 2])
+def test_everything_goes_wrong_and_each_report_is_counted_once(monkeypatch, shards):
     require_programs()
     monkeypatch.setattr(disturbing, "MOST", 4)
-    found = wire.run(SimulationOptions(2400, domain="16"), Faults.parse(EVERYTHING), batch=1, where=SharedStore())
+    where = SharedStore(shards=shards)
+    found = wire.run(SimulationOptions(2400, domain="16"), Faults.parse(EVERYTHING), batch=1, where=where)
     shape = found.shape
     assert shape["exactly_once"] and found.same_estimates
     assert {"kill-collector", "cut"} <= set(shape["faults"])
@@ -200,6 +204,8 @@ def test_everything_goes_wrong_and_each_report_is_counted_once(monkeypatch):
         (SharedStore(collectors=4), {"periods": 5}),
         (SharedStore(collectors=3, one_port=True), {}),
         (SharedStore(collectors=2, one_port=True), {"relay": 40, "tokens": True}),
+        (SharedStore(collectors=2, shards=2), {"relay": 40, "tokens": True}),
+        (SharedStore(collectors=3, shards=3), {"periods": 5}),
     ],
 )
 def test_everything_goes_wrong_for_longer(where, more):

@@ -21,9 +21,9 @@ PATIENCE = 120
 class Commit(ShardedCommit):
     """With the tickets that were delivered."""
 
-    def __init__(self, logs, check=lambda _, payloads: [True] * len(payloads)):
+    def __init__(self, logs, check=lambda _, payloads: [True] * len(payloads), shards=None):
         self.found = queue.Queue()
-        super().__init__(logs, check, self._take, lambda _: len(logs), linger=0.0)
+        super().__init__(logs, check, self._take, lambda _: shards or len(logs), linger=0.0)
 
     def _take(self, tickets, seconds):
         assert tickets
@@ -209,3 +209,32 @@ def test_a_writer_that_ended_is_the_failure_of_all():
         assert isinstance(commit.found.get(timeout=PATIENCE).error, Corrupt)
         commit.stop()
         assert str(commit.failure) == "damaged"
+
+
+def test_a_server_that_knows_fewer_databases_tells_its_senders_to_come_later():
+    """Databases were added while it ran. What goes to those that it knows is taken."""
+    logs = [Pretended(), Pretended()]
+    for one in logs:
+        one.gate.set()
+    with Commit(logs, shards=3) as commit:
+        units = units_for(0, 2)
+        for lost in (a_batch(1, batch_id=units[1]), a_batch(1, b"ab", units=b"".join(units))):
+            commit.sent(lost)
+            found = commit.found.get(timeout=PATIENCE)
+            assert found.outcome is None
+            assert "more databases than this server knows" in str(found.error)
+        commit.sent(a_batch(1, batch_id=units[0]))
+        assert commit.found.get(timeout=PATIENCE).outcome is STORED
+    assert [len(one.taken) for one in logs] == [1, 0]
+
+
+def test_reports_out_of_range_are_refused_whichever_database_they_go_to():
+    logs = [Pretended(), Pretended()]
+    for one in logs:
+        one.gate.set()
+    with Commit(logs, lambda _, payloads: [payload != b"x" for payload in payloads]) as commit:
+        commit.sent(a_batch(1, b"xy", units=b"".join(units_for(0, 1, of=2))), 2)
+        found = commit.found.get(timeout=PATIENCE)
+        assert (found.outcome, found.reports, found.dropped) == (STORED, 1, 1)
+        commit.sent(a_batch(1, b"x"))
+        assert commit.found.get(timeout=PATIENCE).outcome is AppendOutcome.OUT_OF_RANGE
