@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -103,6 +104,18 @@ def test_a_table_inside_another_may_be_left_out():
 def test_a_small_record_is_asked_as_a_whole_where_all_of_it_is_to_be_known():
     (best, *_) = design_tables(MIXED, "1", [("a", "b", "c")])
     assert len(best.parameters["tables"]) == 1
+
+
+def test_a_larger_record_is_weighed_as_a_whole_through_linear_hash_where_it_fits():
+    """For all sets of three fields the whole record is one of the forms, and for all four together the best."""
+    fields = tuple(Field(name, Integers(0, 6)) for name in "abcd")
+    triples = list(combinations("abcd", 3))
+    whole = next(one for one in design_tables(Record(fields), "6", triples) if one.form == "whole record")
+    assert whole.parameters["responses"] == (Form.HASH,) and whole.parameters["tables"] == (0b1111,)
+    assert design_tables(Record(fields), "6", [tuple("abcd")])[0].parameters == whole.parameters
+    many = Record(tuple(Field(f"f{i}", Integers(0, 31)) for i in range(5)))
+    forms = {one.form for one in design_tables(many, "1", [("f0", "f1")])}
+    assert forms == {"tables"}  # 2^25 cells are too many
 
 
 def test_each_table_has_the_response_with_the_least_error():
