@@ -53,15 +53,17 @@ _SEED = bytes(SEED_BYTES)  # a promise does not depend on the seed
 _SHORT = 96  # bits: beyond, an expander's near-copies make false items (docs/heavy-hitters.md)
 _TOLERANCE = 1.03
 _POINTER = 4  # bits
-_FIRSTS, _HASHES, _CHECKS = (4, 2, 0), (7, 8), (2, 1)
+_PROFILES = tuple(itertools.product((4, 2, 0), (7, 8), (2, 1)))
 """A tree's profiles: by how many bits the first payload is shorter than the cell, the bits of the other levels' hashes,
-and the number of levels that only check. Hashes of six bits would be better by the law, which leaves out that the beam
-then fills with near-copies of other items."""
+and the number of levels that only check."""
+_LONG, _LONG_PROFILES = 160, tuple(itertools.product((4, 3, 2, 1, 0), (9,), (2, 1)))
+"""Beyond so many bits, the law would choose too few bits of hash: it leaves out that beams fill with near-copies of
+other items, the more the longer items are. 9 bits measured best (docs/heavy-hitters.md)."""
 _PROFILE_AT = 1.16  # x D_opt
 _SORTED = 12
 """Bytes of a report among sorted ones, with those that are new and the sum of both."""
-_BEST = 5 * 8 * MOST_CELLS
-"""Bytes of a level's best cells: their numbers and scores, how searches sort them, and up to twice as many."""
+_BEST = 3 * 8 * MOST_CELLS
+"""Bytes of a level's best cells: their numbers and scores, twice, and in the order of searches."""
 _OVERLAP = 1.05
 """An expander's promised frequency is above the measured one by about this factor: the formula adds up the failures of
 many near-copy tests, which overlap. Plans are compared without it."""
@@ -141,11 +143,11 @@ def _expander(epsilon: Epsilon, size: int, cell_bits: int, forced: bool) -> Expa
 
 
 def _tree(epsilon: Epsilon, size: int, cell_bits: int, forced: bool) -> TreeSketch | None:
-    """The tree with the profile that loses the fewest items (`_tree_profile`), in the cheapest good field."""
+    """The tree with the profile that loses the fewest items (`_profiled`), in the cheapest good field."""
     del forced
     bits = (size - 1).bit_length()
     field = _field(epsilon, 1 << cell_bits)
-    if field is None or bits > MAX_LEVELS * (cell_bits - _HASHES[0]):
+    if field is None or bits > MAX_LEVELS * cell_bits:
         return None
     return _profiled(epsilon, size, cell_bits, *field)
 
@@ -154,16 +156,15 @@ def _tree(epsilon: Epsilon, size: int, cell_bits: int, forced: bool) -> TreeSket
 def _profiled(epsilon: Epsilon, size: int, cell_bits: int, q: int, t: int) -> TreeSketch | None:
     """Return the tree whose law of missed items (recall.py) is the least, at a frequency of 1.16 x D_opt.
 
-    Where hashes have few bits, levels carry many, so that there are fewer levels and each has more users. More of the
-    hash is left for the end. There it is worth most: paths that survived the middle of the search must be told from
-    near-copies. A short first level makes the early rivals fewer, for the same reason.
+    Where hashes have few bits, levels carry many, so that there are fewer levels and each has more users. A short first
+    level makes the early rivals fewer.
     """
     bits, false = (size - 1).bit_length(), false_items_of(BETA)
     noise = Noise(1 << 40, 1.0, 1.0)
     bar = normal_quantile(math.log(false) - math.log(size)) + MIXTURES
     z = _PROFILE_AT * math.sqrt(2 * (math.log(size) + math.log(2 / BETA)))
     found: list[tuple[float, int, TreeSketch]] = []
-    for first, hashed, checks in itertools.product(_FIRSTS, _HASHES, _CHECKS):
+    for first, hashed, checks in _PROFILES if bits <= _LONG else _LONG_PROFILES:
         start, step = min(bits, max(1, cell_bits - first)), max(1, cell_bits - hashed)
         if -(-(bits - start) // step) + 1 + checks <= MAX_LEVELS:
             tree = TreeSketch(epsilon, size, _SEED, start, step, cell_bits, q, t, check_levels=checks)

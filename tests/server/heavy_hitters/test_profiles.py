@@ -26,19 +26,21 @@ def each(size: int, first: int, step: int, checks: int) -> float:
     return promised(sketch, "paths", math.log(size), 0.05, 10**6).each
 
 
-@pytest.mark.parametrize(("length", "gain"), [(16, 1.015), pytest.param(32, 1.012, marks=pytest.mark.long)])
-def test_a_planned_tree_promises_the_least_frequency_of_its_profiles(length, gain):
+@pytest.mark.parametrize(
+    ("length", "steps", "firsts"),
+    [(16, (14, 15), (18, 20, 22)), pytest.param(32, (13,), (18, 20), marks=pytest.mark.long)],
+)
+def test_a_planned_tree_promises_the_least_frequency_of_its_profiles(length, steps, firsts):
     size = Strings(length).size
     found = plan(10**6, Strings(length), "1", mechanism="tree-sketch")
-    shapes = itertools.product((18, 20, 22), (14, 15), (1, 2))
-    least = min(each(size, *shape) for shape in shapes)
+    least = min(each(size, *shape) for shape in itertools.product(firsts, steps, (1, 2)))
     assert least <= found.reliable <= 1.003 * least  # it is chosen at one frequency, and not at that of the promise
-    assert found.reliable * gain < each(size, 22, 14, 2), "the profile of equal steps and two checks"
+    assert found.reliable < 0.998 * each(size, 22, 14, 2), "the profile of equal steps and two checks"
 
 
 @pytest.mark.parametrize(
     ("length", "shape", "levels"),
-    [(16, (20, 15, 1), 10), (32, (18, 15, 2), 19), (64, (18, 15, 2), 36)],
+    [(16, (20, 15, 1), 10), (19, (22, 14, 1), 12), (20, (18, 13, 2), 14), (32, (20, 13, 1), 21), (64, (18, 13, 2), 42)],
 )
 def test_the_profiles_of_common_lengths(length, shape, levels):
     found = plan(10**6, Strings(length), "1", mechanism="tree-sketch").parameters
@@ -55,12 +57,13 @@ def test_short_items_have_one_level_and_its_checks():
 
 def test_no_tree_has_more_levels_than_the_code_allows():
     assert planner._tree(ONE, 1 << 4200, 22, forced=False) is None
-    assert planner._tree(ONE, 1 << 1300, 12, forced=False) is None
+    assert planner._tree(ONE, 1 << 790, 12, forced=False) is None  # 3 bits a level
+    assert planner._tree(ONE, 1 << 3100, 12, forced=False) is None
 
 
 @pytest.mark.long
 def test_a_tree_may_have_nearly_as_many_levels_as_the_code_allows():
-    tree = planner._tree(ONE, 1 << 1000, 12, forced=False)
+    tree = planner._tree(ONE, 1 << 700, 12, forced=False)
     assert tree is not None
     assert 190 < tree.teams <= 256
 
@@ -83,7 +86,7 @@ def test_long_items_keep_the_largest_cells_within_the_default_memory():
     assert found.mechanism == "tree-sketch"
     assert found.parameters["cell_bits"] == 22
     assert found.memory_bytes < planner.DEFAULT_MEMORY // 2
-    assert found.multiple < 1.18
+    assert found.multiple < 1.19
 
 
 @pytest.mark.long
@@ -92,7 +95,7 @@ def test_the_longest_strings_have_a_plan():
     assert found.enough
     assert found.parameters["cell_bits"] >= 21
     assert found.memory_bytes < planner.DEFAULT_MEMORY
-    assert 1.05 < found.multiple < 1.18
+    assert 1.05 < found.multiple < 1.19
 
 
 @pytest.mark.parametrize(("count", "lack"), [(2, 0.0), (5, 0.3), (11, 0.0), (19, 1.0), (60, 0.15)])
