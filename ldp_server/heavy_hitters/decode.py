@@ -2,6 +2,7 @@
 
     decode(collection, oracle)                         the mechanism's default decoder
     decode(collection, oracle, decoder="paths")        another one of the mechanism's
+    decode(collection, oracle, start=yesterday)        begin with these items, for a list made in less time
 
 `progress(stage, part)` is called along the way. `cancelled()` is asked often, and `Cancelled` is raised soon after it
 returns True. With an `executor` (threads or processes) the teams' transforms and the searches run on it. Work and
@@ -11,7 +12,7 @@ memory are bounded by the sketch's parameters and `limits`, whatever the reports
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from typing import TypedDict, Unpack
 
@@ -22,6 +23,7 @@ from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.mechanisms.shared.team_sketch import TeamSketch
+from ldp_client.protocol.domain import Item
 from ldp_server.arrays.team_cells import BulkTreeCode
 from ldp_server.heavy_hitters.copies import Copies
 from ldp_server.heavy_hitters.dictionary import Dictionary
@@ -42,6 +44,7 @@ from ldp_server.oracles.shared.team_sketch import TeamSketchOracle
 __all__ = ["DECODERS", "Means", "decode"]
 
 _AGAINST = 3.5  # standard errors
+_MOST_START = 20_000
 _TREE_WIDER, _TREE_LAST = 4, 4
 
 Ints = npt.NDArray[np.int64]
@@ -70,11 +73,14 @@ def decode(
     beta: float = BETA,
     dictionary: Dictionary | None = None,
     limits: DecodeLimits | None = None,
+    start: Iterable[Item] = (),
     **means: Unpack[Means],
 ) -> HeavyHitters:
     """List the heavy hitters, with failure probability `beta` (Definition 3.1; promise.py says what it covers).
 
-    Candidates of a `dictionary` are listed from lower frequencies (dictionary.py).
+    Candidates of a `dictionary` are listed from lower frequencies (dictionary.py). Items of `start`, such as an earlier
+    list of the same collection, are proposed before the first search. They must pass the tests of any other item, so
+    they need not be independent of the reports, and those that nobody holds any more are not listed.
     """
     sketch = collection.randomizer
     if sketch.name not in DECODERS or not (isinstance(oracle, TeamSketchOracle) and isinstance(sketch, TeamSketch)):
@@ -86,10 +92,21 @@ def decode(
     name = _decoder_name(sketch, oracle, decoder)
     if dictionary is not None and _DECODE[name] is not _by_scores:
         raise Unsupported(f"{sketch.name}: the decoder {name!r} takes no dictionary; ask without one")
+    first = _proposed(collection, start)
+    if first and _DECODE[name] is not _by_scores:
+        raise Unsupported(f"{sketch.name}: the decoder {name!r} begins with no items; ask without start")
     watch, limits = Watch(means.get("progress"), means.get("cancelled")), limits or DecodeLimits()
     honest, found = judged(oracle) if limits.copies is Copies.ONCE else accepted(oracle)
-    run = Run(collection, honest, name, beta, limits, watch, means.get("executor"), found, dictionary)
+    run = Run(collection, honest, name, beta, limits, watch, means.get("executor"), found, dictionary, first)
     return _DECODE[name](run) if run.reports else run.nothing()
+
+
+def _proposed(collection: Collection, items: Iterable[Item]) -> tuple[int, ...]:
+    """Return the indexes of the items that belong to the domain; refuse more than a list can have."""
+    found = tuple({index: None for item in items if (index := collection.domain.index(item))})
+    if len(found) > _MOST_START:
+        raise InvalidSpec(f"a search begins with at most {_MOST_START:,} items: give the most frequent ones")
+    return found
 
 
 def _decoder_name(sketch: TeamSketch, oracle: TeamSketchOracle, wanted: str | None) -> str:
@@ -119,7 +136,7 @@ def _by_scores(run: Run) -> HeavyHitters:
         run.watch.say("search", 1 - 0.7**number)
 
     hooks = Hooks(run.in_domain, run.watch.tick, on_round, run.executor)
-    found = decode_scores(run.code, teams, noise, settings, hooks, candidates)
+    found = decode_scores(run.code, teams, noise, settings, hooks, candidates, run.beginning if run.start else None)
     unit, indexes = run.unit(counting, noise), run.indexes(found.messages)
     named = found.candidates
     if not counting.once or not len(indexes):

@@ -11,8 +11,10 @@ simulations.
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
@@ -27,8 +29,22 @@ from ldp_client.protocol.domain import Domain
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.fields import is_field
 from ldp_client.protocol.stream import SEED_BYTES
+from ldp_client.protocol.tree_code import MAX_LEVELS
 from ldp_server.heavy_hitters.paper.expansion import best_attempt
-from ldp_server.heavy_hitters.promise import BETA, Promise, check_beta, least_users, promised, told
+from ldp_server.heavy_hitters.promise import (
+    BETA,
+    MIXTURES,
+    Promise,
+    check_beta,
+    false_items_of,
+    least_users,
+    promised,
+    told,
+)
+from ldp_server.heavy_hitters.recall import miss_law
+from ldp_server.heavy_hitters.search.acceptance import Noise
+from ldp_server.heavy_hitters.search.tails import normal_quantile
+from ldp_server.heavy_hitters.search.tree import MOST_CELLS
 
 __all__ = ["DEFAULT_MEMORY", "SketchPlan", "create", "plan", "plans", "table"]
 
@@ -37,6 +53,17 @@ _SEED = bytes(SEED_BYTES)  # a promise does not depend on the seed
 _SHORT = 96  # bits: beyond, an expander's near-copies make false items (docs/heavy-hitters.md)
 _TOLERANCE = 1.03
 _POINTER = 4  # bits
+_PROFILES = tuple(itertools.product((4, 2, 0), (7, 8), (2, 1)))
+"""A tree's profiles: by how many bits the first payload is shorter than the cell, the bits of the other levels' hashes,
+and the number of levels that only check."""
+_LONG, _LONG_PROFILES = 160, tuple(itertools.product((4, 3, 2, 1, 0), (9,), (2, 1)))
+"""Beyond so many bits, the law would choose too few bits of hash: it leaves out that beams fill with near-copies of
+other items, the more the longer items are. 9 bits measured best (docs/heavy-hitters.md)."""
+_PROFILE_AT = 1.16  # x D_opt
+_SORTED = 12
+"""Bytes of a report among sorted ones, with those that are new and the sum of both."""
+_BEST = 3 * 8 * MOST_CELLS
+"""Bytes of a level's best cells: their numbers and scores, twice, and in the order of searches."""
 _OVERLAP = 1.05
 """An expander's promised frequency is above the measured one by about this factor: the formula adds up the failures of
 many near-copy tests, which overlap. Plans are compared without it."""
@@ -116,16 +143,33 @@ def _expander(epsilon: Epsilon, size: int, cell_bits: int, forced: bool) -> Expa
 
 
 def _tree(epsilon: Epsilon, size: int, cell_bits: int, forced: bool) -> TreeSketch | None:
-    """A first level without a hash, levels of equal payloads beside 8 bits of hash, and two levels that only check."""
+    """The tree with the profile that loses the fewest items (`_profiled`), in the cheapest good field."""
     del forced
     bits = (size - 1).bit_length()
-    first = min(cell_bits, bits)
-    steps = -(-(bits - first) // (cell_bits - 8)) if bits > first else 0
     field = _field(epsilon, 1 << cell_bits)
-    if field is None or steps > 200:
+    if field is None or bits > MAX_LEVELS * cell_bits:
         return None
-    step = max(1, -(-(bits - first) // steps)) if steps else 1
-    return TreeSketch(epsilon, size, _SEED, first, step, cell_bits, *field, check_levels=2)
+    return _profiled(epsilon, size, cell_bits, *field)
+
+
+@lru_cache(maxsize=64)
+def _profiled(epsilon: Epsilon, size: int, cell_bits: int, q: int, t: int) -> TreeSketch | None:
+    """Return the tree whose law of missed items (recall.py) is the least, at a frequency of 1.16 x D_opt.
+
+    Where hashes have few bits, levels carry many, so that there are fewer levels and each has more users. A short first
+    level makes the early rivals fewer.
+    """
+    bits, false = (size - 1).bit_length(), false_items_of(BETA)
+    noise = Noise(1 << 40, 1.0, 1.0)
+    bar = normal_quantile(math.log(false) - math.log(size)) + MIXTURES
+    z = _PROFILE_AT * math.sqrt(2 * (math.log(size) + math.log(2 / BETA)))
+    found: list[tuple[float, int, TreeSketch]] = []
+    for first, hashed, checks in _PROFILES if bits <= _LONG else _LONG_PROFILES:
+        start, step = min(bits, max(1, cell_bits - first)), max(1, cell_bits - hashed)
+        if -(-(bits - start) // step) + 1 + checks <= MAX_LEVELS:
+            tree = TreeSketch(epsilon, size, _SEED, start, step, cell_bits, q, t, check_levels=checks)
+            found.append((miss_law(tree, "paths", bar, noise).missed(z), len(found), tree))
+    return min(found)[2] if found else None
 
 
 def _prefix(epsilon: Epsilon, size: int, cell_bits: int, forced: bool) -> PrefixTree | None:
@@ -138,10 +182,19 @@ def _prefix(epsilon: Epsilon, size: int, cell_bits: int, forced: bool) -> Prefix
     return PrefixTree(epsilon, size, _SEED, min(16, bits, cell_bits), 8, cell_bits, *field)
 
 
-def _memory(sketch: TeamSketch) -> int:
-    """Bytes for the counts and scores of every team, the arrays of one transform and the lists of the search."""
-    cells = sketch.inner.size
-    return sketch.teams * (4 * sketch.inner.bound + 4 * cells) + 48 * cells + (64 << 20)
+def _memory(sketch: TeamSketch, decoder: str, users: int) -> int:
+    """Bytes for the counts and scores of every team, the arrays of one transform and the lists of the search.
+
+    Counts are sorted reports while these take less (`Counts`). A tree's paths are made of each level's best cells, so
+    no others are kept, but of the last payload's level and of those that check (scores.py).
+    """
+    cells, teams = sketch.inner.size, sketch.teams
+    counts = min(4 * teams * sketch.inner.bound, _SORTED * users)
+    whole, best = teams, 0
+    if decoder == "paths" and isinstance(sketch, TreeSketch):
+        whole = sketch.check_levels + 1
+        best = teams - whole
+    return counts + 4 * cells * whole + _BEST * best + 48 * cells + (64 << 20)
 
 
 def _seconds(sketch: TeamSketch, decoder: str) -> float:
@@ -180,7 +233,7 @@ def plans(
         if mechanism in ("auto", name):
             for cell_bits in range(22, 11, -1):
                 sketch = shape(epsilon, domain.size, cell_bits, mechanism == name)
-                if sketch is not None and _memory(sketch) <= memory:
+                if sketch is not None and _memory(sketch, decoder, users) <= memory:
                     found.append(_plan(sketch, decoder, users, beta))
                     break
     if not found:
@@ -203,7 +256,7 @@ def _plan(sketch: TeamSketch, decoder: str, users: int, beta: float) -> SketchPl
         users_needed=least_users(sketch, decoder, log_items, beta),
         report_bits=sketch.report_bits,
         report_bytes=sketch.report_bytes,
-        memory_bytes=_memory(sketch),
+        memory_bytes=_memory(sketch, decoder, users),
         seconds=_seconds(sketch, decoder),
     )
 

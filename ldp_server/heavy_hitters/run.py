@@ -18,7 +18,7 @@ from ldp_client.collection import Collection
 from ldp_client.errors import Cancelled, InvalidSpec
 from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.mechanisms.shared.team_sketch import TeamSketch
-from ldp_server.arrays.items import below, to_ints
+from ldp_server.arrays.items import below, from_ints, to_ints
 from ldp_server.arrays.team_cells import BulkCode, bulk_code
 from ldp_server.arrays.transform import support
 from ldp_server.heavy_hitters.copies import Copies, Counting
@@ -122,6 +122,8 @@ class Run:
     executor: Executor | None
     independence: Independence
     dictionary: Dictionary | None = None
+    start: tuple[int, ...] = ()
+    """Indexes of items that are proposed before the first search."""
 
     @property
     def sketch(self) -> TeamSketch:
@@ -240,6 +242,11 @@ class Run:
 
     def indexes(self, messages: Ints) -> list[int]:
         return to_ints(self.code.indexes(messages))
+
+    @property
+    def beginning(self) -> Ints:
+        """The messages of the items that are proposed before the first search."""
+        return self.code.messages(from_ints(self.start, self.collection.domain.bits))
 
     def in_domain(self, messages: Ints) -> npt.NDArray[np.bool_]:
         """Return which messages are those of an item."""

@@ -67,9 +67,16 @@ def decode_scores(
     settings: Settings,
     hooks: Hooks | None = None,
     candidates: Candidates | None = None,
+    start: Ints | None = None,
 ) -> Listed:
-    """Return the items that explain the teams' scores. The score arrays are used up."""
+    """Return the items that explain the teams' scores. The score arrays are used up.
+
+    The messages of `start` are proposed before the first search. They pass the same tests as what a search finds, which
+    hold for the whole domain. So it does not matter where they come from, and a wrong one costs nothing.
+    """
     search = _Search(code, teams, noise, settings, hooks or Hooks())
+    if start is not None and len(start):
+        search.begin(start)
     if candidates is None:
         return search.run()
     search.take(candidates)
@@ -146,6 +153,19 @@ class _Search:
         self.seen.update(row.tobytes() for row in added)
         self.messages = np.concatenate([self.messages, added])
 
+    def begin(self, messages: Ints) -> None:
+        """Add those of the messages that pass all tests to the model: rounds without a search."""
+        messages = messages[first_rows(messages)]
+        for _ in range(self.settings.rounds):
+            if self.hooks.tick is not None:
+                self.hooks.tick()
+            found = self._scored(messages, self.settings.threshold)
+            before = len(self.messages)
+            self._take_in(found.part(self.tests.passed(found.values, found.z)), self.settings.threshold)
+            if len(self.messages) == before:
+                break
+            self.model.refit()
+
     def search(self) -> None:
         """Search until nothing new is found: first what could be listed, then what lies just below it."""
         threshold = self.settings.threshold
@@ -170,22 +190,29 @@ class _Search:
             found = self._candidates(_WIDER * width)
         if self.hooks.in_domain is not None and len(found.z):
             found = found.part(self.hooks.in_domain(found.messages))
-        found = found.part(np.array([row.tobytes() not in self.seen for row in found.messages], bool))
         before = len(self.messages)
+        self._take_in(found, low)
+        return float(self.model.scores[before:].max(initial=0.0))
+
+    def _take_in(self, found: _Found, low: float) -> None:
+        """Add the best of what is new to the model."""
+        found = found.part(np.array([row.tobytes() not in self.seen for row in found.messages], bool))
         added = found.messages[self._accept(found, low)]
         self.seen.update(row.tobytes() for row in added)
         self.messages = np.concatenate([self.messages, added])
-        return float(self.model.scores[before:].max(initial=0.0))
 
     def _candidates(self, width: int) -> _Found:
         """Return what a search proposes, where its score is not too far below the threshold, best first."""
         messages = np.concatenate(list(self.proposals(width, self.suspect)))
-        messages = messages[first_rows(messages)]
+        return self._scored(messages[first_rows(messages)], self.suspect)
+
+    def _scored(self, messages: Ints, least: float) -> _Found:
+        """Return those of the messages whose score is at least `least`, best first."""
         cells = self.code.cells(messages)
         values = self.model.at(cells)
         found = _Found(messages, cells, values, values @ self.weights)
         order = np.argsort(-found.z, kind="stable")[:MOST_CANDIDATES]
-        return found.part(order[found.z[order] >= self.suspect])
+        return found.part(order[found.z[order] >= least])
 
     def _has_many(self, found: _Found) -> bool:
         """True if more than 20 candidates pass all tests.

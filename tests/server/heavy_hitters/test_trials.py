@@ -27,6 +27,12 @@ def test_a_trial_finds_what_it_planted():
     assert max(map(abs, trial.errors)) < 5
 
 
+def test_the_slope_is_the_score_of_an_item_at_d_opt():
+    setting = TrialSetting(Strings(16), 10**6, "1")
+    assert setting.slope == pytest.approx(np.sqrt(2 * (np.log(256.0) * 16 + np.log(40))), rel=1e-3)
+    assert setting.slope == pytest.approx(setting.d_opt / np.sqrt(10**6 * 3.678), rel=0.02)  # in standard errors
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_populations_add_up(kind):
     setting = TrialSetting(Strings(8), 20_000, "4", kind=kind).plant((1.5,), 2)
