@@ -11,12 +11,13 @@ from ldp_client.mechanisms.set_selection import design
 from ldp_client.protocol.domain import Sets
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.answers import estimates
+from ldp_server.answers.attributes import attributes_answer
 from ldp_server.answers.estimates import Coverage, Estimates, Verdict
 from ldp_server.answers.sets import SetSizes, SizeCount, set_sizes, single_items
 from ldp_server.answers.to_json import to_json
 from ldp_server.answers.wire import from_wire, to_wire
 from ldp_server.oracles import oracle_for
-from ldp_server.oracles.base import TooFewReports
+from ldp_server.oracles.base import TooFewReports, Unsupported
 from tests.server.oracles.cases import filled
 
 NAMES = tuple("abcdefgh")
@@ -75,6 +76,11 @@ def test_what_is_no_item_is_refused(counted, item):
 def test_a_whole_set_cannot_be_asked_for(counted):
     with pytest.raises(TypeError, match="a str or None, not frozenset"):
         estimates.given_items(*counted, [frozenset("ab")])
+
+
+def test_items_of_sets_are_no_attributes(counted):
+    with pytest.raises(Unsupported, match="counts the items of sets: ask for its items"):
+        attributes_answer(*counted)
 
 
 def test_the_sizes_of_the_sets(counted):
