@@ -162,7 +162,7 @@ class _Question:
         alpha, raw, widened = 1 - self.confidence, listed.raw, widening(oracle)
         tail = _tail(alpha, _count(self.coverage, collection.domain.counted.size, len(listed.items)))
         if self.every_look:
-            low, high = widened.stretched(raw, *frequency_ends(oracle, raw, tail), oracle.reports)
+            low, high = widened.stretched(raw, *frequency_ends(oracle, listed.indexes, raw, tail), oracle.reports)
         else:
             low, high = oracle.intervals(listed.indexes, raw, widened.tail(tail))
         columns: dict[str, Column] = {
@@ -198,7 +198,7 @@ class _Question:
         found = rest_of_fixed(oracle, listed.indexes[places], raw[places], alpha, widened)
         if not self.every_look:
             return found
-        wide = frequency_ends(oracle, raw[places], _tail(alpha, len(places) or 1))
+        wide = frequency_ends(oracle, listed.indexes[places], raw[places], _tail(alpha, len(places) or 1))
         return rest_at_every_look(oracle, found, *widened.stretched(raw[places], *wide, oracle.reports))
 
 
