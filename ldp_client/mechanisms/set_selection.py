@@ -83,7 +83,7 @@ def largest_report(k: int, most: int) -> int:
             f"set-selection takes names and `most` that add up to {MAX_ELEMENTS - 1} at the largest, not {k + most}: "
             "leave out rare names, or report fewer items of each set"
         )
-    return max(d for d in range(1, min(elements // 2, elements - most) + 1) if math.comb(elements, d) <= _MAX_SETS)
+    return max(d for d in range(1, elements // 2 + 1) if math.comb(elements, d) <= _MAX_SETS)
 
 
 def _numbers(number: int, count: int, bits: int) -> int:

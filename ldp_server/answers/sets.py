@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ldp_server.answers.every_look import frequency_ends
 from ldp_server.oracles.base import Oracle
 from ldp_server.oracles.independence.judge import accepted, widening
+from ldp_server.oracles.laws.every_look import support_ends
 from ldp_server.oracles.set_selection import SetItems, SetSelectionOracle
 
 __all__ = ["SetSizes", "SizeCount", "set_sizes", "single_items"]
@@ -98,7 +98,9 @@ def _counts(
     widened, raw = widening(oracle), oracle.base.elements(places)
     errors = widened.errors(np.sqrt(oracle.variance(raw)))
     if every_look:
-        low, high = widened.stretched(raw, *frequency_ends(oracle, raw, tail), oracle.reports)
+        law = oracle.law
+        ends = support_ends(law.supports(raw), law.reports, law.p, law.s, tail)
+        low, high = widened.stretched(raw, *ends, oracle.reports)
     else:
         low, high = oracle.law.intervals(raw, widened.tail(tail))
     return [(float(a), float(b), float(c), float(d)) for a, b, c, d in zip(raw, errors, low, high, strict=True)]

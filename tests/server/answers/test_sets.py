@@ -98,6 +98,9 @@ def test_the_sizes_of_the_sets(counted):
 def test_sizes_keep_the_confidence_whatever_is_asked(counted):
     """The intervals of sizes hold alone, also where those of items hold together."""
     given = estimates.given_items(*counted, ["a"], confidence=0.9).sets
+    oracle = counted[1]
+    (low,), (high,) = oracle.law.intervals(oracle.elements(np.array([oracle.made.elements - 1])), 0.05)
+    assert (given.cut.low, given.cut.high) == (low, high)
     assert given == estimates.top(*counted, 3, confidence=0.9).sets
     assert given == estimates.every_item(*counted, confidence=0.9, coverage=Coverage.TOGETHER).sets
     sure = estimates.given_items(*counted, ["a"], confidence=0.999).sets
