@@ -55,16 +55,17 @@ differs is which places of the rank are looked up: CPython is not constant time.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar, Self
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms.base import WORD_BITS, Example, Randomizer, scaled
+from ldp_client.mechanisms.base import WORD_BITS, Example, Randomizer
 from ldp_client.protocol.domain import Domain, Sets
 from ldp_client.protocol.epsilon import Epsilon
-from ldp_client.protocol.subsets import rank_of, subset
+from ldp_client.protocol.subsets import binomials, rank_of, subset
 
 __all__ = ["MAX_ELEMENTS", "SetSelection", "design", "largest_report"]
 
@@ -82,7 +83,12 @@ def largest_report(k: int, most: int) -> int:
             f"set-selection takes names and `most` that add up to {MAX_ELEMENTS - 1} at the largest, not {k + most}: "
             "leave out rare names, or report fewer items of each set"
         )
-    return max(d for d in range(1, min(elements // 2, elements - most) + 1) if math.comb(elements, d) <= _MAX_SETS)
+    return max(d for d in range(1, elements // 2 + 1) if math.comb(elements, d) <= _MAX_SETS)
+
+
+def _numbers(number: int, count: int, bits: int) -> int:
+    """Return how many v below 2^bits have v * count >> bits equal to `number`."""
+    return -(-(number + 1 << bits) // count) + (-(number << bits) // count)
 
 
 @dataclass(frozen=True)
@@ -189,21 +195,34 @@ class SetSelection(Randomizer):
         return rank_of(self.elements, sent)
 
     def probability(self, index: int, report: int) -> Fraction:
-        """The mean over the starts of runs; a set that is not cut has the same members for all of them."""
-        sent, held = subset(self.elements, self.d, report), index.bit_count()
-        if held <= self.most:
-            return self._probability(self.members(index, 0), sent)
-        runs = ((scaled(start, held, self.word_bits), self.members(index, start)) for start in range(held))
-        return sum((chance * self._probability(members, sent) for chance, members in runs), Fraction(0))
+        """The mean over the starts of runs, where the set is cut."""
+        chosen = subset(self.elements, self.d, report)
+        sent = [place for place in range(self.elements) if chosen >> place & 1]
+        held = [place for place in range(self.items) if index >> place & 1]
+        total = 1 << 3 * self.word_bits
+        if len(held) <= self.most:
+            fillers = range(self.items, self.items + self.most - len(held))
+            return Fraction(self._lines([*held, *fillers], sent), total)
+        lines = 0
+        for start in range(len(held)):
+            run = sorted((held + held)[start : start + self.most - 1])
+            words = _numbers(start, len(held), self.word_bits)
+            lines += words * self._lines([*run, self.elements - 1], sent)
+        return Fraction(lines, total << self.word_bits)
 
-    def _probability(self, members: int, sent: int) -> Fraction:
-        places = [place for place in range(self.elements) if not members >> place & 1]
-        places += [place for place in range(self.elements) if members >> place & 1]
-        moved = sum((sent >> place & 1) << number for number, place in enumerate(places))
-        rank, total = rank_of(self.elements, moved), 1 << self.word_bits
-        if sent & members:
-            return Fraction(self.truth, total) * scaled(rank - self.others, self.holding, 2 * self.word_bits)
-        return Fraction(total - self.truth, total) * scaled(rank, self.others, 2 * self.word_bits)
+    def _lines(self, members: Sequence[int], sent: Sequence[int]) -> int:
+        """How many lines of the first three words give `sent`, for a user with `members`; both are in order."""
+        last, moved = self.elements - self.most, []
+        for place in sent:
+            before = bisect_left(members, place)
+            own = before < self.most and members[before] == place
+            moved.append(last + before if own else place - before)
+        ranks = binomials(self.elements)
+        rank = sum(ranks[place][number] for number, place in enumerate(sorted(moved), 1))
+        bits = 2 * self.word_bits
+        if max(moved) >= last:
+            return self.truth * _numbers(rank - self.others, self.holding, bits)
+        return ((1 << self.word_bits) - self.truth) * _numbers(rank, self.others, bits)
 
     @property
     def ratio(self) -> Fraction:

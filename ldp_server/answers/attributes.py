@@ -23,7 +23,7 @@ import numpy as np
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
-from ldp_client.protocol.domain import Attributes
+from ldp_client.protocol.domain import Attributes, Sets
 from ldp_server.answers.estimates import Coverage
 from ldp_server.answers.every_look import attribute_ends
 from ldp_server.answers.more import more_for_half
@@ -78,6 +78,8 @@ def attributes_answer(
     The intervals of the largest hold for all that could have been picked, at once (Coverage.SELECTED).
     """
     domain = collection.domain
+    if isinstance(domain, Sets):
+        raise Unsupported(f"{oracle.randomizer.name} counts the items of sets: {oracle.instead}")
     if not isinstance(domain, Attributes):
         raise Unsupported(f"{oracle.randomizer.name} counts no attributes here: ask a collection of attributes")
     if top is not None and top < 1:

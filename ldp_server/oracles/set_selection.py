@@ -14,8 +14,9 @@ Sums. A user who holds j of c elements has the report hold Z of them, with E[Z] 
     E[Z(Z - 1)] = (c (c-1) - (c-j)(c-j-1)) r + (c-j)(c-j-1) r0,
 
 r how likely a report holds two elements of which one is its user's at least, r0 two that are not. So Var[Z] = v(j) is
-quadratic in j. How j varies between users is not known, only its mean is. If v is concave, the sum of v(j) over users
-is at most n v(mean); if it is convex, at most that of a crowd in which j is 0 or min(m, c). `sum_variance` is this.
+quadratic in j, with the factor r0 - r - (p - q)^2 of j^2. It is below 0, because r0 <= r: a report without any of the
+user's elements is less likely. How j varies between users is not known, only its mean is. As v is concave, the sum of
+v(j) over n users is at most n v(mean), which `sum_variance` gives: all users then hold as many of the c elements.
 """
 
 from __future__ import annotations
@@ -81,11 +82,8 @@ class SetSelectionOracle(Oracle):
 
     def sum_variance(self, count: int, holders: float) -> float:
         """Return the largest variance of the sum of `count` elements' estimates that add up to `holders`."""
-        most = min(self.made.most, count)
-        mean = min(max(holders / self.reports, 0.0), most) if self.reports else 0.0
-        ends = [self._variance_of(count, j) for j in (0.0, float(most))]
-        chord = ends[0] + (ends[1] - ends[0]) * mean / most
-        return self.reports * max(0.0, chord, self._variance_of(count, mean)) / self._gap**2
+        mean = min(max(holders / self.reports, 0.0), self.made.most, count) if self.reports else 0.0
+        return self.reports * max(0.0, self._variance_of(count, mean)) / self._gap**2
 
     def _variance_of(self, count: int, j: float) -> float:
         """v(j): the variance of how many of `count` elements the report of a user holds who has j of them."""

@@ -340,6 +340,7 @@ def test_every_door_gives_the_same_numbers(server, counted, question, monkeypatc
         assert "Which?" in out
         assert "copies of reports" in out
         assert "Warning" not in out
+        assert ("Sizes of sets: " in out) == (name == "set-selection")
     else:
         assert isinstance(found, InvalidSpec), found
         assert isinstance(called, ServerRefused)

@@ -18,7 +18,7 @@ from tests.client.mechanisms.battery import check_declared
 
 N = 1 << 64
 TINY = Fraction(1, 1 << 60)
-SMALL = [(2, 2, 1), (3, 2, 2), (4, 3, 3), (4, 4, 2), (5, 2, 4)]
+SMALL = [(2, 2, 1), (3, 2, 2), (4, 3, 3), (4, 4, 2), (4, 2, 3)]
 
 
 def made(k, most, d, epsilon="1", bits=64):

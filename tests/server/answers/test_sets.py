@@ -11,12 +11,13 @@ from ldp_client.mechanisms.set_selection import design
 from ldp_client.protocol.domain import Sets
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.answers import estimates
+from ldp_server.answers.attributes import attributes_answer
 from ldp_server.answers.estimates import Coverage, Estimates, Verdict
 from ldp_server.answers.sets import SetSizes, SizeCount, set_sizes, single_items
 from ldp_server.answers.to_json import to_json
 from ldp_server.answers.wire import from_wire, to_wire
 from ldp_server.oracles import oracle_for
-from ldp_server.oracles.base import TooFewReports
+from ldp_server.oracles.base import TooFewReports, Unsupported
 from tests.server.oracles.cases import filled
 
 NAMES = tuple("abcdefgh")
@@ -77,6 +78,11 @@ def test_a_whole_set_cannot_be_asked_for(counted):
         estimates.given_items(*counted, [frozenset("ab")])
 
 
+def test_items_of_sets_are_no_attributes(counted):
+    with pytest.raises(Unsupported, match="counts the items of sets: ask for its items"):
+        attributes_answer(*counted)
+
+
 def test_the_sizes_of_the_sets(counted):
     """None: 2,000; at most one: the same; at most two: 4,000; more than three: 1,000."""
     sets = estimates.given_items(*counted, ["a"]).sets
@@ -92,6 +98,9 @@ def test_the_sizes_of_the_sets(counted):
 def test_sizes_keep_the_confidence_whatever_is_asked(counted):
     """The intervals of sizes hold alone, also where those of items hold together."""
     given = estimates.given_items(*counted, ["a"], confidence=0.9).sets
+    oracle = counted[1]
+    (low,), (high,) = oracle.law.intervals(oracle.elements(np.array([oracle.made.elements - 1])), 0.05)
+    assert (given.cut.low, given.cut.high) == (low, high)
     assert given == estimates.top(*counted, 3, confidence=0.9).sets
     assert given == estimates.every_item(*counted, confidence=0.9, coverage=Coverage.TOGETHER).sets
     sure = estimates.given_items(*counted, ["a"], confidence=0.999).sets

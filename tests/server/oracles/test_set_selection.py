@@ -80,12 +80,14 @@ def test_the_variance_of_a_sum_is_that_of_the_worst_crowd(k, most, d, epsilon):
         for crowd in itertools.combinations_with_replacement(each, 3):
             truth, wanted = sum(crowd) * 4, sum(each[j] for j in crowd) * 4
             assert oracle.sum_variance(size, truth) >= wanted * (1 - 1e-9)
-        for j, variance in each.items():
-            bound = oracle.sum_variance(size, 12 * j)
-            ends = max(each[0], each[max(each)])
-            assert bound <= max(12 * variance, 12 * ends) * (1 + 1e-9)
-        assert oracle.sum_variance(size, 0) == pytest.approx(12 * each[0])
-        assert oracle.sum_variance(size, 12 * max(each)) == pytest.approx(12 * each[max(each)])
+        for j, variance in each.items():  # all users hold as many
+            assert oracle.sum_variance(size, 12 * j) == pytest.approx(12 * variance)
+        assert oracle.sum_variance(size, -5) == oracle.sum_variance(size, 0)
+        assert oracle.sum_variance(size, 1e9) == oracle.sum_variance(size, 12 * max(each))
+
+
+def test_without_reports_a_sum_has_no_variance():
+    assert oracle_for(made(4, 2)).sum_variance(2, 0.0) == 0.0
 
 
 CROWDS = {

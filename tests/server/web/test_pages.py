@@ -157,6 +157,19 @@ async def test_the_pages_have_the_numbers_of_the_analyst(world, name):
                 await check_page(browser, world.which(name), view, found.json(), options)
 
 
+async def test_a_page_about_sets_says_how_large_they_are(world):
+    """The sentences of the answer, below its table; a page about single items has none."""
+    async with browsing(world) as browser:
+        with world.server.analyst() as analyst:
+            found = analyst.top(world.collections["set-selection"], 5)
+        for view in ("top", "every"):
+            page = (await browser.get(f"/c/{world.which('set-selection')}/{view}")).text
+            for line in found.sets.in_words(found.reports):
+                assert line.replace("'", "&#39;") in page
+        other = (await browser.get(f"/c/{world.which('linear-hash')}/top")).text
+        assert "Sizes of sets" not in other
+
+
 @pytest.mark.parametrize("name", [name for name in ANSWERS if "slice" in ANSWERS[name]])
 async def test_a_slice_comes_by_post_and_stands_in_no_address_and_no_log(world, name, caplog):
     """A table of a slice, and how many users it has: the analyst's numbers, a chart, files; words for the shell."""
