@@ -43,6 +43,12 @@ _QUERY_OPTIONS = (
 _OPTIONS = (
     *_QUERY_OPTIONS,
     click.option("--strategy", help="Of linear: what is measured. [default: what errs least; see curator strategies]"),
+    click.option(
+        "--universe",
+        type=click.IntRange(1),
+        metavar="CELLS",
+        help="Of online: keep the fit over so many cells that are drawn at random, where all are too many.",
+    ),
     click.option("--rounds", type=click.IntRange(1), help="Of mwem, pair-table: rounds; of online: updates."),
     click.option(
         "--range", "ends", type=BETWEEN, metavar="FIRST:LAST", help="Of an average: the range of the numbers."
@@ -74,7 +80,7 @@ def workload_of(kind: str, noise: str, given: dict[str, Any], prices: dict[str, 
 
 def wish_of(kind: str, noise: str, given: dict[str, Any], prices: dict[str, Fraction | None]) -> WorkloadWish:
     """Return what the options ask for; options that a command does not have are taken as not given."""
-    given = {"ends": None, "rounds": None, "items": None, "strategy": None} | given
+    given = {"ends": None, "rounds": None, "items": None, "strategy": None, "universe": None} | given
     return WorkloadWish(
         kind,
         noise,
@@ -87,6 +93,7 @@ def wish_of(kind: str, noise: str, given: dict[str, Any], prices: dict[str, Frac
         queries=given["query"],
         ranges=given["ranges"],
         strategy=given["strategy"],
+        universe=given["universe"],
     )
 
 

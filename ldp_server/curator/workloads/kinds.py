@@ -17,7 +17,7 @@ from ldp_server.curator.workloads.matrix.answers import LinearAnswers
 from ldp_server.curator.workloads.matrix.plans import Price
 from ldp_server.curator.workloads.matrix.queries import LinearQueries, condition, ranges_of, table_queries
 from ldp_server.curator.workloads.mwem import MwemTables
-from ldp_server.curator.workloads.online import OnlineTables
+from ldp_server.curator.workloads.online import GaussianOnline, OnlineTables
 from ldp_server.curator.workloads.tables import GaussianTables, LaplaceTables
 from ldp_server.curator.workloads.universe import Workload, pairs
 
@@ -47,6 +47,8 @@ class WorkloadWish:
     ranges: tuple[str, ...] = ()
     """Fields all of whose ranges are asked for."""
     strategy: str | None = None
+    universe: int | None = None
+    """How many cells are drawn, of an online release."""
 
     def need(self, value: T | None, option: str) -> T:
         if value is None:
@@ -103,7 +105,10 @@ def _mwem(wish: WorkloadWish) -> CentralMechanism:
 
 
 def _online(wish: WorkloadWish) -> CentralMechanism:
-    return OnlineTables(wish.workload, wish.needed_epsilon, wish.need(wish.rounds, "--rounds"))
+    rounds, cells = wish.need(wish.rounds, "--rounds"), wish.universe or 0
+    if wish.noise == "gaussian":
+        return GaussianOnline(wish.workload, wish.needed_rho, rounds, cells)
+    return OnlineTables(wish.workload, wish.needed_epsilon, rounds, cells)
 
 
 def _overlapping(wish: WorkloadWish) -> CentralMechanism:
@@ -140,7 +145,9 @@ WORKLOAD_KINDS = {
         _fourier, ("laplace", "gaussian"), "the same for fields with two values, by parities: smaller errors"
     ),
     "online": WorkloadKind(
-        _online, ("laplace",), "the same one cell after the other: a fit answers, and at most --rounds cells cost"
+        _online,
+        ("laplace", "gaussian"),
+        "the same one cell after the other: a fit answers, and at most --rounds cells cost",
     ),
     "linear": WorkloadKind(
         _linear,

@@ -17,6 +17,7 @@ from ldp_server.curator.workloads.knorm.counts import KNormCounts, group_noises,
 from ldp_server.curator.workloads.knorm.cube import CubeNoise
 from ldp_server.curator.workloads.knorm.hull import MOST_DIMENSIONS, hull_noise
 from ldp_server.curator.workloads.knorm.polytope import Polytope, lattice_box
+from tests.server.curator.seeded import Seeded
 
 ONE, DRAWS = Fraction(1), ExactDraws()
 
@@ -182,20 +183,6 @@ def test_one_count_has_the_noise_of_laplace():
     assert noise.laws[0][:6] == pytest.approx([laplace_law(1.0, t) for t in range(6)])
     assert noise.half_width(0, 0.05) == laplace_half_width(1.0, 0.05)
     assert noise.variances[0] == pytest.approx(laplace_variance(1.0))
-
-
-class Seeded(ExactDraws):
-    """The same laws from a seeded generator."""
-
-    def __init__(self, seed):
-        self.rng = np.random.default_rng(seed)
-
-    def laplace(self, values, scale):
-        ends = self.rng.geometric(-math.expm1(-1 / scale), (2, len(values)))
-        return (np.array(values) + ends[0] - ends[1]).tolist()
-
-    def uniform(self, count):
-        return int(self.rng.integers(count))
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(1, 10)])
