@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from benchmarks.curator import accuracy, audits, audits_ranges, hybrid, inference, ranges, speed, workloads
 from benchmarks.curator.queries import accuracy as queries_accuracy
 from benchmarks.curator.queries import audits as queries_audits
+from benchmarks.curator.queries import online, sets
 from benchmarks.row import Options, Row
 
 __all__ = ["run"]
@@ -19,6 +20,8 @@ def run(options: Options) -> Iterator[Row]:
     yield from queries_audits.rows()
     yield from accuracy.rows(options)
     yield from queries_accuracy.rows()
+    yield from online.rows()
+    yield from sets.rows()
     yield from ranges.rows(options)
     yield from hybrid.rows(options)
     yield from workloads.rows(options)

@@ -10,6 +10,7 @@ from typing import TypeVar
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Record
 from ldp_server.curator.releases.base import CentralMechanism
+from ldp_server.curator.workloads.asking.sets import AnyOfSets
 from ldp_server.curator.workloads.average import LaplaceAverage
 from ldp_server.curator.workloads.fourier import GaussianFourier, LaplaceFourier
 from ldp_server.curator.workloads.knorm.counts import KNormCounts
@@ -47,6 +48,10 @@ class WorkloadWish:
     ranges: tuple[str, ...] = ()
     """Fields all of whose ranges are asked for."""
     strategy: str | None = None
+    k: int | None = None
+    method: str | None = None
+    """How sets are answered."""
+    cut: Fraction | None = None
     universe: int | None = None
     """How many cells are drawn, of an online release."""
 
@@ -122,6 +127,13 @@ def _linear(wish: WorkloadWish) -> CentralMechanism:
     return made
 
 
+def _any_of(wish: WorkloadWish) -> CentralMechanism:
+    width, method = wish.need(wish.k, "--k"), wish.method or "counts"
+    asks = 0 if method == "counts" else wish.need(wish.rounds, "--rounds")
+    cut = Fraction(1, 20) if wish.cut is None else wish.cut
+    return AnyOfSets(wish.fields, wish.needed_epsilon, width, method, asks, cut)
+
+
 def _average(wish: WorkloadWish) -> CentralMechanism:
     lowest, highest = wish.need(wish.ends, "--range")
     return LaplaceAverage(lowest, highest, wish.needed_epsilon)
@@ -156,6 +168,9 @@ WORKLOAD_KINDS = {
     ),
     "overlapping": WorkloadKind(
         _overlapping, ("laplace",), "how many people hold one of the items of each line of --items; lines may overlap"
+    ),
+    "any-of": WorkloadKind(
+        _any_of, ("laplace",), "how many people hold any of a set of yes/no fields, for all sets of up to --k"
     ),
     "mwem": WorkloadKind(_mwem, ("laplace",), "the same by a distribution that is fitted: for few people"),
 }

@@ -94,7 +94,8 @@ class SomeCells(Universe):
 
     def shares(self, table: int, theta: Cells) -> Cells:
         weights = np.exp(theta - theta.max())
-        return np.bincount(self._of(table), weights / weights.sum(), minlength=self.work.lengths[table])
+        summed = np.bincount(self._of(table), weights / weights.sum(), minlength=self.work.lengths[table])
+        return np.asarray(summed, np.float64)
 
     def spread(self, table: int, values: Cells) -> Cells:
         return np.asarray(values[self._of(table)])
