@@ -38,7 +38,7 @@ class SampledTableOracle(Oracle):
     def __init__(self, randomizer: SampledTable) -> None:
         super().__init__(randomizer)
         self.tables = randomizer.tables
-        self._likely = [float(randomizer.chance(j)) for j in range(len(self.tables))]
+        self.likely = [float(randomizer.chance(j)) for j in range(len(self.tables))]
 
     def set_counts(self, counts: Counts) -> None:
         super().set_counts(counts)
@@ -55,14 +55,14 @@ class SampledTableOracle(Oracle):
 
     def teams(self) -> Sequence[Chance]:
         """Which table a device answers does not depend on what it holds."""
-        drawn, likely = self.counts.drawn(), np.array(self._likely)
+        drawn, likely = self.counts.drawn(), np.array(self.likely)
         kinds = np.unique(likely)
         return [Chance(drawn[likely == one], self.reports, float(one), float(one), of=len(kinds)) for one in kinds]
 
     def chances(self) -> Sequence[Chance]:
         """The largest and the least probability of an answer, times that of its table."""
         found = []
-        for j, (table, likely) in enumerate(zip(self.tables, self._likely, strict=True)):
+        for j, (table, likely) in enumerate(zip(self.tables, self.likely, strict=True)):
             inner, place = table.inner, None
             if isinstance(inner, LinearHash):
                 most, least = report_chances(inner)

@@ -138,6 +138,9 @@ def scheduled(world):
         "hierarchy": again("hierarchy", "Which number each day?"),
         "bounded-number": again("bounded-number", "How many each day?"),
         "composed-response": again("composed-response", "Which each day?"),
+        "sampled-table": again("sampled-table", "Which table each day?"),
+        "averaged-table": again("averaged-table", "Which average each day?"),
+        "sampled-grid": again("sampled-grid", "Where each day?"),
         "large": again("prefix-tree", "Which word each day?"),
         "nothing": daily("Nothing each day?", Categories(("a", "b")), "randomized-response"),
     }

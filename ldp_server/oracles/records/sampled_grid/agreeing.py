@@ -75,8 +75,8 @@ class AgreedGrids:
         read_off = sum(one.read_off for one in sums.values()) - held * (1 - held / self.reports)
         variance = max(read_off, sum(one.lies for one in sums.values()), 0.0)
         none = sum(float(one.per_user[0]) for one in sums.values())
-        users = np.maximum(0.0, self._on_atoms({j: one.per_user[1:] for j, one in sums.items()}) - 1)
-        there = self._on_atoms(cells) > 0
+        users = np.maximum(0.0, self.on_atoms({j: one.per_user[1:] for j, one in sums.items()}) - 1)
+        there = self.on_atoms(cells) > 0
         outside = max(0.0, none - 1, float(users[~there].max(initial=0.0)))
         return RangeCount(count, float(np.sqrt(variance)), float(users[there].max(initial=0.0)), outside)
 
@@ -86,8 +86,8 @@ class AgreedGrids:
         made = self.grid
         return (made.columns, made.rows) if 0 in self.parts else (made.across, made.down)
 
-    def _on_atoms(self, cells: Mapping[int, Floats]) -> Floats:
-        """The sum of the values of the cells that each atom lies in: a line for each row."""
+    def on_atoms(self, cells: Mapping[int, Floats]) -> Floats:
+        """Return the sum of the values of the cells that each atom lies in: a line for each row."""
         wide, high = self.sides
         found = np.zeros((high, wide))
         if 0 in cells:

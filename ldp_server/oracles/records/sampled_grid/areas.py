@@ -24,10 +24,10 @@ from ldp_server.oracles.base import Floats
 from ldp_server.oracles.hierarchy import RangeCount
 from ldp_server.oracles.records.sampled_grid.agreeing import AgreedGrids
 
-__all__ = ["AreaBounds", "area_bounds"]
+__all__ = ["AreaBounds", "CellSum", "area_bounds", "looked_at"]
 
 
-_Sum = tuple[dict[int, Floats], float]
+CellSum = tuple[dict[int, Floats], float]
 """Cells of grids, and how often those who are nowhere count."""
 
 
@@ -74,7 +74,7 @@ def area_bounds(found: AgreedGrids, x: tuple[int, int], y: tuple[int, int], conf
     for ends, count in zip((x, y), made.counts, strict=True):
         if not 0 <= ends[0] <= ends[1] < count:
             raise InvalidSpec("an area lies within the map, its ends in order")
-    lowest, highest, exact = _looked_at(found, x, y)
+    lowest, highest, exact = looked_at(found, x, y)
     uppers = [found.count(*one) for one in highest]
     lowers = uppers if exact else [found.count(*one) for one in lowest]
     high = min(n, *(_ends(one, confidence, len(uppers))[1] for one in uppers))
@@ -84,12 +84,12 @@ def area_bounds(found: AgreedGrids, x: tuple[int, int], y: tuple[int, int], conf
     return AreaBounds(min(max(middle, low), high), uppers[0].error, low, high, exact)
 
 
-def _looked_at(found: AgreedGrids, x: tuple[int, int], y: tuple[int, int]) -> tuple[list[_Sum], list[_Sum], bool]:
-    """The sums of cells below and above the count of an area; and whether it is such a sum."""
+def looked_at(found: AgreedGrids, x: tuple[int, int], y: tuple[int, int]) -> tuple[list[CellSum], list[CellSum], bool]:
+    """Return the sums of cells below and above the count of an area, and whether it is such a sum."""
     made = found.grid
     across, down = _Cut.of(x, made.across, made.counts[0]), _Cut.of(y, made.down, made.counts[1])
-    lowest: list[_Sum] = [({2: np.outer(down.inside, across.inside).ravel()}, 0.0)]
-    highest: list[_Sum] = [({2: np.outer(down.touched, across.touched).ravel()}, 0.0)]
+    lowest: list[CellSum] = [({2: np.outer(down.inside, across.inside).ravel()}, 0.0)]
+    highest: list[CellSum] = [({2: np.outer(down.touched, across.touched).ravel()}, 0.0)]
     if 0 not in found.parts or (across.exact and down.exact):
         return lowest, highest, across.exact and down.exact
     columns, rows = _Cut.of(x, made.columns, made.counts[0]), _Cut.of(y, made.rows, made.counts[1])
