@@ -65,9 +65,14 @@ class Drawn:
     """Which part of the intervals held, of the cells that have one."""
 
 
-def drawn_errors(kind: str, cells: int, draws: Draws, fields: int = 30) -> Drawn:
-    """Release tables of fields that are 1, 2 and 3 apart, of 100,000 people; 60 updates at epsilon 1, delta 1e-6."""
-    rng, count = np.random.default_rng(31), 100_000
+def drawn_errors(
+    kind: str, cells: int, draws: Draws, fields: int = 30, people: int = 100_000, epsilon: int = 1
+) -> Drawn:
+    """Release tables of fields that are 1, 2 and 3 apart; 60 updates at the rho of epsilon 1, delta 1e-6.
+
+    For another epsilon it is as many times rho, squared.
+    """
+    rng, count = np.random.default_rng(31), people
     if kind == "smooth":
         chances = rng.uniform(0.35, 0.65, (3, fields))[rng.choice(3, count)]
         records = ((rng.random((count, fields)) < chances) @ (1 << np.arange(fields))).tolist()
@@ -76,7 +81,7 @@ def drawn_errors(kind: str, cells: int, draws: Draws, fields: int = 30) -> Drawn
     work = Workload(
         binary(fields), tuple((f"f{k}", f"f{(k + apart) % fields}") for apart in (1, 2, 3) for k in range(fields))
     )
-    outcome = GaussianOnline(work, _RHO, 60, cells).run(records, draws)
+    outcome = GaussianOnline(work, _RHO * epsilon**2, 60, cells).run(records, draws)
     truth = np.concatenate([work.counted(table, records) for table in range(len(work.tables))]).tolist()
     answered = zip(outcome.rows, truth, outcome.details["updated"], strict=True)
     off = [abs((row.count or 0) - one) for row, one, updated in answered if not updated]

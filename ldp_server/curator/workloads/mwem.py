@@ -45,7 +45,7 @@ from ldp_server.curator.workloads.universe import MOST_CELLS, Cells
 __all__ = ["MwemTables"]
 
 _CHECK = Fraction(1, 10)
-_LAST = 0.35
+_LAST = 0.25
 _MOST_ROUNDS, _MOST_CHOSEN = 200, 48
 
 
