@@ -17,6 +17,7 @@ from benchmarks.curator import (
 )
 from benchmarks.curator.queries import accuracy as queries_accuracy
 from benchmarks.curator.queries import audits as queries_audits
+from benchmarks.curator.queries import online, sets
 from benchmarks.row import Options, Row
 
 __all__ = ["run"]
@@ -30,6 +31,8 @@ def run(options: Options) -> Iterator[Row]:
     yield from audits_shifts.rows()
     yield from accuracy.rows(options)
     yield from queries_accuracy.rows()
+    yield from online.rows()
+    yield from sets.rows()
     yield from ranges.rows(options)
     yield from hybrid.rows(options)
     yield from workloads.rows(options)

@@ -25,7 +25,8 @@ from ldp_server.curator.workloads.universe import Workload, pairs
 
 __all__ = ["rows"]
 
-_RUNS = 2
+_RUNS = 12
+"""Of 665 people at epsilon 0.1 the errors of two fits differ by a tenth from run to run, in either direction."""
 
 
 def rows() -> Iterator[Row]:

@@ -18,6 +18,7 @@ from ldp_server.curator.releases.histogram import LaplaceHistogram
 from ldp_server.curator.releases.mode import GRAIN, Mode
 from ldp_server.curator.releases.ranges.concave import ConcaveSearch
 from ldp_server.curator.releases.stability import StabilityHistogram
+from ldp_server.curator.workloads.asking.oracle import CuratorQueries
 from ldp_server.curator.workloads.average import LaplaceAverage
 from ldp_server.curator.workloads.fourier import LaplaceFourier
 from ldp_server.curator.workloads.knorm.hull import HullNoise
@@ -37,6 +38,7 @@ __all__ = [
     "PrintedMode",
     "PrintedMwem",
     "PrintedObviousAnswer",
+    "PrintedQueries",
     "SumAlone",
 ]
 
@@ -147,6 +149,14 @@ class PrintedHull(HullNoise):
         rows = np.array(answers, np.int64)
         body = Polytope(np.concatenate([rows, -rows]))
         return cls(body, np.eye(rows.shape[1], dtype=np.int64), epsilon)
+
+
+class PrintedQueries(CuratorQueries):
+    """Statistical queries with the noise of one query on each of them."""
+
+    @property
+    def scale(self) -> float:
+        return laplace_scale(1, self._epsilon)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,9 @@ from ldp_client.protocol.domain import Record
 from ldp_server.cli.drafting.drafts import read_field
 from ldp_server.cli.queries import read_items
 from ldp_server.cli.questions import BETWEEN
+from ldp_server.curator.prices import decimal
 from ldp_server.curator.releases.base import CentralMechanism
+from ldp_server.curator.workloads.asking.sets import METHODS
 from ldp_server.curator.workloads.kinds import WorkloadWish, workload_mechanism
 
 __all__ = ["field_options", "query_options", "wish_of", "workload_of"]
@@ -43,11 +45,26 @@ _QUERY_OPTIONS = (
 _OPTIONS = (
     *_QUERY_OPTIONS,
     click.option("--strategy", help="Of linear: what is measured. [default: what errs least; see curator strategies]"),
-    click.option("--rounds", type=click.IntRange(1), help="Of mwem, pair-table: rounds; of online: updates."),
+    click.option(
+        "--universe",
+        type=click.IntRange(1),
+        metavar="CELLS",
+        help="Of online: keep the fit over so many cells that are drawn at random, where all are too many.",
+    ),
+    click.option("--method", type=click.Choice(METHODS), help="Of any-of: how sets are answered. [default: counts]"),
+    click.option("--cut", help="Of any-of by decomposition: which share a field adds that matters. [default: 0.05]"),
+    click.option(
+        "--rounds",
+        type=click.IntRange(1),
+        help="Of mwem, pair-table: rounds; of online: updates; of any-of: sets that are asked.",
+    ),
     click.option(
         "--range", "ends", type=BETWEEN, metavar="FIRST:LAST", help="Of an average: the range of the numbers."
     ),
 )
+
+
+_RELEASES_ALONE = ("ends", "rounds", "items", "strategy", "universe", "k", "method", "cut")
 
 
 def field_options(command: F) -> F:
@@ -74,7 +91,7 @@ def workload_of(kind: str, noise: str, given: dict[str, Any], prices: dict[str, 
 
 def wish_of(kind: str, noise: str, given: dict[str, Any], prices: dict[str, Fraction | None]) -> WorkloadWish:
     """Return what the options ask for; options that a command does not have are taken as not given."""
-    given = {"ends": None, "rounds": None, "items": None, "strategy": None} | given
+    given = dict.fromkeys(_RELEASES_ALONE) | given
     return WorkloadWish(
         kind,
         noise,
@@ -87,6 +104,10 @@ def wish_of(kind: str, noise: str, given: dict[str, Any], prices: dict[str, Frac
         queries=given["query"],
         ranges=given["ranges"],
         strategy=given["strategy"],
+        universe=given["universe"],
+        k=given["k"],
+        method=given["method"],
+        cut=None if given["cut"] is None else decimal(given["cut"], "--cut"),
     )
 
 

@@ -28,7 +28,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--csv", "file", required=True, type=_FILE, help="Where to write them.")
 @json_option
 def synthesize(release: Path, key: Path, rows: int | None, file: Path, as_json: bool) -> None:
-    """Make up people whose tables are like those of a release of tables (tables, fourier, mwem).
+    """Make up people whose tables are like those of a release of tables (tables, fourier, mwem, online).
 
     RELEASE is what `curator show NUMBER --json` prints. It costs no budget: nothing but the release is read. What the
     release says nothing about is made up, as evenly as the tables allow.

@@ -6,6 +6,8 @@ tables      every cell of every table, with noise: the classical baseline
 fourier     tables of yes/no fields by their parities
 mwem        tables out of a distribution that is fitted to those that were known worst
 online      cells one after the other, of which only those that a fit gets wrong cost (PMW)
+sub_universe   which cells a fit is kept over: all, or some that are drawn
+asking      sets of fields after some were asked: statistical queries, and what learns from them
 matrix      linear queries of one's own, through the strategy that errs least
 knorm       counts of overlapping groups of items: the K-norm mechanism
 fit         the distribution that fits noisy tables: post-processing

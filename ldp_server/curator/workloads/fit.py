@@ -24,10 +24,11 @@ import numpy.typing as npt
 
 from ldp_server.curator.workloads.universe import Cells, Workload
 
-__all__ = ["Measured", "answers", "distribution", "fitted", "uniform"]
+__all__ = ["ENOUGH", "Measured", "answers", "distribution", "fitted", "uniform"]
 
 _GROW, _SHRINK = 1.6, 0.5
-_ENOUGH = 0.5
+ENOUGH = 0.5
+"""Of the number of measured cells: what L is expected to be under the truth."""
 
 
 @dataclass(frozen=True)
@@ -50,16 +51,19 @@ def distribution(theta: Cells) -> Cells:
     return np.asarray((weights / weights.sum()).ravel(order="F"))
 
 
-def fitted(work: Workload, measured: Sequence[Measured], theta: Cells, steps: int) -> Cells:
-    """Return the logarithms of a distribution that fits, from those of another one on."""
+def fitted(work: Workload, measured: Sequence[Measured], theta: Cells, steps: int, enough: float = ENOUGH) -> Cells:
+    """Return the logarithms of a distribution that fits, from those of another one on.
+
+    It is done where L is below `enough` times the number of measured cells.
+    """
     if not measured:
         return theta
     scale = min(one.error for one in measured) ** 2
-    enough = _ENOUGH * sum(len(one.shares) for one in measured)
+    done = enough * sum(len(one.shares) for one in measured)
     loss, gradient = _loss(work, measured, theta, scale)
     step = max(len(one.shares) for one in measured) / len(measured)
     for _ in range(steps):
-        if loss / scale <= enough:
+        if loss / scale <= done:
             break
         tried = theta - step * gradient
         found, next_gradient = _loss(work, measured, tried, scale)

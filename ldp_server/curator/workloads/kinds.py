@@ -10,6 +10,7 @@ from typing import TypeVar
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Record
 from ldp_server.curator.releases.base import CentralMechanism
+from ldp_server.curator.workloads.asking.sets import AnyOfSets
 from ldp_server.curator.workloads.average import LaplaceAverage
 from ldp_server.curator.workloads.fourier import GaussianFourier, LaplaceFourier
 from ldp_server.curator.workloads.knorm.counts import KNormCounts
@@ -17,7 +18,7 @@ from ldp_server.curator.workloads.matrix.answers import LinearAnswers
 from ldp_server.curator.workloads.matrix.plans import Price
 from ldp_server.curator.workloads.matrix.queries import LinearQueries, condition, ranges_of, table_queries
 from ldp_server.curator.workloads.mwem import MwemTables
-from ldp_server.curator.workloads.online import OnlineTables
+from ldp_server.curator.workloads.online import GaussianOnline, OnlineTables
 from ldp_server.curator.workloads.tables import GaussianTables, LaplaceTables
 from ldp_server.curator.workloads.universe import Workload, pairs
 
@@ -47,6 +48,12 @@ class WorkloadWish:
     ranges: tuple[str, ...] = ()
     """Fields all of whose ranges are asked for."""
     strategy: str | None = None
+    k: int | None = None
+    method: str | None = None
+    """How sets are answered."""
+    cut: Fraction | None = None
+    universe: int | None = None
+    """How many cells are drawn, of an online release."""
 
     def need(self, value: T | None, option: str) -> T:
         if value is None:
@@ -103,7 +110,10 @@ def _mwem(wish: WorkloadWish) -> CentralMechanism:
 
 
 def _online(wish: WorkloadWish) -> CentralMechanism:
-    return OnlineTables(wish.workload, wish.needed_epsilon, wish.need(wish.rounds, "--rounds"))
+    rounds, cells = wish.need(wish.rounds, "--rounds"), wish.universe or 0
+    if wish.noise == "gaussian":
+        return GaussianOnline(wish.workload, wish.needed_rho, rounds, cells)
+    return OnlineTables(wish.workload, wish.needed_epsilon, rounds, cells)
 
 
 def _overlapping(wish: WorkloadWish) -> CentralMechanism:
@@ -115,6 +125,13 @@ def _linear(wish: WorkloadWish) -> CentralMechanism:
     made = LinearAnswers(wish.asked, wish.paid, wish.strategy)
     made.plan  # noqa: B018 - found before a record is read: it says what cannot be answered
     return made
+
+
+def _any_of(wish: WorkloadWish) -> CentralMechanism:
+    width, method = wish.need(wish.k, "--k"), wish.method or "counts"
+    asks = 0 if method == "counts" else wish.need(wish.rounds, "--rounds")
+    cut = Fraction(1, 20) if wish.cut is None else wish.cut
+    return AnyOfSets(wish.fields, wish.needed_epsilon, width, method, asks, cut)
 
 
 def _average(wish: WorkloadWish) -> CentralMechanism:
@@ -140,7 +157,9 @@ WORKLOAD_KINDS = {
         _fourier, ("laplace", "gaussian"), "the same for fields with two values, by parities: smaller errors"
     ),
     "online": WorkloadKind(
-        _online, ("laplace",), "the same one cell after the other: a fit answers, and at most --rounds cells cost"
+        _online,
+        ("laplace", "gaussian"),
+        "the same one cell after the other: a fit answers, and at most --rounds cells cost",
     ),
     "linear": WorkloadKind(
         _linear,
@@ -149,6 +168,9 @@ WORKLOAD_KINDS = {
     ),
     "overlapping": WorkloadKind(
         _overlapping, ("laplace",), "how many people hold one of the items of each line of --items; lines may overlap"
+    ),
+    "any-of": WorkloadKind(
+        _any_of, ("laplace",), "how many people hold any of a set of yes/no fields, for all sets of up to --k"
     ),
     "mwem": WorkloadKind(_mwem, ("laplace",), "the same by a distribution that is fitted: for few people"),
 }

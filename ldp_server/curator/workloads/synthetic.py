@@ -19,12 +19,15 @@ import numpy.typing as npt
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import FieldItem, Record
 from ldp_server.curator.workloads.fit import Measured, distribution, fitted, uniform
+from ldp_server.curator.workloads.online import updated
+from ldp_server.curator.workloads.sub_universe import AllCells
 from ldp_server.curator.workloads.universe import MOST_CELLS, Cells, Workload
 
 __all__ = ["SYNTHETIC", "fit_of_release", "made_up", "workload_of_release"]
 
-SYNTHETIC = ("tables", "fourier", "mwem")
+SYNTHETIC = ("tables", "fourier", "mwem", "online")
 _STEPS = 400
+_OTHER_FORM = "this release has another form than this version of the program reads"
 MOST_ROWS = 10_000_000
 
 
@@ -39,7 +42,7 @@ def workload_of_release(content: Mapping[str, Any]) -> Workload:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, InvalidSpec):
             raise
-        raise InvalidSpec("this release has another form than this version of the program reads") from None
+        raise InvalidSpec(_OTHER_FORM) from None
 
 
 def fit_of_release(content: Mapping[str, Any]) -> Cells:
@@ -51,10 +54,28 @@ def fit_of_release(content: Mapping[str, Any]) -> Cells:
             "fewer fields, or coarser ones"
         )
     try:
+        if content["kind"] == "online":
+            return distribution(_replayed(work, content))
         measured = _measured(work, content)
-    except (KeyError, TypeError, ValueError, IndexError):
-        raise InvalidSpec("this release has another form than this version of the program reads") from None
+    except (KeyError, TypeError, IndexError, StopIteration):
+        raise InvalidSpec(_OTHER_FORM) from None
+    except ValueError as error:
+        raise error if isinstance(error, InvalidSpec) else InvalidSpec(_OTHER_FORM) from None
     return distribution(fitted(work, measured, uniform(work), _STEPS))
+
+
+def _replayed(work: Workload, content: Mapping[str, Any]) -> Cells:
+    """Return the weights that an online release ended with: its updates follow from what it told."""
+    if "universe" in content["details"]:
+        raise InvalidSpec("this release kept its fit over drawn cells: people are made up where it is over all cells")
+    over, rows = AllCells(work), iter(zip(content["rows"], content["details"]["updated"], strict=True))
+    theta = over.start()
+    for table, length in enumerate(work.lengths):
+        for cell in range(length):
+            row, told = next(rows)
+            if told:
+                theta = updated(over, theta, table, cell, row["count"] / content["people"])
+    return theta
 
 
 def _measured(work: Workload, content: Mapping[str, Any]) -> list[Measured]:

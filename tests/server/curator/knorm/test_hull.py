@@ -17,6 +17,7 @@ from ldp_server.curator.workloads.knorm.counts import KNormCounts, group_noises,
 from ldp_server.curator.workloads.knorm.cube import CubeNoise
 from ldp_server.curator.workloads.knorm.hull import MOST_DIMENSIONS, hull_noise
 from ldp_server.curator.workloads.knorm.polytope import Polytope, lattice_box
+from tests.server.curator.seeded import Seeded
 
 ONE, DRAWS = Fraction(1), ExactDraws()
 
@@ -184,25 +185,11 @@ def test_one_count_has_the_noise_of_laplace():
     assert noise.variances[0] == pytest.approx(laplace_variance(1.0))
 
 
-class Seeded(ExactDraws):
-    """The same laws from a seeded generator."""
-
-    def __init__(self, seed):
-        self.rng = np.random.default_rng(seed)
-
-    def laplace(self, values, scale):
-        ends = self.rng.geometric(-math.expm1(-1 / scale), (2, len(values)))
-        return (np.array(values) + ends[0] - ends[1]).tolist()
-
-    def uniform(self, count):
-        return int(self.rng.integers(count))
-
-
-@pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(1, 10)])
+@pytest.mark.parametrize("epsilon", [pytest.param(ONE, marks=pytest.mark.long), Fraction(1, 10)])
 def test_the_code_draws_that_law(epsilon):
     noise, draws = hull_noise(ANSWERS["three nested"], epsilon), Seeded(3)
-    found = np.array([noise.add([5, 6, 7], draws) for _ in range(6000)]) - np.array([5, 6, 7])
-    assert np.square(found).mean(axis=0) == pytest.approx(np.array(noise.variances), rel=0.12)
+    found = np.array([noise.add([5, 6, 7], draws) for _ in range(4000)]) - np.array([5, 6, 7])
+    assert np.square(found).mean(axis=0) == pytest.approx(np.array(noise.variances), rel=0.15)
     for count in range(3):
         outside = (np.abs(found[:, count]) > noise.half_width(count, 0.05)).mean()
         assert 0.01 < outside < 0.06

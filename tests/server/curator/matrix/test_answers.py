@@ -1,5 +1,6 @@
 """The release through a strategy: what a person moves, what is printed is caught, errors, intervals, the shell."""
 
+import functools
 import itertools
 import json
 import math
@@ -33,6 +34,12 @@ PURE, RHO = Price(epsilon=Fraction(1)), Price(rho=Fraction(1, 8))
 PRICES = pytest.mark.parametrize("price", [PURE, RHO], ids=["laplace", "gaussian"])
 
 
+@functools.cache
+def linear(price, name=None):
+    """A mechanism whose plan is made once."""
+    return LinearAnswers(ASKED, price, name)
+
+
 class Silent(ExactDraws):
     """Adds nothing, and notes what noise would have been added to."""
 
@@ -54,7 +61,7 @@ class Silent(ExactDraws):
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_the_realised_loss_is_the_price(price, name):
     """Over all pairs of records, from what the code adds noise to: the loss of independent draws adds up."""
-    made = LinearAnswers(ASKED, price, name)
+    made = linear(price, name)
     declared = float(price.epsilon or price.rho)
     assert moved(made) == pytest.approx(declared, rel=1e-6)
     assert moved(made) <= declared * (1 + 1e-12)
@@ -82,7 +89,7 @@ def test_the_law_of_the_code_has_that_loss(monkeypatch):
 
 @PRICES
 def test_the_rows_are_what_gets_noise_and_nothing_else(price):
-    made, seen = LinearAnswers(ASKED, price), Silent()
+    made, seen = linear(price), Silent()
     records = np.random.default_rng(2).integers(0, FIELDS.size, 50).tolist()
     made.run(records, seen)
     assert seen.values == [(made.plan.rows @ ASKED.counts(records)).tolist()]
@@ -100,7 +107,7 @@ def test_without_noise_the_answers_are_the_truth(price, name):
     rng = np.random.default_rng(5)
     records = rng.integers(0, FIELDS.size, 400).tolist()
     truth = (ASKED.matrix @ ASKED.counts(records)).tolist()
-    assert [row.count for row in LinearAnswers(ASKED, price, name).run(records, Silent()).rows] == truth
+    assert [row.count for row in linear(price, name).run(records, Silent()).rows] == truth
 
 
 def noises(made, runs, rng):
@@ -115,7 +122,7 @@ def noises(made, runs, rng):
 @PRICES
 @pytest.mark.parametrize("name", ["identity", "hierarchy", "optimised"])
 def test_errors_and_intervals_are_those_that_were_printed(price, name):
-    made = LinearAnswers(ASKED, price, name)
+    made = linear(price, name)
     off = noises(made, 20_000, np.random.default_rng(7)) @ made.plan.answers.T
     assert np.square(off).mean(axis=0) == pytest.approx(made.plan.variances, rel=0.1)
     inside = (np.abs(off) <= np.array(made.half_widths)).mean(axis=0)
@@ -125,7 +132,7 @@ def test_errors_and_intervals_are_those_that_were_printed(price, name):
 
 def test_the_exact_sampler_gives_the_printed_error():
     """1,680 draws: their mean square is within 30% but for a probability of 1e-7 (kurtosis 6)."""
-    made, silent = LinearAnswers(ASKED, PURE, "identity"), Silent()
+    made, silent = linear(PURE, "identity"), Silent()
     rows = [made.noisy([0] * 50, ExactDraws()) for _ in range(60)]
     made.noisy([0] * 50, silent)
     off = np.array(rows) - np.array(silent.values[0])

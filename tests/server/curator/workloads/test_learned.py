@@ -12,6 +12,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Field, Integers, Record, YesNo
 from ldp_server.curator.laws import laplace_variance
 from ldp_server.curator.noise import ExactDraws
+from ldp_server.curator.workloads import mwem
 from ldp_server.curator.workloads.fit import Measured, answers, distribution, fitted, uniform
 from ldp_server.curator.workloads.fourier import GaussianFourier, LaplaceFourier, parities_of
 from ldp_server.curator.workloads.mwem import MwemTables
@@ -224,6 +225,27 @@ def test_few_people_are_better_served_by_mwem_and_many_by_parities():
     errors.append(np.mean([error(LaplaceFourier(work, epsilon), few) for _ in range(3)]))
     assert errors[0] < 0.5 * errors[1]
     assert error(LaplaceFourier(work, ONE), many) < error(MwemTables(work, ONE, steps=40), many)
+
+
+@pytest.mark.parametrize("most", [1 << 12, 1])
+def test_the_last_fit_begins_anew_where_there_are_few_cells(monkeypatch, most):
+    """It gets all that was measured, and follows it more closely than the fits between the rounds."""
+    calls = []
+
+    def noted(work, measured, theta, steps, enough=0.5):
+        calls.append((len(measured), float(np.ptp(theta)), steps, enough))
+        return fitted(work, measured, theta, steps, enough)
+
+    monkeypatch.setattr(mwem, "fitted", noted)
+    monkeypatch.setattr(mwem, "_REFITTED", most)
+    made = MwemTables(Workload(bits(4), pairs(bits(4))), Fraction(4), rounds=3, steps=20)
+    truth = [made.workload.counted(table, [0b0101] * 300) for table in range(6)]
+    told = made._rounds(truth, 300, DRAWS)[1]
+    last = calls.pop() if most > 1 else (len(told), 0.0, 60, 0.25)
+    assert last == (len(told), 0.0, 60, 0.25)
+    assert [(count, steps, enough) for count, _, steps, enough in calls] == [
+        (number, 20, 0.5) for number in range(1, len(told) + 1)
+    ]
 
 
 def test_what_a_fit_cannot_keep_is_refused():

@@ -95,6 +95,7 @@ def test_releasing_the_value_that_was_compared_is_caught():
 def test_whether_a_cell_is_far_has_the_law_that_is_integrated():
     """The code's draws, over all outcomes, beside the closed form with the noises of the docstring."""
     made = OnlineTables(Workload(binary(1), (("f0",),)), Fraction(4), 1)
+    assert made.bars == made.scales[:2]
     assert made.scales == pytest.approx((2 / 3, 4 / 3, 1.0))  # three quarters of epsilon for the stretch
     for apart in (0, made.threshold, made.threshold + 3):
         law = law_of(lambda draws, apart=apart: made._far(apart, made._bar(draws), draws), 1e-7)  # type: ignore[misc]

@@ -1,0 +1,30 @@
+"""Draws with the laws of the exact samplers from a seeded generator: a test with them gives the same each time."""
+
+import math
+
+import numpy as np
+
+from ldp_server.curator.draws import Draws
+
+
+class Seeded(Draws):
+    """Numpy's generator; the discrete Gaussian is a rounded one, and the selections are by exponential noise."""
+
+    def __init__(self, seed):
+        self.rng = np.random.default_rng(seed)
+
+    def laplace(self, values, scale):
+        ends = self.rng.geometric(-math.expm1(-1 / scale), (2, len(values)))
+        return (np.array(values) + ends[0] - ends[1]).tolist()
+
+    def gaussian(self, values, sigma):
+        return np.rint(np.array(values) + self.rng.normal(0, sigma, len(values))).astype(int).tolist()
+
+    def select(self, scores, scale):
+        return int(np.argmax(np.array(scores) + self.rng.exponential(scale, len(scores))))
+
+    def exponential(self, scores, scale):
+        return int(np.argmax(np.array(scores) + self.rng.gumbel(0, scale, len(scores))))
+
+    def uniform(self, count):
+        return int(self.rng.integers(count))
