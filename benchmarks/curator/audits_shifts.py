@@ -33,7 +33,7 @@ from ldp_server.curator.releases.partial.strings import FrequentStrings
 from ldp_server.curator.releases.partial.tree import tree_loss
 from ldp_server.curator.releases.thresholds import GaussianThresholds, LaplaceThresholds
 from ldp_server.curator.workloads.fit import answers, uniform
-from ldp_server.curator.workloads.linear import CubeNoise
+from ldp_server.curator.workloads.knorm.cube import CubeNoise
 from ldp_server.curator.workloads.mwem import MwemTables
 from ldp_server.curator.workloads.tables import GaussianTables, LaplaceTables
 from ldp_server.curator.workloads.universe import Workload

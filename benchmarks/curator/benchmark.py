@@ -15,6 +15,8 @@ from benchmarks.curator import (
     speed,
     workloads,
 )
+from benchmarks.curator.queries import accuracy as queries_accuracy
+from benchmarks.curator.queries import audits as queries_audits
 from benchmarks.row import Options, Row
 
 __all__ = ["run"]
@@ -25,7 +27,9 @@ def run(options: Options) -> Iterator[Row]:
     yield from audits.rows()
     yield from audits_ranges.rows()
     yield from audits_shifts.rows()
+    yield from queries_audits.rows()
     yield from accuracy.rows(options)
+    yield from queries_accuracy.rows()
     yield from ranges.rows(options)
     yield from hybrid.rows(options)
     yield from workloads.rows(options)

@@ -40,6 +40,7 @@ MODULES = {
         "curator.commands",
         "curator.releasing",
         "curator.merging",
+        "curator.strategies",
         "curator.synthesizing",
         "curator.agent",
     ],

@@ -24,6 +24,7 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 from ldp_client.errors import InvalidSpec
+from ldp_client.protocol import tags
 from ldp_client.protocol.sealing import KEY_BYTES, CollectorKey
 from ldp_server.sealing.keys import SealingKey, load_keys
 
@@ -33,7 +34,6 @@ LEAST_PASSPHRASE = 12
 LOG2_N = 17
 """128 MiB and some tenths of a second for each guess."""
 _LEAST_LOG2_N, _MOST_LOG2_N = 12, 22
-_LOCKED_KEY = b"hearsay/locked-key/v1"
 _SALT, _NONCE, _TAG = 16, 12, 16
 _LARGEST = 4096
 _MOST = 64
@@ -53,7 +53,7 @@ class LockedKey:
 
     @property
     def _bound(self) -> bytes:
-        head = _LOCKED_KEY + bytes([self.log2_n]) + self.salt
+        head = tags.LOCKED_KEY + bytes([self.log2_n]) + self.salt
         return head + self.public.public_key + self.public.not_after.to_bytes(8, "little")
 
     def _cipher(self, passphrase: bytes) -> ChaCha20Poly1305:

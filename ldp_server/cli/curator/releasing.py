@@ -32,7 +32,7 @@ from ldp_server.curator.releases.base import CentralMechanism
 from ldp_server.curator.vault import ANSWER, opened
 from ldp_server.curator.wish import NOISES, ReleaseWish
 from ldp_server.curator.workloads.kinds import WORKLOAD_KINDS
-from ldp_server.curator.workloads.tables import WorkloadMechanism
+from ldp_server.curator.workloads.tables import FieldsMechanism
 
 __all__ = ["release"]
 
@@ -137,7 +137,7 @@ def release(kind: str, data_set: str, home: Path, as_json: bool, **given: Any) -
         with CuratorLedger(home) as ledger:
             budget, key = ledger.data_set(data_set).budget, ledger.fingerprint_key
         now = int(time.time())
-        fields = mechanism.workload.record.names if isinstance(mechanism, WorkloadMechanism) else ()
+        fields = mechanism.fields.names if isinstance(mechanism, FieldsMechanism) else ()
         with _people(given, fields, budget, (key, now), say) as (people, (column, *more), left_out):
             say("drawing the noise")
             about = None if given["collection"] is None else Collection.load(str(given["collection"])).id

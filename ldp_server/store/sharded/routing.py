@@ -28,19 +28,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
+from ldp_client.protocol import tags
 from ldp_client.protocol.sealing import DIGEST_BYTES
 from ldp_server.store.log import NUMBER_BITS, AppendOutcome, Submission
 
 __all__ = ["combined", "inner_number", "outer_number", "shard_of", "split"]
-
-_CONTEXT = b"hearsay/shard/v1"
 
 
 def shard_of(key: bytes, shards: int) -> int:
     """Return which of so many databases a token, an id or a digest belongs to."""
     if shards == 1:
         return 0
-    return int.from_bytes(hashlib.sha256(_CONTEXT + key).digest()[:8], "big") % shards
+    return int.from_bytes(hashlib.sha256(tags.SHARD + key).digest()[:8], "big") % shards
 
 
 def split(submission: Submission, shards: int) -> list[tuple[int, Submission]]:
@@ -64,7 +63,7 @@ def split(submission: Submission, shards: int) -> list[tuple[int, Submission]]:
 
 def _part(submission: Submission, shard: int, digests: Sequence[bytes], width: int, units: Sequence[int]) -> Submission:
     payload = b"".join([submission.payload[one * width : (one + 1) * width] for one in units])
-    name = hashlib.sha256(_CONTEXT + submission.batch_id + b"%d" % shard).digest()[:16]
+    name = hashlib.sha256(tags.SHARD + submission.batch_id + b"%d" % shard).digest()[:16]
     return submission._replace(
         batch_id=name,
         digest=hashlib.sha256(payload).digest()[:16],

@@ -144,7 +144,9 @@ def asked(tmp_path_factory):
     indexes = plan + 3 * dark
     tables = [(0b01, 1, 0, 0), (0b10, 1, 0, 0), (0b11, 1, 0, 0)]
     window = {"opens": 0, "closes": 1 << 33}
-    records = Collection.create("Plan?", RECORD, "sampled-table", "1", parameters=parameters_of(tables), **window)
+    records = Collection.create(
+        "StrategyPlan?", RECORD, "sampled-table", "1", parameters=parameters_of(tables), **window
+    )
     numbers = Collection.create("How many?", Integers(0, 10), "bounded-number", "1", parameters=design("1"), **window)
     create_data_set(folder / "home", "panel", DataSetBudget("pure", Fraction(8)), NOW)
     columns = {

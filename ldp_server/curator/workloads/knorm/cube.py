@@ -33,19 +33,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
 
 from ldp_client.errors import InvalidSpec
 from ldp_server.curator.draws import Draws, laplace_scale
-from ldp_server.curator.people import Record
-from ldp_server.curator.prices import CentralPrice
-from ldp_server.curator.releases.base import BETA, CentralMechanism, Outcome, ReleasedRow, clipped
 
-__all__ = ["CubeNoise", "KNormCounts"]
+__all__ = ["MARGIN", "CubeNoise"]
 
-_MOST = 64
+_MOST_TERMS = 20_000_000
 _FINE = 1 << 40
-_MARGIN = Fraction(1, 1 << 36)
+MARGIN = Fraction(1, 1 << 36)
+"""By how much epsilon is taken down."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class CubeNoise:
 
     @cached_property
     def scale(self) -> float:
-        return laplace_scale(1, self.epsilon - _MARGIN)
+        return laplace_scale(1, self.epsilon - MARGIN)
 
     @cached_property
     def differences(self) -> list[int]:
@@ -84,50 +84,33 @@ class CubeNoise:
         noise = draws.laplace([0] * (j + 1), self.scale)
         return j + sum(z if z >= 0 else -z - 1 for z in noise)
 
+    @cached_property
+    def _reaches(self) -> npt.NDArray[np.float64]:
+        """P(k), as far as it matters."""
+        most = math.ceil(self.scale * (self.count + 40 + 12 * math.sqrt(self.count))) + 2
+        if most > _MOST_TERMS:
+            raise InvalidSpec("the noise of this release would be too large: give a larger epsilon")
+        k = np.arange(most, dtype=np.float64)
+        logs = self.count * np.log(2 * k + 1) - k / self.scale
+        weights = np.exp(logs - logs.max())
+        return np.asarray(weights / weights.sum())
+
+    @property
+    def variance(self) -> float:
+        """Of each coordinate: that of a uniform one of 2 k + 1 numbers is k (k + 1) / 3."""
+        k = np.arange(len(self._reaches), dtype=np.float64)
+        return float(self._reaches @ (k * (k + 1))) / 3
+
     def half_width(self, beta: float) -> int:
         """Return a w with P(|Z_1| > w) <= beta."""
-        rate = 1 / self.scale
-        most = math.ceil(self.scale * (self.count + 40 + 12 * math.sqrt(self.count))) + 2
-        logs = [self.count * math.log(2 * k + 1) - rate * k for k in range(most)]
-        top = max(logs)
-        weights = [math.exp(one - top) for one in logs]
-        total = math.fsum(weights)
+        chances = self._reaches
+        k = np.arange(len(chances), dtype=np.float64)
 
         def outside(w: int) -> float:
-            return math.fsum(weights[k] * 2 * (k - w) / (2 * k + 1) for k in range(w + 1, most)) / total
+            return float((chances[w + 1 :] * 2 * (k[w + 1 :] - w) / (2 * k[w + 1 :] + 1)).sum())
 
-        low, high = 0, most
+        low, high = 0, len(chances)
         while low < high:
             middle = (low + high) // 2
             low, high = (low, middle) if outside(middle) <= beta * 0.999 else (middle + 1, high)
         return low
-
-
-@dataclass(frozen=True)
-class KNormCounts(CentralMechanism):
-    """How many people hold one of the items of each group; groups may overlap."""
-
-    kind: ClassVar[str] = "overlapping"
-    groups: tuple[tuple[Record, ...], ...]
-    epsilon: Fraction
-
-    def __post_init__(self) -> None:
-        if not 1 <= len(self.groups) <= _MOST or not all(self.groups):
-            raise InvalidSpec(f"give 1 to {_MOST} groups of items, none of them empty")
-        if self.epsilon <= 2 * _MARGIN:
-            raise InvalidSpec("the noise of this release would be infinite: give a larger epsilon")
-
-    @property
-    def price(self) -> CentralPrice:
-        return CentralPrice.pure(self.epsilon)
-
-    def run(self, records: Sequence[Record], draws: Draws) -> Outcome:
-        noise = CubeNoise(len(self.groups), self.epsilon)
-        truth = [sum(record in held for record in records) for held in (set(group) for group in self.groups)]
-        width = noise.half_width(BETA)
-        rows: list[ReleasedRow] = [
-            clipped(" or ".join(str(one) for one in group), count, width, len(records))
-            for group, count in zip(self.groups, noise.add(truth, draws), strict=True)
-        ]
-        note = "people who hold one of the items of each group; each interval holds with probability 95%"
-        return Outcome(tuple(rows), note)
