@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from simulator.experiments.options import SimulationOptions, output_options, simulation_options
-from simulator.hybrid.kinds import HYBRID_KINDS
+from simulator.hybrid.every_kind import HYBRID_KINDS
 from simulator.hybrid.sweep import HybridOptions, local_price, shares_of, sweep
 from simulator.report.output import OutputOptions, asked_command
 from simulator.report.page import Report, Section, Table
@@ -95,10 +95,17 @@ def _panels(rows: Sequence[HybridRow]) -> list[Panel]:
         if None not in merged:
             series.insert(0, Series("both, merged", x, [one or 0.0 for one in merged]))
         title = f"{name}: {HYBRID_KINDS[name].text}"
-        found.append(Panel(title, "share of volunteers", "error", series, log_x=True, log_y=True))
+        found.append(_panel(title, "share of volunteers", "error", series))
     return found
 
 
+def _panel(title: str, x: str, y: str, series: Sequence[Series]) -> Panel:
+    """A panel with logarithms, if something on it is above 0: a choice that is always right has the error 0."""
+    log = any(value > 0 for one in series for value in one.y)
+    return Panel(title, x, y, series, log_x=True, log_y=log)
+
+
 def _price(prices: Sequence[LocalPriceRow]) -> Panel:
-    lines = [Series(row["kind"], [row["users"]], [row["price"] or 0.0]) for row in prices]
-    return Panel("error of reports / error of a release", "users", "ratio", lines, log_y=True)
+    known = [(row, row["price"]) for row in prices if row["price"] is not None]
+    lines = [Series(row["kind"], [row["users"]], [price]) for row, price in known]
+    return _panel("error of reports / error of a release", "users", "ratio", lines)

@@ -38,7 +38,16 @@ from ldp_server.oracles.base import Oracle
 from ldp_server.planning.tables import design_tables
 from simulator import crowd
 
-__all__ = ["HYBRID_KINDS", "HybridKind", "ListedItems", "MeanNumber", "MedianNumber", "PairTables"]
+__all__ = [
+    "Floats",
+    "HybridKind",
+    "ListedItems",
+    "MeanNumber",
+    "MedianNumber",
+    "PairTables",
+    "People",
+    "released_content",
+]
 
 People = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -97,7 +106,8 @@ def _counted(
     return asked, oracle
 
 
-def _content(made: CentralMechanism, outcome: Outcome, people: int) -> dict[str, Any]:
+def released_content(made: CentralMechanism, outcome: Outcome, people: int) -> dict[str, Any]:
+    """Return a release as its content is signed, as far as a merge reads it."""
     rows = [{"item": item_json(row.item), "count": row.count} for row in outcome.rows]
     found = {"kind": made.kind, "people": people, "variance": outcome.variance, "rows": rows, "statement": []}
     return found | {"details": dict(outcome.details), "parameters": made.parameters()}
@@ -111,24 +121,24 @@ class ListedItems(HybridKind):
     """Frequencies of 64 listed items."""
 
     text = "the share of each of 64 items"
-    _ITEMS = tuple(f"i{k}" for k in range(64))
+    ITEMS = tuple(f"i{k}" for k in range(64))
 
     def people(self, rng: np.random.Generator) -> People:
-        weights = 1 / np.arange(1, len(self._ITEMS) + 1)
-        return rng.choice(np.arange(1, len(self._ITEMS) + 1), self.users, p=weights / weights.sum())
+        weights = 1 / np.arange(1, len(self.ITEMS) + 1)
+        return rng.choice(np.arange(1, len(self.ITEMS) + 1), self.users, p=weights / weights.sum())
 
     def truth(self, people: People) -> Floats:
         return np.asarray(np.bincount(people, minlength=65)[1:] / len(people), np.float64)
 
     def reported(self, people: People, seed: int) -> estimates.Estimates:
         chosen = choose(len(people), 65, self.epsilon)
-        asked = _counted(Categories(self._ITEMS), chosen.mechanism, self.epsilon, chosen.parameters, people, seed)
-        return estimates.given_items(asked[0], asked[1], self._ITEMS)
+        asked = _counted(Categories(self.ITEMS), chosen.mechanism, self.epsilon, chosen.parameters, people, seed)
+        return estimates.given_items(asked[0], asked[1], self.ITEMS)
 
     def released(self, people: People, epsilon: Fraction, draws: Draws) -> dict[str, Any]:
-        made = LaplaceHistogram(self._ITEMS, epsilon)
-        records: list[Held] = [self._ITEMS[index - 1] for index in people.tolist()]
-        return _content(made, made.run(records, draws), len(people))
+        made = LaplaceHistogram(self.ITEMS, epsilon)
+        records: list[Held] = [self.ITEMS[index - 1] for index in people.tolist()]
+        return released_content(made, made.run(records, draws), len(people))
 
     def of_reports(self, told: estimates.Estimates) -> Floats:
         return np.array([row.estimate for row in told.rows]) / told.reports
@@ -173,7 +183,7 @@ class PairTables(HybridKind):
 
     def released(self, people: People, epsilon: Fraction, draws: Draws) -> dict[str, Any]:
         made = LaplaceFourier(self._work, epsilon)
-        return _content(made, made.run(people.tolist(), draws), len(people))
+        return released_content(made, made.run(people.tolist(), draws), len(people))
 
     def of_reports(self, told: list[estimates.Estimates]) -> Floats:
         return np.concatenate([[row.estimate / one.reports for row in one.rows] for one in told])
@@ -205,7 +215,7 @@ class MeanNumber(HybridKind):
 
     def released(self, people: People, epsilon: Fraction, draws: Draws) -> dict[str, Any]:
         made = LaplaceAverage(*self._ENDS, epsilon)
-        return _content(made, made.run([*(people - 1).tolist()], draws), len(people))
+        return released_content(made, made.run([*(people - 1).tolist()], draws), len(people))
 
     def of_reports(self, told: numbers.AverageAnswer) -> Floats:
         return np.array([told.average.estimate]) / 100
@@ -238,7 +248,7 @@ class MedianNumber(HybridKind):
 
     def released(self, people: People, epsilon: Fraction, draws: Draws) -> dict[str, Any]:
         made = ExponentialQuantile(Fraction(1, 2), 10, epsilon)
-        return _content(made, made.run([*(people - 1).tolist()], draws), len(people))
+        return released_content(made, made.run([*(people - 1).tolist()], draws), len(people))
 
     def of_reports(self, told: tuple[Collection, Oracle]) -> Floats:
         return np.array([numbers.quantile(told[0], told[1], 0.5).estimate])
@@ -252,12 +262,3 @@ class MedianNumber(HybridKind):
         low, high = np.searchsorted(truth, value, "left"), np.searchsorted(truth, value, "right")
         half = len(truth) / 2
         return float(max(0.0, low - half, half - high)) / len(truth)
-
-
-HYBRID_KINDS: dict[str, type[HybridKind]] = {
-    "items": ListedItems,
-    "tables": PairTables,
-    "average": MeanNumber,
-    "median": MedianNumber,
-}
-"""The kinds of questions, by the names that the command takes."""

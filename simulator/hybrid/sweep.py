@@ -19,7 +19,8 @@ import numpy as np
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.epsilon import Epsilon
 from simulator.hybrid.draws import SeededDraws
-from simulator.hybrid.kinds import HYBRID_KINDS, HybridKind
+from simulator.hybrid.every_kind import HYBRID_KINDS
+from simulator.hybrid.kinds import HybridKind
 from simulator.shapes import HybridRow, LocalPriceRow
 
 __all__ = ["FEWEST", "HybridOptions", "local_price", "shares_of", "sweep"]

@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks.curator import audits, audits_ranges, audits_shifts, workloads, wrong
 from benchmarks.curator.audits_shifts import LABELLED, NoNoise, mwem_loss, selection_loss, shift_loss, text_loss
+from benchmarks.curator.queries import audits as queries_audits
 from ldp_server.curator.kinds import KINDS
 from ldp_server.curator.releases.base import CentralMechanism
 from ldp_server.curator.releases.histogram import GaussianHistogram, LaplaceHistogram
@@ -81,7 +82,7 @@ def classes(of=CentralMechanism):
 @pytest.mark.long
 def test_every_kind_of_release_has_an_audit_row(found):
     """A row names the kind, or the class that makes it. Whoever adds a kind adds a row."""
-    every = [*found, *audits.rows(), *audits_ranges.rows(), *workloads._audits()]
+    every = [*found, *audits.rows(), *audits_ranges.rows(), *workloads._audits(), *queries_audits.rows()]
     names = [row.name.removeprefix("audit, ") for row in every if row.name.startswith("audit, ")]
     missing = []
     for kind in (*KINDS, *WORKLOAD_KINDS):

@@ -10,7 +10,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_server.curator import laws
 from simulator.cli import main
 from simulator.hybrid.draws import SeededDraws
-from simulator.hybrid.kinds import HYBRID_KINDS
+from simulator.hybrid.every_kind import HYBRID_KINDS
 from simulator.hybrid.sweep import HybridOptions, local_price, shares_of, sweep
 
 FEW = {"users": 6000, "epsilon": "2", "central": "2", "runs": 1, "seed": 3}
@@ -50,6 +50,27 @@ def test_answers_without_noise_are_near_the_truth(name):
         assert kind.error(kind.merged(content, told), truth) < local
 
 
+@pytest.mark.parametrize(("name", "many"), [("most-frequent", 1), ("top", 8)])
+def test_the_error_of_a_choice_is_the_share_that_it_misses(name, many):
+    kind = HYBRID_KINDS[name](100, "1")
+    truth = np.zeros(64)
+    truth[:10] = [0.3, 0.2, 0.1, 0.09, 0.08, 0.07, 0.06, 0.05, 0.04, 0.01]
+    best = np.arange(many, dtype=float)
+    assert kind.error(best, truth) == pytest.approx(0)
+    worse = best.copy()
+    worse[0] = 8
+    assert kind.error(worse, truth) == pytest.approx(0.26)
+    rows = [{"item": {"text": kind.ITEMS[place]}} for place in range(many)]
+    assert kind.of_release({"rows": rows}).tolist() == best.tolist()
+
+
+def test_thresholds_are_the_shares_below_the_cuts():
+    kind = HYBRID_KINDS["thresholds"](4, "1")
+    truth = kind.truth(np.array([1, 64, 65, 1024]))  # the numbers 0, 63, 64 and 1,023
+    assert truth[:2].tolist() == [0.5, 0.75] and truth[-1] == 0.75
+    assert kind.error(truth + 0.1, truth) == pytest.approx(0.1)
+
+
 def test_more_volunteers_are_worth_more_and_the_seed_decides():
     options = HybridOptions(shares=(0.02, 0.3), kinds=("items",), **FEW)
     rows = sweep(options, lambda _: None)
@@ -82,6 +103,14 @@ def test_its_page(tmp_path):
     page = (tmp_path / "out" / "index.html").read_text()
     assert "price of the local model" in page
     assert (tmp_path / "out" / "hybrid.csv").read_text().startswith("kind,share,volunteers")
+
+
+@pytest.mark.long
+def test_a_page_of_choices_that_are_always_right(tmp_path):
+    """Their error is 0, which has no logarithm, and no price."""
+    asked = ["hybrid", "--users", "3000", "--epsilon", "8", "--runs", "1", "--shares", "0.5", "--kind", "most-frequent"]
+    assert main([*asked, "--report", str(tmp_path / "out")]) == 0
+    assert "most-frequent" in (tmp_path / "out" / "index.html").read_text()
 
 
 @pytest.mark.parametrize(
