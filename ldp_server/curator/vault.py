@@ -27,7 +27,7 @@ from ldp_server.curator.people import PeopleFile, Record
 from ldp_server.curator.prices import DataSetBudget
 from ldp_server.volunteers.opening import curated_records
 
-__all__ = ["ANSWER", "Volunteers", "opened"]
+__all__ = ["ANSWER", "Released", "Volunteers", "opened"]
 
 MOST_DELTA = Fraction(1, 10**6)
 """Of the budget of a data set of volunteers: their consent names an epsilon alone."""
