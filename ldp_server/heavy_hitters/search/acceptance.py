@@ -90,7 +90,7 @@ class Acceptance:
         for i, (teams, log_count) in enumerate(parts):
             share = weights[teams]
             self._parts[i, teams] = share / max(1e-9, math.sqrt(float(share @ share)))
-            self._needed[i] = normal_quantile(math.log(settings.copy_tail) - log_count)
+            self._needed[i] = normal_quantile(math.log(settings.copy_tail) - max(0.0, log_count))
             self.rivals.append((teams, float(self._needed[i])))
 
     def misfit(self, values: Floats, z: Floats) -> Floats:
