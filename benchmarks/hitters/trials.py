@@ -91,7 +91,7 @@ class TrialSetting:
     @property
     def slope(self) -> float:
         """z1: how many standard errors one multiple of D_opt is."""
-        return math.sqrt(2 * (self.domain.size + math.log(2 / 0.05)))
+        return math.sqrt(2 * (math.log(self.domain.size) + math.log(2 / 0.05)))
 
     def collection(self, seed: int) -> Collection:
         """A question of its own for each trial, so that hashes differ too."""
