@@ -47,7 +47,9 @@ LEAST_BETA = 1e-6
 """Below, the normal laws of recall.py say little."""
 PROBABILITY = 0.95
 """The probability with which an item taken alone is listed at its promised frequency."""
-MIXTURES = 0.35
+MIXTURES = {"soft": 0.1, "paths": 0.35}
+"""By decoder. "soft" compares each item with the elements that share its cells, so the rest of the margin is about the
+noise: it divides the expected items from noise by 2.5."""
 _STEPS = 40
 
 
@@ -164,7 +166,7 @@ def _bar(sketch: TeamSketch, decoder: str, log_items: float, beta: float, users:
         steps = sketch.step_bits if isinstance(sketch, TreeSketch) else 0
         log_items = math.log(64) + steps * math.log(2)
     bar = threshold(max(1, int(users * _part(sketch, decoder))), s, log_items, false_items_of(beta))
-    return bar + MIXTURES if decoder in ("soft", "paths") else bar
+    return bar + MIXTURES.get(decoder, 0.0)
 
 
 def promised(sketch: TeamSketch, decoder: str, log_items: float, beta: float, users: int) -> Promise:
