@@ -103,8 +103,7 @@ def told(promise: Promise) -> tuple[str, ...]:
         f"Each item held by at least {each} is listed with probability {PROBABILITY:.0%}. This is for each item alone, "
         "not for all of them at once.",
         "Both are about the noise. Mixtures of items held by nearly so many users can look like an item, and can hide "
-        "one. No bound is proved for these: 80 lists from crowds with 35 such items had 5 false ones "
-        "(docs/heavy-hitters.md).",
+        "one. No bound is proved for these: docs/heavy-hitters.md has what was measured in crowds of such items.",
         "This is about honest reports: users who agree to lie together can plant or hide items (docs/heavy-hitters.md "
         "says how many it takes).",
     )

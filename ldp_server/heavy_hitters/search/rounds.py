@@ -263,7 +263,7 @@ class _Search:
         strong = np.flatnonzero(z >= max(low, settings.threshold))[:_MOST_JOINT]
         if added or not len(strong):
             return added
-        return [int(strong[self._accept_one(found.part(strong))])]
+        return [self._accept_one(found, strong)]
 
     def _doubt(self, found: _Found, place: int, score: float) -> float:
         """Return the likelihood of the candidate's relatives over its own, on what better candidates leave."""
@@ -273,22 +273,22 @@ class _Search:
         related[place] = False
         return self.tests.doubt(score, self.model.at(found.cells[related]) @ self.weights)
 
-    def _accept_one(self, found: _Found) -> int:
-        """Add the best of the candidates that pass when capped; if none does, the first; return its place.
+    def _accept_one(self, found: _Found, strong: Ints) -> int:
+        """Add the best of the strong candidates that pass when capped; if none does, the first; return its place.
 
         The first is modelled although the last tests will not list it. Otherwise it would fill every later beam and
         hide the items that are still to be found.
         """
-        cells, z = found.cells, found.z
-        cut, left = self.tests.capped(found.values)
+        cells, z = found.cells[strong], found.z[strong]
+        cut, left = self.tests.capped(found.values[strong])
         robust = np.flatnonzero((left >= self.settings.threshold) & self.tests.passed(cut, left))
-        self.doubts.append(0.0)
-        if not len(robust):
-            self.model.add(cells[0], float(z[0]))
-            return 0
-        best = int(robust[np.argmax(joint_fit(cells[robust], z[robust], self.weights))])
-        self.model.add(cells[best], float(left[best]))
-        return best
+        best, score = 0, float(z[0])
+        if len(robust):
+            best = int(robust[np.argmax(joint_fit(cells[robust], z[robust], self.weights))])
+            score = float(left[best])
+        self.doubts.append(self._doubt(found, int(strong[best]), float(z[best])))
+        self.model.add(cells[best], score)
+        return int(strong[best])
 
     def listed(self, candidates: Candidates | None) -> Listed:
         """Fit everything together once more, and list what passes. In a crowd the bar rises (acceptance.py)."""

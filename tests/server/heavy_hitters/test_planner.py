@@ -44,6 +44,21 @@ def test_plans_are_collections_that_fit(domain, epsilon, memory):
     assert first == ("expander-sketch" if domain.size <= 1 << 65 else "tree-sketch")
 
 
+@pytest.mark.parametrize(
+    ("domain", "shape"),
+    [
+        (WIDE, (6, 16, 3)),  # 64 bits: pointers of 3 bits spare a data chunk
+        (Strings(8), (7, 14, 4)),  # 65 bits: they do not
+        (Integers(0, (1 << 40) - 2), (5, 14, 4)),
+        (Integers(0, (1 << 16) - 2), (4, 9, 4)),
+        (Strings(11), (8, 16, 3)),
+    ],
+)
+def test_an_expander_has_two_redundant_teams_and_as_few_chunks_as_fit(domain, shape):
+    found = plan(10**6, domain, "1", mechanism="expander-sketch").parameters
+    assert (found["teams"], found["chunk_bits"], found["hash_bits"]) == shape
+
+
 SEED = bytes(range(SEED_BYTES))
 
 
